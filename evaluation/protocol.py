@@ -1,0 +1,14 @@
+"""Version of every computation whose change would change numbers.
+
+Snakemake does not see a change in an imported module, so each rule carries the version as a
+parameter and every result records it. Raise a version when its numbers would change: scores
+stored under the old one are then computed again, and a bridge refuses to compare the two.
+"""
+
+PREFILL_SLICE = "slice-1"
+PREFILL_TASK = "task-1"
+PREFILL_PROBES = "probes-1"
+TIER2 = "tier2-1"
+TIER3 = "tier3-1"
+TIER4 = "tier4-1"
+BRIDGE = "bridge-1"

@@ -1,0 +1,1 @@
+"""Typed configuration and task suites: the one source of the schema and of every path."""

@@ -1,0 +1,154 @@
+"""A stage with everything resolved: its suite, tokenizer, sequence length and folders.
+
+Folders, under the configured `cache` and `results`:
+
+    <cache>/<tokenizer>-<hash>-<sequence length>/     the plan's `cache`, = EVAL_DATA_DIR
+        tokenizer/                                    what prefill fetched
+        ppl_slices/<slice>/{packed_tokens.pt, index.pt, meta.json}
+        cf_tasks/<task>/{examples.jsonl, meta.json}
+        sft_native/<stage>/{prompts.jsonl, meta.json}
+    <results>/scores/<checkpoint identity>/           the score store
+    <results>/<stage>/by_checkpoint/step_<STEP>/      a step's results
+    <results>/<stage>/bridge/                         the bridge checkpoint's results
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.errors import ConfigError
+from evaluation.settings.config import Config, Stage, Tier, Tokenizer, stage_suite, stage_tiers
+from evaluation.settings.suites import Suite, read_yaml
+from evaluation.store import fingerprint
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagePlan:
+    """A stage as it will be run."""
+
+    name: str
+    config: Config
+    stage: Stage
+    suite: Suite
+    tokenizer: Tokenizer
+    sequence_length: int
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        return stage_tiers(self.suite)
+
+    @property
+    def cache(self) -> Path:
+        """Folder of everything prefilled for this tokenizer and sequence length."""
+        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(self.tokenizer.name).name)
+        key = fingerprint(self.tokenizer.model_dump(exclude={"also_known_as"}))[:8]
+        return Path(self.config.cache) / f"{slug}-{key}-{self.sequence_length}"
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        return self.cache / "tokenizer"
+
+    def slice_folder(self, name: str) -> Path:
+        return self.cache / "ppl_slices" / name
+
+    def task_folder(self, name: str) -> Path:
+        return self.cache / "cf_tasks" / name
+
+    @property
+    def probes_folder(self) -> Path:
+        return self.cache / "sft_native" / self.name
+
+    @property
+    def results(self) -> Path:
+        return Path(self.stage.results or Path(self.config.results) / self.name)
+
+    @property
+    def scores(self) -> Path:
+        """Root of the score store, shared by all stages."""
+        return Path(self.config.results) / "scores"
+
+    def step_folder(self, step: int) -> Path:
+        return self.results / "by_checkpoint" / f"step_{step}"
+
+    @property
+    def bridge_folder(self) -> Path:
+        return self.results / "bridge"
+
+    def checkpoint(self, step: int) -> Path:
+        return Path(self.stage.checkpoints) / str(step)
+
+
+def plan_stage(config: Config, name: str) -> StagePlan:
+    """Resolves a stage; raises ConfigError where tokenizer or sequence length cannot be found."""
+    suite = stage_suite(config, name)
+    stage = config.stages[name]
+    return StagePlan(
+        name=name,
+        config=config,
+        stage=stage,
+        suite=suite,
+        tokenizer=_tokenizer(config, name, stage),
+        sequence_length=_sequence_length(config, name, stage),
+    )
+
+
+def plan_stages(config: Config) -> dict[str, StagePlan]:
+    """All stages; raises ConfigError where one name in one cache would mean two things."""
+    plans = {name: plan_stage(config, name) for name in config.stages}
+    seen: dict[Path, tuple[str, Any]] = {}
+    for plan in plans.values():
+        items = [(plan.slice_folder(k), v) for k, v in plan.suite.slices.items()]
+        items += [(plan.task_folder(k), v) for k, v in plan.suite.tasks.items()]
+        for folder, item in items:
+            owner, known = seen.setdefault(folder, (plan.name, item))
+            if known != item:
+                raise ConfigError(
+                    f"{folder.name!r} is defined differently in the suites of {owner} and {plan.name}, "
+                    "which share a cache; give one of them another name"
+                )
+    return plans
+
+
+def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
+    given = stage.tokenizer or (config.tokenizer if stage.training_config is None else None)
+    if given:
+        return given
+    origin, training = _training_config(config, name, stage, "tokenizer")
+    found = (training.get("tokenizer") or {}).get("tokenizer_name_or_path")
+    if not isinstance(found, str):
+        raise ConfigError(
+            f"{origin}: no tokenizer.tokenizer_name_or_path; set `tokenizer:` instead"
+        )
+    return Tokenizer(name=found)
+
+
+def _sequence_length(config: Config, name: str, stage: Stage) -> int:
+    given = stage.sequence_length or (
+        config.sequence_length if stage.training_config is None else None
+    )
+    if given:
+        return given
+    origin, training = _training_config(config, name, stage, "sequence_length")
+    found = (training.get("tokens") or {}).get("sequence_length")
+    if not isinstance(found, int):
+        raise ConfigError(f"{origin}: no tokens.sequence_length; set `sequence_length:` instead")
+    return found
+
+
+def _training_config(
+    config: Config, name: str, stage: Stage, wanted: str
+) -> tuple[Path, dict[str, Any]]:
+    given = stage.training_config or config.training_config
+    if given:
+        return Path(given), read_yaml(Path(given))
+    beside = sorted(
+        Path(stage.checkpoints).glob("*/config.yaml"),
+        key=lambda path: (not path.parent.name.isdigit(), path.parent.name.zfill(20)),
+    )
+    if not beside:
+        raise ConfigError(
+            f"stages.{name}: no `{wanted}` is given, and no checkpoint under {stage.checkpoints} has a "
+            f"config.yaml to take it from; set `{wanted}:` or `training_config:`"
+        )
+    return beside[0], read_yaml(beside[0])

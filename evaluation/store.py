@@ -1,0 +1,123 @@
+"""Atomic files, fingerprints, and the score store.
+
+A file is written beside its place and renamed, so it is there whole or not at all, also when two
+jobs write it at once. The score store keeps one Parquet file per scored item and checkpoint,
+with its summary in the file's metadata; whoever scores the same item again finds it there.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+_SUMMARY = b"summary"
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Gives a temporary path beside `path`, moved into place at the end, removed on error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes standard JSON; raises ValueError for NaN, which JSON does not have."""
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")
+
+
+def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
+    """Writes one JSON value a line; returns how many."""
+    count = 0
+    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+            count += 1
+    return count
+
+
+def write_parquet(path: Path, table: "pa.Table") -> None:
+    import pyarrow.parquet as pq
+
+    with atomic_path(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def fingerprint(content: Any) -> str:
+    """First 16 hex digits of the SHA-256 of a JSON value, its keys sorted."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def file_checksum(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class StoredScore:
+    """What scoring one item gave: a row per block or candidate, and the summary of them."""
+
+    table: "pa.Table"
+    summary: dict[str, Any]
+
+
+class ScoreStore:
+    """Scores under `<root>/<checkpoint identity>/<item>-<key>.parquet`.
+
+    The key is the fingerprint of all that determines an item's numbers: its data, the tokenizer,
+    the protocol version and the numeric settings.
+    """
+
+    def __init__(self, root: Path, identity: str) -> None:
+        self.folder = root / identity
+
+    def path(self, item: str, key: Any) -> Path:
+        return self.folder / f"{item}-{fingerprint(key)}.parquet"
+
+    def get(self, item: str, key: Any) -> StoredScore | None:
+        """What is stored; None if nothing is, or if the file is damaged (it is set aside)."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.path(item, key)
+        if not path.exists():
+            return None
+        try:
+            table = pq.read_table(path)
+            summary = json.loads(table.schema.metadata[_SUMMARY])
+        except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
+            log.warning("%s is damaged (%s); set aside and scored again", path, error)
+            os.replace(path, path.with_suffix(".damaged"))
+            return None
+        return StoredScore(table.replace_schema_metadata(None), summary)
+
+    def put(self, item: str, key: Any, score: StoredScore) -> None:
+        summary = json.dumps(score.summary, allow_nan=False).encode()
+        write_parquet(
+            self.path(item, key), score.table.replace_schema_metadata({_SUMMARY: summary})
+        )
