@@ -1,0 +1,178 @@
+"""Reads what prefill wrote, checking every file against the checksum in its meta.json.
+
+A reader raises CacheError that names what is missing, foreign or damaged, and how to mend it.
+"""
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from evaluation.errors import CacheError
+from evaluation.store import file_checksum
+
+if TYPE_CHECKING:
+    import torch
+
+META = "meta.json"
+TOKENS = "packed_tokens.pt"
+INDEX = "index.pt"
+EXAMPLES = "examples.jsonl"
+PROMPTS = "prompts.jsonl"
+
+Row = TypeVar("Row")
+
+_FETCH = "snakemake --profile slurm_profile prefill"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What precedes a candidate."""
+
+    text: str
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A continuation to score after `contexts[context]`; its tokens are never empty.
+
+    `chars` and `bytes` are the length of its text without one leading space.
+    """
+
+    context: int
+    text: str
+    tokens: tuple[int, ...]
+    chars: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A question: candidates of which number `gold` is right."""
+
+    id: str
+    cluster: str | None
+    gold: int
+    contexts: tuple[Context, ...]
+    candidates: tuple[Candidate, ...]
+    unconditional: tuple[Candidate, ...] | None
+
+
+@dataclass(frozen=True)
+class SliceCache:
+    """A slice: `tokens` (blocks, sequence length), `block_bytes` (blocks,), and where documents start.
+
+    `block_bytes` counts the UTF-8 bytes of the text of tokens 1.. of each block, those that are
+    scored. `document_starts` holds flat positions, ascending.
+    """
+
+    tokens: "torch.Tensor"
+    block_bytes: "torch.Tensor"
+    document_starts: "torch.Tensor"
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TaskCache:
+    """A task's questions in the order of the dataset."""
+
+    items: list[Item]
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ProbesCache:
+    """Prompts as prefill wrote them, one mapping each."""
+
+    prompts: list[dict[str, Any]]
+    meta: dict[str, Any]
+
+
+def read_meta(folder: Path) -> dict[str, Any]:
+    """Reads `folder/meta.json`; raises CacheError where there is none or it cannot be read."""
+    path = folder / META
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CacheError(f"{folder} is not prefilled (no {META}); run `{_FETCH}`") from None
+    except (ValueError, OSError) as error:
+        raise _damaged(path, str(error)) from None
+    if not isinstance(meta, dict) or not isinstance(meta.get("checksum"), dict):
+        raise _damaged(path, "it holds no checksums")
+    return meta
+
+
+def check_files(folder: Path, meta: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Raises CacheError unless each file is there with the checksum that `meta` gives."""
+    for name in names:
+        path = folder / name
+        expected = meta["checksum"].get(name)
+        try:
+            found = file_checksum(path)
+        except FileNotFoundError:
+            raise _damaged(path, "the file is gone") from None
+        if found != expected:
+            raise _damaged(path, "its checksum is not the one in meta.json")
+
+
+def read_slice(folder: Path) -> SliceCache:
+    """Reads a Tier2 slice; the tokens stay mapped to the file. Raises CacheError."""
+    import torch
+
+    meta = read_meta(folder)
+    check_files(folder, meta, (TOKENS, INDEX))
+    tokens = torch.load(folder / TOKENS, weights_only=True, mmap=True)
+    index = torch.load(folder / INDEX, weights_only=True)
+    expected = (meta.get("blocks"), meta.get("sequence_length"))
+    if tuple(tokens.shape) != expected or index["block_bytes"].shape != tokens.shape[:1]:
+        raise _damaged(folder / TOKENS, f"its shape {tuple(tokens.shape)} is not {expected}")
+    return SliceCache(tokens, index["block_bytes"], index["document_starts"], meta)
+
+
+def read_task(folder: Path) -> TaskCache:
+    """Reads a Tier3 task; raises CacheError."""
+    meta = read_meta(folder)
+    items = _read_rows(folder, meta, EXAMPLES, _item)
+    if len(items) != meta.get("items", {}).get("used"):
+        raise _damaged(folder / EXAMPLES, f"it has {len(items)} items, not those of meta.json")
+    return TaskCache(items, meta)
+
+
+def read_probes(folder: Path) -> ProbesCache:
+    """Reads Tier4 prompts; raises CacheError."""
+    meta = read_meta(folder)
+    return ProbesCache(_read_rows(folder, meta, PROMPTS, dict), meta)
+
+
+def _read_rows(
+    folder: Path, meta: dict[str, Any], name: str, make: Callable[[Any], Row]
+) -> list[Row]:
+    check_files(folder, meta, (name,))
+    content = (folder / name).read_bytes()
+    try:
+        return [make(json.loads(line)) for line in io.BytesIO(content)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(folder / name, f"{type(error).__name__}: {error}") from None
+
+
+def _item(row: dict[str, Any]) -> Item:
+    unconditional = row["unconditional"]
+    return Item(
+        id=row["id"],
+        cluster=row["cluster"],
+        gold=row["gold"],
+        contexts=tuple(Context(part["text"], tuple(part["tokens"])) for part in row["contexts"]),
+        candidates=tuple(map(_candidate, row["candidates"])),
+        unconditional=None if unconditional is None else tuple(map(_candidate, unconditional)),
+    )
+
+
+def _candidate(row: dict[str, Any]) -> Candidate:
+    return Candidate(row["context"], row["text"], tuple(row["tokens"]), row["chars"], row["bytes"])
+
+
+def _damaged(path: Path, what: str) -> CacheError:
+    return CacheError(f"{path} is damaged: {what}; delete {path.parent} and run `{_FETCH}`")
