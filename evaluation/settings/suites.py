@@ -11,6 +11,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from evaluation.errors import ConfigError
+from evaluation.settings.checks import Check
 from evaluation.settings.model import ExpandedPath, Settings, one_sentence
 
 Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
@@ -94,8 +95,14 @@ class Probe(Settings):
 
     category: str
     messages: tuple[Message, ...] = Field(min_length=1)
-    checks: tuple[dict[str, Any], ...] = Field(min_length=1)
-    max_new_tokens: int = Field(256, gt=0)
+    checks: tuple[Check, ...] = Field(min_length=1)
+    max_new_tokens: int = Field(256, gt=0, description="Tokens of the answer at most.")
+
+    @model_validator(mode="after")
+    def _asks(self) -> "Probe":
+        if self.messages[-1].role != "user":
+            raise ValueError("the last message must be the user's, as the model answers it")
+        return self
 
 
 class Suite(Settings):

@@ -1,0 +1,19 @@
+"""The command line: argument parsing, and nothing that computes."""
+
+import argparse
+import os
+from pathlib import Path
+
+CONFIG_VARIABLE = "EVALUATION_CONFIG"
+"""Set by the workflow for its jobs, so that they read the configuration as Snakemake merged it."""
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    default = Path(os.environ.get(CONFIG_VARIABLE, "config/config.yaml"))
+    parser.add_argument(
+        "--config", type=Path, default=default, help="configuration file (%(default)s)"
+    )
+
+
+def add_stage(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    parser.add_argument("--stage", required=required, help="name of the stage")

@@ -1,0 +1,70 @@
+"""`inspect`, `verify`, `import-hf`: one checkpoint by hand."""
+
+import argparse
+import json
+from pathlib import Path
+
+from evaluation.commands.prefill import Commands
+
+
+def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser("inspect", help="what a checkpoint is, and whether it is complete")
+    command.add_argument("checkpoint", type=Path)
+    command.add_argument("--json", action="store_true", help="as JSON")
+    command.set_defaults(run=inspect)
+
+    command = commands.add_parser("verify", help="compare a checkpoint's logits with stored ones")
+    command.add_argument("checkpoint", type=Path)
+    command.add_argument(
+        "--reference", type=Path, required=True, help="safetensors file: input_ids, logits[, …]"
+    )
+    command.add_argument("--tolerance", type=float, default=1e-4, help="relative L2 (%(default)s)")
+    command.set_defaults(run=verify)
+
+    command = commands.add_parser("import-hf", help="a Hugging Face folder as a Nanotron checkpoint")
+    command.add_argument("source", type=Path, help="Hugging Face folder")
+    command.add_argument("target", type=Path, help="folder that gets STEP/ and latest.txt")
+    command.add_argument("--tp", type=int, default=1, help="tensor parallelism (%(default)s)")
+    command.add_argument("--step", type=int, default=0, help="step number (%(default)s)")
+    command.add_argument("--sequence-length", type=int, help="recorded in config.yaml")
+    command.add_argument("--tokenizer", help="name recorded in config.yaml; SOURCE if not given")
+    command.set_defaults(run=import_hf)
+
+
+def inspect(options: argparse.Namespace) -> int:
+    from evaluation.checkpoints.format import open_checkpoint
+    from evaluation.checkpoints.inspect import describe
+
+    facts = describe(open_checkpoint(options.checkpoint))
+    if options.json:
+        print(json.dumps(facts, indent=1))
+        return 0
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print(f"{name:<{width}}  {json.dumps(value) if isinstance(value, dict | list) else value}")
+    return 0
+
+
+def verify(options: argparse.Namespace) -> int:
+    from evaluation.checkpoints.format import open_checkpoint
+    from evaluation.checkpoints.verify import relative_error
+
+    error = relative_error(open_checkpoint(options.checkpoint), options.reference)
+    print(f"relative L2 error: {error:.3e}")
+    return 0 if error <= options.tolerance else 1
+
+
+def import_hf(options: argparse.Namespace) -> int:
+    from evaluation.checkpoints.write import import_hf as write
+
+    print(
+        write(
+            options.source,
+            options.target,
+            tp=options.tp,
+            step=options.step,
+            sequence_length=options.sequence_length,
+            tokenizer_name=options.tokenizer,
+        )
+    )
+    return 0

@@ -1,0 +1,1 @@
+"""Scores a model: log-likelihoods by prefix tries, answers by greedy decoding."""

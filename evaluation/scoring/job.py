@@ -1,0 +1,149 @@
+"""One job: a checkpoint scored on all that a stage evaluates, and its tier files written.
+
+Every item goes through the score store: what is there is taken, what is not is scored and kept at
+once, so a job that was killed goes on after its last finished item. The model is loaded only if
+something is missing.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from evaluation import protocol
+from evaluation.errors import EvaluationError
+from evaluation.prefill.caches import SliceCache, TaskCache, read_slice, read_task
+from evaluation.prefill.probes import ProbeCache, read_probes
+from evaluation.prefill.tokenizers import load_tokenizer, read_tokenizer_meta
+from evaluation.scoring.choices import score_task
+from evaluation.scoring.perplexity import score_slice
+from evaluation.scoring.probes import answer_probes
+from evaluation.scoring.results import Subject, write_tier2, write_tier3, write_tier4
+from evaluation.scoring.session import Session
+from evaluation.settings.plan import StagePlan
+from evaluation.store import ScoreStore, StoredScore
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Everything that prefill made for a stage, read and checked."""
+
+    slices: dict[str, SliceCache] = field(default_factory=dict)
+    tasks: dict[str, TaskCache] = field(default_factory=dict)
+    probes: ProbeCache | None = None
+
+    @property
+    def vocab_size_needed(self) -> int:
+        metas = [cache.meta for cache in (*self.slices.values(), *self.tasks.values())]
+        metas += [self.probes.meta] if self.probes else []
+        return max(meta["vocab_size_needed"] for meta in metas)
+
+
+def read_caches(plan: StagePlan) -> Caches:
+    """Reads all caches of a stage; raises CacheError for the first missing or corrupt one."""
+    return Caches(
+        slices={name: read_slice(plan.slice_folder(name)) for name in plan.suite.slices},
+        tasks={name: read_task(plan.task_folder(name)) for name in plan.suite.tasks},
+        probes=read_probes(plan.probes_folder) if plan.suite.probes else None,
+    )
+
+
+class Job:
+    """Scores items of one checkpoint through the store."""
+
+    def __init__(self, plan: StagePlan, session: Session, tokenizer: dict[str, Any]) -> None:
+        self.plan = plan
+        self.session = session
+        self.tokenizer = tokenizer
+        self.store = ScoreStore(plan.scores, session.checkpoint.identity)
+
+    def run(self, item: str, key: dict[str, Any], score: Callable[[], StoredScore]) -> StoredScore:
+        """The stored score of an item, scored now if there is none."""
+        key = {
+            **key,
+            "tokenizer": self.tokenizer["fingerprint"],
+            "sequence_length": self.plan.sequence_length,
+            **self.session.numeric_settings(),
+        }
+        stored = self.store.get(item, key)
+        if stored is not None:
+            log.info("%s: already scored", item)
+            return stored
+        _ = self.session.model  # loading is not part of an item's time
+        start = time.perf_counter()
+        try:
+            fresh = score()
+        except EvaluationError as error:
+            raise type(error)(f"{self.session.checkpoint.path}: {item}: {error}") from error
+        seconds = time.perf_counter() - start
+        fresh = replace(fresh, summary={**fresh.summary, "seconds": round(seconds, 3)})
+        self.store.put(item, key, fresh)
+        return fresh
+
+    def tier2(self, caches: dict[str, SliceCache]) -> dict[str, StoredScore]:
+        attention = self.plan.suite.attention
+        scores = {}
+        for name, cache in caches.items():
+            key = {"protocol": protocol.TIER2, "data": cache.meta["checksum"], "attention": attention}
+            scores[name] = self.run(
+                name, key, lambda cache=cache: score_slice(self.session.engine, cache, attention)
+            )
+        return scores
+
+    def tier3(self, caches: dict[str, TaskCache]) -> dict[str, StoredScore]:
+        scores = {}
+        for name, cache in caches.items():
+            primary = self.plan.suite.tasks[name].primary
+            key = {"protocol": protocol.TIER3, "data": cache.meta["checksum"], "primary": primary}
+            scores[name] = self.run(
+                name,
+                key,
+                lambda cache=cache, primary=primary: score_task(
+                    self.session.engine,
+                    cache,
+                    primary=primary,
+                    max_length=self.plan.sequence_length,
+                    prefix_token=self.tokenizer["prefix_token"],
+                ),
+            )
+        return scores
+
+    def tier4(self, cache: ProbeCache) -> StoredScore:
+        key = {"protocol": protocol.TIER4, "data": cache.meta["checksum"], "stop": cache.meta["stop"]}
+        return self.run(
+            "sft_native",
+            key,
+            lambda: answer_probes(
+                self.session.model,
+                load_tokenizer(
+                    str(self.plan.tokenizer_folder), use_fast=self.plan.tokenizer.use_fast
+                ),
+                cache,
+                batch=self.plan.config.scoring.generation_batch,
+                device=self.session.numerics.device,
+            ),
+        )
+
+
+def score_checkpoint(plan: StagePlan, subject: Subject) -> Path:
+    """Scores one checkpoint on a stage's suite and writes its tier files.
+
+    Raises:
+        EvaluationError: for a missing cache, an unreadable or disagreeing checkpoint, or a score
+            that cannot be computed; what was scored before stays in the store.
+    """
+    tokenizer = read_tokenizer_meta(plan.tokenizer_folder)
+    caches = read_caches(plan)
+    session = Session(plan, subject.checkpoint, caches.vocab_size_needed)
+    job = Job(plan, session, tokenizer)
+    if caches.slices:
+        write_tier2(plan, subject, session, tokenizer, caches.slices, job.tier2(caches.slices))
+    if caches.tasks:
+        write_tier3(plan, subject, session, tokenizer, caches.tasks, job.tier3(caches.tasks))
+    if caches.probes:
+        write_tier4(plan, subject, session, tokenizer, caches.probes, job.tier4(caches.probes))
+    return subject.folder

@@ -1,0 +1,195 @@
+"""The tier files of one checkpoint, in `by_checkpoint/step_<STEP>/` or `bridge/`.
+
+The per-item tables are written before the JSON that summarizes them, so that a JSON's existence
+proves that the whole tier is there.
+"""
+
+import importlib.metadata
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from evaluation import protocol
+from evaluation.prefill.caches import SliceCache, TaskCache
+from evaluation.prefill.probes import ProbeCache
+from evaluation.scoring.probes import generations
+from evaluation.scoring.session import Session
+from evaluation.settings.plan import StagePlan
+from evaluation.store import StoredScore, write_json, write_jsonl, write_parquet
+
+PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A checkpoint to score: where it lies, and where its results go."""
+
+    checkpoint: Path
+    step: int | None
+    role: Literal["step", "bridge"]
+    folder: Path
+
+
+def bridge_subject(plan: StagePlan, checkpoint: Path, step: int | None) -> Subject:
+    return Subject(checkpoint, step, "bridge", plan.bridge_folder)
+
+
+def step_subject(plan: StagePlan, step: int) -> Subject:
+    return Subject(plan.checkpoint(step), step, "step", plan.step_folder(step))
+
+
+def _header(
+    plan: StagePlan,
+    subject: Subject,
+    session: Session,
+    tokenizer: Mapping[str, Any],
+    version: str,
+    scores: Mapping[str, StoredScore],
+    items: Mapping[str, Any],
+) -> dict[str, Any]:
+    seconds = sum(score.summary["seconds"] for score in scores.values())
+    tokens = sum(score.summary["tokens_processed"] for score in scores.values())
+    return {
+        "stage": plan.name,
+        "step": subject.step,
+        "role": subject.role,
+        "checkpoint": str(session.checkpoint.path),
+        "checkpoint_identity": session.checkpoint.identity,
+        "tokenizer": {"name": plan.tokenizer.name, **tokenizer},
+        "sequence_length": plan.sequence_length,
+        "protocol": version,
+        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "device": session.numerics.device,
+        "dtype": session.numerics.dtype_name,
+        "seconds": round(seconds, 3),
+        "tokens_per_second": round(tokens / seconds, 1) if seconds else None,
+        "items": items,
+    }
+
+
+def _add_up(counts: list[Mapping[str, Any]]) -> dict[str, Any]:
+    left_out: dict[str, int] = {}
+    for count in counts:
+        for reason, number in count["left_out"].items():
+            left_out[reason] = left_out.get(reason, 0) + number
+    return {
+        "asked": sum(count["asked"] for count in counts),
+        "used": sum(count["used"] for count in counts),
+        "left_out": left_out,
+    }
+
+
+def _stack(scores: Mapping[str, StoredScore], column: str) -> pa.Table:
+    """All items' tables under each other, the item's name as the first column."""
+    tables = [
+        score.table.add_column(0, column, pa.array([name] * score.table.num_rows, pa.string()))
+        for name, score in scores.items()
+    ]
+    return pa.concat_tables(tables)
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _origin(meta: Mapping[str, Any], group: str | None) -> dict[str, Any]:
+    return {
+        "data": meta["definition"],
+        "data_checksum": meta["checksum"],
+        "group": group,
+        "items": meta["items"],
+    }
+
+
+def write_tier2(
+    plan: StagePlan,
+    subject: Subject,
+    session: Session,
+    tokenizer: Mapping[str, Any],
+    caches: Mapping[str, SliceCache],
+    scores: Mapping[str, StoredScore],
+) -> None:
+    """Writes `tier2_ppl_blocks.parquet` and `tier2_ppl.json`.
+
+    The overall perplexity is exp of the unweighted mean of the slices' nats per token.
+    """
+    slices = {
+        name: {**score.summary, **_origin(caches[name].meta, plan.suite.slices[name].group)}
+        for name, score in scores.items()
+    }
+    nats = _mean([entry["nats_per_token"] for entry in slices.values()])
+    per_byte = [entry["bits_per_byte"] for entry in slices.values()]
+    counts = _add_up([entry["items"] for entry in slices.values()])
+    content = {
+        **_header(plan, subject, session, tokenizer, protocol.TIER2, scores, counts),
+        "attention": plan.suite.attention,
+        "overall": {
+            "ppl": math.exp(nats),
+            "nats_per_token": nats,
+            "bits_per_byte": None if None in per_byte else _mean(per_byte),
+        },
+        "slices": slices,
+    }
+    write_parquet(subject.folder / "tier2_ppl_blocks.parquet", _stack(scores, "slice"))
+    write_json(subject.folder / "tier2_ppl.json", content)
+
+
+def write_tier3(
+    plan: StagePlan,
+    subject: Subject,
+    session: Session,
+    tokenizer: Mapping[str, Any],
+    caches: Mapping[str, TaskCache],
+    scores: Mapping[str, StoredScore],
+) -> None:
+    """Writes `tier3_cf_candidates.parquet` and `tier3_cf.json`.
+
+    The overall accuracy is the unweighted mean of the tasks' primary accuracies.
+    """
+    tasks = {
+        name: {
+            **score.summary,
+            **_origin(caches[name].meta, plan.suite.tasks[name].group),
+            "task": caches[name].meta["task"],
+        }
+        for name, score in scores.items()
+    }
+    counts = _add_up([entry["items"] for entry in tasks.values()])
+    content = {
+        **_header(plan, subject, session, tokenizer, protocol.TIER3, scores, counts),
+        "overall": {
+            "accuracy": _mean([entry["accuracy"] for entry in tasks.values()]),
+            "centered": _mean([entry["centered"] for entry in tasks.values()]),
+        },
+        "tasks": tasks,
+    }
+    write_parquet(subject.folder / "tier3_cf_candidates.parquet", _stack(scores, "task"))
+    write_json(subject.folder / "tier3_cf.json", content)
+
+
+def write_tier4(
+    plan: StagePlan,
+    subject: Subject,
+    session: Session,
+    tokenizer: Mapping[str, Any],
+    cache: ProbeCache,
+    score: StoredScore,
+) -> None:
+    """Writes `tier4_sft_native_generations.jsonl` and `tier4_sft_native.json`."""
+    scores = {"sft_native": score}
+    content = {
+        **_header(
+            plan, subject, session, tokenizer, protocol.TIER4, scores, cache.meta["items"]
+        ),
+        **{key: score.summary[key] for key in ("summary", "by_category", "prompts")},
+        "chat_template": cache.meta["chat_template"],
+        "stop": cache.meta["stop"],
+        "data": cache.meta["definition"],
+        "data_checksum": cache.meta["checksum"],
+    }
+    write_jsonl(subject.folder / "tier4_sft_native_generations.jsonl", generations(score))
+    write_json(subject.folder / "tier4_sft_native.json", content)

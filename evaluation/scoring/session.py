@@ -1,0 +1,107 @@
+"""One checkpoint under one stage's settings: agreement checks, the model loaded on demand."""
+
+import functools
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.load import load_model
+from evaluation.errors import ConfigError, ScoringError
+from evaluation.scoring.engine import Engine
+from evaluation.settings.config import Scoring
+from evaluation.settings.plan import StagePlan
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """Device and dtype a model runs in."""
+
+    device: str
+    dtype: torch.dtype
+
+    @property
+    def dtype_name(self) -> str:
+        return str(self.dtype).removeprefix("torch.")
+
+
+def choose_numerics(scoring: Scoring, checkpoint: Checkpoint) -> Numerics:
+    """Resolves `auto`; raises ConfigError where a GPU is asked for and there is none."""
+    has_gpu = torch.cuda.is_available()
+    if scoring.device == "cuda" and not has_gpu:
+        raise ConfigError("scoring.device: cuda, but PyTorch sees no GPU here; use auto or cpu")
+    device = ("cuda" if has_gpu else "cpu") if scoring.device == "auto" else scoring.device
+    name = scoring.dtype
+    if name == "auto":
+        name = "float32" if device == "cpu" else checkpoint.dtype
+    return Numerics(device, getattr(torch, name))
+
+
+def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
+    """Refuses a checkpoint that was trained with another tokenizer or sequence length."""
+    known = {plan.tokenizer.name, *plan.tokenizer.also_known_as}
+    named = checkpoint.tokenizer_name
+    if named is not None and named not in known:
+        raise ConfigError(
+            f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
+            f"{plan.tokenizer.name!r}; if both are the same, add the first to tokenizer.also_known_as"
+        )
+    trained = checkpoint.sequence_length
+    if trained is None or trained == plan.sequence_length:
+        return
+    if trained < plan.sequence_length:
+        raise ConfigError(
+            f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
+            f"{plan.sequence_length}; set sequence_length: {trained}"
+        )
+    if not plan.stage.allow_shorter_sequences:
+        raise ConfigError(
+            f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
+            f"{plan.sequence_length}; set sequence_length: {trained}, or accept shorter ones with "
+            f"stages.{plan.name}.allow_shorter_sequences: true"
+        )
+
+
+class Session:
+    """A complete, agreeing checkpoint; its model is loaded when first asked for."""
+
+    def __init__(self, plan: StagePlan, path: Path, vocab_size_needed: int) -> None:
+        self.plan = plan
+        self.checkpoint = open_checkpoint(path)
+        check_complete(self.checkpoint)
+        check_agreement(plan, self.checkpoint)
+        check_tokenizer_fits(self.checkpoint, vocab_size_needed)
+        self.numerics = choose_numerics(plan.config.scoring, self.checkpoint)
+
+    @functools.cached_property
+    def model(self) -> PreTrainedModel:
+        start = time.perf_counter()
+        model = load_model(
+            self.checkpoint, dtype=self.numerics.dtype, device=self.numerics.device
+        )
+        if open_checkpoint(self.checkpoint.path).identity != self.checkpoint.identity:
+            raise ScoringError(
+                f"{self.checkpoint.path}: replaced while it was being read; run again once its "
+                "writer has finished"
+            )
+        log.info("loaded %s in %.1f s", self.checkpoint.path, time.perf_counter() - start)
+        return model
+
+    @functools.cached_property
+    def engine(self) -> Engine:
+        scoring = self.plan.config.scoring
+        on_cpu = self.numerics.device == "cpu"
+        row_tokens = scoring.cpu_row_tokens if on_cpu else scoring.row_tokens
+        return Engine(self.model, row_tokens=row_tokens, device=self.numerics.device)
+
+    def numeric_settings(self) -> dict[str, Any]:
+        """What of the settings can change a score beyond floating-point noise."""
+        return {"device": self.numerics.device, "dtype": self.numerics.dtype_name}

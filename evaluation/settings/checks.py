@@ -1,0 +1,261 @@
+"""Checks of an answer to a probe: what a suite may ask for, each of one kind.
+
+The kind decides which rates of Tier4 a check counts for (see `scoring/probe_rates.py`):
+
+    format       lists, lengths, letter case, first and last words
+    instruction  what the answer must say, must not say, or must refuse
+    clean        nothing but the answer: no template tokens, no other speaker's turn, no loops
+    json, code   the whole answer is JSON of a schema; its code is Python
+
+There is no check by regular expression: one that backtracks could run forever on a model's text.
+"""
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from evaluation.settings.model import Settings
+
+Kind = Literal["format", "instruction", "clean", "json", "code"]
+
+Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+
+
+class _Format(Settings):
+    kind: ClassVar[Kind] = "format"
+
+
+class _Instruction(Settings):
+    kind: ClassVar[Kind] = "instruction"
+
+
+class _Clean(Settings):
+    kind: ClassVar[Kind] = "clean"
+
+
+class Counted(_Format):
+    """A number of things in the answer; at least one unless `at_least: 0` is given."""
+
+    exactly: int | None = Field(None, ge=0, description="The number itself.")
+    at_least: int = Field(1, ge=0, description="Smallest number allowed.")
+    at_most: int | None = Field(None, ge=0, description="Largest number allowed.")
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        bounds = self.model_fields_set & {"exactly", "at_least", "at_most"}
+        if not bounds or ("exactly" in bounds and len(bounds) > 1):
+            raise ValueError("give either `exactly`, or `at_least`, `at_most` or both")
+        if self.at_most is not None and self.at_most < self.at_least:
+            raise ValueError("`at_most` is below `at_least`, so no answer could pass")
+        return self
+
+    def holds(self, number: int) -> bool:
+        if self.exactly is not None:
+            return number == self.exactly
+        return self.at_least <= number and (self.at_most is None or number <= self.at_most)
+
+
+class BulletCount(Counted):
+    check: Literal["bullet_count"] = Field(description="`bullet_count`: outermost bullets.")
+
+
+class NumberedCount(Counted):
+    check: Literal["numbered_count"] = Field(description="`numbered_count`: lines `1.` or `1)`.")
+
+
+class WordCount(Counted):
+    check: Literal["word_count"] = Field(description="`word_count`: words.")
+
+
+class SentenceCount(Counted):
+    check: Literal["sentence_count"] = Field(description="`sentence_count`: sentences.")
+
+
+class LineCount(Counted):
+    check: Literal["line_count"] = Field(description="`line_count`: lines that are not blank.")
+
+
+class NumbersInOrder(_Format):
+    check: Literal["numbers_in_order"] = Field(
+        description="`numbers_in_order`: a numbered list counts up by one."
+    )
+    start: int = Field(1, ge=0, description="Its first number.")
+
+
+class OnlyList(_Format):
+    check: Literal["only_list"] = Field(
+        description="`only_list`: a list and nothing before or after it."
+    )
+    marker: Literal["bullets", "numbers"] = Field(description="What its items begin with.")
+
+
+class ItemWords(_Format):
+    check: Literal["item_words"] = Field(description="`item_words`: no list item is longer.")
+    at_most: int = Field(gt=0, description="Words of an item at most.")
+
+
+class SortedItems(_Format):
+    check: Literal["sorted_items"] = Field(
+        description="`sorted_items`: two or more list items in alphabetical order."
+    )
+
+
+class LetterCase(_Format):
+    check: Literal["letter_case"] = Field(
+        description="`letter_case`: all letters are of one case; at least one letter."
+    )
+    case: Literal["lower", "upper"] = Field(description="Which one.")
+
+
+class StartsWith(_Format):
+    check: Literal["starts_with"] = Field(description="`starts_with`: the first characters.")
+    text: str = Field(min_length=1, description="What they are, letter case included.")
+
+
+class EndsWith(_Format):
+    check: Literal["ends_with"] = Field(description="`ends_with`: the last characters.")
+    text: str = Field(min_length=1, description="What they are, letter case included.")
+
+
+class _Terms(_Instruction):
+    """Words or phrases, found only where no letter or digit touches them."""
+
+    texts: Texts = Field(description="Words or phrases; whole words only.")
+    match_case: bool = Field(False, description="Upper and lower case differ.")
+
+
+class Contains(_Terms):
+    check: Literal["contains"] = Field(description="`contains`: all of the texts.")
+
+
+class ContainsAny(_Terms):
+    check: Literal["contains_any"] = Field(description="`contains_any`: one of the texts.")
+
+
+class Excludes(_Terms):
+    check: Literal["excludes"] = Field(
+        description="`excludes`: none of the texts, in an answer that is not empty."
+    )
+
+
+class Answers(_Instruction):
+    check: Literal["answers"] = Field(
+        description="`answers`: the whole answer is one of the texts, but for case, quotes, "
+        "emphasis and a full stop."
+    )
+    texts: Texts = Field(description="Answers that count.")
+
+
+class Defines(_Instruction):
+    check: Literal["defines"] = Field(description="`defines`: the code has this function.")
+    function: str = Field(min_length=1, description="Name of the function or method.")
+    arguments: tuple[str, ...] | None = Field(
+        None, description="Names of its arguments, in order; any if not given."
+    )
+
+
+class Refuses(_Instruction):
+    check: Literal["refuses"] = Field(description="`refuses`: declines to help.")
+
+
+class Complies(_Instruction):
+    check: Literal["complies"] = Field(
+        description="`complies`: does not decline, and is not empty."
+    )
+
+
+class NoChatArtifacts(_Clean):
+    check: Literal["no_chat_artifacts"] = Field(
+        description="`no_chat_artifacts`: no template tokens, no line of another speaker, not empty."
+    )
+
+
+class NoRepetition(_Clean):
+    check: Literal["no_repetition"] = Field(
+        description="`no_repetition`: no phrase over and over again, and not empty."
+    )
+
+
+class NoPreamble(_Clean):
+    check: Literal["no_preamble"] = Field(
+        description="`no_preamble`: no `Sure!`, `Here is …` or `As an AI …` at the beginning."
+    )
+
+
+class StrictJson(Settings):
+    kind: ClassVar[Kind] = "json"
+
+    check: Literal["strict_json"] = Field(
+        description="`strict_json`: the whole answer is one JSON value, without fence or prose."
+    )
+    matches: dict[str, Any] = Field(description="JSON Schema (2020-12) of the value.")
+
+    @field_validator("matches")
+    @classmethod
+    def _usable(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        from jsonschema import Draft202012Validator, SchemaError
+
+        try:
+            Draft202012Validator.check_schema(schema)
+        except SchemaError as error:
+            raise ValueError(f"not a JSON schema: {error.message}") from None
+        _refuse_patterns(schema)
+        return schema
+
+
+def _refuse_patterns(schema: Any) -> None:
+    """Raises ValueError for a keyword that is a regular expression or lies outside the schema."""
+    if not isinstance(schema, dict):
+        return
+    for keyword, value in schema.items():
+        if keyword in ("pattern", "patternProperties"):
+            raise ValueError(
+                f"`{keyword}` can run forever on a model's text; use enum, const or lengths"
+            )
+        if keyword in ("$ref", "$dynamicRef") and not str(value).startswith("#"):
+            raise ValueError(f"`{keyword}: {value}` lies outside the schema; write it out")
+        if keyword in ("properties", "$defs", "dependentSchemas"):
+            inner = list(value.values())
+        else:
+            inner = value if isinstance(value, list) else [value]
+        if keyword not in ("enum", "const", "default", "examples"):
+            for part in inner:
+                _refuse_patterns(part)
+
+
+class PythonParses(Settings):
+    kind: ClassVar[Kind] = "code"
+
+    check: Literal["python_parses"] = Field(
+        description="`python_parses`: the fenced code, or else the whole answer, is Python."
+    )
+
+
+Check = Annotated[
+    BulletCount
+    | NumberedCount
+    | WordCount
+    | SentenceCount
+    | LineCount
+    | NumbersInOrder
+    | OnlyList
+    | ItemWords
+    | SortedItems
+    | LetterCase
+    | StartsWith
+    | EndsWith
+    | Contains
+    | ContainsAny
+    | Excludes
+    | Answers
+    | Defines
+    | Refuses
+    | Complies
+    | NoChatArtifacts
+    | NoRepetition
+    | NoPreamble
+    | StrictJson
+    | PythonParses,
+    Field(discriminator="check"),
+]
+"""Any check, told apart by its key `check`."""

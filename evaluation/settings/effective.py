@@ -1,0 +1,20 @@
+"""The configuration as Snakemake merged it, written where its jobs can read it."""
+
+from pathlib import Path
+
+import yaml
+
+from evaluation.settings.config import Config
+from evaluation.store import fingerprint, write_text
+
+
+def write_effective(config: Config) -> Path:
+    """Writes `<results>/.config/<fingerprint>.yaml` unless it is there; returns its path.
+
+    Named by its content, so that two runs with different settings never share one.
+    """
+    content = config.model_dump(mode="json", exclude_defaults=True)
+    path = Path(config.results) / ".config" / f"{fingerprint(content)}.yaml"
+    if not path.exists():
+        write_text(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
+    return path

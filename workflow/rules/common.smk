@@ -1,0 +1,127 @@
+# All functions of the workflow. Whatever is longer than a few lines lives in the package.
+import re
+import shlex
+import sys
+from pathlib import Path
+
+ROOT = Path(workflow.basedir).parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from snakemake.exceptions import WorkflowError
+
+from evaluation import protocol
+from evaluation.checkpoints.subjects import bridge_checkpoint, stage_steps
+from evaluation.errors import EvaluationError
+from evaluation.settings.config import NAME, validate_config
+from evaluation.settings.effective import write_effective
+from evaluation.settings.plan import plan_stages
+from evaluation.store import fingerprint
+
+
+def or_stop(function, *arguments):
+    """Calls a function of the package; its errors end the run as one sentence."""
+    try:
+        return function(*arguments)
+    except EvaluationError as error:
+        raise WorkflowError(str(error)) from None
+
+
+CONFIG = or_stop(validate_config, config, "configuration")
+PLANS = or_stop(plan_stages, CONFIG)
+CONFIG_FILE = or_stop(write_effective, CONFIG)
+
+# Neither file nor Python is part of what is computed, so neither may cause a rerun: both reach the jobs through the shell's prefix instead of through params.
+shell.prefix(f"""set -euo pipefail
+export EVALUATION_CONFIG={shlex.quote(str(CONFIG_FILE.absolute()))}
+evaluation() ( export PYTHONPATH={shlex.quote(str(ROOT))}; exec {PYTHON} -m evaluation "$@" )
+logged() ( trap '' TERM INT; exec tee "$1" )
+""")
+
+TIER_FILES = {
+    "tier2": ("tier2_ppl.json", "tier2_ppl_blocks.parquet"),
+    "tier3": ("tier3_cf.json", "tier3_cf_candidates.parquet"),
+    "tier4": ("tier4_sft_native.json", "tier4_sft_native_generations.jsonl"),
+}
+
+
+def tier_files(plan, folder):
+    """All files that scoring one checkpoint of a stage writes."""
+    names = [name for tier in plan.tiers for name in TIER_FILES[tier]]
+    if plan.stage.command:
+        names = [name for name in names if not name.endswith((".parquet", ".jsonl"))]
+    return [f"{folder}/{name}" for name in names]
+
+
+def prefilled(plan):
+    """The caches that scoring a stage reads; a meta.json is written last."""
+    folders = [plan.tokenizer_folder]
+    folders += [plan.slice_folder(name) for name in plan.suite.slices]
+    folders += [plan.task_folder(name) for name in plan.suite.tasks]
+    folders += [plan.probes_folder] if plan.suite.probes else []
+    return [f"{folder}/meta.json" for folder in folders]
+
+
+def checkpoint_file(path):
+    """A file that every writing of a checkpoint renews; stops if there is no checkpoint."""
+    for name in ("model_config.json", "config.yaml", "config.json"):
+        if (path / name).is_file():
+            return str(path / name)
+    raise WorkflowError(
+        f"{path}: no checkpoint there (no model_config.json, config.yaml or config.json); "
+        "correct `checkpoints` or `steps` of the stage, or wait until training has saved it"
+    )
+
+
+def steps_of(plan):
+    return or_stop(stage_steps, plan)
+
+
+def bridge_of(plan):
+    return or_stop(bridge_checkpoint, plan, PLANS)
+
+
+def step_files(plan):
+    """All that a stage's tables are made of."""
+    files = []
+    for step in steps_of(plan):
+        folder = f"{plan.results}/by_checkpoint/step_{step}"
+        files += tier_files(plan, folder)
+        files += [f"{folder}/bridge_deltas.json"] if plan.stage.bridge else []
+    return files + (tier_files(plan, plan.bridge_folder) if plan.stage.bridge else [])
+
+
+def bridge_files(plan):
+    names = ("bridge_deltas.csv", "bridge_deltas.json", "recommendation.json")
+    return [f"{plan.results}/{name}" for name in names]
+
+
+def stage_files(plan):
+    """What the target of a stage asks for."""
+    return [f"{plan.results}/summary.csv", f"{plan.results}/report.html"]
+
+
+def owner(wildcards, kind):
+    """A stage whose cache holds this item: `setup` is the cache's folder name."""
+    for plan in PLANS.values():
+        items = plan.suite.slices if kind == "slice" else plan.suite.tasks
+        if plan.cache.name == wildcards.setup and (
+            kind == "tokenizer" or wildcards.item in items
+        ):
+            return plan
+    raise WorkflowError(
+        f"no stage has a {kind} {wildcards}; see `suites` of the stages"
+    )
+
+
+def definition(wildcards, kind):
+    """Changes when an item's cache must be made anew."""
+    plan = owner(wildcards, kind)
+    items = plan.suite.slices if kind == "slice" else plan.suite.tasks
+    return fingerprint(items[wildcards.item].model_dump())
+
+
+def suite_fingerprint(plan):
+    return fingerprint(
+        [plan.suite.model_dump(), plan.config.scoring.dtype, plan.stage.command]
+    )

@@ -1,0 +1,36 @@
+# Cheap and local: tables and the report of each stage.
+for _plan in PLANS.values():
+
+    rule:
+        name:
+            f"tables_{_plan.name}"
+        input:
+            lambda w, plan=_plan: step_files(plan),
+        output:
+            summary=report(
+                f"{_plan.results}/summary.csv",
+                caption="../report/summary.rst",
+                category=_plan.name,
+                subcategory="tables",
+                labels={"table": "all scores and deltas"},
+            ),
+            parquet=f"{_plan.results}/summary.parquet",
+            markdown=f"{_plan.results}/summary.md",
+            report=report(
+                f"{_plan.results}/report.html",
+                caption="../report/stage.rst",
+                category=_plan.name,
+                subcategory="report",
+                labels={"table": "curves and bridge"},
+            ),
+            bridge=[] if _plan.stage.bridge is None else bridge_files(_plan),
+        log:
+            f"{_plan.results}/eval_logs/tables.log",
+        localrule: True
+        conda:
+            "../envs/evaluation.yaml"
+        params:
+            stage=_plan.name,
+            protocol=protocol.BRIDGE,
+        shell:
+            "evaluation tables --stage {params.stage} 2>&1 | logged {log:q}"
