@@ -70,11 +70,11 @@ def _subject(
     if options.bridge:
         bridge = bridge_checkpoint(plan, plans)
         return bridge_subject(plan, bridge.path, bridge.step)
-    known = stage_steps(plan)
-    if options.step not in known:
+    if not plan.checkpoint(options.step).is_dir():
         raise ConfigError(
-            f"stages.{plan.name}.steps: {options.step} is not one of them; there are "
-            f"{', '.join(map(str, known))}"
+            f"stages.{plan.name}: no checkpoint of step {options.step} under "
+            f"{plan.stage.checkpoints}; the configured steps are "
+            f"{', '.join(map(str, stage_steps(plan)))}"
         )
     return step_subject(plan, options.step)
 
