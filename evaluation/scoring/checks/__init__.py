@@ -1,0 +1,1 @@
+"""What makes an answer to a probe right: pure functions of its text."""
