@@ -19,7 +19,7 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 class Every(Settings):
     """Every step on disk that is a multiple of `every`."""
 
-    every: int = Field(gt=0)
+    every: int = Field(gt=0, description="Steps on disk that are multiples of this.")
 
 
 def _read_steps(value: Any) -> Any:
@@ -64,8 +64,8 @@ class Bridge(Settings):
 class Aim(Settings):
     """One thing a stage is for: to improve on the bridge, or to keep what it had."""
 
-    tier: Tier
-    want: Literal["improve", "keep"]
+    tier: Tier = Field(description="Tier the aim is about.")
+    want: Literal["improve", "keep"] = Field(description="Gain on the bridge, or lose nothing.")
     group: str | None = Field(None, description="Only slices or tasks of this group.")
     margin: float = Field(
         ge=0,
@@ -131,7 +131,7 @@ class Config(Settings):
     )
     sequence_length: int | None = Field(None, gt=1, description="Likewise.")
     training_config: ExpandedPath | None = Field(None, description="Nanotron training YAML.")
-    scoring: Scoring = Scoring()
+    scoring: Scoring = Field(Scoring(), description="How models are run.")
     stages: dict[str, Stage] = Field(min_length=1, description="The stages in training order.")
 
     @model_validator(mode="after")

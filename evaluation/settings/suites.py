@@ -86,16 +86,16 @@ class Task(Source):
 class Message(Settings):
     """One turn of a conversation."""
 
-    role: Literal["system", "user", "assistant"]
-    content: str
+    role: Literal["system", "user", "assistant"] = Field(description="Who speaks.")
+    content: str = Field(description="What is said.")
 
 
 class Probe(Settings):
     """A prompt for an SFT model and the checks its answer must pass."""
 
-    category: str
-    messages: tuple[Message, ...] = Field(min_length=1)
-    checks: tuple[Check, ...] = Field(min_length=1)
+    category: str = Field(description="Heading it is reported under.")
+    messages: tuple[Message, ...] = Field(min_length=1, description="The conversation so far.")
+    checks: tuple[Check, ...] = Field(min_length=1, description="What the answer must pass.")
     max_new_tokens: int = Field(256, gt=0, description="Tokens of the answer at most.")
 
     @model_validator(mode="after")
@@ -116,9 +116,9 @@ class Suite(Settings):
         None, description="Jinja2 chat template of the probes; the tokenizer's own if not given."
     )
     stop: tuple[str, ...] = Field((), description="Strings at which an answer is cut.")
-    slices: dict[str, Slice] = {}
-    tasks: dict[str, Task] = {}
-    probes: dict[str, Probe] = {}
+    slices: dict[str, Slice] = Field({}, description="Tier2: texts by name.")
+    tasks: dict[str, Task] = Field({}, description="Tier3: tasks by name.")
+    probes: dict[str, Probe] = Field({}, description="Tier4: prompts by name.")
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

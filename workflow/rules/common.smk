@@ -31,7 +31,13 @@ CONFIG = or_stop(validate_config, config, "configuration")
 PLANS = or_stop(plan_stages, CONFIG)
 CONFIG_FILE = or_stop(write_effective, CONFIG)
 
-# Neither file nor Python is part of what is computed, so neither may cause a rerun: both reach the jobs through the shell's prefix instead of through params.
+# Which file and which Python must not cause a rerun, as they change no result: both reach the
+# jobs by the prefix of their shell, which Snakemake does not compare.
+PYTHON = (
+    "python"
+    if workflow.deployment_settings.deployment_method
+    else shlex.quote(sys.executable)
+)
 shell.prefix(f"""set -euo pipefail
 export EVALUATION_CONFIG={shlex.quote(str(CONFIG_FILE.absolute()))}
 evaluation() ( export PYTHONPATH={shlex.quote(str(ROOT))}; exec {PYTHON} -m evaluation "$@" )

@@ -1,0 +1,142 @@
+"""Configuration: what is refused, in whose words, and how a stage is resolved."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation.errors import ConfigError
+from evaluation.settings.config import Every, load_config, stage_suite, validate_config
+from evaluation.settings.effective import write_effective
+from evaluation.settings.plan import plan_stage, plan_stages
+
+TASK = {"dataset": "a/b", "choices": "choices", "gold": "label", "context": "{{ q }}"}
+
+
+def content(**stage: Any) -> dict[str, Any]:
+    return {
+        "results": "results",
+        "cache": "cache",
+        "tokenizer": {"name": "org/tok"},
+        "sequence_length": 64,
+        "stages": {
+            "stage1": {"checkpoints": "ckpts/1", "steps": [10, 20], "suites": ["base"]},
+            "stage2": {"checkpoints": "ckpts/2", "steps": [5], "suites": ["base"], **stage},
+        },
+    }
+
+
+def suites(folder: Path, **files: dict[str, Any]) -> str:
+    for name, suite in files.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(suite))
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("stage", "words"),
+    [
+        ({"colour": "red"}, ["stages.stage2.colour", "unknown key"]),
+        ({"steps": [1, 1]}, ["stages.stage2.steps", "distinct"]),
+        ({"bridge": {"stage": "stage9"}}, ["stages.stage2.bridge.stage", "stage9", "stage1"]),
+        ({"bridge": {"stage": "stage1", "path": "x"}}, ["either `stage`"]),
+        ({"bridge": {"stage": "stage2", "step": 5}}, ["step 5", "zero by construction"]),
+        ({"bridge": {"path": "x", "step": 5}}, ["`path` names the step's folder"]),
+        ({"checkpoints": "$NO_SUCH_VARIABLE/x"}, ["$NO_SUCH_VARIABLE", "export"]),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_mend(stage: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        validate_config(content(**stage), "mine.yaml")
+    for word in ["mine.yaml", *words]:
+        assert word in str(caught.value)
+
+
+def test_variables_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRATCH", "/scratch/me")
+    config = validate_config(content(checkpoints="${SCRATCH}/ckpts"), "mine.yaml")
+    assert config.stages["stage2"].checkpoints == "/scratch/me/ckpts"
+
+
+@pytest.mark.parametrize("written", ["every: 500", {"every": 500}])
+def test_every_is_read_in_both_spellings(written: Any) -> None:
+    config = validate_config(content(steps=written), "mine.yaml")
+    assert config.stages["stage2"].steps == Every(every=500)
+
+
+def test_suites_extend_and_keep_their_order(tmp_path: Path) -> None:
+    folder = suites(
+        tmp_path,
+        base={"slices": {"web": {"dataset": "w"}}, "attention": "document"},
+        more={"extends": "base", "slices": {"code": {"dataset": "c"}}},
+    )
+    raw = content(suites=["more"]) | {"suites": folder}
+    suite = stage_suite(validate_config(raw, "mine.yaml"), "stage2")
+    assert list(suite.slices) == ["web", "code"]
+    assert suite.attention == "document"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"base": {"extends": "base"}}, ["circle"]),
+        ({"base": {"slices": {"a b": {"dataset": "x"}}}}, ["a b", "folder"]),
+        ({"base": {"tasks": {"t": {**TASK, "primary": "pmi"}}}}, ["unconditional_context"]),
+        ({"base": {"tasks": {"t": {**TASK, "golden": "x"}}}}, ["tasks.t.golden", "unknown key"]),
+        ({"base": {}}, ["no items"]),
+        ({}, ["no such file"]),
+    ],
+)
+def test_a_wrong_suite_is_named(
+    tmp_path: Path, files: dict[str, dict[str, Any]], words: list[str]
+) -> None:
+    raw = content() | {"suites": suites(tmp_path, **files)}
+    with pytest.raises(ConfigError) as caught:
+        stage_suite(validate_config(raw, "mine.yaml"), "stage2")
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_one_name_for_two_things_in_one_cache_is_refused(tmp_path: Path) -> None:
+    folder = suites(
+        tmp_path,
+        base={"slices": {"web": {"dataset": "w"}}},
+        other={"slices": {"web": {"dataset": "v"}}},
+    )
+    raw = content(suites=["other"]) | {"suites": folder}
+    with pytest.raises(ConfigError, match="'web' is defined differently"):
+        plan_stages(validate_config(raw, "mine.yaml"))
+    raw["stages"]["stage2"]["sequence_length"] = 128  # another cache: no clash
+    plans = plan_stages(validate_config(raw, "mine.yaml"))
+    assert plans["stage1"].cache != plans["stage2"].cache
+
+
+def test_tokenizer_and_length_come_from_a_training_config(tmp_path: Path) -> None:
+    training = tmp_path / "train.yaml"
+    training.write_text(
+        "tokenizer: {tokenizer_name_or_path: org/t}\ntokens: {sequence_length: 4096}"
+    )
+    folder = suites(tmp_path, base={"slices": {"web": {"dataset": "w"}}})
+    raw = content(training_config=str(training)) | {"suites": folder}
+    plan = plan_stage(validate_config(raw, "mine.yaml"), "stage2")
+    assert (plan.tokenizer.name, plan.sequence_length) == ("org/t", 4096)
+
+
+def test_or_from_the_checkpoints_own(tmp_path: Path) -> None:
+    (tmp_path / "ckpts" / "5").mkdir(parents=True)
+    (tmp_path / "ckpts" / "5" / "config.yaml").write_text(
+        "tokenizer: {tokenizer_name_or_path: org/own}\ntokens: {sequence_length: 32}"
+    )
+    folder = suites(tmp_path, base={"slices": {"web": {"dataset": "w"}}})
+    raw = content(checkpoints=str(tmp_path / "ckpts")) | {"suites": folder}
+    del raw["tokenizer"], raw["sequence_length"], raw["stages"]["stage1"]
+    plan = plan_stage(validate_config(raw, "mine.yaml"), "stage2")
+    assert (plan.tokenizer.name, plan.sequence_length) == ("org/own", 32)
+
+
+def test_the_effective_file_reads_back_as_the_same_configuration(tmp_path: Path) -> None:
+    raw = content(bridge={"stage": "stage1", "step": 20}) | {"results": str(tmp_path)}
+    config = validate_config(raw, "mine.yaml")
+    path = write_effective(config)
+    assert load_config(path) == config
+    assert write_effective(config) == path

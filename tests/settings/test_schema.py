@@ -1,0 +1,29 @@
+"""What is generated from the settings stands in the repository as it would be generated now."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from evaluation.settings.schema import README, SCHEMAS, generated_readme, key_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+MEND = "run `python -m evaluation schema` and commit what it writes"
+
+
+@pytest.mark.parametrize("path", list(SCHEMAS), ids=str)
+def test_schema_is_in_step(path: Path) -> None:
+    assert json.loads((ROOT / path).read_text()) == SCHEMAS[path].model_json_schema(), MEND
+
+
+def test_table_of_keys_is_in_step() -> None:
+    text = (ROOT / README).read_text()
+    assert generated_readme(text) == text, MEND
+
+
+@pytest.mark.parametrize("model", SCHEMAS.values())
+def test_every_key_is_explained(model: type[BaseModel]) -> None:
+    rows = list(key_rows(model))
+    assert len(rows) > 40
+    assert [key for key, _, description in rows if not description] == []
