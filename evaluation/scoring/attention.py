@@ -1,0 +1,119 @@
+"""What a token may look at, in the form that a transformers model takes.
+
+The rule is `kv <= q and q < end[kv]`; layers with a sliding window also ask that the positions
+differ by less than the window. Positions are depths, so the window counts tokens of the sequence,
+not of the row.
+
+Letters: B rows, S tokens of a row, N blocks of a row.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn.attention.flex_attention import BlockMask
+from transformers import PretrainedConfig
+
+from evaluation.errors import ScoringError
+
+BLOCK = 128
+"""Tokens of a block in flex attention's sparse masks."""
+
+Mask = torch.Tensor | BlockMask
+MaskRule = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def layer_windows(config: PretrainedConfig) -> dict[str, int | None] | int | None:
+    """The window of each type of layer, or of all layers, in tokens; None sees everything.
+
+    Raises:
+        ScoringError: for layers that are neither full nor sliding attention.
+    """
+    window = getattr(config, "sliding_window", None)
+    types = set(getattr(config, "layer_types", None) or ())
+    unknown = types - {"full_attention", "sliding_attention"}
+    if unknown:
+        raise ScoringError(
+            f"the model has layers of type {', '.join(sorted(unknown))}; only full and sliding "
+            "attention can be scored"
+        )
+    if "sliding_attention" in types:
+        return {"full_attention": None, "sliding_attention": window}
+    return None if types else window
+
+
+def build_mask(
+    depth: torch.Tensor,
+    end: torch.Tensor,
+    windows: dict[str, int | None] | int | None,
+    mask: Callable[[torch.Tensor, torch.Tensor, int | None], Mask],
+) -> Mask | dict[str, Mask]:
+    """One mask for all layers, or one per type where the model's layers differ."""
+    if isinstance(windows, dict):
+        return {name: mask(depth, end, window) for name, window in windows.items()}
+    return mask(depth, end, windows)
+
+
+def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> torch.Tensor:
+    """Boolean (B, 1, S, S) mask, True where row q may look at column kv."""
+    index = torch.arange(end.shape[1], device=end.device)
+    q, kv = index[:, None], index[None, :]
+    visible = (kv <= q) & (q < end[:, None, :])  # (B, S, S)
+    if window is not None:
+        visible &= depth[:, :, None] - depth[:, None, :] < window
+    return visible[:, None]
+
+
+def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> BlockMask:
+    """The same as a sparse mask for flex attention; S must be a multiple of BLOCK.
+
+    Which pairs of blocks hold anything follows from each block's extremes, so no (S, S) tensor is
+    made. A pair may be taken as partial that a window leaves empty; the rule inside decides.
+    """
+    rows, length = end.shape
+    blocks = length // BLOCK
+    index = torch.arange(blocks, device=end.device)
+    q, kv = index[:, None], index[None, :]
+    end_low, end_high = _extremes(end, blocks)
+    below = kv < q
+    some = (kv == q) | (below & (end_high[:, None, :] > q * BLOCK))  # (B, N, N)
+    full = below & (end_low[:, None, :] >= (q + 1) * BLOCK)
+    if window is not None:
+        depth_low, depth_high = _extremes(depth, blocks)
+        some &= depth_low[:, :, None] - depth_high[:, None, :] < window
+        full &= depth_high[:, :, None] - depth_low[:, None, :] < window
+    partial_count, partial_index = _listed(some & ~full)
+    full_count, full_index = _listed(full)
+    return BlockMask.from_kv_blocks(
+        partial_count,
+        partial_index,
+        full_count,
+        full_index,
+        BLOCK_SIZE=BLOCK,
+        mask_mod=_rule(depth, end, window),
+        seq_lengths=(length, length),
+    )
+
+
+def _extremes(values: torch.Tensor, blocks: int) -> tuple[torch.Tensor, torch.Tensor]:
+    low, high = values.view(values.shape[0], blocks, BLOCK).aminmax(dim=-1)
+    return low, high
+
+
+def _listed(pairs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """(B, N, N) booleans as flex attention wants them: counts (B, 1, N), indices (B, 1, N, N)."""
+    count = pairs.sum(dim=-1, dtype=torch.int32)
+    listed = pairs.to(torch.int8).argsort(dim=-1, descending=True, stable=True).to(torch.int32)
+    return count[:, None], listed[:, None].contiguous()
+
+
+def _rule(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> MaskRule:
+    def visible(b: torch.Tensor, _h: torch.Tensor, q: torch.Tensor, kv: torch.Tensor) -> Any:
+        return (kv <= q) & (q < end[b, kv])
+
+    def visible_in_window(
+        b: torch.Tensor, h: torch.Tensor, q: torch.Tensor, kv: torch.Tensor
+    ) -> Any:
+        return visible(b, h, q, kv) & (depth[b, q] - depth[b, kv] < window)
+
+    return visible if window is None else visible_in_window

@@ -1,0 +1,69 @@
+"""Log-probabilities from hidden states, a chunk of queries at a time.
+
+Logits are float32, also from bfloat16 weights: the matrix product gives them so, for rounding
+logits to bfloat16 costs 0.03 nat a token. Only one chunk of them exists at any time.
+
+Letters: Q queries, P pairs, V vocabulary, D width.
+"""
+
+from typing import NamedTuple
+
+import torch
+
+CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
+"""Logits of one chunk: 64 MB on CPU, where they should stay near the cache, 1 GB on a GPU."""
+
+
+class Scored(NamedTuple):
+    """For each pair its log-probability in nats (float32) and whether it is the most likely."""
+
+    logprob: torch.Tensor  # (P,)
+    is_greedy: torch.Tensor  # (P,) bool
+
+
+class Head:
+    """A model's output layer.
+
+    Among equally likely tokens the one with the lowest id counts as the most likely.
+    """
+
+    def __init__(self, layer: torch.nn.Linear) -> None:
+        weight, bias = layer.weight, layer.bias
+        self.on_gpu = weight.is_cuda
+        # On CPU no product gives float32 from a narrower type: keep the weight as float32.
+        self.weight = weight if self.on_gpu else weight.float()
+        self.bias = None if bias is None else bias.float()
+        self.rows = max(1, CHUNK_LOGITS[weight.device.type] // weight.shape[0])
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """(Q, D) to (Q, V) float32."""
+        if self.on_gpu and hidden.dtype != torch.float32:
+            logits = torch.mm(hidden, self.weight.T, out_dtype=torch.float32)
+        else:
+            logits = torch.mm(hidden.float(), self.weight.T)
+        return logits if self.bias is None else logits.add_(self.bias)
+
+    def score(
+        self, hidden: torch.Tensor, pair_query: torch.Tensor, pair_token: torch.Tensor
+    ) -> Scored:
+        """Scores pairs, in ascending order of `pair_query`, over hidden states (Q, D)."""
+        starts = torch.arange(0, len(hidden), self.rows)
+        stops = torch.searchsorted(pair_query, starts + self.rows).tolist()
+        pair_query, pair_token = pair_query.to(hidden.device), pair_token.to(hidden.device)
+        chunks = []
+        begin = 0
+        for start, stop in zip(starts.tolist(), stops, strict=True):
+            logits = self.logits(hidden[start : start + self.rows])
+            chunks.append(
+                _score_chunk(logits, pair_query[begin:stop] - start, pair_token[begin:stop])
+            )
+            begin = stop
+        return Scored(*map(torch.cat, zip(*chunks, strict=True)))
+
+
+def _score_chunk(logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor) -> Scored:
+    """Overwrites the logits (q, V), to need no second tensor of their size."""
+    asked = logits[query, token]
+    top, likeliest = logits.max(dim=-1)
+    log_total = top + logits.sub_(top[:, None]).exp_().sum(dim=-1).log_()
+    return Scored(asked - log_total[query], likeliest[query] == token)

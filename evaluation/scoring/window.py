@@ -1,0 +1,67 @@
+"""Requests, and how they are fitted into a model's context window.
+
+A request is scored as lm-evaluation-harness scores it; with max_length 6:
+
+    context + continuation     0 1 2 3 4 | 5 6 7
+    kept (max_length + 1)        1 2 3 4 | 5 6 7
+    input                        1 2 3 4   5 6        the last token is predicted, never read
+    predicted                            | 5 6 7
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from evaluation.errors import ScoringError
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Tokens to score after the tokens they follow; `name` is for messages."""
+
+    context: tuple[int, ...]
+    continuation: tuple[int, ...]
+    name: str = "a request"
+
+
+class Score(NamedTuple):
+    """Log-probability of a continuation in nats, and whether greedy decoding would give it."""
+
+    logprob: float
+    is_greedy: bool
+
+
+class Fitted(NamedTuple):
+    """Requests that fit the window, in their order, and how many lost tokens on the left."""
+
+    requests: list[Request]
+    truncated: int
+
+
+def fit_requests(requests: Sequence[Request], *, max_length: int, prefix_token: int) -> Fitted:
+    """Gives every request a context and cuts it from the left to the window.
+
+    Raises:
+        ScoringError: a continuation is empty or longer than the window.
+    """
+    fitted = [_fit(request, max_length, prefix_token) for request in requests]
+    return Fitted([request for request, _ in fitted], sum(cut for _, cut in fitted))
+
+
+def _fit(request: Request, max_length: int, prefix_token: int) -> tuple[Request, bool]:
+    context, continuation, name = request.context, request.continuation, request.name
+    if not continuation:
+        raise ScoringError(f"{name}: nothing to score, its continuation is empty; leave it out")
+    if not context and continuation[0] == prefix_token:
+        context, continuation = continuation[:1], continuation[1:]
+    elif not context:
+        context = (prefix_token,)
+    if not continuation:
+        raise ScoringError(f"{name}: nothing to score, it is the prefix token alone; leave it out")
+    if len(continuation) > max_length:
+        raise ScoringError(
+            f"{name}: its continuation has {len(continuation)} tokens, more than the context window "
+            f"of {max_length}; leave it out or raise the sequence length"
+        )
+    kept = max_length + 1 - len(continuation)
+    return Request(context[-kept:], continuation, name), len(context) > kept
