@@ -1,0 +1,121 @@
+"""The whole workflow on a tiny ladder: everything made once, and nothing twice."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.world import ROOT, World, build_world
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The tiny world after `snakemake prefill` and `snakemake` (all stages)."""
+    world = build_world(tmp_path_factory.mktemp("world"))
+    for arguments in (["prefill"], []):
+        done = world.snakemake(*arguments)
+        assert done.returncode == 0, done.stderr[-6000:]
+    return world
+
+
+def test_every_step_has_its_tiers_and_deltas(world: World) -> None:
+    for step in (5, 15):
+        folder = ("stage2", "by_checkpoint", f"step_{step}")
+        ppl = world.read(*folder, "tier2_ppl.json")
+        assert (ppl["stage"], ppl["step"], ppl["role"]) == ("stage2", step, "step")
+        assert ppl["slices"]["text"]["blocks"] == 20
+        assert ppl["items"]["asked"] == ppl["items"]["used"]
+        choices = world.read(*folder, "tier3_cf.json")
+        assert choices["items"] == {"asked": 24, "used": 24, "left_out": {}}
+        probes = world.read(*folder, "tier4_sft_native.json")
+        assert len(probes["prompts"]) == 1
+        assert world.results(*folder, "bridge_deltas.json").is_file()
+    assert world.results("stage2", "summary.csv").is_file()
+    assert world.results("stage2", "report.html").is_file()
+    assert not world.results("stage1", "by_checkpoint", "step_10", "tier4_sft_native.json").exists()
+
+
+def test_the_bridge_reuses_what_its_own_stage_scored(world: World) -> None:
+    own = world.read("stage1", "by_checkpoint", "step_20", "tier2_ppl.json")
+    bridge = world.read("stage2", "bridge", "tier2_ppl.json")
+    assert bridge["role"] == "bridge"
+    assert bridge["checkpoint_identity"] == own["checkpoint_identity"]
+    assert bridge["slices"]["text"] == own["slices"]["text"]  # its seconds too: not scored again
+    stored = list(world.results("scores", own["checkpoint_identity"]).glob("text-*.parquet"))
+    assert len(stored) == 1
+
+
+def test_a_second_run_does_nothing(world: World) -> None:
+    done = world.snakemake()
+    assert done.returncode == 0
+    assert "Nothing to be done" in done.stdout + done.stderr
+
+
+def test_one_file_is_a_target(world: World) -> None:
+    target = world.results("stage2", "by_checkpoint", "step_5", "tier3_cf.json")
+    before = target.read_bytes()
+    target.unlink()
+    done = world.snakemake(str(target))
+    assert done.returncode == 0, done.stderr
+    assert target.read_bytes() == before
+
+
+def test_a_step_that_is_not_there_is_one_sentence(world: World) -> None:
+    target = world.results("stage2", "by_checkpoint", "step_7", "tier3_cf.json")
+    done = world.snakemake(str(target))
+    assert done.returncode == 1
+    assert "stage2/7: no checkpoint there" in done.stdout + done.stderr
+    by_hand = world.evaluation("score", "--stage", "stage2", "--step", "7")
+    assert by_hand.returncode == 1
+    assert "no checkpoint of step 7" in by_hand.stderr
+    assert "Traceback" not in by_hand.stderr
+
+
+def test_a_killed_job_goes_on_and_loses_nothing(world: World, tmp_path: Path) -> None:
+    """Killed at several moments; the scores then equal those of the undisturbed run."""
+    folder = world.results("stage2", "by_checkpoint", "step_15")
+    names = ("tier2_ppl_blocks.parquet", "tier3_cf_candidates.parquet")
+    expected = {name: (folder / name).read_bytes() for name in names}
+    shutil.rmtree(world.results("scores"))
+    shutil.rmtree(folder)
+    command = [sys.executable, "-m", "evaluation", "score", "--config", str(world.config)]
+    command += ["--stage", "stage2", "--step", "15"]
+    for seconds in (2.0, 5.0):
+        job = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(seconds)
+        job.send_signal(signal.SIGKILL)
+        job.wait()
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {name: (folder / name).read_bytes() for name in names} == expected
+    assert world.snakemake("--rerun-triggers", "mtime").returncode == 0
+
+
+def test_a_missing_cache_is_named_with_the_command_that_makes_it(world: World) -> None:
+    (cache,) = (world.folder / "cache").iterdir()
+    meta = cache / "ppl_slices" / "text" / "meta.json"
+    kept = meta.read_bytes()
+    meta.unlink()
+    done = world.evaluation("score", "--stage", "stage1", "--step", "10")
+    meta.write_bytes(kept)
+    assert done.returncode == 1
+    assert "text" in done.stderr
+    assert "prefill" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_stage_and_key_are_named(world: World) -> None:
+    done = world.evaluation("score", "--stage", "stage9", "--step", "1")
+    assert (done.returncode, "stage9" in done.stderr) == (1, True)
+    kept = world.config.read_text()
+    world.change(colour="red")
+    done = world.snakemake("-n")
+    world.config.write_text(kept)
+    assert done.returncode == 1
+    assert "colour: unknown key" in done.stdout + done.stderr

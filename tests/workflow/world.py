@@ -1,0 +1,179 @@
+"""A tiny world to run the whole workflow in: tokenizer, model, checkpoints, text and questions."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from evaluation.checkpoints.write import import_hf
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
+
+
+@dataclass(frozen=True)
+class World:
+    """A folder with everything in it, and ways to run commands there."""
+
+    folder: Path
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config.yaml"
+
+    def results(self, *parts: str) -> Path:
+        return self.folder.joinpath("results", *parts)
+
+    def read(self, *parts: str) -> Any:
+        return json.loads(self.results(*parts).read_text())
+
+    def change(self, **keys: Any) -> None:
+        content = yaml.safe_load(self.config.read_text())
+        content.update(keys)
+        self.config.write_text(yaml.safe_dump(content))
+
+    def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "snakemake", *arguments, "--configfile", str(self.config)]
+        command += ["--cores", "2", "-s", str(ROOT / "workflow" / "Snakefile")]
+        return self._run(command)
+
+    def evaluation(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self._run([sys.executable, "-m", "evaluation", *arguments])
+
+    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), "EVALUATION_CONFIG": str(self.config)}
+        return subprocess.run(
+            command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False
+        )
+
+
+def sentence(dice: random.Random) -> str:
+    return " ".join(dice.choices(WORDS, k=12)) + "."
+
+
+def build_world(folder: Path) -> World:
+    """Two stages of two checkpoints each (tp 1 and 2), one slice, one task, one probe."""
+    dice = random.Random(0)
+    texts = [" ".join(sentence(dice) for _ in range(8)) for _ in range(60)]
+    tokenizer = build_tokenizer(texts, folder / "tokenizer")
+    write_rows(folder / "data" / "text" / "train.jsonl", [{"text": text} for text in texts])
+    questions = [
+        {"question": sentence(dice), "answers": dice.sample(WORDS, 3), "label": index % 3}
+        for index in range(24)
+    ]
+    write_rows(folder / "data" / "quiz" / "test.jsonl", questions)
+    build_ladder(folder, tokenizer)
+    build_suites(folder / "suites")
+    (folder / "config.yaml").write_text(yaml.safe_dump(configuration(folder)))
+    return World(folder)
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def build_tokenizer(texts: list[str], folder: Path) -> PreTrainedTokenizerFast:
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=320,
+        special_tokens=["<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    raw.train_from_iterator(texts, trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|end|>")
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
+        "{% if add_generation_prompt %}assistant: {% endif %}"
+    )
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
+def build_ladder(folder: Path, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Checkpoints `stage1/{10,20}` and `stage2/{5,15}` with random weights that differ."""
+    config = LlamaConfig(
+        vocab_size=320,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        tie_word_embeddings=True,
+    )
+    for number, (stage, step) in enumerate([("1", 10), ("1", 20), ("2", 5), ("2", 15)]):
+        torch.manual_seed(number)
+        source = folder / "hf" / f"{stage}-{step}"
+        LlamaForCausalLM(config).save_pretrained(source)
+        import_hf(
+            source,
+            folder / "ckpts" / f"stage{stage}",
+            tp=1 + number % 2,
+            step=step,
+            sequence_length=64,
+            tokenizer_name=str(folder / "tokenizer"),
+        )
+
+
+def build_suites(folder: Path) -> None:
+    folder.mkdir()
+    base = {
+        "slices": {"text": {"dataset": "made/text", "tokens": 1280}},
+        "tasks": {
+            "quiz": {
+                "dataset": "made/quiz",
+                "split": "test",
+                "choices": "answers",
+                "gold": "label",
+                "context": "Question: {{ question }}\nAnswer:",
+            }
+        },
+    }
+    probe = {
+        "category": "concise",
+        "messages": [{"role": "user", "content": "Name a colour."}],
+        "checks": [{"check": "no_chat_artifacts"}],
+        "max_new_tokens": 8,
+    }
+    (folder / "base.yaml").write_text(yaml.safe_dump(base))
+    (folder / "sft.yaml").write_text(
+        yaml.safe_dump({"extends": "base", "probes": {"colour": probe}})
+    )
+
+
+def configuration(folder: Path) -> dict[str, Any]:
+    keep = [{"tier": tier, "want": "keep", "margin": 0.5} for tier in ("tier2", "tier3")]
+    return {
+        "results": str(folder / "results"),
+        "cache": str(folder / "cache"),
+        "suites": str(folder / "suites"),
+        "mirrors": {"made/text": str(folder / "data/text"), "made/quiz": str(folder / "data/quiz")},
+        "tokenizer": {"name": str(folder / "tokenizer")},
+        "sequence_length": 64,
+        "stages": {
+            "stage1": {
+                "checkpoints": str(folder / "ckpts/stage1"),
+                "steps": [10, 20],
+                "suites": ["base"],
+            },
+            "stage2": {
+                "checkpoints": str(folder / "ckpts/stage2"),
+                "steps": "all",
+                "suites": ["sft"],
+                "bridge": {"stage": "stage1", "step": 20},
+                "objective": keep,
+            },
+        },
+    }
