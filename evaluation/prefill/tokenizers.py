@@ -1,0 +1,163 @@
+"""Loads tokenizers, fast and slow, tells them apart, and encodes text without surprises.
+
+No special token is ever added by the tokenizer itself: BOS is put in front where the
+configuration says so, and nowhere else.
+"""
+
+import contextlib
+import json
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
+
+from evaluation.errors import SourceError
+from evaluation.store import fingerprint
+
+log = logging.getLogger(__name__)
+
+AnyTokenizer: TypeAlias = PreTrainedTokenizerBase
+
+_NO_LIMIT = 10**30
+"""Texts are cut by us, so that the tokenizer's warning of long ones would only mislead."""
+
+_SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
+
+
+def load_tokenizer(
+    name_or_folder: str | Path, *, use_fast: bool, revision: str | None = None
+) -> AnyTokenizer:
+    """Loads a tokenizer from the hub or a folder; raises SourceError.
+
+    transformers 5 turns every sentencepiece model into a fast tokenizer and ignores `use_fast`.
+    So `use_fast=False` names the class that runs the sentencepiece model itself, with the model's
+    own normalization (`legacy`): what transformers 4 did with a text at its start.
+    """
+    name = str(name_or_folder)
+    if not Path(name).is_dir() and (name.startswith(("/", ".", "~")) or name.count("/") > 1):
+        raise SourceError(f"tokenizer {name}: no such folder; give a hub id or an existing folder")
+    with _one_sentence(name):
+        if use_fast:
+            tokenizer = AutoTokenizer.from_pretrained(name, revision=revision or "main")
+        else:
+            folder = _local_folder(name, revision)
+            file = _sentencepiece_file(folder, name)
+            tokenizer = SentencePieceBackend.from_pretrained(
+                str(folder), vocab_file=str(file), legacy=True
+            )
+    tokenizer.model_max_length = _NO_LIMIT
+    return tokenizer
+
+
+def _local_folder(name: str, revision: str | None) -> Path:
+    if Path(name).is_dir():
+        return Path(name)
+    patterns = [*_SENTENCEPIECE_FILES, "*token*.json"]
+    return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
+
+
+def _sentencepiece_file(folder: Path, name: str) -> Path:
+    for file in _SENTENCEPIECE_FILES:
+        if (folder / file).is_file():
+            return folder / file
+    raise SourceError(
+        f"tokenizer {name}: `use_fast: false` needs a sentencepiece model, but there is none of "
+        f"{', '.join(_SENTENCEPIECE_FILES)}; set `use_fast: true`"
+    )
+
+
+@contextlib.contextmanager
+def _one_sentence(name: str) -> Iterator[None]:
+    """Turns what transformers and the hub raise for a tokenizer into one SourceError."""
+    try:
+        yield
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError) as error:
+        reason = " ".join(str(error).split())
+        if isinstance(error, GatedRepoError | RepositoryNotFoundError) or "gated repo" in reason:
+            mend = (
+                "it is not on the hub, or not open to you: check the name, or run `hf auth login`"
+            )
+        elif isinstance(error, ConnectionError) or re.search(r"connect|offline|outgoing", reason):
+            mend = "the hub cannot be reached: run prefill where it can, or give a local folder"
+        else:
+            mend = reason[:300]
+        raise SourceError(f"tokenizer {name} cannot be loaded: {mend}") from error
+
+
+def tokenizer_fingerprint(tokenizer: AnyTokenizer) -> str:
+    """Identity of what a tokenizer does with text, wherever it was loaded from.
+
+    Made of its vocabulary, merges, normalization and added tokens, and of BOS and EOS; not of
+    its name, its padding, its chat template, nor what it would add around a text by itself.
+    """
+    if tokenizer.is_fast:
+        model = json.loads(tokenizer.backend_tokenizer.to_str())
+        for unused in ("version", "truncation", "padding", "post_processor"):
+            model.pop(unused, None)
+    else:
+        pieces = getattr(tokenizer, "sp_model", None)
+        model = {
+            "vocabulary": tokenizer.get_vocab(),
+            "sentencepiece": None if pieces is None else fingerprint(_hex(pieces)),
+        }
+    return fingerprint([model, tokenizer.bos_token_id, tokenizer.eos_token_id])
+
+
+def _hex(pieces: Any) -> str:
+    return str(pieces.serialized_model_proto().hex())
+
+
+def vocabulary_size(tokenizer: AnyTokenizer) -> int:
+    """Largest id plus one: what an embedding needs to have."""
+    return int(max(tokenizer.get_vocab().values())) + 1
+
+
+def bos_ids(tokenizer: AnyTokenizer, prepend_bos: bool) -> list[int]:
+    """What stands before every text; raises SourceError if BOS is wanted but not there."""
+    if not prepend_bos:
+        return []
+    if tokenizer.bos_token_id is None:
+        raise SourceError(
+            f"tokenizer {tokenizer.name_or_path} has no BOS token, but `tokenizer.prepend_bos` is "
+            "true; set it to false or choose the tokenizer the model was trained with"
+        )
+    return [int(tokenizer.bos_token_id)]
+
+
+def separator_id(tokenizer: AnyTokenizer) -> int:
+    """The token that ends a document in packed text, EOS; raises SourceError if there is none."""
+    if tokenizer.eos_token_id is None:
+        raise SourceError(
+            f"tokenizer {tokenizer.name_or_path} has no EOS token, which separates documents in "
+            "packed text; name it in its tokenizer_config.json (`eos_token`)"
+        )
+    return int(tokenizer.eos_token_id)
+
+
+def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Ids of each text, with nothing added; special tokens written out in a text count as such.
+
+    The same ids as lm-evaluation-harness gives with add_special_tokens=False.
+    """
+    if not texts:
+        return []
+    return list(tokenizer(list(texts), add_special_tokens=False)["input_ids"])
+
+
+def describe(tokenizer: AnyTokenizer, name: str, prepend_bos: bool) -> dict[str, Any]:
+    """What a meta.json says about the tokenizer."""
+    return {
+        "name": name,
+        "fingerprint": tokenizer_fingerprint(tokenizer),
+        "class": type(tokenizer).__name__,
+        "prepend_bos": prepend_bos,
+        "vocab_size": len(tokenizer),
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
