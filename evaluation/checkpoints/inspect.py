@@ -1,0 +1,81 @@
+"""What is in a checkpoint, in words and numbers."""
+
+import math
+from collections import Counter
+from typing import Any
+
+from evaluation.checkpoints import huggingface
+from evaluation.checkpoints.architecture import Architecture, read_architecture
+from evaluation.checkpoints.completeness import check_complete, checked_parameters
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.shards import Parameter
+
+
+def describe(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Facts about a complete checkpoint, ready for JSON; raises CheckpointError if it is not."""
+    check_complete(checkpoint)
+    facts: dict[str, Any] = {
+        "path": str(checkpoint.path),
+        "kind": checkpoint.kind,
+        "complete": True,
+        "step": checkpoint.step,
+        "identity": checkpoint.identity,
+        "dtype": checkpoint.dtype,
+        "vocab_size": checkpoint.vocab_size,
+        "tokenizer": checkpoint.tokenizer_name,
+        "sequence_length": checkpoint.sequence_length,
+    }
+    if checkpoint.kind == "huggingface":
+        return facts | _huggingface_facts(checkpoint)
+    arch = read_architecture(checkpoint)
+    parameters = [item for item, _ in checked_parameters(checkpoint, arch).values()]
+    return facts | _weights(parameters) | _model(arch)
+
+
+def _huggingface_facts(checkpoint: Checkpoint) -> dict[str, Any]:
+    headers = huggingface.read_headers(checkpoint.path)
+    entries = [entry for header in headers for entry in header.tensors.values()]
+    names = checkpoint.model_config.get("architectures") or [None]
+    return {
+        "parameters": sum(math.prod(entry.shape) for entry in entries),
+        "bytes": sum(entry.stop - entry.start for entry in entries),
+        "tensors_by_dtype": dict(Counter(entry.dtype for entry in entries)),
+        "files": len(headers),
+        "model_class": names[0],
+    }
+
+
+def _weights(parameters: list[Parameter]) -> dict[str, Any]:
+    shards = [shard for item in parameters for shard in item.shards]
+    ranks = {int(shard.tp.split("-")[-1]) for shard in shards if shard.tp is not None}
+    return {
+        "parameters": sum(math.prod(item.shape) for item in parameters),
+        "bytes": sum(shard.entry.stop - shard.entry.start for shard in shards),
+        "tensors_by_dtype": dict(Counter(item.dtype for item in parameters)),
+        "files": len(shards),
+        "tp": max(ranks, default=1),
+        "pp": max((shard.pp for shard in shards), default=1),
+    }
+
+
+def _model(arch: Architecture) -> dict[str, Any]:
+    experts = arch.experts
+    return {
+        "model_class": arch.model_class,
+        "layers": arch.layers,
+        "hidden_size": arch.hidden_size,
+        "intermediate_size": arch.intermediate_size,
+        "heads": arch.heads,
+        "kv_heads": arch.kv_heads,
+        "head_dim": arch.head_dim,
+        "tied_embeddings": arch.tied,
+        "rope_theta": arch.rope_theta,
+        "rope_interleaved": arch.rope_interleaved,
+        "rope_factor": arch.rope_factor,
+        "qkv_bias": arch.qkv_bias,
+        "sliding_window": arch.window,
+        "no_rope_layer": arch.nope_every,
+        "mup": arch.mup,
+        "experts": None if experts is None else experts.number,
+        "experts_per_token": None if experts is None else experts.per_token,
+    }

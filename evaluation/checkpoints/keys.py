@@ -1,0 +1,60 @@
+"""Typed access to the keys of a configuration that others wrote."""
+
+import math
+from typing import Any
+
+from evaluation.errors import CheckpointError
+
+
+class Keys:
+    """Typed access to a model configuration, with errors that name file and key."""
+
+    def __init__(self, config: dict[str, Any], where: str, prefix: str = "") -> None:
+        self.config = config
+        self.where = where
+        self.prefix = prefix
+
+    def given(self, key: str) -> Any:
+        return self.config.get(key)
+
+    def wrong(self, key: str, expected: str) -> CheckpointError:
+        state = f"is {self.config[key]!r}" if key in self.config else "is missing"
+        return CheckpointError(f"{self.where}: `{self.prefix}{key}` {state}; expected {expected}")
+
+    def count(self, key: str, default: int | None = None) -> int:
+        found = self.optional_count(key)
+        value = default if found is None else found
+        if value is None:
+            raise self.wrong(key, "a positive integer")
+        return value
+
+    def optional_count(self, key: str) -> int | None:
+        value = self.given(key)
+        if value is None:
+            return None
+        if type(value) is not int or value < 1:
+            raise self.wrong(key, "a positive integer")
+        return value
+
+    def number(self, key: str, default: float) -> float:
+        found = self.optional_number(key)
+        return default if found is None else found
+
+    def optional_number(self, key: str) -> float | None:
+        """YAML reads `1e-05` as text, so text that is a number counts as one."""
+        value = self.given(key)
+        if value is None:
+            return None
+        try:
+            number = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not 0 < number < math.inf:
+            raise self.wrong(key, "a positive number")
+        return number
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.config.get(key, default)
+        if not isinstance(value, bool):
+            raise self.wrong(key, "true or false")
+        return value

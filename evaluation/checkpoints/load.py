@@ -1,0 +1,134 @@
+"""A checkpoint as a model in memory.
+
+The model is built without weights, its parameters are allocated once, and the shards are read in
+chunks straight into them, so that the weights are in memory once and nothing else of their size.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+from torch import nn
+
+from evaluation.checkpoints.architecture import Architecture, read_architecture
+from evaluation.checkpoints.completeness import check_complete, check_unchanged, checked_parameters
+from evaluation.checkpoints.filling import copy_shard
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.mapping import zero_parameters
+from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+log = logging.getLogger(__name__)
+
+_ROUTER = ".mlp.gate"
+
+
+def load_model(
+    checkpoint: Checkpoint,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str = "cpu",
+) -> "PreTrainedModel":
+    """The checkpoint as a transformers model that only evaluates; `dtype` None keeps its own.
+
+    A router of experts stays float32, and is computed in it, as Nanotron does. Raises
+    CheckpointError if the checkpoint is incomplete, unsound or changes while it is read.
+    """
+    check_complete(checkpoint)
+    dtype = dtype or getattr(torch, checkpoint.dtype)
+    if checkpoint.kind == "huggingface":
+        model = _load_huggingface(checkpoint, dtype)
+    else:
+        model = _load_nanotron(checkpoint, dtype, torch.device(device))
+    check_unchanged(checkpoint)
+    model.requires_grad_(False)
+    return model.to(device).eval()
+
+
+def _load_nanotron(
+    checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
+) -> "PreTrainedModel":
+    arch = read_architecture(checkpoint)
+    if checkpoint.model_config.get("rope_scaling") is not None:
+        log.warning("%s: `rope_scaling` is left out: Nanotron never applies it", checkpoint.path)
+    sources = checked_parameters(checkpoint, arch)
+    model = empty_model(arch, dtype, device)
+    parameters = dict(model.named_parameters())
+    filled = {target.name for _, source in sources.values() for target in source.targets}
+    zeros = zero_parameters(arch)
+    if filled | zeros != parameters.keys() or filled & zeros:
+        wrong = sorted((filled | zeros) ^ parameters.keys() | filled & zeros)
+        raise UnsupportedCheckpoint(
+            f"{checkpoint.path}: this version of transformers has other parameters in its "
+            f"{arch.model_class} ({wrong[0]}, …); install the version that the lock file names"
+        )
+    with torch.no_grad():
+        for name in zeros:
+            parameters[name].zero_()
+        for parameter, source in sources.values():
+            for shard in parameter.shards:
+                copy_shard(shard, source, parameters)
+    return model
+
+
+def empty_model(arch: Architecture, dtype: torch.dtype, device: torch.device) -> "PreTrainedModel":
+    """The model with allocated but unset parameters, tied where it is, and right buffers."""
+    if arch.activation not in transformers.activations.ACT2FN:
+        raise UnsupportedCheckpoint(f"`hidden_act` {arch.activation!r} is unknown to transformers")
+    model_class = getattr(transformers, arch.model_class)
+    config = model_class.config_class(**arch.model_config())
+    with torch.device("meta"):
+        model = model_class._from_config(config, dtype=dtype, attn_implementation="sdpa")
+    for name, old in list(model.named_parameters()):
+        kept = torch.float32 if name.endswith(f"{_ROUTER}.weight") else dtype
+        owner, _, last = name.rpartition(".")
+        new = nn.Parameter(torch.empty(old.shape, dtype=kept, device=device), requires_grad=False)
+        setattr(model.get_submodule(owner), last, new)
+    model.tie_weights()
+    # Its frequencies are buffers that no file holds; on the meta device they got no values.
+    rotary = type(model.model.rotary_emb)(config=model.config)
+    model.model.rotary_emb = rotary.to(device)
+    for name, module in model.named_modules():
+        if name.endswith(_ROUTER):
+            module.register_forward_pre_hook(_in_float32)
+    return model
+
+
+def _in_float32(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    return tuple(item.float() for item in inputs)
+
+
+def _load_huggingface(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
+    try:
+        model, report = transformers.AutoModelForCausalLM.from_pretrained(
+            checkpoint.path,
+            dtype=dtype,
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"{checkpoint.path}: transformers cannot load it: {reason}") from None
+    _check_report(checkpoint, report)
+    return model
+
+
+def _check_report(checkpoint: Checkpoint, report: dict[str, Any]) -> None:
+    """Raises CheckpointError if the files and the model's class do not match tensor by tensor."""
+    unexpected = {name for name in report["unexpected_keys"] if "rotary_emb" not in name}
+    for problem, names in (
+        ("has no", report["missing_keys"]),
+        ("has another shape for", report["mismatched_keys"]),
+        ("has what its class does not know:", unexpected),
+    ):
+        if names:
+            raise CheckpointError(
+                f"{checkpoint.path}: {problem} {sorted(map(str, names))[0]}; its config.json and "
+                "its weights are of different models"
+            )

@@ -1,0 +1,143 @@
+"""Nanotron's parameters and where they go in transformers' models.
+
+Shapes, with H query heads and K key-value heads of size d, hidden size h, intermediate size m:
+
+    qkv_proj.weight     [(H + 2K) d, h]   rows of q, then k, then v
+    gate_up_proj.weight [2m, h]           rows of the gate, then of up
+    merged_gate_up_proj [E, h, 2m]        x @ W, so transposed; gate first
+    merged_down_proj    [E, m, h]         likewise
+
+With interleaved RoPE the rows 2j and 2j + 1 of a head of q or k are a pair; transformers pairs
+j with j + d/2.
+"""
+
+import math
+from dataclasses import dataclass
+
+from evaluation.checkpoints.architecture import Architecture, Experts
+
+
+@dataclass(frozen=True)
+class Target:
+    """A parameter of a transformers model and the rows of a Nanotron tensor that it takes."""
+
+    name: str
+    start: int
+    stop: int
+    interleaved_head: int | None = None
+    """Head size, if rows go from adjacent pairs to half-split."""
+    divisor: float = 1.0
+    transposed: bool = False
+    """The last two dimensions change places."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Nanotron tensor's whole shape and where its rows go; together the targets take all."""
+
+    shape: tuple[int, ...]
+    targets: tuple[Target, ...]
+
+
+def expected_parameters(arch: Architecture) -> dict[str, Source]:
+    """Every parameter that a checkpoint of this architecture has, by Nanotron's name."""
+    vocabulary = (arch.vocab_size, arch.hidden_size)
+    found = {
+        "model.token_position_embeddings.pp_block.token_embedding.weight": _one(
+            "model.embed_tokens.weight", vocabulary
+        ),
+        "model.final_layer_norm.pp_block.weight": _one("model.norm.weight", (arch.hidden_size,)),
+    }
+    if not arch.tied:
+        found["model.lm_head.pp_block.weight"] = _one("lm_head.weight", vocabulary)
+    for layer in range(arch.layers):
+        ours, theirs = f"model.decoder.{layer}.pp_block", f"model.layers.{layer}"
+        found |= _norms(ours, theirs, arch.hidden_size)
+        found |= _attention(f"{ours}.attn", f"{theirs}.self_attn", arch)
+        if arch.experts is not None and layer in arch.experts.layers:
+            found |= _experts(f"{ours}.mlp", f"{theirs}.mlp", arch.hidden_size, arch.experts)
+        else:
+            found |= _mlp(f"{ours}.mlp", f"{theirs}.mlp", arch.hidden_size, arch.intermediate_size)
+    return found
+
+
+def zero_parameters(arch: Architecture) -> set[str]:
+    """Parameters that the class in transformers has and the Nanotron model has not."""
+    found = set()
+    for layer in range(arch.layers):
+        attention, mlp = f"model.layers.{layer}.self_attn", f"model.layers.{layer}.mlp"
+        if arch.model_class == "Qwen2ForCausalLM" and not arch.qkv_bias:
+            found |= {f"{attention}.{part}_proj.bias" for part in "qkv"}
+        if arch.model_class == "SmolLM3ForCausalLM" and arch.qkv_bias:
+            found.add(f"{attention}.o_proj.bias")
+        if arch.experts and layer in arch.experts.layers and arch.experts.shared_size is None:
+            found.add(f"{mlp}.shared_expert_gate.weight")
+            found |= {f"{mlp}.shared_expert.{part}_proj.weight" for part in ("gate", "up", "down")}
+    return found
+
+
+def half_split_row(row: int, head: int) -> int:
+    """Where a row of adjacent pairs goes: row 2j + p of a head to row j + p d/2."""
+    whole, inside = divmod(row, head)
+    return whole * head + inside // 2 + inside % 2 * (head // 2)
+
+
+def _one(name: str, shape: tuple[int, ...], *, transposed: bool = False) -> Source:
+    return Source(shape, (Target(name, 0, shape[0], transposed=transposed),))
+
+
+def _norms(ours: str, theirs: str, hidden: int) -> dict[str, Source]:
+    names = ("input_layernorm.weight", "post_attention_layernorm.weight")
+    return {f"{ours}.{name}": _one(f"{theirs}.{name}", (hidden,)) for name in names}
+
+
+def _attention(ours: str, theirs: str, arch: Architecture) -> dict[str, Source]:
+    q_rows, kv_rows = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
+    rows = q_rows + 2 * kv_rows
+    pairs = arch.head_dim if arch.rope_interleaved else None
+    divisor = math.sqrt(arch.head_dim) if arch.mup else 1.0
+
+    def split(kind: str) -> tuple[Target, ...]:
+        return (
+            Target(f"{theirs}.q_proj.{kind}", 0, q_rows, pairs, divisor),
+            Target(f"{theirs}.k_proj.{kind}", q_rows, q_rows + kv_rows, pairs),
+            Target(f"{theirs}.v_proj.{kind}", q_rows + kv_rows, rows),
+        )
+
+    found = {
+        f"{ours}.qkv_proj.weight": Source((rows, arch.hidden_size), split("weight")),
+        f"{ours}.o_proj.weight": _one(f"{theirs}.o_proj.weight", (arch.hidden_size, q_rows)),
+    }
+    if arch.qkv_bias:
+        found[f"{ours}.qkv_proj.bias"] = Source((rows,), split("bias"))
+    return found
+
+
+def _mlp(ours: str, theirs: str, hidden: int, size: int) -> dict[str, Source]:
+    gate_up = (
+        Target(f"{theirs}.gate_proj.weight", 0, size),
+        Target(f"{theirs}.up_proj.weight", size, 2 * size),
+    )
+    return {
+        f"{ours}.gate_up_proj.weight": Source((2 * size, hidden), gate_up),
+        f"{ours}.down_proj.weight": _one(f"{theirs}.down_proj.weight", (hidden, size)),
+    }
+
+
+def _experts(ours: str, theirs: str, hidden: int, experts: Experts) -> dict[str, Source]:
+    number, size = experts.number, experts.intermediate_size
+    found = {
+        f"{ours}.router.weight": _one(f"{theirs}.gate.weight", (number, hidden)),
+        f"{ours}.experts.merged_gate_up_proj": _one(
+            f"{theirs}.experts.gate_up_proj", (number, hidden, 2 * size), transposed=True
+        ),
+        f"{ours}.experts.merged_down_proj": _one(
+            f"{theirs}.experts.down_proj", (number, size, hidden), transposed=True
+        ),
+    }
+    if experts.shared_size is not None:
+        shared = "shared_expert"
+        found |= _mlp(f"{ours}.{shared}", f"{theirs}.{shared}", hidden, experts.shared_size)
+        gate = f"{shared}_gate.weight"
+        found[f"{ours}.{gate}"] = _one(f"{theirs}.{gate}", (1, hidden))
+    return found
