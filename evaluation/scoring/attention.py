@@ -8,7 +8,6 @@ Letters: B rows, S tokens of a row, N blocks of a row.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch.nn.attention.flex_attention import BlockMask
@@ -70,7 +69,7 @@ def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> Bl
     Which pairs of blocks hold anything follows from each block's extremes, so no (S, S) tensor is
     made. A pair may be taken as partial that a window leaves empty; the rule inside decides.
     """
-    rows, length = end.shape
+    length = end.shape[1]
     blocks = length // BLOCK
     index = torch.arange(blocks, device=end.device)
     q, kv = index[:, None], index[None, :]
@@ -108,12 +107,17 @@ def _listed(pairs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _rule(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> MaskRule:
-    def visible(b: torch.Tensor, _h: torch.Tensor, q: torch.Tensor, kv: torch.Tensor) -> Any:
+    def visible(
+        b: torch.Tensor, _h: torch.Tensor, q: torch.Tensor, kv: torch.Tensor
+    ) -> torch.Tensor:
         return (kv <= q) & (q < end[b, kv])
 
-    def visible_in_window(
+    if window is None:
+        return visible
+
+    def in_window(
         b: torch.Tensor, h: torch.Tensor, q: torch.Tensor, kv: torch.Tensor
-    ) -> Any:
+    ) -> torch.Tensor:
         return visible(b, h, q, kv) & (depth[b, q] - depth[b, kv] < window)
 
-    return visible if window is None else visible_in_window
+    return in_window

@@ -4,7 +4,6 @@ The model's own body runs under masks and positions given explicitly; the head r
 token is scored. SDPA on CPU; on a GPU flex attention for tries, SDPA for plain sequences.
 """
 
-import logging
 import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -17,10 +16,12 @@ from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.attention import BLOCK, block_mask, build_mask, dense_mask, layer_windows
-from evaluation.scoring.batches import Batch
+from evaluation.scoring.batches import Batch, collate
 from evaluation.scoring.head import Head, Scored
+from evaluation.scoring.rows import Row
 
-log = logging.getLogger(__name__)
+TOLERANCE = {torch.float32: 1e-3}
+"""Relative L2 error allowed between two ways to the same logits, by type; 0.05 for narrower ones."""
 
 
 class PairScores(NamedTuple):
@@ -44,6 +45,7 @@ class Engine:
         self.windows = layer_windows(model.config)
         self.longest = _longest_position(model)
         self.head = Head(_output_layer(model))
+        check_reproduced(self)
 
     @property
     def on_gpu(self) -> bool:
@@ -69,10 +71,9 @@ class Engine:
         return length * float(body) + length**2 * float(per_pair)
 
     @torch.inference_mode()
-    def hidden(self, batch: Batch) -> torch.Tensor:
+    def hidden(self, batch: Batch, *, use_flex: bool) -> torch.Tensor:
         """The last hidden state, (B, S, D)."""
         depth, end = batch.depth.to(self.device), batch.end.to(self.device)
-        use_flex = self.on_gpu and not batch.is_causal
         self._attend_with("flex_attention" if use_flex else "sdpa")
         # Without a mask a plain sequence runs in SDPA's causal kernel, which skips what is masked.
         mask = None
@@ -96,7 +97,7 @@ class Engine:
         """
         self._check(batch)
         try:
-            hidden = self.hidden(batch)
+            hidden = self.hidden(batch, use_flex=self.on_gpu and not batch.is_causal)
             queries = batch.queries.to(self.device)
             asked = hidden.view(-1, hidden.shape[-1]).index_select(0, queries)
             scored = self.head.score(asked, batch.pair_query, batch.pair_token)
@@ -160,3 +161,32 @@ def _longest_position(model: PreTrainedModel) -> float:
         return math.inf
     known = rope.get("original_max_position_embeddings") or config.max_position_embeddings
     return float(known)
+
+
+@torch.inference_mode()
+def check_reproduced(engine: Engine) -> None:
+    """Compares a small trie with the model's own forward pass over each of its sequences.
+
+    Some classes scale their logits behind the head, or carry a state past any mask; they would be
+    scored wrongly without notice.
+    """
+    first, second = np.array([1, 2, 3, 4]), np.array([1, 2, 5])
+    row = Row(
+        tokens=np.array([1, 2, 3, 4, 5]) % engine.vocab_size,
+        depth=np.array([0, 1, 2, 3, 2]),
+        end=np.array([5, 5, 4, 4, 5]),
+        pair_query=np.array([4]),
+        pair_token=np.array([0]),
+        owners=np.array([0]),
+        counts=np.array([1]),
+    )
+    ours = engine.head.logits(engine.hidden(collate([row], len(row)), use_flex=False)[0])
+    for tokens, last in ((first, 3), (second, 4)):
+        sequence = torch.from_numpy(tokens[None] % engine.vocab_size).to(engine.device)
+        own = engine.model(input_ids=sequence, use_cache=False).logits[0, -1].float()
+        error = float((ours[last] - own).norm() / own.norm())
+        if error > TOLERANCE.get(engine.model.dtype, 0.05):  # False for NaN, which scoring reports
+            raise ScoringError(
+                f"{type(engine.model).__name__} cannot be scored: its own logits differ from those "
+                f"of its body and head under a mask by {error:.1e} (relative L2)"
+            )

@@ -6,6 +6,7 @@ below a node all of them need the same path from the root, which a row holds onc
 at the root are the rows. Time is linear in the tokens, but for the sort.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -49,7 +50,7 @@ def build_trie(inputs: Sequence[Tokens]) -> Trie:
     ordered = sorted(first)
     index = {key: i for i, key in enumerate(ordered)}
     distinct = [inputs[first[key]] for key in ordered]
-    shared = [shared_prefix(a, b) for a, b in zip(distinct, distinct[1:], strict=False)]
+    shared = [shared_prefix(a, b) for a, b in itertools.pairwise(distinct)]
     return Trie(distinct, [0, *shared][: len(distinct)], [index[key] for key in keys])
 
 

@@ -1,0 +1,162 @@
+"""Accuracies from a table of candidates' log-probabilities; needs neither model nor torch.
+
+Five ways to compare candidates of different length (names of lm-evaluation-harness in brackets):
+
+    raw        the sum of the log-probabilities (acc)
+    per_char   divided by the characters of the candidate's text, without a leading space (acc_norm)
+    per_byte   divided by its UTF-8 bytes (acc_bytes)
+    per_token  divided by its tokens
+    pmi        minus the log-probability after the unconditional context
+
+An item whose gold candidate shares the best score with others counts 1/k for k such candidates,
+the expectation of drawing among them. So neither order nor repetition of candidates wins anything.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.settings.suites import Normalization
+
+Floats = NDArray[np.float64]
+
+
+class Outcomes(NamedTuple):
+    """For each item: its credit in [0, 1], and whether candidates share the best score."""
+
+    credit: Floats
+    tied: NDArray[np.bool_]
+
+
+class Groups(NamedTuple):
+    """Items of a table whose rows of one item stand together: `starts` (items,) into the rows."""
+
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+def group_items(table: pa.Table) -> Groups:
+    """Finds the items of a table by their ids."""
+    ids = table["item"].to_numpy(zero_copy_only=False)
+    starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.array([], int)
+    return Groups(starts, np.diff(np.append(starts, len(ids))))
+
+
+def candidate_scores(table: pa.Table) -> dict[str, Floats]:
+    """What candidates are ranked by, for each way there are columns for; (rows,) each.
+
+    Raises:
+        NonFiniteError, ScoringError: name the item.
+    """
+    logprob = _finite(table, "logprob")
+    scores = {"raw": logprob}
+    for name, column in (("per_char", "chars"), ("per_byte", "bytes"), ("per_token", "tokens")):
+        lengths = table[column].to_numpy()
+        empty = np.flatnonzero(lengths < 1)
+        if len(empty):
+            raise ScoringError(
+                f"{_name(table, empty[0])} has no {column} to divide its log-probability by; leave "
+                "empty candidates out"
+            )
+        scores[name] = logprob / lengths
+    if table["unconditional"].null_count == 0:
+        scores["pmi"] = logprob - _finite(table, "unconditional")
+    return scores
+
+
+def judge(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Outcomes:
+    """Credits each item whose gold candidate scores highest."""
+    best = np.repeat(np.maximum.reduceat(scores, groups.starts), groups.sizes)
+    is_best = scores == best
+    winners = np.add.reduceat(is_best.astype(np.int64), groups.starts)
+    right = np.add.reduceat((is_best & gold).astype(np.int64), groups.starts)
+    return Outcomes(right / winners, winners > 1)
+
+
+def standard_error(credit: Floats, clusters: list[str] | None) -> float | None:
+    """Standard error of a mean; None for a single item.
+
+    With clusters their sums of deviations count, not the items': Var = sum_c (sum_{i in c}
+    (s_i - mean))^2 / n^2 (Miller, arXiv 2411.00640).
+    """
+    n = len(credit)
+    if n < 2:
+        return None
+    if clusters is None:
+        return float(credit.std(ddof=1) / math.sqrt(n))
+    _, cluster = np.unique(clusters, return_inverse=True)
+    if not cluster.any():
+        return None
+    sums = np.bincount(cluster, weights=credit - credit.mean())
+    return float(math.sqrt((sums**2).sum()) / n)
+
+
+def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]:
+    """Accuracy of every kind; `accuracy`, `centered`, `stderr` and `ties` are of the primary one.
+
+    `centered` is 0 at chance and 1 if all are right: (accuracy - chance) / (1 - chance).
+
+    Raises:
+        NonFiniteError: a log-probability is NaN or infinite; names the item.
+        ScoringError: no items, an item with one candidate, or nothing to compute the primary from.
+    """
+    groups = group_items(table)
+    _check_items(table, groups)
+    gold = table["gold"].to_numpy(zero_copy_only=False)
+    outcomes = {
+        name: judge(scores, gold, groups) for name, scores in candidate_scores(table).items()
+    }
+    if primary not in outcomes:
+        raise ScoringError(
+            f"the primary metric {primary} cannot be computed: the cache holds no unconditional "
+            "candidates; set `unconditional_context` and prefill again"
+        )
+    credit, tied = outcomes[primary]
+    accuracy, chance = float(credit.mean()), float((1 / groups.sizes).mean())
+    column = table["cluster"]
+    clusters = None if column.null_count else column.take(groups.starts).to_pylist()
+    return {
+        "accuracy": accuracy,
+        "primary": primary,
+        "metrics": {name: float(outcome.credit.mean()) for name, outcome in outcomes.items()},
+        "centered": (accuracy - chance) / (1 - chance),
+        "chance": chance,
+        "stderr": standard_error(credit, clusters),
+        "items": len(groups.starts),
+        "ties": int(tied.sum()),
+        "nan": 0,  # one raises NonFiniteError
+    }
+
+
+def _check_items(table: pa.Table, groups: Groups) -> None:
+    if not len(groups.starts):
+        raise ScoringError("the task has no items; look at its cache and `limit`")
+    ids = table["item"].take(groups.starts).to_pylist()
+    if len(set(ids)) < len(ids):
+        raise ScoringError(
+            "the candidates of an item do not stand together, or an id is there twice"
+        )
+    lonely = np.flatnonzero(groups.sizes < 2)
+    if len(lonely):
+        raise ScoringError(
+            f"{ids[lonely[0]]}: one candidate leaves nothing to choose; leave it out"
+        )
+
+
+def _finite(table: pa.Table, column: str) -> Floats:
+    values: Floats = table[column].to_numpy()
+    broken = np.flatnonzero(~np.isfinite(values))
+    if len(broken):
+        raise NonFiniteError(
+            f"{_name(table, broken[0])}: {len(broken)} of {len(values)} log-probabilities are NaN or "
+            "infinite; the model's weights may be damaged"
+        )
+    return values
+
+
+def _name(table: pa.Table, row: int) -> str:
+    return f"{table['item'][row]}, candidate {table['candidate'][row]}"

@@ -1,0 +1,85 @@
+"""Tier3: candidate answers ranked by log-likelihood."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from evaluation.prefill.caches import Item, TaskCache
+from evaluation.scoring.accuracy import summarize_choices
+from evaluation.scoring.engine import Engine
+from evaluation.scoring.loglikelihood import score_requests
+from evaluation.scoring.window import Request, Score, fit_requests
+from evaluation.settings.suites import Normalization
+from evaluation.store import StoredScore
+
+SCHEMA = pa.schema(
+    [
+        ("item", pa.string()),
+        ("cluster", pa.string()),
+        ("candidate", pa.int16()),
+        ("gold", pa.bool_()),
+        ("logprob", pa.float64()),
+        ("unconditional", pa.float64()),
+        ("tokens", pa.int32()),
+        ("chars", pa.int32()),
+        ("bytes", pa.int32()),
+        ("is_greedy", pa.bool_()),
+    ]
+)
+
+
+def score_task(
+    engine: Engine,
+    cache: TaskCache,
+    *,
+    primary: Normalization,
+    max_length: int,
+    prefix_token: int,
+) -> StoredScore:
+    """Scores every candidate of a task, and what `pmi` subtracts where the task has it.
+
+    Raises:
+        NonFiniteError, ScoringError: name the item.
+    """
+    asked = [request for item in cache.items for request in _requests(item)]
+    fitted = fit_requests(asked, max_length=max_length, prefix_token=prefix_token)
+    scores = iter(score_requests(engine, fitted.requests, progress="Tier3"))
+    rows = [row for item in cache.items for row in _rows(item, scores)]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    summary = {**summarize_choices(table, primary), "truncated_contexts": fitted.truncated}
+    return StoredScore(table, summary)
+
+
+def _requests(item: Item) -> list[Request]:
+    """The candidates of an item, then their unconditional twins if it has them."""
+    return [
+        Request(item.contexts[candidate.context].tokens, candidate.tokens, f"{item.id}, {kind} {i}")
+        for kind, candidates in (
+            ("candidate", item.candidates),
+            ("unconditional candidate", item.unconditional or ()),
+        )
+        for i, candidate in enumerate(candidates)
+    ]
+
+
+def _rows(item: Item, scores: Iterator[Score]) -> list[dict[str, Any]]:
+    """The table's rows of an item, taking its scores in the order of its requests."""
+    own = list(itertools.islice(scores, len(item.candidates)))
+    twins = [score.logprob for score in itertools.islice(scores, len(item.unconditional or ()))]
+    return [
+        {
+            "item": item.id,
+            "cluster": item.cluster,
+            "candidate": i,
+            "gold": i == item.gold,
+            "logprob": score.logprob,
+            "unconditional": twins[i] if twins else None,
+            "tokens": len(candidate.tokens),
+            "chars": candidate.chars,
+            "bytes": candidate.bytes,
+            "is_greedy": score.is_greedy,
+        }
+        for i, (candidate, score) in enumerate(zip(item.candidates, own, strict=True))
+    ]
