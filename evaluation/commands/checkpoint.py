@@ -8,7 +8,9 @@ from evaluation.commands.prefill import Commands
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser("inspect", help="what a checkpoint is, and whether it is complete")
+    command = commands.add_parser(
+        "inspect", help="what a checkpoint is, and whether it is complete"
+    )
     command.add_argument("checkpoint", type=Path)
     command.add_argument("--json", action="store_true", help="as JSON")
     command.set_defaults(run=inspect)
@@ -21,7 +23,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--tolerance", type=float, default=1e-4, help="relative L2 (%(default)s)")
     command.set_defaults(run=verify)
 
-    command = commands.add_parser("import-hf", help="a Hugging Face folder as a Nanotron checkpoint")
+    command = commands.add_parser(
+        "import-hf", help="a Hugging Face folder as a Nanotron checkpoint"
+    )
     command.add_argument("source", type=Path, help="Hugging Face folder")
     command.add_argument("target", type=Path, help="folder that gets STEP/ and latest.txt")
     command.add_argument("--tp", type=int, default=1, help="tensor parallelism (%(default)s)")

@@ -38,7 +38,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 def prefill(options: argparse.Namespace) -> int:
     plans = plan_stages(load_config(options.config))
     if options.stage is not None and options.stage not in plans:
-        raise ConfigError(f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}")
+        raise ConfigError(
+            f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
+        )
     chosen = [plans[options.stage]] if options.stage else list(plans.values())
     for plan in chosen:
         _prefill_stage(plan, options)

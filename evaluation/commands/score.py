@@ -39,7 +39,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--requests", type=Path, required=True, help="FILE.jsonl or .jsonl.gz")
     command.add_argument("--output", type=Path, required=True, help="FILE.jsonl to write")
     command.add_argument("--tokenizer", help="hub id or folder; the checkpoint's own if not given")
-    command.add_argument("--dtype", choices=("auto", "float32", "bfloat16", "float16"), default="auto")
+    command.add_argument(
+        "--dtype", choices=("auto", "float32", "bfloat16", "float16"), default="auto"
+    )
     command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     command.add_argument("--max-length", type=int, help="context window, in tokens")
     command.set_defaults(run=loglikelihood)
@@ -49,7 +51,9 @@ def score(options: argparse.Namespace) -> int:
     os.environ.update(OFFLINE)
     plans = plan_stages(load_config(options.config))
     if options.stage not in plans:
-        raise ConfigError(f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}")
+        raise ConfigError(
+            f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
+        )
     plan = plans[options.stage]
 
     from evaluation.scoring.external import run_external

@@ -45,6 +45,7 @@ class Engine:
         self.windows = layer_windows(model.config)
         self.longest = _longest_position(model)
         self.head = Head(_output_layer(model))
+        self.tokens_processed = 0
         check_reproduced(self)
 
     @property
@@ -107,6 +108,7 @@ class Engine:
                 f"the GPU has not enough memory for {rows} rows of {length} tokens; lower "
                 f"scoring.row_tokens (now {self.row_tokens})"
             ) from None
+        self.tokens_processed += batch.real_tokens
         return _in_row_order(scored, batch.order)
 
     def _attend_with(self, implementation: str) -> None:

@@ -92,7 +92,9 @@ def _read(path: Path, tier: Tier, plan: StagePlan) -> dict[str, Any]:
             "LIGHTEVAL_RESULTS_DIR"
         ) from None
     except ValueError as error:
-        raise ScoringError(f"stages.{plan.name}.command: its {path.name} is not JSON: {error}") from None
+        raise ScoringError(
+            f"stages.{plan.name}.command: its {path.name} is not JSON: {error}"
+        ) from None
     if not isinstance(content, dict):
         raise ScoringError(f"stages.{plan.name}.command: its {path.name} is not a JSON object")
     wrong = _CHECKS[tier](content, plan)

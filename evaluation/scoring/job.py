@@ -14,9 +14,9 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.errors import EvaluationError
-from evaluation.prefill.caches import SliceCache, TaskCache, read_slice, read_task
+from evaluation.prefill.caches import SliceCache, TaskCache, read_meta, read_slice, read_task
 from evaluation.prefill.probes import ProbeCache, read_probes
-from evaluation.prefill.tokenizers import load_tokenizer, read_tokenizer_meta
+from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.scoring.choices import score_task
 from evaluation.scoring.perplexity import score_slice
 from evaluation.scoring.probes import answer_probes
@@ -73,22 +73,35 @@ class Job:
         if stored is not None:
             log.info("%s: already scored", item)
             return stored
-        _ = self.session.model  # loading is not part of an item's time
+        before = self.session.tokens_processed  # loads the model, which is no part of the time
         start = time.perf_counter()
         try:
             fresh = score()
         except EvaluationError as error:
             raise type(error)(f"{self.session.checkpoint.path}: {item}: {error}") from error
-        seconds = time.perf_counter() - start
-        fresh = replace(fresh, summary={**fresh.summary, "seconds": round(seconds, 3)})
+        spent = {
+            "seconds": round(time.perf_counter() - start, 3),
+            "tokens_processed": self.session.tokens_processed - before,
+        }
+        fresh = replace(fresh, summary={**spent, **fresh.summary})
         self.store.put(item, key, fresh)
         return fresh
+
+    @property
+    def _prefix_token(self) -> int:
+        """What stands before an empty context: BOS, or EOS if there is none."""
+        bos, eos = self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"]
+        return int(eos if bos is None else bos)
 
     def tier2(self, caches: dict[str, SliceCache]) -> dict[str, StoredScore]:
         attention = self.plan.suite.attention
         scores = {}
         for name, cache in caches.items():
-            key = {"protocol": protocol.TIER2, "data": cache.meta["checksum"], "attention": attention}
+            key = {
+                "protocol": protocol.TIER2,
+                "data": cache.meta["checksum"],
+                "attention": attention,
+            }
             scores[name] = self.run(
                 name, key, lambda cache=cache: score_slice(self.session.engine, cache, attention)
             )
@@ -107,13 +120,17 @@ class Job:
                     cache,
                     primary=primary,
                     max_length=self.plan.sequence_length,
-                    prefix_token=self.tokenizer["prefix_token"],
+                    prefix_token=self._prefix_token,
                 ),
             )
         return scores
 
     def tier4(self, cache: ProbeCache) -> StoredScore:
-        key = {"protocol": protocol.TIER4, "data": cache.meta["checksum"], "stop": cache.meta["stop"]}
+        key = {
+            "protocol": protocol.TIER4,
+            "data": cache.meta["checksum"],
+            "stop": cache.meta["stop"],
+        }
         return self.run(
             "sft_native",
             key,
@@ -136,7 +153,7 @@ def score_checkpoint(plan: StagePlan, subject: Subject) -> Path:
         EvaluationError: for a missing cache, an unreadable or disagreeing checkpoint, or a score
             that cannot be computed; what was scored before stays in the store.
     """
-    tokenizer = read_tokenizer_meta(plan.tokenizer_folder)
+    tokenizer = read_meta(plan.tokenizer_folder)
     caches = read_caches(plan)
     session = Session(plan, subject.checkpoint, caches.vocab_size_needed)
     job = Job(plan, session, tokenizer)

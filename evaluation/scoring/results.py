@@ -59,7 +59,7 @@ def _header(
         "role": subject.role,
         "checkpoint": str(session.checkpoint.path),
         "checkpoint_identity": session.checkpoint.identity,
-        "tokenizer": {"name": plan.tokenizer.name, **tokenizer},
+        "tokenizer": {key: tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
         "sequence_length": plan.sequence_length,
         "protocol": version,
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
@@ -182,9 +182,7 @@ def write_tier4(
     """Writes `tier4_sft_native_generations.jsonl` and `tier4_sft_native.json`."""
     scores = {"sft_native": score}
     content = {
-        **_header(
-            plan, subject, session, tokenizer, protocol.TIER4, scores, cache.meta["items"]
-        ),
+        **_header(plan, subject, session, tokenizer, protocol.TIER4, scores, cache.meta["items"]),
         **{key: score.summary[key] for key in ("summary", "by_category", "prompts")},
         "chat_template": cache.meta["chat_template"],
         "stop": cache.meta["stop"],

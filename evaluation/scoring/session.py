@@ -84,9 +84,7 @@ class Session:
     @functools.cached_property
     def model(self) -> PreTrainedModel:
         start = time.perf_counter()
-        model = load_model(
-            self.checkpoint, dtype=self.numerics.dtype, device=self.numerics.device
-        )
+        model = load_model(self.checkpoint, dtype=self.numerics.dtype, device=self.numerics.device)
         if open_checkpoint(self.checkpoint.path).identity != self.checkpoint.identity:
             raise ScoringError(
                 f"{self.checkpoint.path}: replaced while it was being read; run again once its "
@@ -101,6 +99,11 @@ class Session:
         on_cpu = self.numerics.device == "cpu"
         row_tokens = scoring.cpu_row_tokens if on_cpu else scoring.row_tokens
         return Engine(self.model, row_tokens=row_tokens, device=self.numerics.device)
+
+    @property
+    def tokens_processed(self) -> int:
+        """Tokens that went through the engine so far."""
+        return self.engine.tokens_processed
 
     def numeric_settings(self) -> dict[str, Any]:
         """What of the settings can change a score beyond floating-point noise."""
