@@ -17,8 +17,11 @@ from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
+from evaluation import protocol
 from evaluation.errors import SourceError
-from evaluation.store import fingerprint
+from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.settings.plan import StagePlan
+from evaluation.store import file_checksum, fingerprint
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +151,35 @@ def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
     if not texts:
         return []
     return list(tokenizer(list(texts), add_special_tokens=False)["input_ids"])
+
+
+def prefill_tokenizer(plan: StagePlan) -> AnyTokenizer:
+    """Fetches a stage's tokenizer for use without a network, if it is not there, and opens it.
+
+    Raises SourceError if it cannot be loaded, or lacks the BOS that is to be prepended.
+    """
+    wanted = plan.tokenizer
+    state = _folder_state(Path(wanted.name))
+    definition = fingerprint([protocol.PREFILL_TASK, wanted.model_dump(exclude={"also_known_as"})])
+    if not is_current(plan.tokenizer_folder, definition, state):
+        tokenizer = load_tokenizer(wanted.name, use_fast=wanted.use_fast, revision=wanted.revision)
+        bos_ids(tokenizer, wanted.prepend_bos)
+        with new_entry(plan.tokenizer_folder) as building:
+            tokenizer.save_pretrained(building)
+            names = sorted(path.name for path in building.iterdir())
+            meta = describe(tokenizer, wanted.name, wanted.prepend_bos)
+            meta |= {"definition": definition, "revision": wanted.revision}
+            write_meta(building, meta | {"source": {"state": state}}, names)
+    return load_tokenizer(plan.tokenizer_folder, use_fast=wanted.use_fast)
+
+
+def _folder_state(folder: Path) -> dict[str, str] | None:
+    """Checksums of a local tokenizer's files, so that a changed one is noticed; None for the hub."""
+    if not folder.is_dir():
+        return None
+    patterns = ("*token*", "*.model", "vocab*", "merges*", "chat_template*")
+    files = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+    return {path.name: file_checksum(path) for path in sorted(files)}
 
 
 def describe(tokenizer: AnyTokenizer, name: str, prepend_bos: bool) -> dict[str, Any]:

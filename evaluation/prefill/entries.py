@@ -1,0 +1,80 @@
+"""One entry of the cache: a folder that appears whole, or not at all.
+
+An entry is built beside its place and renamed, so that an interrupted or a second, simultaneous
+prefill never leaves files that do not belong together. Of two that finish, the first stays.
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from evaluation.errors import CacheError
+from evaluation.prefill.caches import META, check_files, read_meta
+from evaluation.store import file_checksum, write_json
+
+
+def is_current(folder: Path, definition: str, state: Any = None) -> bool:
+    """Whether an entry is there, undamaged, of this definition, and made of unchanged files."""
+    try:
+        meta = read_meta(folder)
+        check_files(folder, meta, tuple(meta["checksum"]))
+    except CacheError:
+        return False
+    same_source = state is None or meta.get("source", {}).get("state") == state
+    return meta.get("definition") == definition and same_source
+
+
+@contextlib.contextmanager
+def new_entry(folder: Path) -> Iterator[Path]:
+    """Gives an empty folder that takes the entry's place at the end; removed on error."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    building = folder.with_name(f".{folder.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    building.mkdir()
+    try:
+        yield building
+        _install(building, folder)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def write_meta(building: Path, meta: dict[str, Any], names: Sequence[str]) -> None:
+    """Writes meta.json, with the checksums of the named files, as the last file of an entry."""
+    for name in names:
+        with open(building / name, "rb+") as file:
+            os.fsync(file.fileno())
+    checksums = {name: file_checksum(building / name) for name in names}
+    write_json(building / META, {**meta, "checksum": checksums})
+
+
+def _install(building: Path, folder: Path) -> None:
+    """Renames an entry into place, moving away what is there unless it is the same entry."""
+    meta = read_meta(building)
+    while True:
+        try:
+            os.rename(building, folder)
+        except OSError:
+            if not folder.exists():
+                raise
+        else:
+            return
+        if is_current(folder, meta["definition"], meta.get("source", {}).get("state")):
+            return
+        aside = building.with_suffix(".old")
+        with contextlib.suppress(FileNotFoundError):  # another process was faster
+            os.rename(folder, aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def progress(what: str, total: int, unit: str) -> "tqdm[Any]":
+    """A progress bar on stderr with rate and remaining time; rare lines where it is a log file."""
+    interval = 0.5 if sys.stderr.isatty() else 10.0
+    return tqdm(
+        desc=what, total=total, unit=unit, unit_scale=True, mininterval=interval, file=sys.stderr
+    )

@@ -1,0 +1,149 @@
+"""Reads rows from local files, a few at a time: Parquet, JSON, text, and `save_to_disk` folders.
+
+A row is a mapping from field to value. A text file is one document under the field `text`.
+"""
+
+import codecs
+import gzip
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluation.errors import SourceError
+
+Row = dict[str, Any]
+
+SUFFIXES = (".parquet", ".jsonl", ".json", ".txt", ".jsonl.gz", ".json.gz", ".txt.gz")
+
+_BATCH = 64
+"""Rows decoded at once: documents may be long, and memory is to stay bounded."""
+
+_LONGEST_DOCUMENT = 8 << 20
+"""Characters of a text file kept together; a longer one is cut at the end of a line."""
+
+
+def is_data_file(path: Path) -> bool:
+    return path.is_file() and path.name.endswith(SUFFIXES) and not path.name.startswith(".")
+
+
+def is_saved_dataset(folder: Path) -> bool:
+    """Whether a folder was written by `save_to_disk` of one split."""
+    return (folder / "state.json").is_file()
+
+
+def is_saved_dict(folder: Path) -> bool:
+    """Whether a folder was written by `save_to_disk` of several splits."""
+    return (folder / "dataset_dict.json").is_file()
+
+
+def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
+    """Rows of one file or saved folder; of Parquet only the `fields` that are there are decoded.
+
+    Raises SourceError naming the file, and the line or byte, that cannot be read.
+    """
+    if path.is_dir():
+        yield from _read_saved(path, fields)
+    elif path.name.endswith(".parquet"):
+        yield from _read_parquet(path, fields)
+    elif path.name.endswith((".txt", ".txt.gz")):
+        for text in _read_text(path):
+            yield {"text": text}
+    elif path.name.endswith((".jsonl", ".jsonl.gz", ".json", ".json.gz")):
+        yield from _read_json(path)
+    else:
+        raise SourceError(f"{path}: not one of the formats {', '.join(SUFFIXES)}")
+
+
+def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
+    try:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+            columns = _known(fields, file.schema_arrow.names)
+            for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
+                yield from batch.to_pylist()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: not readable as Parquet: {error}; copy it again") from None
+
+
+def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[Row]:
+    import datasets
+
+    try:
+        dataset = datasets.load_from_disk(str(folder))
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        raise SourceError(f"{folder}: not readable by load_from_disk: {error}") from None
+    columns = _known(fields, dataset.column_names)
+    if columns is not None:
+        dataset = dataset.select_columns(columns)
+    for batch in dataset.with_format("arrow").iter(_BATCH):
+        yield from batch.to_pylist()
+
+
+def _known(fields: Sequence[str] | None, there: Sequence[str]) -> list[str] | None:
+    """The fields to decode; all of them if one is missing, so that an error can name them."""
+    return None if fields is None or set(fields) - set(there) else list(fields)
+
+
+def _open(path: Path) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    return open(path, "rb")
+
+
+def _read_json(path: Path) -> Iterator[Row]:
+    """Rows of JSON lines, or of one JSON array of objects."""
+    with _open(path) as file:
+        if ".jsonl" not in path.name and _first_byte(file) == b"[":
+            rows: Iterator[Any] = iter(_decode_json(path, file.read(), "the file"))
+        else:
+            lines = ((line, f"line {number}") for number, line in enumerate(file, 1))
+            rows = (_decode_json(path, line, where) for line, where in lines if line.strip())
+        for number, row in enumerate(rows, 1):
+            if not isinstance(row, dict):
+                raise SourceError(f"{path}: row {number} is not an object with fields")
+            yield row
+
+
+def _first_byte(file: IO[bytes]) -> bytes:
+    first = file.read(64).lstrip()[:1]
+    file.seek(0)
+    return first
+
+
+def _decode_json(path: Path, content: bytes, where: str) -> Any:
+    try:
+        return json.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, where, error.start) from None
+    except json.JSONDecodeError as error:
+        raise SourceError(f"{path}: {where} is not valid JSON: {error}") from None
+
+
+def _read_text(path: Path) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    kept = ""
+    at = 0
+    with _open(path) as file:
+        while True:
+            chunk = file.read(1 << 20)
+            try:
+                kept += decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as error:
+                begins = at + len(chunk) - len(error.object)
+                raise _not_utf8(path, "the file", begins + error.start) from None
+            at += len(chunk)
+            if not chunk:
+                break
+            if len(kept) > _LONGEST_DOCUMENT:
+                cut = kept.rfind("\n") + 1 or len(kept)
+                yield kept[:cut]
+                kept = kept[cut:]
+    if kept:
+        yield kept
+
+
+def _not_utf8(path: Path, where: str, byte: int) -> SourceError:
+    return SourceError(f"{path}: {where} is not UTF-8 text (byte {byte}); convert it to UTF-8")

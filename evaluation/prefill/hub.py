@@ -1,0 +1,138 @@
+"""Rows from the hub, streamed or downloaded, without loading scripts or remote code."""
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from evaluation.errors import SourceError
+from evaluation.prefill.files import Row
+from evaluation.settings.suites import Source
+
+log = logging.getLogger(__name__)
+
+
+def hub_rows(
+    source: Source, *, config: str | None, split: str, fields: Sequence[str] | None
+) -> Iterator[Row]:
+    """Rows of a split; streams where the source asks for it, else, or failing that, downloads.
+
+    Raises SourceError in one sentence for whatever `datasets` raises.
+    """
+    name = str(source.dataset)
+    if source.streaming:
+        try:
+            rows = iter(_load(source, config, split, fields, streaming=True))
+            first = list(_some(rows))
+        except _failures() as error:
+            if _is_final(error):
+                raise _translated(name, source.revision, error) from error
+            log.warning("%s: streaming failed (%s); downloading it instead", name, _short(error))
+        else:
+            with _one_sentence(name, source.revision):
+                yield from chain(first, rows)
+            return
+    with _one_sentence(name, source.revision):
+        yield from _load(source, config, split, fields, streaming=False)
+
+
+def _some(rows: Iterator[Row]) -> Iterator[Row]:
+    """The first row, as many errors only show when one is read."""
+    with contextlib.suppress(StopIteration):
+        yield next(rows)
+
+
+def _load(
+    source: Source, config: str | None, split: str, fields: Sequence[str] | None, *, streaming: bool
+) -> Iterable[Row]:
+    import datasets
+
+    options: dict[str, Any] = {"split": split, "streaming": streaming}
+    if source.revision is not None:
+        options["revision"] = source.revision
+    if source.data_files:
+        options["data_files"] = {split: list(source.data_files)}
+    dataset = datasets.load_dataset(source.dataset, config, **options)
+    there = dataset.column_names
+    if fields is not None and there is not None and not set(fields) - set(there):
+        dataset = dataset.select_columns(list(fields))
+    rows: Iterable[Row] = dataset
+    return rows
+
+
+def resolved_commit(source: Source) -> str | None:
+    """The commit that the revision points at now; None, and a warning, if the hub will not say."""
+    from huggingface_hub import HfApi
+
+    try:
+        return HfApi().dataset_info(str(source.dataset), revision=source.revision).sha
+    except _failures() as error:
+        log.warning("%s: its commit is not recorded: %s", source.dataset, _short(error))
+        return None
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What `datasets` and the hub raise for data they cannot give; all of it gets translated."""
+    import datasets.exceptions
+    import pyarrow
+
+    return (
+        OSError,
+        ValueError,
+        RuntimeError,
+        NotImplementedError,
+        KeyError,
+        TypeError,
+        ImportError,
+        pyarrow.ArrowException,
+        datasets.exceptions.DatasetsError,
+    )
+
+
+@contextlib.contextmanager
+def _one_sentence(name: str, revision: str | None) -> Iterator[None]:
+    try:
+        yield
+    except _failures() as error:
+        raise _translated(name, revision, error) from error
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether a download would fail like the stream did."""
+    from datasets.exceptions import DatasetNotFoundError
+
+    return isinstance(error, DatasetNotFoundError | ConnectionError) or _says(
+        error, "offline", "BuilderConfig", "split", "scripts are no longer", "outgoing traffic"
+    )
+
+
+def _translated(name: str, revision: str | None, error: Exception) -> SourceError:
+    from datasets.exceptions import DatasetNotFoundError
+
+    if _says(error, "gated"):
+        mend = "it is gated: accept its terms on the hub and run `hf auth login`, or mirror it"
+    elif _says(error, "offline", "outgoing traffic") or isinstance(error, ConnectionError):
+        mend = (
+            "the hub cannot be reached: run prefill where it can, or map the dataset to a local "
+            f"copy under `mirrors: {{{name}: …}}`"
+        )
+    elif isinstance(error, DatasetNotFoundError):
+        at = f" at revision {revision}" if revision else ""
+        mend = f"it is not on the hub{at}, or not open to you: check its name, or mirror it"
+    elif _says(error, "scripts are no longer"):
+        mend = (
+            "it needs a loading script, which is not run: use a copy without one, such as "
+            "`revision: refs/convert/parquet`"
+        )
+    else:
+        mend = f"{_short(error)}; correct its config, split or data_files, or mirror it"
+    return SourceError(f"dataset {name} cannot be loaded: {mend}")
+
+
+def _says(error: Exception, *words: str) -> bool:
+    return any(word.lower() in str(error).lower() for word in words)
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".removesuffix(": ")

@@ -1,0 +1,118 @@
+"""Finds the files of a dataset's split in a local mirror.
+
+A mirror is a single file, a `save_to_disk` folder, or a folder laid out like a repository of the
+hub, in which a configuration is a folder and a split is a folder, or files with its name:
+
+    <config>/<split>.parquet           <config>/<split>-00000-of-00003.parquet
+    <config>/<split>/…                 <config>/<split>/state.json   (save_to_disk)
+    <split>.jsonl                      <config>/dataset_dict.json    (save_to_disk)
+
+Without a configuration, `default/` is taken, else the folder itself, else its only folder.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from evaluation.errors import SourceError
+from evaluation.prefill.files import is_data_file, is_saved_dataset, is_saved_dict
+
+_SPLITS = ("train", "validation", "valid", "val", "dev", "test")
+
+
+def mirror_of(dataset: str, mirrors: dict[str, str]) -> Path | None:
+    """Where a dataset is mirrored; None if it is not.
+
+    Raises SourceError if the configured folder does not exist.
+    """
+    if dataset in mirrors:
+        path = Path(mirrors[dataset])
+        if not path.exists():
+            raise SourceError(f"mirrors.{dataset}: {path} does not exist; correct the path")
+        return path
+    if "*" not in mirrors:
+        return None
+    root = Path(mirrors["*"])
+    if not root.is_dir():
+        raise SourceError(f"mirrors.*: {root} is not a folder; correct the path")
+    path = root / dataset
+    return path if path.exists() else None
+
+
+def mirror_files(
+    root: Path, *, dataset: str, config: str | None, split: str, patterns: Sequence[str] = ()
+) -> list[Path]:
+    """The files, or the one saved folder, that hold a split; raises SourceError if there are none."""
+    if root.is_file():
+        return [root]
+    if patterns:
+        return _by_patterns(root, dataset, patterns)
+    if config is not None:
+        candidates = [root / config]
+    else:
+        folders = _folders(root)
+        candidates = [root / "default", root, *(folders if len(folders) == 1 else [])]
+    for folder in candidates:
+        found = _split_files(folder, split) if folder.is_dir() else []
+        if found:
+            return found
+    wanted = f"split {split!r}" + (f" of configuration {config!r}" if config else "")
+    looked = candidates[0] if config is not None and candidates[0].is_dir() else root
+    raise SourceError(
+        f"dataset {dataset}: its mirror {looked} has no {wanted}; {_what_is_there(looked)}; "
+        f"put it at {candidates[0] / f'{split}.parquet'}, or name one that is there"
+    )
+
+
+def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path]:
+    files: list[Path] = []
+    for pattern in patterns:
+        found = sorted(path for path in root.glob(pattern) if is_data_file(path))
+        if not found:
+            raise SourceError(
+                f"dataset {dataset}: nothing in its mirror {root} matches data_files {pattern!r}; "
+                f"{_what_is_there(root)}"
+            )
+        files += found
+    return files
+
+
+def _split_files(folder: Path, split: str) -> list[Path]:
+    if is_saved_dict(folder):
+        return [folder / split] if is_saved_dataset(folder / split) else []
+    if is_saved_dataset(folder):
+        return [folder]
+    inside = folder / split
+    if is_saved_dataset(inside):
+        return [inside]
+    if inside.is_dir():
+        return sorted(path for path in inside.rglob("*") if is_data_file(path))
+    files = _data_files(folder) or _data_files(folder / "data")
+    named = [path for path in files if _names_split(path.name, split)]
+    if named or split != "train":
+        return named
+    # As on the hub, files that name no split at all are the training split.
+    return [] if any(_names_split(path.name, s) for path in files for s in _SPLITS) else files
+
+
+def _data_files(folder: Path) -> list[Path]:
+    return sorted(filter(is_data_file, folder.iterdir())) if folder.is_dir() else []
+
+
+def _names_split(name: str, split: str) -> bool:
+    return re.search(rf"(?:^|[-._ ]){re.escape(split)}(?:[-._ \d]|$)", name) is not None
+
+
+def _folders(root: Path) -> list[Path]:
+    return sorted(path for path in root.iterdir() if path.is_dir() and path.name[0] != ".")
+
+
+def _what_is_there(folder: Path) -> str:
+    if not folder.is_dir():
+        return "there is no such folder"
+    return "there is " + (_listing(sorted(p.name for p in folder.iterdir())) or "nothing")
+
+
+def _listing(names: Iterable[str]) -> str:
+    names = list(names)
+    return ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")

@@ -1,0 +1,221 @@
+"""Tier2 slices: text of a source, packed into blocks of tokens."""
+
+import itertools
+import logging
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluation import protocol
+from evaluation.errors import ConfigError, SourceError
+from evaluation.prefill.caches import INDEX, TOKENS
+from evaluation.prefill.entries import is_current, new_entry, progress, write_meta
+from evaluation.prefill.files import Row
+from evaluation.prefill.packing import Packed, Packer, save_tokens, smallest_dtype
+from evaluation.prefill.sources import Origin, describe_source, locate
+from evaluation.prefill.templates import compile_template, fields_of
+from evaluation.prefill.texts import check_text, encode_documents
+from evaluation.prefill.tokenizers import (
+    AnyTokenizer,
+    bos_ids,
+    describe,
+    prefill_tokenizer,
+    separator_id,
+    vocabulary_size,
+)
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.suites import Slice
+from evaluation.store import fingerprint
+
+log = logging.getLogger(__name__)
+
+_SHUFFLED_DOCUMENTS = 10_000
+_SHUFFLED_CHARACTERS = 64 << 20
+"""Documents are shuffled within a window of so many documents, and of so many characters."""
+
+
+@dataclass
+class _Count:
+    """What the documents gave while they were read."""
+
+    read: int = 0
+    skipped: int = 0
+    empty: int = 0
+
+
+def prefill_slice(plan: StagePlan, name: str) -> None:
+    """Writes a slice to `plan.slice_folder(name)`; returns at once if it is there already.
+
+    Raises:
+        SourceError: the data cannot be read, or does not fill one block.
+        ConfigError: fewer tokens are asked for than one block has.
+    """
+    item = plan.suite.slices[name]
+    blocks = item.tokens // plan.sequence_length
+    if blocks == 0:
+        raise ConfigError(
+            f"slices.{name}.tokens: {item.tokens} is less than one block of "
+            f"{plan.sequence_length} tokens; ask for more"
+        )
+    tokenizer = prefill_tokenizer(plan)
+    origin = locate(item, plan.config.mirrors)
+    about = describe(tokenizer, plan.tokenizer.name, plan.tokenizer.prepend_bos)
+    definition = _definition(plan, item, about)
+    state = None if origin.files is None else [origin.state()]
+    folder = plan.slice_folder(name)
+    if is_current(folder, definition, state):
+        return
+    with new_entry(folder) as building:
+        made = _build(plan, name, item, tokenizer, origin, building)
+        write_meta(building, made | {"definition": definition, "tokenizer": about}, [TOKENS, INDEX])
+
+
+def _definition(plan: StagePlan, item: Slice, about: dict[str, Any]) -> str:
+    """Identity of a slice's tokens, given unchanged data."""
+    return fingerprint(
+        {
+            "protocol": protocol.PREFILL_SLICE,
+            "slice": item.model_dump(mode="json", exclude={"group", "streaming"}),
+            "tokenizer": [about["fingerprint"], about["prepend_bos"]],
+            "sequence_length": plan.sequence_length,
+        }
+    )
+
+
+def _build(
+    plan: StagePlan, name: str, item: Slice, tokenizer: AnyTokenizer, origin: Origin, building: Path
+) -> dict[str, Any]:
+    """Writes tokens and index into `building`; returns the meta.json but for its checksums."""
+    length = plan.sequence_length
+    asked = item.tokens // length
+    vocabulary = vocabulary_size(tokenizer)
+    dtype = smallest_dtype(vocabulary)
+    count = _Count()
+    with tempfile.TemporaryFile(dir=building) as raw:
+        packer = Packer(
+            raw,
+            sequence_length=length,
+            blocks=asked,
+            dtype=dtype,
+            before=bos_ids(tokenizer, plan.tokenizer.prepend_bos),
+            after=[separator_id(tokenizer)],
+        )
+        texts = documents(origin, item, name, count)
+        _fill(packer, encode_documents(tokenizer, texts, plan.tokenizer_folder), name)
+        packed = packer.finish()
+        _check_filled(packed, asked, name, origin, length)
+        save_tokens(
+            raw, building / TOKENS, blocks=packed.blocks, sequence_length=length, dtype=dtype
+        )
+    index = {"block_bytes": packed.block_bytes, "document_starts": packed.document_starts}
+    torch.save(index, building / INDEX)
+    tokens = packed.blocks * length
+    return {
+        "protocol": protocol.PREFILL_SLICE,
+        "slice": item.model_dump(mode="json"),
+        "documents": len(packed.document_starts),
+        "documents_skipped": count.skipped,
+        "documents_empty": count.empty,
+        "blocks": packed.blocks,
+        "tokens": tokens,
+        "bytes": int(packed.block_bytes.sum()),
+        "asked": asked * length,
+        "used": tokens,
+        "items": {
+            "asked": asked,
+            "used": packed.blocks,
+            "left_out": {"the data ended": asked - packed.blocks} if packed.blocks < asked else {},
+        },
+        "sequence_length": length,
+        "vocab_size_needed": vocabulary,
+        "source": describe_source([origin]),
+        "dtype": str(dtype).removeprefix("torch."),
+    }
+
+
+def _fill(packer: Packer, pieces: Iterator[Any], name: str) -> None:
+    with progress(name, packer.wanted, "tok") as bar:
+        for piece in pieces:
+            packer.add(piece)
+            bar.update(min(packer.total, packer.wanted) - bar.n)
+            if packer.full:
+                return
+
+
+def _check_filled(packed: Packed, asked: int, name: str, origin: Origin, length: int) -> None:
+    if packed.blocks == 0:
+        raise SourceError(
+            f"slice {name}: {origin} has {packed.dropped} tokens, less than one block of {length}; "
+            "lower `skip_documents`, or choose a larger source"
+        )
+    if packed.blocks < asked:
+        log.warning(
+            "slice %s: %s ended after %d of %d tokens; %d more, less than a block, are left out",
+            *(name, origin, packed.blocks * length, asked * length, packed.dropped),
+        )
+
+
+def documents(origin: Origin, item: Slice, name: str, count: _Count) -> Iterator[str]:
+    """Texts of a slice: after the skipped ones, in the seed's order, without empty ones."""
+    text_of, fields = _text_of(item, name)
+    rows = origin.rows(fields)
+    for _ in itertools.islice(rows, item.skip_documents):
+        count.skipped += 1
+    texts = _texts(rows, text_of, f"slice {name}: {origin}", count)
+    return texts if item.seed is None else shuffled(texts, item.seed)
+
+
+def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
+    """How a row's text is made, and from which fields."""
+    if "{{" in item.text or "{%" in item.text:
+        template = compile_template(f"slices.{name}.text", item.text)
+        return template, sorted(fields_of(item.text))
+
+    def field(row: Row) -> Any:
+        if item.text not in row:
+            raise SourceError(
+                f"slices.{name}.text: no field {item.text!r}; the fields are {', '.join(row)}"
+            )
+        return row[item.text]
+
+    return field, [item.text]
+
+
+def _texts(
+    rows: Iterator[Row], text_of: Callable[[Row], Any], where: str, count: _Count
+) -> Iterator[str]:
+    for row in rows:
+        number = count.skipped + count.read
+        count.read += 1
+        text = check_text(text_of(row), f"{where}, row {number}")
+        if text.strip():
+            yield text
+        else:
+            count.empty += 1
+
+
+def shuffled(texts: Iterator[str], seed: int) -> Iterator[str]:
+    """Texts in a random order that the seed decides, drawn from a window of bounded size."""
+    draw = random.Random(seed)
+    window: list[str] = []
+    characters = 0
+    for text in texts:
+        window.append(text)
+        characters += len(text)
+        while len(window) > _SHUFFLED_DOCUMENTS or characters > _SHUFFLED_CHARACTERS:
+            characters -= len(_to_end(window, draw))
+            yield window.pop()
+    draw.shuffle(window)
+    yield from window
+
+
+def _to_end(window: list[str], draw: random.Random) -> str:
+    """Swaps a random text with the last one, and gives it."""
+    chosen = draw.randrange(len(window))
+    window[chosen], window[-1] = window[-1], window[chosen]
+    return window[-1]

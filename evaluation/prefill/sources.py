@@ -1,0 +1,109 @@
+"""Where the rows of a slice or task come from: local files, a mirror, or the hub.
+
+Who reads the rows cannot tell the difference, apart from `Origin`, which is recorded.
+"""
+
+import glob
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.errors import SourceError
+from evaluation.prefill.files import Row, is_data_file, read_rows
+from evaluation.prefill.mirrors import mirror_files, mirror_of
+from evaluation.settings.suites import Source
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One split, resolved: local `files`, or None where it is on the hub."""
+
+    source: Source
+    config: str | None
+    split: str
+    files: tuple[Path, ...] | None
+
+    def __str__(self) -> str:
+        if self.source.dataset is None:
+            return ", ".join(map(str, self.source.files))
+        parts = [self.source.dataset, self.config, f"split {self.split}"]
+        return " ".join(part for part in parts if part)
+
+    def rows(self, fields: Sequence[str] | None = None) -> Iterator[Row]:
+        """The rows in order; where the format allows, only `fields` of them. Raises SourceError."""
+        if self.files is None:
+            from evaluation.prefill.hub import hub_rows
+
+            yield from hub_rows(self.source, config=self.config, split=self.split, fields=fields)
+        else:
+            for file in self.files:
+                yield from read_rows(file, fields)
+
+    def state(self) -> dict[str, Any]:
+        """What tells whether local files have changed since they were read."""
+        if self.files is None:
+            return {"kind": "hub"}
+        stats = [part.stat() for path in self.files for part in _parts(path)]
+        kind = "files" if self.source.dataset is None else "mirror"
+        return {
+            "kind": kind,
+            "files": [str(path) for path in self.files],
+            "size": sum(stat.st_size for stat in stats),
+            "changed": max(stat.st_mtime_ns for stat in stats),
+        }
+
+
+def locate(
+    source: Source,
+    mirrors: dict[str, str],
+    *,
+    config: str | None = None,
+    split: str | None = None,
+) -> Origin:
+    """Finds a source's split (its own config and split if none are given); raises SourceError."""
+    config = source.config if config is None else config
+    split = source.split if split is None else split
+    if source.dataset is None:
+        return Origin(source, config, split, tuple(_local_files(source.files)))
+    root = mirror_of(source.dataset, mirrors)
+    if root is None:
+        return Origin(source, config, split, None)
+    files = mirror_files(
+        root, dataset=source.dataset, config=config, split=split, patterns=source.data_files
+    )
+    return Origin(source, config, split, tuple(files))
+
+
+def describe_source(origins: Sequence[Origin]) -> dict[str, Any]:
+    """What a meta.json says about where data came from."""
+    from evaluation.prefill.hub import resolved_commit
+
+    source = origins[0].source
+    on_hub = any(origin.files is None for origin in origins)
+    return {
+        "dataset": source.dataset,
+        "revision": source.revision,
+        "resolved": resolved_commit(source) if on_hub else None,
+        "state": [origin.state() for origin in origins],
+    }
+
+
+def _local_files(patterns: Sequence[str]) -> list[Path]:
+    files: list[Path] = []
+    for pattern in patterns:
+        found = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
+        if not found:
+            raise SourceError(f"files: nothing is at {pattern}; correct the path")
+        for path in found:
+            if path.is_dir():
+                files += mirror_files(path, dataset=str(path), config=None, split="train")
+            elif is_data_file(path):
+                files.append(path)
+            else:
+                raise SourceError(f"files: {path} is not Parquet, JSON(L) or text by its name")
+    return files
+
+
+def _parts(path: Path) -> list[Path]:
+    return [part for part in path.rglob("*") if part.is_file()] if path.is_dir() else [path]
