@@ -80,6 +80,8 @@ def empty_model(arch: Architecture, dtype: torch.dtype, device: torch.device) ->
         raise UnsupportedCheckpoint(f"`hidden_act` {arch.activation!r} is unknown to transformers")
     model_class = getattr(transformers, arch.model_class)
     config = model_class.config_class(**arch.model_config())
+    if arch.experts is not None and not _are_aligned(arch, dtype):
+        config._experts_implementation = "eager"
     with torch.device("meta"):
         model = model_class._from_config(config, dtype=dtype, attn_implementation="sdpa")
     for name, old in list(model.named_parameters()):
@@ -95,6 +97,12 @@ def empty_model(arch: Architecture, dtype: torch.dtype, device: torch.device) ->
         if name.endswith(_ROUTER):
             module.register_forward_pre_hook(_in_float32)
     return model
+
+
+def _are_aligned(arch: Architecture, dtype: torch.dtype) -> bool:
+    """Whether a grouped matrix product, which wants rows of whole 16 bytes, can do the experts."""
+    sizes = (arch.hidden_size, arch.experts.intermediate_size if arch.experts else 0)
+    return all(size * dtype.itemsize % 16 == 0 for size in sizes)
 
 
 def _in_float32(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:

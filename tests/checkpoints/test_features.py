@@ -1,0 +1,169 @@
+"""Combinations of features, parallelism and dtypes beyond the fixtures, by logits."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.load import load_model
+from tests.checkpoints.nanotron import Config, forward, llama, make_checkpoint, moe, qwen2
+
+IDS = torch.tensor([3, 17, 42, 5, 9, 59, 0, 21, 33, 8])
+POSITIONS = torch.tensor([0, 1, 2, 3, 0, 1, 0, 1, 2, 3])
+MUP = {"model": {"init_method": {"use_mup": True}}}
+
+FEATURES: dict[str, Config] = {
+    "llama": llama(),
+    "llama tied": llama(tie_word_embeddings=True),
+    "llama interleaved": llama(rope_interleaved=True),
+    "llama rope_scaling is dropped": llama(
+        rope_scaling={"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8}
+    ),
+    "llama attention_bias is dead": llama(attention_bias=True),
+    "llama multi-query": llama(num_key_value_heads=4),
+    "qwen2 plain": qwen2(),
+    "qwen2 bias": qwen2(attention_bias=True),
+    "qwen2 bias interleaved": qwen2(attention_bias=True, rope_interleaved=True),
+    "qwen2 tied bias": qwen2(attention_bias=True, tie_word_embeddings=True),
+    "sliding without bias": qwen2(sliding_window_size=3),
+    "sliding bias interleaved": qwen2(
+        sliding_window_size=3, attention_bias=True, rope_interleaved=True
+    ),
+    "nope": qwen2(no_rope_layer=2),
+    "nope on every layer": qwen2(no_rope_layer=1),
+    "nope bias": qwen2(no_rope_layer=2, attention_bias=True),
+    "nope bias interleaved": qwen2(no_rope_layer=2, attention_bias=True, rope_interleaved=True),
+    "nope sliding": qwen2(no_rope_layer=2, sliding_window_size=3),
+    "interpolated": qwen2(rope_seq_len_interpolation_factor=4.0),
+    "interpolated nope sliding": qwen2(
+        rope_seq_len_interpolation_factor=2, no_rope_layer=2, sliding_window_size=4
+    ),
+    "experts": qwen2(moe_config=moe()),
+    "experts everywhere bias interleaved": qwen2(
+        moe_config=moe(layers=[-1]), attention_bias=True, rope_interleaved=True
+    ),
+    "experts without shared": qwen2(
+        moe_config=moe(enable_shared_expert=False, shared_expert_intermediate_size=0)
+    ),
+    "experts interpolated tied": qwen2(
+        moe_config=moe(), rope_seq_len_interpolation_factor=2.0, tie_word_embeddings=True
+    ),
+}
+
+
+def check_logits(
+    folder: Path, tensors: dict[str, torch.Tensor], config: Config, mup: bool = False
+) -> None:
+    model = load_model(open_checkpoint(folder), dtype=torch.float32)
+    documents = "is_qwen2_config" in config
+    positions = POSITIONS if documents else torch.arange(len(IDS))
+    with torch.inference_mode():
+        ours = model(IDS[None], position_ids=positions[None], use_cache=False).logits[0].double()
+    expected = forward(tensors, config, IDS, POSITIONS if documents else None, mup=mup)
+    assert float((ours - expected).norm() / expected.norm()) < 1e-5
+
+
+@pytest.mark.parametrize("name", FEATURES)
+@pytest.mark.parametrize(("tp", "pp"), [(1, 1), (2, 2)])
+def test_feature(tmp_path: Path, name: str, tp: int, pp: int) -> None:
+    config = FEATURES[name]
+    tensors = make_checkpoint(tmp_path / "7", config, tp=tp, pp=pp)
+    check_logits(tmp_path / "7", tensors, config)
+
+
+@pytest.mark.parametrize(("tp", "pp"), list(itertools.product([1, 2, 3, 4], [1, 3])))
+def test_parallelism(tmp_path: Path, tp: int, pp: int) -> None:
+    config = qwen2(
+        hidden_size=48,
+        num_attention_heads=12,
+        num_key_value_heads=12 if tp != 3 else 3,
+        num_hidden_layers=3,
+        attention_bias=True,
+        rope_interleaved=True,
+    )
+    tensors = make_checkpoint(tmp_path / "7", config, tp=tp, pp=pp)
+    check_logits(tmp_path / "7", tensors, config)
+
+
+def old(**changes: Any) -> Config:
+    """A configuration of 2023: neither of the keys of RoPE."""
+    config = llama(**changes)
+    del config["rope_theta"], config["rope_interleaved"]
+    return config
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+def test_old_configuration_and_bad_names(tmp_path: Path, tp: int) -> None:
+    tensors = make_checkpoint(tmp_path / "7", old(tie_word_embeddings=True), tp=tp)
+    for path in list(tmp_path.rglob("model_weight_pp*.safetensors")):
+        label = path.name.removeprefix("model_weight")
+        path.rename(path.with_name(f"model_model_weight.safetensors{label}"))
+    check_logits(tmp_path / "7", tensors, old(tie_word_embeddings=True))
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("tp", [1, 2])
+def test_mup_and_configuration_only_in_yaml(tmp_path: Path, tp: int, interleaved: bool) -> None:
+    config = llama(rope_interleaved=interleaved, rms_norm_eps=1e-5)
+    training = {"model": {**MUP["model"], "model_config": config}}
+    tensors = make_checkpoint(tmp_path / "7", config, tp=tp, training=training, json_config=False)
+    check_logits(tmp_path / "7", tensors, config, mup=True)
+
+
+def test_mup_changes_nothing_in_qwen2(tmp_path: Path) -> None:
+    tensors = make_checkpoint(tmp_path / "7", qwen2(), training=MUP)
+    check_logits(tmp_path / "7", tensors, qwen2())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("config", [qwen2(attention_bias=True), qwen2(moe_config=moe())])
+def test_half_precision_is_read_exactly(tmp_path: Path, config: Config, dtype: torch.dtype) -> None:
+    """Upcast, the logits are exact; as stored, the model keeps the dtype, but for routers."""
+    tensors = make_checkpoint(tmp_path / "7", config, tp=2, dtype=dtype)
+    check_logits(tmp_path / "7", tensors, config)
+    checkpoint = open_checkpoint(tmp_path / "7")
+    assert checkpoint.dtype == str(dtype).removeprefix("torch.")
+    model = load_model(checkpoint)
+    kept = {name: value.dtype for name, value in model.named_parameters()}
+    assert {value for name, value in kept.items() if ".mlp.gate.weight" not in name} == {dtype}
+    assert all(value == torch.float32 for name, value in kept.items() if ".mlp.gate.weight" in name)
+    with torch.inference_mode():
+        ours = model(IDS[None], position_ids=POSITIONS[None], use_cache=False).logits[0]
+    expected = forward(tensors, config, IDS, POSITIONS)
+    assert ours.dtype == dtype
+    assert float((ours.double() - expected).norm() / expected.norm()) < 0.05
+
+
+def test_mixed_dtypes_lose_nothing(tmp_path: Path) -> None:
+    tensors = make_checkpoint(tmp_path / "7", llama(), dtype=torch.bfloat16)
+    name = "model.decoder.0.pp_block.input_layernorm.weight"
+    from tests.checkpoints.nanotron import age, rewrite, shard_paths
+
+    tensors[name] = torch.randn(32)
+    rewrite(shard_paths(tmp_path / "7", name)[0], tensors[name])
+    age(tmp_path)
+    model = load_model(open_checkpoint(tmp_path / "7"))
+    assert {value.dtype for value in model.parameters()} == {torch.float32}
+    check_logits(tmp_path / "7", tensors, llama())
+
+
+def test_model_only_evaluates(tmp_path: Path) -> None:
+    make_checkpoint(tmp_path / "7", llama(tie_word_embeddings=True))
+    model = load_model(open_checkpoint(tmp_path / "7"))
+    assert not model.training
+    assert not any(value.requires_grad for value in model.parameters())
+    assert model.lm_head.weight is model.model.embed_tokens.weight
+    assert all(not value.is_meta for value in (*model.parameters(), *model.buffers()))
+    assert model.config._attn_implementation == "sdpa"
+    assert model.generation_config.eos_token_id is None
+
+
+def test_frequencies_are_those_of_a_model_built_the_usual_way(tmp_path: Path) -> None:
+    make_checkpoint(tmp_path / "7", qwen2(rope_seq_len_interpolation_factor=4.0))
+    model = load_model(open_checkpoint(tmp_path / "7"), dtype=torch.bfloat16)
+    usual = type(model)(model.config)
+    assert torch.equal(model.model.rotary_emb.inv_freq, usual.model.rotary_emb.inv_freq)
+    assert model.model.rotary_emb.inv_freq.dtype == torch.float32
