@@ -1,0 +1,101 @@
+"""What is computed from stored scores, without model or GPU: deltas, tables, report, status."""
+
+import argparse
+import json
+from pathlib import Path
+
+from evaluation.checkpoints.subjects import stage_steps
+from evaluation.commands import add_config, add_stage
+from evaluation.commands.prefill import Commands
+from evaluation.errors import ConfigError
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+
+
+def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser("deltas", help="one step's deltas against its bridge")
+    add_config(command)
+    add_stage(command)
+    command.add_argument("--step", type=int, required=True)
+    command.set_defaults(run=deltas)
+
+    command = commands.add_parser("tables", help="a stage's tables, recommendation and report")
+    add_config(command)
+    add_stage(command)
+    command.set_defaults(run=tables)
+
+    command = commands.add_parser("bridge-table", help="every stage's deltas and verdicts, as text")
+    add_config(command)
+    command.set_defaults(run=bridge_table)
+
+    command = commands.add_parser("status", help="what is done and what is missing")
+    add_config(command)
+    add_stage(command, required=False)
+    command.add_argument("--json", action="store_true", help="as JSON")
+    command.set_defaults(run=status)
+
+    command = commands.add_parser("compare", help="two result folders of one suite, paired")
+    command.add_argument("ours", type=Path, metavar="A")
+    command.add_argument("theirs", type=Path, metavar="B", help="what A is compared with")
+    command.add_argument(
+        "--fail-on-regression", action="store_true", help="exit code 1 if A is worse anywhere"
+    )
+    command.set_defaults(run=compare)
+
+
+def _plans(options: argparse.Namespace) -> dict[str, StagePlan]:
+    return plan_stages(load_config(options.config))
+
+
+def _plan(options: argparse.Namespace) -> StagePlan:
+    plans = _plans(options)
+    if options.stage not in plans:
+        raise ConfigError(
+            f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
+        )
+    return plans[options.stage]
+
+
+def deltas(options: argparse.Namespace) -> int:
+    from evaluation.bridge.write import write_deltas
+
+    print(write_deltas(_plan(options), options.step))
+    return 0
+
+
+def tables(options: argparse.Namespace) -> int:
+    from evaluation.bridge.write import write_stage
+    from evaluation.reporting.report import write_stage_report
+    from evaluation.reporting.tables import write_tables
+
+    plan = _plan(options)
+    steps = stage_steps(plan)
+    if plan.stage.bridge is not None:
+        write_stage(plan, steps)
+    write_tables(plan, steps)
+    write_stage_report(plan, steps, plan.results / "report.html")
+    return 0
+
+
+def bridge_table(options: argparse.Namespace) -> int:
+    from evaluation.reporting.terminal import bridge_table as table
+
+    print(table(_plans(options)))
+    return 0
+
+
+def status(options: argparse.Namespace) -> int:
+    from evaluation.reporting.status import stage_status, status_table
+
+    plans = _plans(options) if options.stage is None else {options.stage: _plan(options)}
+    found = {name: stage_status(plan, stage_steps(plan)) for name, plan in plans.items()}
+    print(json.dumps(found, indent=1) if options.json else status_table(found))
+    return 0 if all(entry["complete"] for entry in found.values()) else 1
+
+
+def compare(options: argparse.Namespace) -> int:
+    from evaluation.reporting.compare import compare_folders
+
+    text, is_worse = compare_folders(options.ours, options.theirs)
+    print(text)
+    return int(is_worse and options.fail_on_regression)
