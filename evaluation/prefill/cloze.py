@@ -1,0 +1,187 @@
+"""Tier3 tasks: questions as token ids, one line of `examples.jsonl` each."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation import protocol
+from evaluation.errors import SourceError
+from evaluation.prefill.caches import EXAMPLES
+from evaluation.prefill.encoding import encode_pairs
+from evaluation.prefill.entries import is_current, new_entry, progress, write_meta
+from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
+from evaluation.prefill.sources import Origin, describe_source, locate
+from evaluation.prefill.tokenizers import (
+    AnyTokenizer,
+    bos_ids,
+    describe,
+    prefill_tokenizer,
+    vocabulary_size,
+)
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.suites import Task
+from evaluation.store import fingerprint, write_jsonl
+
+log = logging.getLogger(__name__)
+
+_BATCH = 256
+"""Questions tokenized at once."""
+
+
+def prefill_task(plan: StagePlan, name: str) -> None:
+    """Writes a task to `plan.task_folder(name)`; returns at once if it is there already.
+
+    Raises:
+        SourceError: data cannot be read, a label is hidden, a candidate is empty or too long.
+        ConfigError: a template does not parse.
+    """
+    task = plan.suite.tasks[name]
+    recipe = Recipe(name, task)
+    tokenizer = prefill_tokenizer(plan)
+    origins, shots = _locate(task, plan.config.mirrors)
+    about = describe(tokenizer, plan.tokenizer.name, plan.tokenizer.prepend_bos)
+    definition = _definition(plan, task, about)
+    read = [*origins, *shots]
+    on_hub = any(origin.files is None for origin in read)
+    folder = plan.task_folder(name)
+    if is_current(folder, definition, None if on_hub else [origin.state() for origin in read]):
+        return
+    questions, there = read_questions(recipe, task, origins, shots)
+    writer = _Writer(name, tokenizer, bos_ids(tokenizer, plan.tokenizer.prepend_bos), plan)
+    with new_entry(folder) as building:
+        writer.write(questions, building / EXAMPLES)
+        meta = {
+            "definition": definition,
+            "protocol": protocol.PREFILL_TASK,
+            "task": task.model_dump(mode="json"),
+            "items": {
+                "asked": there,
+                "used": len(questions),
+                "left_out": {"limit": there - len(questions)} if there > len(questions) else {},
+            },
+            **writer.counts(),
+            "vocab_size_needed": vocabulary_size(tokenizer),
+            "tokenizer": about,
+            "source": describe_source(read),
+        }
+        write_meta(building, meta, [EXAMPLES])
+
+
+def _locate(task: Task, mirrors: dict[str, str]) -> tuple[list[Origin], list[Origin]]:
+    """Where the questions of each configuration are, and its solved examples if there are any."""
+    configs = task.configs or (task.config,)
+    origins = [locate(task, mirrors, config=config) for config in configs]
+    if not task.num_fewshot:
+        return origins, []
+    return origins, [
+        locate(task, mirrors, config=config, split=task.fewshot_split) for config in configs
+    ]
+
+
+def _definition(plan: StagePlan, task: Task, about: dict[str, Any]) -> str:
+    """Identity of a task's examples, given unchanged data."""
+    return fingerprint(
+        {
+            "protocol": protocol.PREFILL_TASK,
+            "task": task.model_dump(mode="json", exclude={"group", "primary", "streaming"}),
+            "tokenizer": [about["fingerprint"], about["prepend_bos"]],
+            "sequence_length": plan.sequence_length,
+        }
+    )
+
+
+class _Writer:
+    """Tokenizes questions, writes them, and counts what they hold."""
+
+    def __init__(
+        self, name: str, tokenizer: AnyTokenizer, before: list[int], plan: StagePlan
+    ) -> None:
+        self._name, self._tokenizer, self._before = name, tokenizer, before
+        self._window = plan.sequence_length
+        self._chances: list[float] = []
+        self._candidates = 0
+        self._longest = 0
+
+    def write(self, questions: Sequence[Question], path: Path) -> None:
+        with progress(self._name, len(questions), "items") as bar:
+            write_jsonl(path, bar_over(bar, self._rows(questions)))
+
+    def counts(self) -> dict[str, Any]:
+        return {
+            "candidates": self._candidates,
+            "chance": sum(self._chances) / len(self._chances),
+            "max_tokens": self._longest,
+        }
+
+    def _rows(self, questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
+        for start in range(0, len(questions), _BATCH):
+            batch = questions[start : start + _BATCH]
+            pairs = [pair for question in batch for pair in _pairs(question)]
+            encoded = iter(encode_pairs(self._tokenizer, pairs))
+            for question in batch:
+                yield self._row(question, encoded)
+
+    def _row(
+        self, question: Question, encoded: Iterator[tuple[list[int], list[int]]]
+    ) -> dict[str, Any]:
+        contexts: dict[str, dict[str, Any]] = {}
+        scored = []
+        for pair, ids in zip(_pairs(question), encoded, strict=False):
+            scored.append(self._candidate(question, pair, ids, contexts))
+        count = len(question.pairs)
+        self._chances.append(1 / count)
+        self._candidates += count
+        return {
+            "id": question.id,
+            "cluster": question.cluster,
+            "gold": question.gold,
+            "contexts": list(contexts.values()),
+            "candidates": scored[:count],
+            "unconditional": scored[count:] or None,
+        }
+
+    def _candidate(
+        self,
+        question: Question,
+        pair: Pair,
+        ids: tuple[list[int], list[int]],
+        contexts: dict[str, dict[str, Any]],
+    ) -> dict[str, Any]:
+        """A candidate's row; adds its context to `contexts` if it is not there."""
+        context, continuation = pair
+        tokens = [*self._before, *ids[0]]
+        self._check(question, continuation, ids[1])
+        self._longest = max(self._longest, len(tokens) + len(ids[1]))
+        contexts.setdefault(context, {"text": context, "tokens": tokens})
+        bare = continuation.removeprefix(" ")
+        return {
+            "context": list(contexts).index(context),
+            "text": continuation,
+            "tokens": ids[1],
+            "chars": len(bare),
+            "bytes": len(bare.encode()),
+        }
+
+    def _check(self, question: Question, continuation: str, ids: list[int]) -> None:
+        if not ids:
+            raise SourceError(
+                f"{question.id}: the candidate {continuation!r} has no token of its own, as the "
+                f"tokenizer joins it to the context; begin it with a space in tasks.{self._name}"
+            )
+        if len(ids) >= self._window:
+            raise SourceError(
+                f"{question.id}: the candidate {continuation[:60]!r}… has {len(ids)} tokens and "
+                f"leaves no context in a window of {self._window}; raise `sequence_length` or "
+                f"correct `continuation` of tasks.{self._name}"
+            )
+
+
+def bar_over(bar: Any, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        yield row
+        bar.update()
+
+
+def _pairs(question: Question) -> tuple[Pair, ...]:
+    return question.pairs + (question.unconditional or ())
