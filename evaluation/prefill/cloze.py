@@ -1,6 +1,7 @@
 """Tier3 tasks: questions as token ids, one line of `examples.jsonl` each."""
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,7 @@ class _Writer:
     def counts(self) -> dict[str, Any]:
         return {
             "candidates": self._candidates,
-            "chance": sum(self._chances) / len(self._chances),
+            "chance": math.fsum(self._chances) / len(self._chances),
             "max_tokens": self._longest,
         }
 
