@@ -12,8 +12,23 @@ _ITEM = re.compile(
 )
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*]*+(?=\s|$)")
 _ABBREVIATIONS = frozenset(
-    ("mr", "mrs", "ms", "dr", "prof", "st", "vs", "jr", "sr")
-    + ("e.g", "i.e", "u.s", "u.k", "a.m", "p.m", "approx")
+    (
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "prof",
+        "st",
+        "jr",
+        "sr",
+        "vs",
+        "e.g",
+        "i.e",
+        "u.s",
+        "u.k",
+        "a.m",
+        "p.m",
+    )
 )
 
 

@@ -81,7 +81,7 @@ def _does_something(tree: ast.Module) -> bool:
 
 def python_parses(text: str) -> bool:
     trees = parse_python(text)
-    return bool(trees) and any(_does_something(tree) for tree in trees)
+    return trees is not None and any(_does_something(tree) for tree in trees)
 
 
 def defines(text: str, function: str, arguments: Sequence[str] | None) -> bool:

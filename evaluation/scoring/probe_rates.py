@@ -1,0 +1,105 @@
+"""Rates of Tier4, computed from the stored answers and the results of their checks.
+
+A rate is a share of prompts, not of checks, so that two checkpoints can be paired prompt by
+prompt. A prompt counts for a rate if it has a check of one of the rate's kinds, and counts as
+passed if all of its checks of those kinds pass:
+
+    instruction_match_rate   kind instruction: it says what it was asked to say
+    all_checks_pass_rate     every kind
+    format_valid_rate        kinds format, json and code: it has the form it was asked for
+    chat_clean_rate          kind clean: nothing but the answer
+    code_parse_rate          kind code, so over code prompts only: its code is Python
+    json_valid_rate          kind json, so over strict-JSON prompts only: it is JSON of the schema
+    truncated_rate           of all prompts, those whose answer reached its token limit (lower is
+                             better)
+
+A rate for which no prompt counts is null.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+KINDS: dict[str, frozenset[str]] = {
+    "instruction_match_rate": frozenset({"instruction"}),
+    "all_checks_pass_rate": frozenset({"format", "instruction", "clean", "json", "code"}),
+    "format_valid_rate": frozenset({"format", "json", "code"}),
+    "chat_clean_rate": frozenset({"clean"}),
+    "code_parse_rate": frozenset({"code"}),
+    "json_valid_rate": frozenset({"json"}),
+}
+TRUNCATED = "truncated_rate"
+RATES = (*KINDS, TRUNCATED)
+
+COLUMNS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("category", pa.string()),
+        ("prompt", pa.string()),
+        ("response", pa.string()),
+        ("stop_reason", pa.string()),
+        ("prompt_tokens", pa.int32()),
+        ("response_tokens", pa.int32()),
+        (
+            "checks",
+            pa.list_(
+                pa.struct([("name", pa.string()), ("kind", pa.string()), ("passed", pa.bool_())])
+            ),
+        ),
+    ]
+)
+"""One row for each prompt, in the order of the suite."""
+
+Row = dict[str, Any]
+
+
+def outcome(row: Row, rate: str) -> bool | None:
+    """What a prompt contributes to a rate; None if it does not count for it."""
+    if rate == TRUNCATED:
+        return bool(row["stop_reason"] == "length")
+    relevant = [check["passed"] for check in row["checks"] if check["kind"] in KINDS[rate]]
+    return all(relevant) if relevant else None
+
+
+def outcomes(table: pa.Table) -> dict[str, list[bool | None]]:
+    """For each rate, what each prompt contributes, in the order of the rows."""
+    rows = table.to_pylist()
+    return {rate: [outcome(row, rate) for row in rows] for rate in RATES}
+
+
+def rates(rows: Sequence[Row]) -> dict[str, float | None]:
+    """All rates over some prompts."""
+    result: dict[str, float | None] = {}
+    for rate in RATES:
+        counted = [value for row in rows if (value := outcome(row, rate)) is not None]
+        result[rate] = sum(counted) / len(counted) if counted else None
+    return result
+
+
+def summarize(table: pa.Table) -> dict[str, Any]:
+    """`summary`, `by_category` and `prompts` of `tier4_sft_native.json`."""
+    rows = table.to_pylist()
+    categories = dict.fromkeys(row["category"] for row in rows)
+    members = {name: [row for row in rows if row["category"] == name] for name in categories}
+    return {
+        "summary": rates(rows),
+        "by_category": {
+            name: {"prompts": len(part), **rates(part)} for name, part in members.items()
+        },
+        "prompts": [_prompt_summary(row) for row in rows],
+    }
+
+
+def _prompt_summary(row: Row) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "category": row["category"],
+        "checks": {check["name"]: check["passed"] for check in row["checks"]},
+        "passed": outcome(row, "all_checks_pass_rate"),
+        "stop_reason": row["stop_reason"],
+        "prompt_tokens": row["prompt_tokens"],
+        "response_tokens": row["response_tokens"],
+        "response_words": len(row["response"].split()),
+        "response_characters": len(row["response"]),
+    }
