@@ -1,0 +1,132 @@
+"""What a folder is taken for, and when its identity changes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evaluation.checkpoints.discovery import find_steps
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.errors import CheckpointError, IncompleteCheckpoint
+from evaluation.settings.config import Every
+from tests.checkpoints.nanotron import llama, make_checkpoint, rewrite, shard_paths
+from tests.conftest import ROOT
+
+TRAINING: dict[str, Any] = {
+    "general": {"step": 12},
+    "tokenizer": {"tokenizer_name_or_path": "some/tokenizer"},
+    "tokens": {"sequence_length": 2048},
+}
+NORM = "model.final_layer_norm.pp_block.weight"
+
+
+def test_facts_of_a_step(tmp_path: Path) -> None:
+    make_checkpoint(tmp_path / "final", llama(), dtype=torch.bfloat16, training=TRAINING)
+    checkpoint = open_checkpoint(tmp_path / "final")
+    assert (checkpoint.kind, checkpoint.step, checkpoint.dtype) == ("nanotron", 12, "bfloat16")
+    assert (checkpoint.tokenizer_name, checkpoint.sequence_length) == ("some/tokenizer", 2048)
+    assert checkpoint.vocab_size == 60
+
+
+def test_folder_name_says_the_step(tmp_path: Path) -> None:
+    make_checkpoint(tmp_path / "4000", llama(), training=TRAINING)
+    assert open_checkpoint(tmp_path / "4000").step == 4000
+
+
+def test_parent_by_its_latest_txt(tmp_path: Path) -> None:
+    make_checkpoint(tmp_path / "10", llama())
+    make_checkpoint(tmp_path / "20", llama())
+    (tmp_path / "latest.txt").write_text("10\n")
+    assert open_checkpoint(tmp_path).path == tmp_path / "10"
+    (tmp_path / "latest.txt").write_text("30")
+    with pytest.raises(IncompleteCheckpoint, match="30"):
+        open_checkpoint(tmp_path)
+    (tmp_path / "latest.txt").write_text("../10")
+    with pytest.raises(CheckpointError, match="not a step"):
+        open_checkpoint(tmp_path)
+
+
+def test_without_training_configuration(tmp_path: Path) -> None:
+    make_checkpoint(tmp_path / "converted", llama())
+    checkpoint = open_checkpoint(tmp_path / "converted")
+    assert checkpoint.training_config is None
+    assert checkpoint.step is checkpoint.tokenizer_name is checkpoint.sequence_length is None
+
+
+def test_identity_follows_weights_and_configuration(tmp_path: Path) -> None:
+    folder = tmp_path / "10"
+    make_checkpoint(folder, llama(), training=TRAINING)
+    seen = [open_checkpoint(folder).identity]
+    assert open_checkpoint(folder).identity == seen[0]
+    (folder / "random").mkdir()
+    assert open_checkpoint(folder).identity == seen[0]
+    moved = folder.rename(tmp_path / "20")
+    assert open_checkpoint(moved).identity == seen[0]
+
+    path = shard_paths(moved, NORM)[0]
+    rewrite(path, torch.zeros(32))
+    seen.append(open_checkpoint(moved).identity)
+    status = path.stat()
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    seen.append(open_checkpoint(moved).identity)
+    with open(moved / "config.yaml", "a") as file:
+        file.write("seed: 1\n")
+    seen.append(open_checkpoint(moved).identity)
+    assert len(set(seen)) == 4
+
+
+def test_numbers_that_yaml_reads_as_text(tmp_path: Path) -> None:
+    from evaluation.checkpoints.architecture import read_architecture
+
+    config = llama()
+    make_checkpoint(tmp_path / "1", config, training={"a": 1}, json_config=False)
+    text = "model:\n  model_config:\n" + "".join(
+        f"    {key}: {'1e-05' if key == 'rms_norm_eps' else value}\n"
+        for key, value in config.items()
+        if value is not None
+    )
+    (tmp_path / "1" / "config.yaml").write_text(text)
+    assert read_architecture(open_checkpoint(tmp_path / "1")).norm_eps == 1e-5
+
+
+def make_step(folder: Path, config: str = "model_config.json") -> None:
+    (folder / "model").mkdir(parents=True)
+    (folder / config).write_text("{}")
+
+
+def test_steps_on_disk(tmp_path: Path) -> None:
+    for step in ("20", "100", "5"):
+        make_step(tmp_path / step)
+    make_step(tmp_path / "40", "config.yaml")
+    (tmp_path / "60" / "model").mkdir(parents=True)  # its configuration is not yet written
+    (tmp_path / "80").mkdir()
+    make_step(tmp_path / "007")
+    make_step(tmp_path / "final")
+    (tmp_path / "latest.txt").write_text("100")
+    assert find_steps(tmp_path, "all") == (5, 20, 40, 100)
+    assert find_steps(tmp_path, Every(every=20)) == (20, 40, 100)
+    assert find_steps(tmp_path, (9, 3)) == (9, 3)
+    with pytest.raises(CheckpointError, match="multiple of 7"):
+        find_steps(tmp_path, Every(every=7))
+    with pytest.raises(CheckpointError, match="no such folder"):
+        find_steps(tmp_path / "absent", "all")
+
+
+def test_listing_a_list_needs_no_folder(tmp_path: Path) -> None:
+    assert find_steps(tmp_path / "absent", (1, 2)) == (1, 2)
+
+
+def test_reading_the_format_imports_no_torch() -> None:
+    code = (
+        "import sys, evaluation.checkpoints.format, evaluation.checkpoints.discovery, "
+        "evaluation.checkpoints.completeness\n"
+        "print([name for name in ('torch', 'transformers', 'datasets') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

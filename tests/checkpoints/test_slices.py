@@ -1,0 +1,203 @@
+"""Regions of shards: any exact partition merges, and anything else is refused."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+
+from evaluation.checkpoints.filling import copy_shard
+from evaluation.checkpoints.headers import Header
+from evaluation.checkpoints.mapping import Source, Target, half_split_row
+from evaluation.checkpoints.shards import read_parameters
+from evaluation.checkpoints.slices import Box, parse_pieces, uncovered, unsharded_shape
+from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+
+HERE = Path("shard.safetensors")
+RELAXED = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def written(box: Box) -> str:
+    return "|".join(f"{start},{stop},None" for start, stop in box)
+
+
+@st.composite
+def partitions(draw: st.DrawFn, shape: tuple[int, ...]) -> list[Box]:
+    """Boxes that cover the shape exactly once, by cutting one of them in two again and again."""
+    boxes: list[Box] = [tuple((0, size) for size in shape)]
+    for _ in range(draw(st.integers(0, 6))):
+        box = boxes.pop(draw(st.integers(0, len(boxes) - 1)))
+        axis = draw(st.integers(0, len(shape) - 1))
+        start, stop = box[axis]
+        at = draw(st.integers(start, stop))
+        parts = [(start, at), (at, stop)] if start < at < stop else [(start, stop)]
+        boxes += [(*box[:axis], part, *box[axis + 1 :]) for part in parts]
+    return draw(st.permutations(boxes))
+
+
+SHAPES = st.lists(st.integers(1, 12), min_size=1, max_size=3).map(tuple)
+
+
+@RELAXED
+@given(data=st.data())
+def test_partitions_are_covered_and_their_damage_is_not(data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    boxes = data.draw(partitions(shape))
+    assert uncovered(boxes, shape) is None
+    lost = data.draw(st.integers(0, len(boxes) - 1))
+    assert "is missing" in str(uncovered(boxes[:lost] + boxes[lost + 1 :], shape))
+    assert "more than once" in str(uncovered([*boxes, boxes[lost]], shape))
+
+
+def write_shards(
+    folder: Path, whole: torch.Tensor, boxes: list[Box], owners: list[int], ranks: int
+) -> None:
+    """Each rank's file holds its boxes flattened end to end along dimension 0."""
+    place = folder / "model" / "model" / "x"
+    place.mkdir(parents=True, exist_ok=True)
+    for rank in range(ranks):
+        mine = [box for box, owner in zip(boxes, owners, strict=True) if owner == rank]
+        if not mine:
+            continue
+        height = sum(box[0][1] - box[0][0] for box in mine)
+        widths = [tuple(b - a for a, b in box[1:]) for box in mine]
+        assert len(set(widths)) == 1
+        shard, pairs, top = torch.empty(height, *widths[0], dtype=whole.dtype), [], 0
+        for box in mine:
+            bottom = top + box[0][1] - box[0][0]
+            shard[top:bottom] = whole[tuple(slice(*pair) for pair in box)]
+            local = ((top, bottom), *((0, width) for width in widths[0]))
+            pairs.append(f"{written(local)}#{written(box)}")
+            top = bottom
+        metadata = {
+            "version": "1.5",
+            "unsharded_shape": str(tuple(whole.shape)),
+            "local_global_slices_pairs": ";".join(pairs),
+        }
+        name = f"model_weight_pp-rank-0-of-1_tp-rank-{rank}-of-{ranks}.safetensors"
+        save_file({"data": shard}, place / name, metadata)
+
+
+@RELAXED
+@given(data=st.data())
+def test_random_shards_merge_to_the_whole(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Rows cut anywhere, dealt to any rank in any order, into split and permuted targets."""
+    head, heads = 4, data.draw(st.integers(2, 4))
+    rows, columns = head * heads, data.draw(st.integers(1, 5))
+    cuts = sorted(data.draw(st.sets(st.integers(1, rows - 1), max_size=5)))
+    edges = [0, *cuts, rows]
+    boxes: list[Box] = [((a, b), (0, columns)) for a, b in itertools.pairwise(edges)]
+    boxes = data.draw(st.permutations(boxes))
+    ranks = data.draw(st.integers(1, 3))
+    owners = [data.draw(st.integers(0, ranks - 1)) for _ in boxes]
+    folder = tmp_path_factory.mktemp("merge")
+    whole = torch.arange(rows * columns, dtype=torch.float32).view(rows, columns)
+    write_shards(folder, whole, boxes, owners, ranks)
+    parameter = read_parameters(folder)["model.x.weight"]
+
+    targets = (Target("q", 0, rows - head, head, 2.0), Target("v", rows - head, rows))
+    results = {
+        "q": torch.nn.Parameter(torch.full((rows - head, columns), torch.nan), False),
+        "v": torch.nn.Parameter(torch.full((head, columns), torch.nan), False),
+    }
+    for shard in parameter.shards:
+        copy_shard(shard, Source((rows, columns), targets), results)
+    expected = whole[:-head].view(-1, head // 2, 2, columns).transpose(1, 2)
+    assert torch.equal(results["q"], expected.reshape(-1, columns) / 2)
+    assert torch.equal(results["v"], whole[-head:])
+
+
+def test_chunks_meet_at_any_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = torch.arange(7 * 3 * 5, dtype=torch.float32).view(7, 3, 5)
+    box: Box = ((0, 7), (0, 3), (0, 5))
+    write_shards(tmp_path, whole, [box], [0], 1)
+    shard = read_parameters(tmp_path)["model.x.weight"].shards[0]
+    for size in (1, 60, 120, 10**6):
+        monkeypatch.setattr("evaluation.checkpoints.filling._CHUNK_BYTES", size)
+        result = torch.nn.Parameter(torch.full((7, 5, 3), torch.nan), False)
+        copy_shard(shard, Source((7, 3, 5), (Target("t", 0, 7, transposed=True),)), {"t": result})
+        assert torch.equal(result, whole.transpose(1, 2))
+
+
+def test_half_split_rows_of_a_head_of_six() -> None:
+    assert [half_split_row(row, 6) for row in range(12)] == [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11]
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("(128, 64)", (128, 64)),
+        ("(np.int64(128), 64)", (128, 64)),
+        ("(np.int64(128), np.int64(64))", (128, 64)),
+        ("(128,)", (128,)),
+        ("(np.int64(128),)", (128,)),
+    ],
+)
+def test_shapes_as_any_numpy_writes_them(text: str, shape: tuple[int, ...]) -> None:
+    header = Header(HERE, {}, {"unsharded_shape": text}, 0, 0, "")
+    assert unsharded_shape(header) == shape
+
+
+@pytest.mark.parametrize("text", ["", "128, 64", "(a,)", "(-1, 4)", "(1.5,)", "(1 2)"])
+def test_other_shapes_are_refused(text: str) -> None:
+    header = Header(HERE, {}, {"unsharded_shape": text}, 0, 0, "")
+    with pytest.raises(CheckpointError, match=r"shard\.safetensors"):
+        unsharded_shape(header)
+
+
+def test_open_and_negative_slices() -> None:
+    pieces = parse_pieces(HERE, "None,2,None|None,None,None#-2,None,1|0,-1,None", (2, 3), (6, 4))
+    assert pieces[0].local == ((0, 2), (0, 3))
+    assert pieces[0].whole == ((4, 6), (0, 3))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "0,2,None",
+        "0,2,None#0,2,None#0,2,None",
+        "0,2,None#0,3,None",
+        "0,2,None#5,7,None",
+        "0,2,2#0,2,2",
+        "0,2,None|0,2,None#0,2,None|0,2,None",
+        "0,1,None#0,1,None",
+        "0,2,None#0,2,None;0,1,None#2,3,None",
+        "2,0,None#2,0,None",
+        "a,b,c#a,b,c",
+    ],
+)
+def test_impossible_slices_name_the_file(text: str) -> None:
+    with pytest.raises(CheckpointError, match=r"shard\.safetensors"):
+        parse_pieces(HERE, text, (2,), (6,))
+
+
+def test_expert_parallel_shards(tmp_path: Path) -> None:
+    """They merge where they say their place, and are refused by name where they do not."""
+    place = tmp_path / "model" / "model" / "x"
+    place.mkdir(parents=True)
+    whole = torch.arange(24.0).view(4, 6)
+    for rank in range(2):
+        metadata = {
+            "unsharded_shape": "(4, 6)",
+            "local_global_slices_pairs": f"0,2,None|0,6,None#{2 * rank},{2 * rank + 2},None|0,6,None",
+        }
+        name = f"model_w_pp-rank-0-of-1_tp-rank-0-of-1_exp-rank-{rank}-of-2.safetensors"
+        save_file({"data": whole[2 * rank : 2 * rank + 2].contiguous()}, place / name, metadata)
+    parameter = read_parameters(tmp_path)["model.x.w"]
+    result = torch.nn.Parameter(torch.full((4, 6), torch.nan), False)
+    for shard in parameter.shards:
+        copy_shard(shard, Source((4, 6), (Target("t", 0, 4),)), {"t": result})
+    assert torch.equal(result, whole)
+
+    for path in place.iterdir():
+        save_file({"data": torch.zeros(2, 6)}, path)
+    with pytest.raises(UnsupportedCheckpoint, match="exp-rank-0-of-2"):
+        read_parameters(tmp_path)

@@ -1,0 +1,106 @@
+"""Comparing logits with a reference file."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.verify import relative_error, relative_errors
+from evaluation.errors import CheckpointError, IncompleteCheckpoint, NonFiniteError
+from tests.checkpoints.nanotron import forward, llama, make_checkpoint, qwen2, rewrite, shard_paths
+
+IDS = torch.tensor([[3, 17, 42, 5, 9, 59], [0, 1, 2, 3, 4, 5]])
+POSITIONS = torch.tensor([[0, 1, 2, 0, 0, 1], [0, 1, 2, 3, 4, 5]])
+
+
+def reference(folder: Path, **changes: torch.Tensor | None) -> Path:
+    """Right logits of qwen2() for two rows of packed documents, with changes."""
+    tensors = make_checkpoint(folder / "1", qwen2(), tp=2)
+    rows = zip(IDS, POSITIONS, strict=True)
+    content = {
+        "input_ids": IDS,
+        "position_ids": POSITIONS,
+        "logits": torch.stack([forward(tensors, qwen2(), *row) for row in rows]),
+        "logits_causal": torch.stack([forward(tensors, qwen2(), row) for row in IDS]),
+        **changes,
+    }
+    path = folder / "reference.safetensors"
+    save_file({key: value for key, value in content.items() if value is not None}, path)
+    return path
+
+
+def test_packed_and_causal(tmp_path: Path) -> None:
+    path = reference(tmp_path)
+    errors = relative_errors(open_checkpoint(tmp_path / "1"), path)
+    assert errors.keys() == {"logits", "logits_causal"}
+    assert max(errors.values()) < 1e-5
+
+
+def test_the_error_is_relative_to_the_reference(tmp_path: Path) -> None:
+    path = reference(tmp_path)
+    from safetensors.torch import load_file
+
+    content = load_file(path)
+    content["logits"] = content["logits"] * 2
+    save_file(content, path)
+    assert relative_error(open_checkpoint(tmp_path / "1"), path) == pytest.approx(0.5, abs=1e-5)
+
+
+def test_llama_ignores_documents(tmp_path: Path) -> None:
+    tensors = make_checkpoint(tmp_path / "1", llama())
+    expected = torch.stack([forward(tensors, llama(), row) for row in IDS])
+    path = tmp_path / "reference.safetensors"
+    save_file({"input_ids": IDS, "position_ids": POSITIONS, "logits": expected}, path)
+    assert relative_error(open_checkpoint(tmp_path / "1"), path) < 1e-5
+
+
+def test_reference_without_the_padded_vocabulary(tmp_path: Path) -> None:
+    tensors = make_checkpoint(tmp_path / "1", qwen2())
+    expected = torch.stack([forward(tensors, qwen2(), row) for row in IDS % 50])
+    path = tmp_path / "reference.safetensors"
+    save_file({"input_ids": IDS % 50, "logits": expected[..., :50].contiguous()}, path)
+    assert relative_error(open_checkpoint(tmp_path / "1"), path) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"input_ids": None}, "input_ids"),
+        ({"input_ids": IDS.float()}, "input_ids"),
+        ({"input_ids": IDS - 1}, "negative"),
+        ({"input_ids": IDS + 1}, "embedding has 60 rows"),
+        ({"logits": None, "logits_causal": None}, "needs `logits`"),
+        ({"logits": torch.ones(2, 5, 60)}, "shape"),
+        ({"logits": torch.ones(2, 6, 61)}, "shape"),
+        ({"logits": torch.zeros(2, 6, 60)}, "zero"),
+        ({"position_ids": POSITIONS[:1].contiguous()}, "position_ids"),
+    ],
+)
+def test_references_that_do_not_fit(
+    tmp_path: Path, changes: dict[str, torch.Tensor | None], named: str
+) -> None:
+    path = reference(tmp_path, **changes)
+    with pytest.raises(CheckpointError, match=named):
+        relative_error(open_checkpoint(tmp_path / "1"), path)
+
+
+def test_reference_that_cannot_be_read(tmp_path: Path) -> None:
+    path = reference(tmp_path)
+    checkpoint = open_checkpoint(tmp_path / "1")
+    with pytest.raises(CheckpointError, match=r"absent\.safetensors"):
+        relative_error(checkpoint, tmp_path / "absent.safetensors")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(IncompleteCheckpoint, match=r"reference\.safetensors"):
+        relative_error(checkpoint, path)
+
+
+def test_nan_is_an_error(tmp_path: Path) -> None:
+    path = reference(tmp_path)
+    copy = Path(shutil.copytree(tmp_path / "1", tmp_path / "2"))
+    name = "model.final_layer_norm.pp_block.weight"
+    rewrite(shard_paths(copy, name)[0], torch.full((32,), torch.nan))
+    with pytest.raises(NonFiniteError, match="NaN"):
+        relative_error(open_checkpoint(copy), path)
