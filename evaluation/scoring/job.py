@@ -5,6 +5,7 @@ once, so a job that was killed goes on after its last finished item. The model i
 something is missing.
 """
 
+import importlib.metadata
 import logging
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from evaluation.settings.plan import StagePlan
 from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
+
+PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class Job:
             raise type(error)(f"{self.session.checkpoint.path}: {item}: {error}") from error
         spent = {
             "seconds": round(time.perf_counter() - start, 3),
+            "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
             "tokens_processed": self.session.tokens_processed - before,
         }
         fresh = replace(fresh, summary={**spent, **fresh.summary})

@@ -4,7 +4,6 @@ The per-item tables are written before the JSON that summarizes them, so that a 
 proves that the whole tier is there.
 """
 
-import importlib.metadata
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,8 +19,6 @@ from evaluation.scoring.probes import generations
 from evaluation.scoring.session import Session
 from evaluation.settings.plan import StagePlan
 from evaluation.store import StoredScore, write_json, write_jsonl, write_parquet
-
-PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -62,13 +59,26 @@ def _header(
         "tokenizer": {key: tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
         "sequence_length": plan.sequence_length,
         "protocol": version,
-        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "packages": _packages(scores),
         "device": session.numerics.device,
         "dtype": session.numerics.dtype_name,
         "seconds": round(seconds, 3),
         "tokens_per_second": round(tokens / seconds, 1) if seconds else None,
         "items": items,
     }
+
+
+def _packages(scores: Mapping[str, StoredScore]) -> dict[str, list[str]]:
+    """The versions that the scores were computed with, which may be older than today's."""
+    versions: dict[str, set[str]] = {}
+    for score in scores.values():
+        for package, version in score.summary["packages"].items():
+            versions.setdefault(package, set()).add(version)
+    return {package: sorted(found) for package, found in versions.items()}
+
+
+def _without_packages(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in summary.items() if key != "packages"}
 
 
 def _add_up(counts: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -118,7 +128,10 @@ def write_tier2(
     The overall perplexity is exp of the unweighted mean of the slices' nats per token.
     """
     slices = {
-        name: {**score.summary, **_origin(caches[name].meta, plan.suite.slices[name].group)}
+        name: {
+            **_without_packages(score.summary),
+            **_origin(caches[name].meta, plan.suite.slices[name].group),
+        }
         for name, score in scores.items()
     }
     nats = _mean([entry["nats_per_token"] for entry in slices.values()])
@@ -152,7 +165,7 @@ def write_tier3(
     """
     tasks = {
         name: {
-            **score.summary,
+            **_without_packages(score.summary),
             **_origin(caches[name].meta, plan.suite.tasks[name].group),
             "task": caches[name].meta["task"],
         }
