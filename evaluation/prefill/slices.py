@@ -35,7 +35,7 @@ from evaluation.store import fingerprint
 log = logging.getLogger(__name__)
 
 _SHUFFLED_DOCUMENTS = 10_000
-_SHUFFLED_CHARACTERS = 64 << 20
+_SHUFFLED_CHARACTERS = 32 << 20
 """Documents are shuffled within a window of so many documents, and of so many characters."""
 
 

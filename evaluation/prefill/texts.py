@@ -22,10 +22,10 @@ from evaluation.errors import SourceError
 from evaluation.prefill.packing import Int32, Piece
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
 
-_BATCH_CHARACTERS = 1 << 20
+_BATCH_CHARACTERS = 1 << 19
 _BATCH_DOCUMENTS = 1024
 
-LONGEST_PIECE = 1 << 19
+LONGEST_PIECE = 1 << 18
 """Characters tokenized at once; a longer document is cut, before a line break where it can be."""
 
 Part = tuple[str, bool, bool]
