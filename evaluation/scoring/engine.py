@@ -6,6 +6,7 @@ token is scored. SDPA on CPU; on a GPU flex attention for tries, SDPA for plain 
 
 import math
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -62,14 +63,18 @@ class Engine:
 
     def row_cost(self, length: int) -> float:
         """Multiply-adds of a forward pass over a row, on CPU, where attention is dense."""
+        per_token, per_pair = self._costs
+        return length * per_token + length**2 * per_pair
+
+    @cached_property
+    def _costs(self) -> tuple[float, float]:
         body = sum(weight.numel() for weight in self.model.base_model.parameters())
         body -= self.model.get_input_embeddings().weight.numel()
         config = self.model.config
         width = (
             getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         )
-        per_pair = 2 * config.num_hidden_layers * config.num_attention_heads * width
-        return length * float(body) + length**2 * float(per_pair)
+        return float(body), float(2 * config.num_hidden_layers * config.num_attention_heads * width)
 
     @torch.inference_mode()
     def hidden(self, batch: Batch, *, use_flex: bool) -> torch.Tensor:

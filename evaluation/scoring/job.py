@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from evaluation.errors import EvaluationError
 from evaluation.prefill.caches import SliceCache, TaskCache, read_meta, read_slice, read_task
 from evaluation.prefill.probes import ProbeCache, read_probes
 from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.scoring.accuracy import summarize_choices
 from evaluation.scoring.choices import score_task
 from evaluation.scoring.perplexity import score_slice
 from evaluation.scoring.probes import answer_probes
 from evaluation.scoring.results import Subject, write_tier2, write_tier3, write_tier4
 from evaluation.scoring.session import Session
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.suites import Normalization
 from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
@@ -41,9 +44,10 @@ class Caches:
 
     @property
     def vocab_size_needed(self) -> int:
-        metas = [cache.meta for cache in (*self.slices.values(), *self.tasks.values())]
+        metas = [cache.meta for cache in self.slices.values()]
+        metas += [cache.meta for cache in self.tasks.values()]
         metas += [self.probes.meta] if self.probes else []
-        return max(meta["vocab_size_needed"] for meta in metas)
+        return max(int(meta["vocab_size_needed"]) for meta in metas)
 
 
 def read_caches(plan: StagePlan) -> Caches:
@@ -98,36 +102,36 @@ class Job:
         return int(eos if bos is None else bos)
 
     def tier2(self, caches: dict[str, SliceCache]) -> dict[str, StoredScore]:
-        attention = self.plan.suite.attention
-        scores = {}
-        for name, cache in caches.items():
-            key = {
-                "protocol": protocol.TIER2,
-                "data": cache.meta["checksum"],
-                "attention": attention,
-            }
-            scores[name] = self.run(
-                name, key, lambda cache=cache: score_slice(self.session.engine, cache, attention)
+        key = {"protocol": protocol.TIER2, "attention": self.plan.suite.attention}
+        return {
+            name: self.run(
+                name, {**key, "data": cache.meta["checksum"]}, partial(self._score_slice, cache)
             )
-        return scores
+            for name, cache in caches.items()
+        }
 
     def tier3(self, caches: dict[str, TaskCache]) -> dict[str, StoredScore]:
         scores = {}
         for name, cache in caches.items():
+            key = {"protocol": protocol.TIER3, "data": cache.meta["checksum"]}
             primary = self.plan.suite.tasks[name].primary
-            key = {"protocol": protocol.TIER3, "data": cache.meta["checksum"], "primary": primary}
-            scores[name] = self.run(
-                name,
-                key,
-                lambda cache=cache, primary=primary: score_task(
-                    self.session.engine,
-                    cache,
-                    primary=primary,
-                    max_length=self.plan.sequence_length,
-                    prefix_token=self._prefix_token,
-                ),
-            )
+            score = self.run(name, key, partial(self._score_task, cache, primary))
+            # The primary metric is no part of the key: it is another view of the same scores.
+            summary = {**score.summary, **summarize_choices(score.table, primary)}
+            scores[name] = replace(score, summary=summary)
         return scores
+
+    def _score_slice(self, cache: SliceCache) -> StoredScore:
+        return score_slice(self.session.engine, cache, self.plan.suite.attention)
+
+    def _score_task(self, cache: TaskCache, primary: Normalization) -> StoredScore:
+        return score_task(
+            self.session.engine,
+            cache,
+            primary=primary,
+            max_length=self.plan.sequence_length,
+            prefix_token=self._prefix_token,
+        )
 
     def tier4(self, cache: ProbeCache) -> StoredScore:
         key = {

@@ -1,29 +1,21 @@
 """Log-probabilities of requests, and of blocks of text: both are rows, run and summed alike."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evaluation.errors import NonFiniteError
-from evaluation.scoring.batches import collate, group_rows
+from evaluation.scoring.batches import group_rows
 from evaluation.scoring.blocks import block_row
 from evaluation.scoring.engine import Engine
 from evaluation.scoring.rows import Plan, Row, lay_out, plan_requests
+from evaluation.scoring.running import Work, run
 from evaluation.scoring.tries import Piece
 from evaluation.scoring.window import Request, Score
 
 CPU_BUDGETS = (64, 128, 256, 512, 1024, 2048, 4096)
 """Row lengths tried on CPU: long rows repeat a shared prefix less, but their attention is dense."""
-
-
-class _Totals(NamedTuple):
-    """Per request or block: summed log-probability in nats, and whether all tokens are greedy."""
-
-    logprob: NDArray[np.float64]
-    is_greedy: NDArray[np.bool_]
 
 
 def score_requests(
@@ -41,13 +33,13 @@ def score_requests(
         return []
     plan = plan_requests(requests)
     pieces = choose_pieces(engine, plan)
-    totals = _score_rows(
-        engine,
-        [piece.size for piece in pieces],
-        lambda index: lay_out(plan, pieces[index]),
-        [request.name for request in requests],
-        progress,
+    work = Work(
+        lengths=[piece.size for piece in pieces],
+        row=lambda index: lay_out(plan, pieces[index]),
+        names=[request.name for request in requests],
+        alone=lambda index: _single_row(requests[index]),
     )
+    totals = run(engine, work, progress)
     return [Score(float(nats), bool(greedy)) for nats, greedy in zip(*totals, strict=True)]
 
 
@@ -73,22 +65,24 @@ def score_blocks(
         begins.reshape(-1)[document_starts.numpy()] = True
     scored = length - begins.sum(axis=1)
     kept = np.flatnonzero(scored)
-    totals = _score_rows(
-        engine,
-        [length] * len(kept),
-        lambda index: block_row(tokens[kept[index]].numpy(), begins[kept[index]], int(kept[index])),
-        [f"block {block}" for block in range(blocks)],
-        progress,
+
+    def row(block: int) -> Row:
+        return block_row(tokens[block].numpy(), begins[block], block)
+
+    work = Work(
+        lengths=[length] * len(kept),
+        row=lambda index: row(int(kept[index])),
+        names=[f"block {block}" for block in range(blocks)],
+        alone=row,
     )
-    return -totals.logprob, scored
+    return -run(engine, work, progress).logprob, scored
 
 
 def choose_pieces(engine: Engine, plan: Plan) -> list[Piece]:
     """Cuts a trie into rows: as long as allowed on a GPU, as is cheapest on CPU."""
     if engine.on_gpu:
         return plan.pack(engine.row_tokens)
-    budgets = {min(budget, engine.row_tokens) for budget in CPU_BUDGETS}
-    return min((plan.pack(budget) for budget in sorted(budgets)), key=lambda p: _cost(engine, p))
+    return min(map(plan.pack, CPU_BUDGETS), key=lambda pieces: _cost(engine, pieces))
 
 
 def _cost(engine: Engine, pieces: list[Piece]) -> float:
@@ -97,29 +91,6 @@ def _cost(engine: Engine, pieces: list[Piece]) -> float:
     return sum(len(group) * engine.row_cost(lengths[group[0]]) for group in groups)
 
 
-def _score_rows(
-    engine: Engine,
-    lengths: Sequence[int],
-    row: Callable[[int], Row],
-    names: Sequence[str],
-    progress: str | None,
-) -> _Totals:
-    """Runs rows, made when their turn comes, and sums what each of their owners asked for."""
-    totals = _Totals(np.zeros(len(names)), np.ones(len(names), dtype=np.bool_))
-    groups = group_rows([engine.pad_length(length) for length in lengths], engine.row_tokens)
-    batches = (
-        collate([row(i) for i in group], engine.pad_length(max(lengths[i] for i in group)))
-        for group in groups
-    )
-    for batch in engine.progress(batches, sum(lengths), progress):
-        scores = engine.score(batch)
-        starts = np.cumsum(batch.counts) - batch.counts
-        totals.logprob[batch.owners] = np.add.reduceat(scores.logprob, starts)
-        totals.is_greedy[batch.owners] = np.logical_and.reduceat(scores.is_greedy, starts)
-        broken = batch.owners[~np.isfinite(totals.logprob[batch.owners])]
-        if len(broken):
-            raise NonFiniteError(
-                f"{names[broken[0]]}: the model gives NaN or infinite values; its weights may be "
-                "damaged, or too large for the type it runs in (try scoring.dtype: float32)"
-            )
-    return totals
+def _single_row(request: Request) -> Row:
+    plan = plan_requests([request])
+    return lay_out(plan, Piece(len(plan.trie.inputs[0]), [0]))

@@ -39,7 +39,7 @@ def choose_numerics(scoring: Scoring, checkpoint: Checkpoint) -> Numerics:
     if scoring.device == "cuda" and not has_gpu:
         raise ConfigError("scoring.device: cuda, but PyTorch sees no GPU here; use auto or cpu")
     device = ("cuda" if has_gpu else "cpu") if scoring.device == "auto" else scoring.device
-    name = scoring.dtype
+    name: str = scoring.dtype
     if name == "auto":
         name = "float32" if device == "cpu" else checkpoint.dtype
     return Numerics(device, getattr(torch, name))

@@ -100,6 +100,12 @@ class SortedItems(_Format):
     )
 
 
+class OnlyCode(_Format):
+    check: Literal["only_code"] = Field(
+        description="`only_code`: Python alone, in one fence or none, and no prose around it."
+    )
+
+
 class LetterCase(_Format):
     check: Literal["letter_case"] = Field(
         description="`letter_case`: all letters are of one case; at least one letter."
@@ -241,6 +247,7 @@ Check = Annotated[
     | OnlyList
     | ItemWords
     | SortedItems
+    | OnlyCode
     | LetterCase
     | StartsWith
     | EndsWith

@@ -19,6 +19,7 @@ from typing import Any
 
 from evaluation.errors import ConfigError
 from evaluation.settings.config import Config, Stage, Tier, Tokenizer, stage_suite, stage_tiers
+from evaluation.settings.model import Settings
 from evaluation.settings.suites import Suite, read_yaml
 from evaluation.store import fingerprint
 
@@ -98,6 +99,7 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, Any]] = {}
     for plan in plans.values():
+        items: list[tuple[Path, Settings]]
         items = [(plan.slice_folder(k), v) for k, v in plan.suite.slices.items()]
         items += [(plan.task_folder(k), v) for k, v in plan.suite.tasks.items()]
         for folder, item in items:

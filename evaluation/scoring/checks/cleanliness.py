@@ -25,6 +25,7 @@ _PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_PHRASE = 30
+_LONG_PHRASE = 8
 _UNBROKEN = 60
 _RULE_CHARACTERS = set("-=_*#.~")
 
@@ -44,8 +45,9 @@ def no_repetition(text: str) -> bool:
     """False for an empty answer and for one that is stuck.
 
     Stuck is: a word five times in a row, a phrase of two or three words four times, one of up to
-    thirty words three times; a line of three or more words four times anywhere, whatever its
-    number in a list; or 60 and more characters without a space that repeat up to ten.
+    thirty words three times; eight words three times anywhere; a line of three or more words four
+    times anywhere, whatever its number in a list; or 60 and more characters without a space that
+    repeat up to ten.
     """
     words = [word for word in text.casefold().split() if any(char.isalnum() for char in word)]
     return bool(words) and not (
@@ -53,6 +55,7 @@ def no_repetition(text: str) -> bool:
             _longest_run(words, size) >= size * _more_copies(size)
             for size in range(1, _LONGEST_PHRASE + 1)
         )
+        or _says_thrice(words)
         or _repeats_a_line(text)
         or any(_stutters(piece) for piece in text.split() if len(piece) >= _UNBROKEN)
     )
@@ -70,6 +73,12 @@ def _longest_run(parts: Sequence[str], period: int) -> int:
         run = run + 1 if parts[index] == parts[index - period] else 0
         longest = max(longest, run)
     return longest
+
+
+def _says_thrice(words: list[str]) -> bool:
+    starts = range(len(words) - _LONG_PHRASE + 1)
+    said = Counter(tuple(words[start : start + _LONG_PHRASE]) for start in starts)
+    return any(count >= 3 for count in said.values())
 
 
 def _repeats_a_line(text: str) -> bool:

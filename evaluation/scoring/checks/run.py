@@ -34,6 +34,7 @@ FUNCTIONS: dict[str, Callable[..., bool]] = {
     "defines": structured.defines,
     "strict_json": structured.strict_json,
     "python_parses": structured.python_parses,
+    "only_code": structured.only_code,
     "no_chat_artifacts": cleanliness.no_chat_artifacts,
     "no_repetition": cleanliness.no_repetition,
     "no_preamble": cleanliness.no_preamble,

@@ -84,6 +84,13 @@ def python_parses(text: str) -> bool:
     return trees is not None and any(_does_something(tree) for tree in trees)
 
 
+def only_code(text: str) -> bool:
+    """Whether an answer is Python and nothing else, in one fence or in none."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    fences = [index for index, line in enumerate(lines) if line.startswith(_FENCE)]
+    return fences in ([], [0, len(lines) - 1]) and python_parses(text)
+
+
 def defines(text: str, function: str, arguments: Sequence[str] | None) -> bool:
     """Whether the code has a function or method of that name, with these arguments.
 
