@@ -1,13 +1,15 @@
 """Whether a checkpoint is whole, from headers alone, before any GPU time is spent."""
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from evaluation.checkpoints import huggingface
 from evaluation.checkpoints.architecture import Architecture, read_architecture
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.format import Checkpoint, identity
+from evaluation.checkpoints.headers import Header
 from evaluation.checkpoints.mapping import Source, expected_parameters
-from evaluation.checkpoints.shards import Parameter, read_parameters, weight_files
+from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 
 _FRESH_SECONDS = 5.0
@@ -19,18 +21,15 @@ def check_complete(checkpoint: Checkpoint) -> None:
 
     Raises IncompleteCheckpoint, CheckpointError or UnsupportedCheckpoint naming file and remedy.
     """
-    if checkpoint.kind == "huggingface":
-        huggingface.read_headers(checkpoint.path)
+    if checkpoint.kind == "nanotron":
+        complete_parameters(checkpoint)
     else:
-        checked_parameters(checkpoint, read_architecture(checkpoint))
-    check_unchanged(checkpoint)
-    _check_settled(checkpoint.path)
+        _check_still(checkpoint, huggingface.read_headers(checkpoint.path))
 
 
-def checked_parameters(
-    checkpoint: Checkpoint, arch: Architecture
-) -> dict[str, tuple[Parameter, Source]]:
-    """The parameters on disk beside what the configuration says they are."""
+def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, Source]]:
+    """The parameters of a complete Nanotron checkpoint beside what its configuration makes them."""
+    arch = read_architecture(checkpoint)
     expected = expected_parameters(arch)
     found = read_parameters(checkpoint.path)
     for name in found:
@@ -47,15 +46,16 @@ def checked_parameters(
                 f"{found[name].shards[0].path}: shape {found[name].shape}, but the configuration "
                 f"makes it {source.shape}; config and weights are of different models"
             )
+    headers = [shard.header for parameter in found.values() for shard in parameter.shards]
+    _check_still(checkpoint, headers)
     return {name: (found[name], source) for name, source in expected.items()}
 
 
-def check_unchanged(checkpoint: Checkpoint) -> None:
-    """Raises IncompleteCheckpoint if any file differs from when the checkpoint was opened."""
-    if open_checkpoint(checkpoint.path).identity != checkpoint.identity:
-        raise IncompleteCheckpoint(
-            f"{checkpoint.path}: changed since it was opened; wait until it is written, then rerun"
-        )
+def check_unchanged(headers: Iterable[Header]) -> None:
+    """Raises IncompleteCheckpoint if a file is not as it was when its header was read."""
+    for header in headers:
+        if _state(header.path) != (header.size, header.mtime_ns):
+            raise _changed(header.path)
 
 
 def check_tokenizer_fits(checkpoint: Checkpoint, vocab_size_needed: int) -> None:
@@ -81,33 +81,32 @@ def _unexpected(parameter: Parameter, arch: Architecture) -> CheckpointError:
     )
 
 
-def _check_settled(folder: Path) -> None:
-    """Looks twice at files that changed within seconds, unless `latest.txt` vouches for the step.
+def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
+    """Files are as when the checkpoint was opened, and those of the last seconds do not change.
 
-    Trainers write `latest.txt` last. Where it is older or absent, a writer that is still at work
-    shows within the pause; a checkpoint that was merely copied a moment ago does not change.
+    Trainers write `latest.txt` last. Where it does not vouch for the step, a writer that is still at
+    work shows within the pause; a checkpoint that was merely copied a moment ago does not change.
     """
-    before = _states(folder)
-    if time.time() - max(mtime for _, _, mtime in before) / 1e9 > _FRESH_SECONDS:
-        return
-    latest = folder.parent / "latest.txt"
-    if latest.is_file() and latest.read_bytes().strip() == folder.name.encode():
-        return
-    time.sleep(_SETTLE_SECONDS)
-    if _states(folder) != before:
-        raise IncompleteCheckpoint(f"{folder}: is being written; wait until it is finished")
+    if identity(checkpoint.path, headers) != checkpoint.identity:
+        raise _changed(checkpoint.path)
+    age = time.time() - max(header.mtime_ns for header in headers) / 1e9
+    latest = checkpoint.path.parent / "latest.txt"
+    vouched = latest.is_file() and latest.read_bytes().strip() == checkpoint.path.name.encode()
+    if age < _FRESH_SECONDS and not vouched:
+        time.sleep(_SETTLE_SECONDS)
+        check_unchanged(headers)
 
 
-def _states(folder: Path) -> list[tuple[Path, int, int]]:
-    model = (folder / "model").is_dir()
-    files = weight_files(folder) if model else sorted(folder.glob("*.safetensors"))
-    found = []
-    for path in files:
-        try:
-            status = path.stat()
-        except FileNotFoundError:
-            raise IncompleteCheckpoint(
-                f"{path}: vanished while it was looked at; rerun once nothing writes the checkpoint"
-            ) from None
-        found.append((path, status.st_size, status.st_mtime_ns))
-    return found
+def _state(path: Path) -> tuple[int, int] | None:
+    """Size and time of change; None if there is no such file."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def _changed(path: Path) -> IncompleteCheckpoint:
+    return IncompleteCheckpoint(
+        f"{path}: is being written: it changed since it was opened; rerun when it is finished"
+    )

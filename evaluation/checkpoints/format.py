@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 ROUTER = ".mlp.router.weight"
 """End of the name of the one kind of parameter that stays float32 whatever the model's dtype."""
 
+_CONFIGURATIONS = ("config.yaml", "model_config.json", "config.json")
 _TORCH_NAMES = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 
 
@@ -82,7 +83,7 @@ def _step_folder(path: Path) -> Path:
 
 
 def _open_nanotron(folder: Path) -> Checkpoint:
-    model_config, training, texts = nanotron_configs(folder)
+    model_config, training = _nanotron_configs(folder)
     parameters = read_parameters(folder)
     headers = [shard.header for item in parameters.values() for shard in item.shards]
     return Checkpoint(
@@ -91,7 +92,7 @@ def _open_nanotron(folder: Path) -> Checkpoint:
         model_config=model_config,
         training_config=training or None,
         step=_step(folder, training),
-        identity=_identity(folder, texts, headers),
+        identity=identity(folder, headers),
         tokenizer_name=_lookup(training, "tokenizer", "tokenizer_name_or_path", str),
         sequence_length=_lookup(training, "tokens", "sequence_length", int),
         vocab_size=_vocab_size(model_config, folder),
@@ -100,8 +101,7 @@ def _open_nanotron(folder: Path) -> Checkpoint:
 
 
 def _open_huggingface(folder: Path) -> Checkpoint:
-    text = read_text(folder / "config.json")
-    config = _parse_json(folder / "config.json", text)
+    config = _parse_json(folder / "config.json")
     headers = huggingface.read_headers(folder)
     dtypes = {entry.dtype for header in headers for entry in header.tensors.values()}
     known = dtypes & _TORCH_NAMES.keys()
@@ -115,7 +115,7 @@ def _open_huggingface(folder: Path) -> Checkpoint:
         model_config=config,
         training_config=None,
         step=int(folder.name) if folder.name.isdigit() else None,
-        identity=_identity(folder, [text], headers),
+        identity=identity(folder, headers),
         tokenizer_name=None,
         sequence_length=None,
         vocab_size=_vocab_size(config.get("text_config") or config, folder),
@@ -123,19 +123,17 @@ def _open_huggingface(folder: Path) -> Checkpoint:
     )
 
 
-def nanotron_configs(folder: Path) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-    """The model's configuration, the training's ({} if there is none), and the files' texts."""
-    texts, training = [], {}
+def _nanotron_configs(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The model's configuration, and the training's ({} if there is none)."""
+    training = {}
     if (folder / "config.yaml").is_file():
-        texts.append(read_text(folder / "config.yaml"))
-        training = _parse_yaml(folder / "config.yaml", texts[-1])
+        training = _parse_yaml(folder / "config.yaml")
     if (folder / "model_config.json").is_file():
-        texts.append(read_text(folder / "model_config.json"))
-        return _parse_json(folder / "model_config.json", texts[-1]), training, texts
+        return _parse_json(folder / "model_config.json"), training
     model = training.get("model")
     inner = model.get("model_config") if isinstance(model, dict) else None
     if isinstance(inner, dict):
-        return inner, training, texts
+        return inner, training
     if training:
         raise IncompleteCheckpoint(
             f"{folder / 'model_config.json'}: missing, and {folder / 'config.yaml'} has no "
@@ -166,7 +164,8 @@ def read_text(path: Path) -> str:
         raise CheckpointError(f"{path}: not UTF-8 text; copy the checkpoint again") from None
 
 
-def _parse_json(path: Path, text: str) -> dict[str, Any]:
+def _parse_json(path: Path) -> dict[str, Any]:
+    text = read_text(path)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -176,7 +175,8 @@ def _parse_json(path: Path, text: str) -> dict[str, Any]:
     return content
 
 
-def _parse_yaml(path: Path, text: str) -> dict[str, Any]:
+def _parse_yaml(path: Path) -> dict[str, Any]:
+    text = read_text(path)
     try:
         content = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -216,8 +216,10 @@ def _dtype(parameters: Iterable[Parameter]) -> str:
     return "float64" if "F64" in dtypes else "float32"
 
 
-def _identity(folder: Path, texts: list[str], headers: Iterable[Header]) -> str:
+def identity(folder: Path, headers: Iterable[Header]) -> str:
     """Of the configurations and of every weight file's header, size and time of change."""
+    configurations = [folder / name for name in _CONFIGURATIONS]
+    texts = [read_text(path) for path in configurations if path.is_file()]
     files = sorted(
         [header.path.relative_to(folder).as_posix(), header.size, header.mtime_ns, header.digest]
         for header in headers

@@ -6,14 +6,13 @@ from typing import Any
 
 from evaluation.checkpoints import huggingface
 from evaluation.checkpoints.architecture import Architecture, read_architecture
-from evaluation.checkpoints.completeness import check_complete, checked_parameters
+from evaluation.checkpoints.completeness import check_complete, complete_parameters
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.shards import Parameter
 
 
 def describe(checkpoint: Checkpoint) -> dict[str, Any]:
     """Facts about a complete checkpoint, ready for JSON; raises CheckpointError if it is not."""
-    check_complete(checkpoint)
     facts: dict[str, Any] = {
         "path": str(checkpoint.path),
         "kind": checkpoint.kind,
@@ -26,10 +25,11 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
         "sequence_length": checkpoint.sequence_length,
     }
     if checkpoint.kind == "huggingface":
+        check_complete(checkpoint)
         return facts | _huggingface_facts(checkpoint)
-    arch = read_architecture(checkpoint)
-    parameters = [item for item, _ in checked_parameters(checkpoint, arch).values()]
-    return facts | _weights(parameters) | _model(arch)
+    parameters = [item for item, _ in complete_parameters(checkpoint).values()]
+    left_out = {"rope_scaling_left_out": checkpoint.model_config.get("rope_scaling") is not None}
+    return facts | _weights(parameters) | _model(read_architecture(checkpoint)) | left_out
 
 
 def _huggingface_facts(checkpoint: Checkpoint) -> dict[str, Any]:

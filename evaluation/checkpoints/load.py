@@ -12,7 +12,7 @@ import transformers
 from torch import nn
 
 from evaluation.checkpoints.architecture import Architecture, read_architecture
-from evaluation.checkpoints.completeness import check_complete, check_unchanged, checked_parameters
+from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
 from evaluation.checkpoints.filling import copy_shard
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.mapping import zero_parameters
@@ -37,13 +37,13 @@ def load_model(
     A router of experts stays float32, and is computed in it, as Nanotron does. Raises
     CheckpointError if the checkpoint is incomplete, unsound or changes while it is read.
     """
-    check_complete(checkpoint)
     dtype = dtype or getattr(torch, checkpoint.dtype)
     if checkpoint.kind == "huggingface":
+        check_complete(checkpoint)
         model = _load_huggingface(checkpoint, dtype)
+        check_complete(checkpoint)
     else:
         model = _load_nanotron(checkpoint, dtype, torch.device(device))
-    check_unchanged(checkpoint)
     model.requires_grad_(False)
     return model.to(device).eval()
 
@@ -51,33 +51,40 @@ def load_model(
 def _load_nanotron(
     checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
 ) -> "PreTrainedModel":
+    sources = complete_parameters(checkpoint)
     arch = read_architecture(checkpoint)
-    if checkpoint.model_config.get("rope_scaling") is not None:
-        log.warning("%s: `rope_scaling` is left out: Nanotron never applies it", checkpoint.path)
-    sources = checked_parameters(checkpoint, arch)
+    _check_representable(checkpoint, arch)
     model = empty_model(arch, dtype, device)
     parameters = dict(model.named_parameters())
     filled = {target.name for _, source in sources.values() for target in source.targets}
     zeros = zero_parameters(arch)
-    if filled | zeros != parameters.keys() or filled & zeros:
-        wrong = sorted((filled | zeros) ^ parameters.keys() | filled & zeros)
+    if filled | zeros != parameters.keys():
         raise UnsupportedCheckpoint(
             f"{checkpoint.path}: this version of transformers has other parameters in its "
-            f"{arch.model_class} ({wrong[0]}, …); install the version that the lock file names"
+            f"{arch.model_class} ({sorted((filled | zeros) ^ parameters.keys())[0]}, …); "
+            "install the version that the lock file names"
         )
-    with torch.no_grad():
-        for name in zeros:
-            parameters[name].zero_()
-        for parameter, source in sources.values():
-            for shard in parameter.shards:
-                copy_shard(shard, source, parameters)
+    for name in zeros:
+        parameters[name].zero_()
+    for parameter, source in sources.values():
+        for shard in parameter.shards:
+            copy_shard(shard, source, parameters)
+        check_unchanged(shard.header for shard in parameter.shards)
     return model
+
+
+def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
+    """Raises UnsupportedCheckpoint for an unknown activation; warns of what Nanotron ignores."""
+    if arch.activation not in transformers.activations.ACT2FN:
+        raise UnsupportedCheckpoint(
+            f"{checkpoint.path}: `hidden_act` {arch.activation!r} is unknown to transformers"
+        )
+    if checkpoint.model_config.get("rope_scaling") is not None:
+        log.warning("%s: `rope_scaling` is left out: Nanotron never applies it", checkpoint.path)
 
 
 def empty_model(arch: Architecture, dtype: torch.dtype, device: torch.device) -> "PreTrainedModel":
     """The model with allocated but unset parameters, tied where it is, and right buffers."""
-    if arch.activation not in transformers.activations.ACT2FN:
-        raise UnsupportedCheckpoint(f"`hidden_act` {arch.activation!r} is unknown to transformers")
     model_class = getattr(transformers, arch.model_class)
     config = model_class.config_class(**arch.model_config())
     if arch.experts is not None and not _are_aligned(arch, dtype):

@@ -74,8 +74,8 @@ def _error(
 ) -> float:
     difference = norm = 0.0
     for row in range(len(ids)):
-        place = None if positions is None else _restarted(positions[row])[None]
-        output = model(ids[row : row + 1].long(), position_ids=place, use_cache=False)
+        place = {} if positions is None else _documents(positions[row])
+        output = model(ids[row : row + 1].long(), use_cache=False, **place)
         expected = theirs[row].double()  # (T, V)
         ours = output.logits[0, :, : expected.shape[-1]].double()
         if not (ours.isfinite().all() and expected.isfinite().all()):
@@ -87,8 +87,11 @@ def _error(
     return float((difference / norm) ** 0.5)
 
 
-def _restarted(positions: torch.Tensor) -> torch.Tensor:
-    """Positions (T,) counted from the last 0: transformers begins a document wherever they jump."""
+def _documents(positions: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Positions counted from the last 0 (transformers begins a document wherever they jump).
+
+    Nothing where a row is one document, which any model takes.
+    """
     index = torch.arange(len(positions))
     starts = torch.where(positions == 0, index, 0).cummax(0).values
-    return index - starts
+    return {"position_ids": (index - starts)[None]} if starts.any() else {}

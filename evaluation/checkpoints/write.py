@@ -18,7 +18,7 @@ import yaml
 from safetensors import safe_open
 
 from evaluation.checkpoints.architecture import Architecture, parse_architecture
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_text
 from evaluation.checkpoints.huggingface import read_headers
 from evaluation.checkpoints.mapping import Source, expected_parameters
 from evaluation.checkpoints.sharding import VERSION, write_parameters
@@ -67,7 +67,6 @@ def import_hf(
         length = sequence_length or arch.positions
         name = tokenizer_name or str(source)
         _write_configs(folder, model_config, checkpoint.dtype, tp, step, length, name)
-    _point_latest(target, step)
     return target / str(step)
 
 
@@ -165,7 +164,7 @@ def _check_tp(arch: Architecture, tp: int, source: Path) -> None:
 
 @contextlib.contextmanager
 def _new_step(target: Path, step: int) -> Iterator[Path]:
-    """A temporary folder that becomes `target/<step>` if nothing goes wrong."""
+    """A temporary folder that becomes `target/<step>`, named by `latest.txt`, if all goes well."""
     final = target / str(step)
     if step < 0:
         raise CheckpointError(f"{final}: a step cannot be negative")
@@ -176,6 +175,7 @@ def _new_step(target: Path, step: int) -> Iterator[Path]:
         temporary.mkdir(parents=True)
         yield temporary
         os.rename(temporary, final)
+        _point_latest(target, step)
     except OSError as error:
         raise CheckpointError(
             f"{final}: cannot be written ({error.strerror}); free disk space or choose another target"
@@ -285,6 +285,6 @@ def _write_configs(
 def _point_latest(target: Path, step: int) -> None:
     """Names the highest step, in whatever order steps are imported."""
     latest = target / "latest.txt"
-    known = latest.read_text().strip() if latest.is_file() else ""
+    known = read_text(latest).strip() if latest.is_file() else ""
     if not known.isdigit() or int(known) < step:
         write_text(latest, str(step))
