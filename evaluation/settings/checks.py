@@ -124,7 +124,7 @@ class EndsWith(_Format):
 
 
 class _Terms(_Instruction):
-    """Words or phrases, found only where no letter or digit touches them."""
+    """Words or phrases, found only where neither end is in the middle of a word."""
 
     texts: Texts = Field(description="Words or phrases; whole words only.")
     match_case: bool = Field(False, description="Upper and lower case differ.")

@@ -17,7 +17,7 @@ _OTHER_SPEAKER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _PREAMBLE = re.compile(
-    r"(?:sure|certainly|of course|absolutely|great|ok|okay|alright|yes|no problem)\b[!,.:]"
+    r"(?:sure|certainly|of course|absolutely|great|ok|okay|alright|yes|no problem)\b[*_]{0,2}[!,.:]"
     r"|(?:that's an? |what an? )?(?:great|good|excellent|interesting) question\b"
     r"|here(?:'s| is| are)\b|as an? (?:ai|artificial|language|large)\b"
     r"|i(?:'d| would) be (?:happy|glad)\b|i'm (?:happy|glad) to\b|(?:happy|glad) to help\b"

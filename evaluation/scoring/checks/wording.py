@@ -33,10 +33,13 @@ def _plain(text: str) -> str:
 
 
 def says(text: str, term: str, match_case: bool) -> bool:
-    """Whether a word or phrase occurs with no letter or digit touching it."""
-    words = r"\s+".join(re.escape(word) for word in _plain(term).split())
+    """Whether a word or phrase occurs, neither end of it in the middle of a word."""
+    term = _plain(term)
+    words = r"\s+".join(re.escape(word) for word in term.split())
+    start = r"(?<!\w)" if re.match(r"\w", term) else ""
+    end = r"(?!\w)" if re.search(r"\w\Z", term) else ""
     flags = re.NOFLAG if match_case else re.IGNORECASE
-    return re.search(rf"(?<!\w){words}(?!\w)", _plain(text), flags) is not None
+    return re.search(start + words + end, _plain(text), flags) is not None
 
 
 def contains(text: str, texts: Iterable[str], match_case: bool) -> bool:
