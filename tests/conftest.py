@@ -15,3 +15,13 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"no {SHARED}: the fixtures written by Nanotron and the references are not here")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """SmolLM2-135M-Instruct as a Hugging Face folder in float32, as `make demo` derives it."""
+    default = ROOT / ".demo/models/smollm2-135m-instruct"
+    folder = Path(os.environ.get("EVAL_SMOLLM2", default))
+    if not (folder / "config.json").is_file():
+        pytest.skip(f"no {folder}: run `make demo` once, or set EVAL_SMOLLM2")
+    return folder

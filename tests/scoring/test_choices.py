@@ -1,0 +1,86 @@
+import pytest
+import torch
+
+from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.prefill.caches import Candidate, Context, Item, TaskCache
+from evaluation.scoring.choices import SCHEMA, score_task
+from evaluation.scoring.engine import Engine
+from evaluation.scoring.window import Request
+from tests.scoring import tiny
+
+
+def item_of(number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, ...]]) -> Item:
+    """Candidate i follows context i, or the only one; unconditional candidates follow token 39."""
+    only = len(contexts) == 1
+    return Item(
+        id=f"quiz/{number}",
+        cluster="astronomy",
+        gold=1,
+        contexts=(*(Context("text", tokens) for tokens in contexts), Context("Answer:", (39,))),
+        candidates=tuple(
+            Candidate(0 if only else i, " text", end, chars=3 + i, bytes=4 + i)
+            for i, end in enumerate(ends)
+        ),
+        unconditional=tuple(Candidate(len(contexts), " text", end, 3, 4) for end in ends),
+    )
+
+
+def score(*items: Item, scored: Engine | None = None, max_length: int = 32):
+    return score_task(
+        scored or tiny.engine(),
+        TaskCache(list(items), meta={}),
+        primary="per_char",
+        max_length=max_length,
+        prefix_token=0,
+    )
+
+
+def test_candidates_are_scored_after_their_own_contexts():
+    first = item_of(0, [(1, 2, 3)], [(4, 5), (6,)])
+    second = item_of(1, [(1, 2), (1, 7)], [(8, 9), (8, 9)])
+    stored = score(first, second)
+    asked = [((1, 2, 3), (4, 5)), ((1, 2, 3), (6,)), ((1, 2), (8, 9)), ((1, 7), (8, 9))]
+    model = tiny.model("llama")
+    plain = [tiny.plain_score(model, Request(*pair)) for pair in asked]
+    twins = [tiny.plain_score(model, Request((39,), end)) for _, end in asked]
+    table = stored.table
+    assert table.schema == SCHEMA
+    assert table["logprob"].to_pylist() == pytest.approx(plain, abs=1e-4)
+    assert table["unconditional"].to_pylist() == pytest.approx(twins, abs=1e-4)
+    assert table["item"].to_pylist() == ["quiz/0", "quiz/0", "quiz/1", "quiz/1"]
+    assert table["gold"].to_pylist() == [False, True] * 2
+    assert table["tokens"].to_pylist() == [2, 1, 2, 2]
+    assert table["chars"].to_pylist() == [3, 4] * 2
+    by_hand = [plain[1] / 4 > plain[0] / 3, plain[3] / 4 > plain[2] / 3]
+    assert stored.summary["accuracy"] == sum(by_hand) / 2
+    assert stored.summary["truncated_contexts"] == 0
+    assert stored.summary["items"] == 2
+
+
+def test_without_unconditional_candidates_there_is_no_pmi():
+    item = item_of(0, [(1, 2)], [(3,), (4,)])
+    bare = Item(item.id, None, 0, item.contexts, item.candidates, None)
+    stored = score(bare)
+    assert stored.table["unconditional"].null_count == 2
+    assert stored.table["cluster"].null_count == 2
+    assert "pmi" not in stored.summary["metrics"]
+
+
+def test_truncated_contexts_are_counted():
+    assert (
+        score(item_of(0, [(1,) * 10], [(3,), (4,)]), max_length=6).summary["truncated_contexts"]
+        == 2
+    )
+
+
+def test_an_item_that_cannot_be_scored_is_named():
+    with pytest.raises(ScoringError, match=r"quiz/3, candidate 1: .* window of 4"):
+        score(item_of(3, [(1,)], [(3,), (4,) * 5]), max_length=4)
+
+
+def test_an_item_with_nan_is_named():
+    broken = tiny.MODELS["qwen2"]().eval().requires_grad_(False)
+    broken.get_input_embeddings().weight[7] = torch.nan
+    items = [item_of(0, [(1, 2)], [(3,), (4,)]), item_of(1, [(1, 2)], [(3,), (7, 4)])]
+    with pytest.raises(NonFiniteError, match="quiz/1, candidate 1: the model gives NaN"):
+        score(*items, scored=Engine(broken, row_tokens=64, device="cpu"))

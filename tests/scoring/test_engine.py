@@ -1,0 +1,194 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig
+
+from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.scoring import loglikelihood
+from evaluation.scoring.engine import Engine
+from evaluation.scoring.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.window import Request
+from tests.scoring import tiny
+from tests.scoring.strategies import requests
+
+few = settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def logprobs(scored: Engine, asked: list[Request]) -> np.ndarray:
+    return np.array([score.logprob for score in score_requests(scored, asked)])
+
+
+@pytest.mark.parametrize("name", tiny.MODELS)
+@few
+@given(asked=requests(largest=3, longest=10), row_tokens=st.sampled_from([1, 24, 200]))
+def test_tries_score_as_plain_forward_passes(name, asked, row_tokens):
+    scores = logprobs(tiny.engine(name, row_tokens), asked)
+    plain = [tiny.plain_score(tiny.model(name), request) for request in asked]
+    np.testing.assert_allclose(scores, plain, atol=1e-4, rtol=0)
+
+
+@few
+@given(requests(largest=5, longest=8), st.randoms(use_true_random=False))
+def test_rows_order_and_batches_do_not_matter(asked, random):
+    expected = logprobs(tiny.engine(), asked)
+    order = random.sample(range(len(asked)), len(asked))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loglikelihood, "CPU_BUDGETS", (random.randrange(1, 80),))
+        shuffled = logprobs(
+            tiny.engine("llama", random.choice([1, 30, 99])), [asked[i] for i in order]
+        )
+    np.testing.assert_allclose(shuffled, expected[order], atol=1e-4, rtol=0)
+
+
+def test_repeated_requests_get_the_same_score():
+    first, again = score_requests(tiny.engine(), [Request((1, 2), (3,)), Request((1, 2), (3,))])
+    assert first == again
+
+
+def test_greedy_means_every_token_is_the_most_likely():
+    model = tiny.model("llama")
+    tokens = [5, 6]
+    for _ in range(3):
+        tokens.append(int(model(input_ids=torch.tensor([tokens])).logits[0, -1].argmax()))
+    greedy = tuple(tokens[2:])
+    other = (*greedy[:2], (greedy[2] + 1) % tiny.VOCABULARY)
+    asked = [Request((5, 6), greedy), Request((5, 6), other), Request((5, 6, *greedy), other[:1])]
+    scores = score_requests(tiny.engine(), asked)
+    assert [score.is_greedy for score in scores][:2] == [True, False]
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2-sliding", "smollm3-sliding"])
+def test_blocks_are_scored_from_all_before(name):
+    tokens = torch.randint(0, tiny.VOCABULARY, (5, 20), generator=torch.Generator().manual_seed(1))
+    nats, scored = score_blocks(tiny.engine(name), tokens.to(torch.uint16))
+    plain = [-float(tiny.plain_logprobs(tiny.model(name), tuple(b.tolist())).sum()) for b in tokens]
+    np.testing.assert_allclose(nats, plain, atol=1e-4, rtol=0)
+    assert scored.tolist() == [19] * 5
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2-sliding", "smollm3-nope"])
+def test_documents_are_scored_alone(name):
+    """Documents [0..4], [5..18 over the block's end], [19], [20..]; a block begins one anew."""
+    tokens = torch.randint(0, tiny.VOCABULARY, (3, 12), generator=torch.Generator().manual_seed(2))
+    starts = torch.tensor([0, 5, 19, 20])
+    nats, scored = score_blocks(tiny.engine(name), tokens, starts)
+    flat = tokens.flatten().tolist()
+    documents = [[(0, 5), (5, 12)], [(12, 19), (19, 20), (20, 24)], [(24, 36)]]
+    plain = [
+        -sum(
+            float(tiny.plain_logprobs(tiny.model(name), tuple(flat[a:b])).sum())
+            for a, b in block
+            if b - a > 1
+        )
+        for block in documents
+    ]
+    np.testing.assert_allclose(nats, plain, atol=1e-4, rtol=0)
+    assert scored.tolist() == [10, 9, 11]
+
+
+def test_a_block_of_single_token_documents_has_nothing_to_score():
+    nats, scored = score_blocks(tiny.engine(), torch.ones(2, 3, dtype=torch.long), torch.arange(3))
+    assert scored.tolist() == [0, 2]
+    assert nats[0] == 0 < nats[1]
+
+
+def test_no_requests_no_scores():
+    assert score_requests(tiny.engine(), []) == []
+
+
+def test_progress_goes_to_stderr(capsys):
+    score_requests(tiny.engine(), [Request((1,), (2,))], progress="Tier3 tiny")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Tier3 tiny: 100%" in captured.err
+
+
+def broken(value: float) -> Engine:
+    """An engine whose model breaks wherever it reads token 7."""
+    model = copy.deepcopy(tiny.model("qwen2"))
+    model.get_input_embeddings().weight[7] = value
+    return Engine(model, row_tokens=32, device="cpu")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_nan_names_the_request(value):
+    asked = [Request((1, 2), (3,), "piqa/0"), Request((1, 7), (3,), "piqa/1, candidate 0")]
+    with pytest.raises(NonFiniteError, match=r"^piqa/1, candidate 0: the model gives NaN"):
+        score_requests(broken(value), asked)
+    blocks = torch.tensor([[1, 2, 3], [1, 7, 3]])
+    with pytest.raises(NonFiniteError, match=r"^block 1: "):
+        score_blocks(broken(value), blocks)
+
+
+def test_foreign_tokens_are_refused():
+    with pytest.raises(ScoringError, match=r"token 40 is asked for, but .* 40 rows"):
+        score_requests(tiny.engine(), [Request((1,), (40,))])
+
+
+def test_out_of_memory_is_one_sentence(monkeypatch):
+    def exhausted(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    scored = Engine(tiny.model("llama"), row_tokens=77, device="cpu")
+    monkeypatch.setattr(scored, "hidden", exhausted)
+    with pytest.raises(ScoringError, match=r"lower scoring.row_tokens \(now 77\)"):
+        score_requests(scored, [Request((1,), (2,))])
+
+
+def test_longest_rows_run_first(monkeypatch):
+    shapes = []
+    scored = Engine(tiny.model("llama"), row_tokens=16, device="cpu")
+    run = scored.score
+    monkeypatch.setattr(scored, "score", lambda b: shapes.append(b.tokens.shape[1]) or run(b))
+    asked = [Request(tuple(range(i, i + n)), (1,)) for i, n in enumerate((2, 30, 9, 17, 3))]
+    score_requests(scored, asked)
+    assert shapes == sorted(shapes, reverse=True)
+
+
+def test_the_head_runs_once_per_distinct_query(monkeypatch):
+    """Four candidates of one question: its last token is asked once, however many follow it."""
+    seen = []
+    scored = Engine(tiny.model("llama"), row_tokens=64, device="cpu")
+    run = scored.head.score
+    monkeypatch.setattr(scored.head, "score", lambda h, *p: seen.append(len(h)) or run(h, *p))
+    score_requests(scored, [Request((1, 2, 3), (i, 5)) for i in range(4)])
+    assert seen == [1 + 4]
+
+
+class Scaled(type(tiny.model("llama"))):
+    """A model that does more behind its head than a linear layer."""
+
+    def forward(self, *args, **kwargs):
+        output = super().forward(*args, **kwargs)
+        output.logits = output.logits / 3
+        return output
+
+
+def test_models_that_cannot_be_reproduced_are_refused():
+    scaled = Scaled(LlamaConfig(**tiny.SHAPE)).eval()
+    with pytest.raises(ScoringError, match="Scaled cannot be scored"):
+        Engine(scaled, row_tokens=64, device="cpu")
+
+
+def test_other_classes_work_where_they_take_a_mask():
+    torch.manual_seed(0)
+    config = GPT2Config(vocab_size=40, n_embd=32, n_layer=2, n_head=2, initializer_range=0.3)
+    model = GPT2LMHeadModel(config).eval()
+    asked = [Request((1, 2), (3, 4)), Request((1, 2), (5,)), Request((1,), (6, 7, 8))]
+    scores = logprobs(Engine(model, row_tokens=64, device="cpu"), asked)
+    plain = [tiny.plain_score(model, request) for request in asked]
+    np.testing.assert_allclose(scores, plain, atol=1e-4, rtol=0)
+
+
+def test_bfloat16_gives_float32_logits():
+    model = copy.deepcopy(tiny.model("llama")).to(torch.bfloat16)
+    scored = Engine(model, row_tokens=64, device="cpu")
+    logits = scored.head.logits(torch.randn(3, 32, dtype=torch.bfloat16))
+    assert logits.dtype == torch.float32
+    assert (logits != logits.to(torch.bfloat16).float()).any()

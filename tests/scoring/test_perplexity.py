@@ -1,0 +1,89 @@
+import math
+
+import pyarrow as pa
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
+
+from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.prefill.caches import SliceCache
+from evaluation.scoring.engine import Engine
+from evaluation.scoring.loglikelihood import score_blocks
+from evaluation.scoring.perplexity import SCHEMA, score_slice, summarize_blocks
+from tests.scoring import tiny
+
+
+def table_of(nats: list[float], tokens: list[int], text: list[int]) -> pa.Table:
+    columns = [list(range(len(nats))), nats, tokens, text]
+    return pa.table([pa.array(column) for column in columns], names=SCHEMA.names).cast(SCHEMA)
+
+
+def test_summary_by_hand():
+    """12 bits over 3 bytes in one block, 4 bits over 5 in the other: 16 bits over 8 bytes."""
+    summary = summarize_blocks(
+        table_of([12 * math.log(2), 4 * math.log(2)], tokens=[3, 1], text=[3, 5])
+    )
+    assert summary["bits_per_byte"] == pytest.approx(2)
+    assert summary["nats_per_token"] == pytest.approx(4 * math.log(2))
+    assert summary["ppl"] == pytest.approx(16)
+    assert (summary["tokens"], summary["blocks"], summary["bytes"]) == (4, 2, 8)
+
+
+@pytest.mark.parametrize(
+    ("nats", "tokens", "error", "message"),
+    [
+        ([1.0, math.nan], [1, 1], NonFiniteError, "block 1: its loss is NaN"),
+        ([9000.0, 9000.0], [1, 1], NonFiniteError, "no finite perplexity"),
+        ([0.0, 0.0], [0, 0], ScoringError, "no token of the slice"),
+    ],
+)
+def test_what_has_no_perplexity_is_named(nats, tokens, error, message):
+    with pytest.raises(error, match=message):
+        summarize_blocks(table_of(nats, tokens, text=[1, 1]))
+
+
+def cache_of(blocks: int = 4, length: int = 16) -> SliceCache:
+    tokens = torch.randint(
+        0, tiny.VOCABULARY, (blocks, length), generator=torch.Generator().manual_seed(0)
+    )
+    return SliceCache(
+        tokens=tokens.to(torch.uint8),
+        block_bytes=torch.full((blocks,), 50),
+        document_starts=torch.tensor([0, 7, 30]),
+        meta={},
+    )
+
+
+def test_a_slice_is_scored_block_by_block():
+    stored = score_slice(tiny.engine(), cache_of(), "block")
+    assert stored.table.schema == SCHEMA
+    assert stored.table["tokens"].to_pylist() == [15] * 4
+    assert stored.table["bytes"].to_pylist() == [50] * 4
+    assert stored.summary["attention"] == "block"
+    assert stored.summary == {**summarize_blocks(stored.table), "attention": "block"}
+
+
+def test_document_attention_scores_fewer_tokens_of_other_value():
+    block = score_slice(tiny.engine(), cache_of(), "block")
+    document = score_slice(tiny.engine(), cache_of(), "document")
+    assert document.table["tokens"].to_pylist() == [14, 14, 15, 15]
+    assert document.summary["ppl"] != pytest.approx(block.summary["ppl"], rel=1e-6)
+    nats = [stored.table["nats"].to_pylist() for stored in (block, document)]
+    assert nats[0][2:] == pytest.approx(nats[1][2:], abs=1e-4)
+
+
+def test_losses_are_those_of_the_reference(smollm2, shared):
+    reference = load_file(shared / "reference/perplexity_smollm2_135m_instruct.safetensors")
+    model = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32).eval()
+    scored = Engine(model, row_tokens=1024, device="cpu")
+    tokens, document = reference["input_ids"][:3], reference["document"][:3]
+    new = torch.ones_like(document, dtype=torch.bool)
+    new[:, 1:] = document[:, 1:] != document[:, :-1]
+    starts = new.flatten().nonzero()[:, 0]
+    for begins, nll in ((None, reference["nll"]), (starts, reference["nll_document_masked"])):
+        nats, count = score_blocks(scored, tokens, begins)
+        expected = nll[:3].double()
+        assert count.tolist() == (~expected.isnan()).sum(1).tolist()
+        for got, want, n in zip(nats, expected.nansum(1).tolist(), count, strict=True):
+            assert got / n == pytest.approx(want / n, abs=1e-4)

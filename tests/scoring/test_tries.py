@@ -1,0 +1,114 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.scoring.rows import Row, lay_out, plan_requests
+from evaluation.scoring.tries import build_trie, pack
+from evaluation.scoring.window import Request
+from tests.scoring.strategies import requests, token_lists
+
+
+def arrays(*inputs: tuple[int, ...]) -> list[np.ndarray]:
+    return [np.array(tokens) for tokens in inputs]
+
+
+def trie_size(inputs: set[tuple[int, ...]]) -> int:
+    return len({tokens[:n] for tokens in inputs for n in range(1, len(tokens) + 1)})
+
+
+def test_trie_sorts_by_token_and_drops_repeats():
+    trie = build_trie(arrays((300, 1), (2,), (300,), (2,), (2, 70000)))
+    assert [tuple(tokens) for tokens in trie.inputs] == [(2,), (2, 70000), (300,), (300, 1)]
+    assert trie.shared == [0, 1, 0, 1]
+    assert trie.place == [3, 0, 2, 0, 1]
+
+
+@given(st.lists(token_lists(2, 8), min_size=1, max_size=30), st.integers(1, 40))
+def test_pieces_hold_every_input_once_and_keep_the_budget(inputs, budget):
+    trie = build_trie(arrays(*inputs))
+    pieces = pack(trie, budget)
+    assert sorted(itertools.chain(*(piece.members for piece in pieces))) == list(
+        range(len(trie.inputs))
+    )
+    longest = max(map(len, inputs))
+    for piece in pieces:
+        held = {tuple(map(int, trie.inputs[member])) for member in piece.members}
+        assert piece.size == trie_size(held)
+        assert piece.size <= max(budget, longest)
+
+
+@given(st.lists(token_lists(2, 8), min_size=1, max_size=30))
+def test_one_row_has_no_token_twice(inputs):
+    trie = build_trie(arrays(*inputs))
+    (piece,) = pack(trie, 1000)
+    assert piece.size == trie_size(set(inputs))
+
+
+def test_best_fit_fills_the_smallest_gap_that_is_enough():
+    """Pieces 7, 6, 4, 3 with room for 10: 7 + 3 and 6 + 4, where first-fit of 3 could go wrong."""
+    inputs = [tuple([first] * length) for first, length in enumerate((6, 7, 3, 4))]
+    assert sorted(piece.size for piece in pack(build_trie(arrays(*inputs)), 10)) == [10, 10]
+
+
+def test_shots_are_repeated_once_per_row():
+    shots = tuple(range(100, 120))
+    questions = [(*shots, i, 7, 8) for i in range(10)]
+    pieces = pack(build_trie(arrays(*questions)), len(shots) + 5 * 3)
+    assert [piece.size for piece in pieces] == [35, 35]
+
+
+def row_of(*pairs: tuple[str, str]) -> Row:
+    """Lays out requests written as letters in one row."""
+    asked = [Request(tuple(map(ord, context)), tuple(map(ord, end))) for context, end in pairs]
+    plan = plan_requests(asked)
+    (piece,) = plan.pack(1000)
+    return lay_out(plan, piece)
+
+
+def test_layout_is_depth_first():
+    row = row_of(("ABC", "x"), ("AB", "Dx"), ("A", "Ex"))
+    assert "".join(map(chr, row.tokens)) == "ABCDE"
+    assert row.depth.tolist() == [0, 1, 2, 2, 1]
+    assert row.end.tolist() == [5, 4, 3, 4, 5]
+
+
+def test_pairs_ask_for_each_continuation_after_its_own_context():
+    row = row_of(("AB", "CD"), ("AB", "C"), ("A", "BE"))
+    assert "".join(map(chr, row.tokens)) == "ABC"
+    starts = dict(
+        zip(row.owners.tolist(), (np.cumsum(row.counts) - row.counts).tolist(), strict=True)
+    )
+    asked = {
+        owner: [(int(row.pair_query[i]), chr(row.pair_token[i])) for i in range(start, start + n)]
+        for (owner, start), n in zip(starts.items(), row.counts, strict=True)
+    }
+    assert asked == {0: [(1, "C"), (2, "D")], 1: [(1, "C")], 2: [(0, "B"), (1, "E")]}
+
+
+@given(requests(), st.integers(1, 60))
+def test_rows_see_exactly_their_ancestors(asked, budget):
+    plan = plan_requests(asked)
+    for piece in plan.pack(budget):
+        row = lay_out(plan, piece)
+        index = np.arange(len(row))
+        visible = (index <= index[:, None]) & (index[:, None] < row.end)  # (q, kv)
+        assert (visible.sum(axis=1) == row.depth + 1).all()
+        starts = np.cumsum(row.counts) - row.counts
+        for owner, start in zip(row.owners, starts, strict=True):
+            request = asked[owner]
+            for i, token in enumerate(request.continuation):
+                query, target = row.pair_query[start + i], row.pair_token[start + i]
+                before = request.context + request.continuation[:i]
+                assert tuple(row.tokens[visible[query]]) == before
+                assert target == token
+
+
+@pytest.mark.parametrize("budget", [16, 64, 1000])
+def test_requests_are_each_in_one_row(budget):
+    asked = [Request((1, i % 7, i), (i % 3, 5)) for i in range(50)]
+    plan = plan_requests(asked)
+    owners = np.concatenate([lay_out(plan, piece).owners for piece in plan.pack(budget)])
+    assert sorted(owners.tolist()) == list(range(50))

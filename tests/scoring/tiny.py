@@ -1,0 +1,84 @@
+"""Tiny random models of every class that is scored, and the plain way to score with them."""
+
+from functools import cache
+
+import torch
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen2MoeConfig,
+    Qwen2MoeForCausalLM,
+    SmolLM3Config,
+    SmolLM3ForCausalLM,
+)
+
+from evaluation.scoring.engine import Engine
+from evaluation.scoring.window import Request
+
+VOCABULARY = 40
+SHAPE = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.4,
+    "pad_token_id": None,
+}
+WINDOW = {"use_sliding_window": True, "sliding_window": 4}
+MODELS = {
+    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE, tie_word_embeddings=True)),
+    "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE)),
+    "qwen2-sliding": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE, **WINDOW, max_window_layers=1)),
+    "qwen2-all-sliding": lambda: Qwen2ForCausalLM(
+        Qwen2Config(**SHAPE, **WINDOW, max_window_layers=0)
+    ),
+    "qwen2-moe": lambda: Qwen2MoeForCausalLM(
+        Qwen2MoeConfig(
+            **SHAPE,
+            num_experts=4,
+            num_experts_per_tok=2,
+            moe_intermediate_size=24,
+            shared_expert_intermediate_size=24,
+        )
+    ),
+    "smollm3-nope": lambda: SmolLM3ForCausalLM(
+        SmolLM3Config(**SHAPE, no_rope_layers=[1, 0, 1], use_sliding_window=False)
+    ),
+    "smollm3-sliding": lambda: SmolLM3ForCausalLM(
+        SmolLM3Config(**SHAPE, **WINDOW, no_rope_layers=[1, 0, 1])
+    ),
+}
+
+
+@cache
+def model(name: str) -> PreTrainedModel:
+    torch.manual_seed(0)
+    built = MODELS[name]().eval()
+    for parameter in built.parameters():
+        parameter.requires_grad_(False)
+        if parameter.ndim == 1:  # biases and norms, which start as constants
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return built
+
+
+@cache
+def engine(name: str = "llama", row_tokens: int = 64) -> Engine:
+    return Engine(model(name), row_tokens=row_tokens, device="cpu")
+
+
+@torch.inference_mode()
+def plain_logprobs(scored: PreTrainedModel, tokens: tuple[int, ...]) -> torch.Tensor:
+    """Log-probability of tokens 1.. after all before them, by the model's own forward pass."""
+    logits = scored(input_ids=torch.tensor([tokens]), use_cache=False).logits[0].double()
+    return logits.log_softmax(-1)[:-1].gather(1, torch.tensor(tokens)[1:, None])[:, 0]
+
+
+def plain_score(scored: PreTrainedModel, request: Request) -> float:
+    logprobs = plain_logprobs(scored, request.context + request.continuation)
+    return float(logprobs[-len(request.continuation) :].sum())
