@@ -107,13 +107,10 @@ def tokenizer_fingerprint(tokenizer: AnyTokenizer) -> str:
         pieces = getattr(tokenizer, "sp_model", None)
         model = {
             "vocabulary": tokenizer.get_vocab(),
-            "sentencepiece": None if pieces is None else fingerprint(_hex(pieces)),
+            "added": {str(n): repr(token) for n, token in tokenizer.added_tokens_decoder.items()},
+            "sentencepiece": None if pieces is None else pieces.serialized_model_proto().hex(),
         }
     return fingerprint([model, tokenizer.bos_token_id, tokenizer.eos_token_id])
-
-
-def _hex(pieces: Any) -> str:
-    return str(pieces.serialized_model_proto().hex())
 
 
 def vocabulary_size(tokenizer: AnyTokenizer) -> int:

@@ -1,0 +1,35 @@
+"""Plans for tests, without configuration files."""
+
+from pathlib import Path
+from typing import Any
+
+from evaluation.settings.config import Tokenizer, validate_config
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.suites import Slice, Suite, Task
+
+
+def make_plan(
+    cache: Path,
+    tokenizer: Path,
+    *,
+    slices: dict[str, dict[str, Any]] | None = None,
+    tasks: dict[str, dict[str, Any]] | None = None,
+    mirrors: dict[str, str] | None = None,
+    sequence_length: int = 16,
+    **tokenizer_options: bool,
+) -> StagePlan:
+    stage = {"checkpoints": "nowhere", "steps": [1], "suites": ["none"]}
+    content = {"results": "nowhere", "cache": str(cache), "stages": {"s": stage}}
+    config = validate_config(content | {"mirrors": mirrors or {}}, "the test")
+    suite = Suite(
+        slices={name: Slice(**fields) for name, fields in (slices or {}).items()},
+        tasks={name: Task(**fields) for name, fields in (tasks or {}).items()},
+    )
+    return StagePlan(
+        name="s",
+        config=config,
+        stage=config.stages["s"],
+        suite=suite,
+        tokenizer=Tokenizer.model_validate({"name": str(tokenizer), **tokenizer_options}),
+        sequence_length=sequence_length,
+    )

@@ -1,0 +1,180 @@
+"""Packing keeps every token in order, counts bytes exactly, and never needs more than a block."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.errors import SourceError
+from evaluation.prefill import packing, texts
+from evaluation.prefill.packing import Packed, Packer, Piece, save_tokens, smallest_dtype
+from evaluation.prefill.texts import check_text, encode_documents, sizes_from_offsets
+from evaluation.prefill.tokenizers import load_tokenizer, tokenizer_fingerprint
+
+EOS = 1
+BOS = 0
+
+
+def pack(
+    pieces: list[Piece],
+    length: int,
+    blocks: int,
+    dtype: torch.dtype = torch.int32,
+    bos: bool = False,
+) -> tuple[Packed, np.ndarray]:
+    file = io.BytesIO()
+    packer = Packer(
+        file,
+        sequence_length=length,
+        blocks=blocks,
+        dtype=dtype,
+        before=[BOS] if bos else [],
+        after=[EOS],
+    )
+    for piece in pieces:
+        packer.add(piece)
+        if packer.full:
+            break
+    packed = packer.finish()
+    raw = np.frombuffer(file.getvalue(), dtype=str(dtype).removeprefix("torch."))
+    return packed, raw.reshape(packed.blocks, length)
+
+
+def piece(ids: list[int]) -> Piece:
+    """A piece in which token n stands for n bytes."""
+    return Piece(np.array(ids, dtype=np.int32), np.array(ids, dtype=np.int32))
+
+
+documents = st.lists(st.lists(st.integers(2, 250), min_size=1, max_size=30), max_size=20)
+
+
+@given(documents, st.integers(2, 13), st.integers(1, 40), st.booleans(), st.integers(1, 60))
+def test_blocks_are_the_joined_documents_cut(
+    documents: list[list[int]], length: int, blocks: int, bos: bool, flush: int
+) -> None:
+    original = packing._FLUSH
+    packing._FLUSH = flush  # so that blocks straddle what is written at once
+    try:
+        packed, rows = pack([piece(ids) for ids in documents], length, blocks, torch.uint8, bos)
+    finally:
+        packing._FLUSH = original
+    joined, starts, sizes = [], [], []
+    for ids in documents:
+        starts.append(len(joined))
+        joined += [BOS] * bos + ids + [EOS]
+        sizes += [0] * bos + ids + [0]
+    count = min(len(joined) // length, blocks)
+    assert packed.blocks == count
+    assert rows.reshape(-1).tolist() == joined[: count * length]
+    assert packed.document_starts.tolist() == [at for at in starts if at < count * length]
+    expected = np.array(sizes[: count * length]).reshape(count, length)[:, 1:].sum(axis=1)
+    assert packed.block_bytes.tolist() == expected.tolist()
+
+
+def test_a_long_document_comes_in_pieces_and_stays_one() -> None:
+    first = Piece(*[np.array([5, 6], dtype=np.int32)] * 2, begins=True, ends=False)
+    second = Piece(*[np.array([7, 8], dtype=np.int32)] * 2, begins=False, ends=True)
+    packed, rows = pack([first, second, piece([9])], 7, 1, bos=True)
+    assert rows.tolist() == [[BOS, 5, 6, 7, 8, EOS, BOS]]
+    assert packed.document_starts.tolist() == [0, 6]
+    assert packed.block_bytes.tolist() == [26]
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "dtype"),
+    [(2, "uint8"), (256, "uint8"), (257, "uint16"), (65_536, "uint16"), (65_537, "int32")],
+)
+def test_ids_take_the_smallest_type(vocabulary: int, dtype: str, tmp_path: Path) -> None:
+    chosen = smallest_dtype(vocabulary)
+    assert str(chosen) == f"torch.{dtype}"
+    ids = [vocabulary - 1, 0, vocabulary // 2]
+    _, rows = pack([piece(ids)], 2, 1, chosen)
+    save_tokens(
+        io.BytesIO(rows.tobytes()), tmp_path / "t.pt", blocks=1, sequence_length=2, dtype=chosen
+    )
+    for mapped in (True, False):
+        loaded = torch.load(tmp_path / "t.pt", weights_only=True, mmap=mapped)
+        assert loaded.dtype == chosen
+        assert loaded.tolist() == [ids[:2]]
+
+
+any_text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(any_text, min_size=1, max_size=5))
+def test_bytes_of_a_fast_tokenizer_add_up(fast_folder: Path, some: list[str]) -> None:
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    pieces = list(encode_documents(tokenizer, some, fast_folder))
+    assert [tokenizer.decode(p.ids) for p in pieces] == some
+    assert [int(p.sizes.sum()) for p in pieces] == [len(text.encode()) for text in some]
+    assert all((p.sizes >= 0).all() for p in pieces)
+
+
+def test_a_character_of_several_tokens_counts_once() -> None:
+    # 日 lies in tokens 0 and 1, 本 in tokens 1 and 2.
+    assert sizes_from_offsets("日本x", [(0, 1), (0, 2), (1, 2), (2, 3)]).tolist() == [3, 3, 0, 1]
+    # The tokenizer dropped the spaces: they go to the next token, or to the last.
+    assert sizes_from_offsets("  a  b ", [(2, 3), (5, 6)]).tolist() == [3, 4]
+    assert sizes_from_offsets("", []).tolist() == []
+
+
+def test_special_tokens_in_a_text_are_text(fast_folder: Path, slow_folder: Path) -> None:
+    for folder, fast in ((fast_folder, True), (slow_folder, False)):
+        tokenizer = load_tokenizer(folder, use_fast=fast)
+        (made,) = encode_documents(tokenizer, ["a</s>b"], folder, workers=1)
+        assert tokenizer.eos_token_id not in made.ids
+        assert made.sizes.sum() == 6
+
+
+def test_long_documents_are_cut_before_a_line(
+    fast_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(texts, "LONGEST_PIECE", 10)
+    text = "abc def\nghi\njklmnopqrstuvwxyz" + "é" * 25
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    pieces = list(encode_documents(tokenizer, [text, "x"], fast_folder))
+    assert [p.begins for p in pieces] == [True] + [False] * (len(pieces) - 2) + [True]
+    assert [p.ends for p in pieces] == [False] * (len(pieces) - 2) + [True, True]
+    ids = np.concatenate([p.ids for p in pieces[:-1]])
+    assert tokenizer.decode(ids) == text
+    assert sum(int(p.sizes.sum()) for p in pieces[:-1]) == len(text.encode())
+
+
+def test_slow_tokenizer_in_processes_is_the_same(slow_folder: Path) -> None:
+    tokenizer = load_tokenizer(slow_folder, use_fast=False)
+    assert not tokenizer.is_fast
+    some = [f"The fox {number}\nnaïve 日本語 🦊 jumps" for number in range(7)]
+    alone = list(encode_documents(tokenizer, some, slow_folder, workers=1))
+    spread = list(encode_documents(tokenizer, iter(some), slow_folder, workers=2))
+    assert [p.ids.tolist() for p in alone] == [p.ids.tolist() for p in spread]
+    assert [p.sizes.tolist() for p in alone] == [p.sizes.tolist() for p in spread]
+    model = tokenizer.sp_model
+    assert [p.ids.tolist() for p in alone] == [model.encode(text) for text in some]
+    assert [int(p.sizes.sum()) for p in alone] == [len(text.encode()) for text in some]
+
+
+def test_fingerprint_is_of_the_behaviour(
+    fast_folder: Path, slow_folder: Path, tmp_path: Path
+) -> None:
+    for folder, fast in ((fast_folder, True), (slow_folder, False)):
+        tokenizer = load_tokenizer(folder, use_fast=fast)
+        before = tokenizer_fingerprint(tokenizer)
+        tokenizer.chat_template = "{{ messages }}"
+        tokenizer.padding_side = "left"
+        tokenizer.save_pretrained(tmp_path / str(fast))
+        again = load_tokenizer(tmp_path / str(fast), use_fast=fast)
+        assert tokenizer_fingerprint(again) == before
+        again.add_tokens(["fox"])
+        assert tokenizer_fingerprint(again) != before
+
+
+def test_lone_surrogates_are_refused() -> None:
+    with pytest.raises(SourceError, match="row 3: not valid Unicode at character 1"):
+        check_text("a\ud800", "row 3")
+    with pytest.raises(SourceError, match="is list, not a string"):
+        check_text(["a"], "row 3")

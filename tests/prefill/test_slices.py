@@ -1,0 +1,213 @@
+"""Tier2 slices from local data: what is written, when it is written again, and what is refused."""
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+import torch
+
+from evaluation.errors import CacheError, ConfigError, SourceError
+from evaluation.prefill import slices
+from evaluation.prefill.caches import read_slice
+from evaluation.prefill.slices import prefill_slice, shuffled
+from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.settings.plan import StagePlan
+from tests.prefill.plans import make_plan
+
+DOCUMENTS = [f"Document {number}: naïve 日本語 and the lazy dog." for number in range(12)]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "data.jsonl"
+    rows = [{"text": text, "part": [text[:8], 1]} for text in DOCUMENTS]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def plan_for(data: Path, tokenizer: Path, use_fast: bool = True, **fields: object) -> StagePlan:
+    item = {"files": (str(data),), "tokens": 160} | fields
+    cache = data.parent / "cache"
+    return make_plan(cache, tokenizer, slices={"s": item}, use_fast=use_fast)
+
+
+def decoded(plan: StagePlan) -> str:
+    tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=True)
+    return str(tokenizer.decode(read_slice(plan.slice_folder("s")).tokens.reshape(-1)))
+
+
+def test_a_slice_is_its_documents(data: Path, fast_folder: Path) -> None:
+    plan = plan_for(data, fast_folder)
+    prefill_slice(plan, "s")
+    cache = read_slice(plan.slice_folder("s"))
+    assert "</s>".join(DOCUMENTS).startswith(decoded(plan))
+    assert cache.tokens.shape == (10, 16)
+    assert cache.tokens.dtype == torch.uint16
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    flat = cache.tokens.reshape(-1).tolist()
+    starts = [at + 1 for at, token in enumerate(flat[:-1]) if token == tokenizer.eos_token_id]
+    assert cache.document_starts.tolist() == [0, *starts]
+    for block, size in zip(cache.tokens, cache.block_bytes, strict=True):
+        ids = [token for token in block[1:].tolist() if token != tokenizer.eos_token_id]
+        pieces = tokenizer.convert_ids_to_tokens(ids)
+        assert abs(sum(map(len, pieces)) - int(size)) <= 2  # a character may lie on the border
+    meta = cache.meta
+    assert meta["documents"] == len(cache.document_starts)
+    assert meta["bytes"] == int(cache.block_bytes.sum())
+    assert meta["items"] == {"asked": 10, "used": 10, "left_out": {}}
+    assert meta["vocab_size_needed"] == len(tokenizer)
+    assert meta["source"]["state"][0]["files"] == [str(data)]
+
+
+def test_bos_precedes_every_document(data: Path, fast_folder: Path) -> None:
+    item = {"files": (str(data),), "tokens": 160}
+    plan = make_plan(data.parent / "c", fast_folder, slices={"s": item}, prepend_bos=True)
+    prefill_slice(plan, "s")
+    cache = read_slice(plan.slice_folder("s"))
+    assert decoded(plan).startswith("<s>" + "</s><s>".join(DOCUMENTS[:3]))
+    bos = load_tokenizer(fast_folder, use_fast=True).bos_token_id
+    assert (cache.tokens.reshape(-1)[cache.document_starts] == bos).all()
+
+
+def test_a_slow_tokenizer_packs_too(data: Path, slow_folder: Path) -> None:
+    plan = plan_for(data, slow_folder, use_fast=False, tokens=200)
+    prefill_slice(plan, "s")
+    cache = read_slice(plan.slice_folder("s"))
+    tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=False)
+    joined = []
+    for text in DOCUMENTS:
+        joined += [*tokenizer.sp_model.encode(text), tokenizer.eos_token_id]
+    assert cache.tokens.reshape(-1).tolist() == joined[:192]
+    assert cache.meta["tokenizer"]["class"] == "SentencePieceBackend"
+
+
+def test_templates_make_text(data: Path, fast_folder: Path) -> None:
+    plan = plan_for(data, fast_folder, text="{{ part[0] }}|{{ text[9:11] }}\n", tokens=32)
+    prefill_slice(plan, "s")
+    assert decoded(plan).startswith("Document|0:\n</s>Document|1:\n")
+
+
+def test_skipping_comes_before_shuffling(data: Path, fast_folder: Path) -> None:
+    seen = {}
+    for seed in (None, 1, 1, 2):
+        plan = plan_for(data, fast_folder, skip_documents=4, seed=seed, tokens=208)
+        prefill_slice(plan, "s")
+        texts = decoded(plan).split("</s>")[:-1]
+        assert set(texts) <= set(DOCUMENTS[4:])
+        assert seen.setdefault(seed, texts) == texts
+        assert read_slice(plan.slice_folder("s")).meta["documents_skipped"] == 4
+    assert seen[None] == DOCUMENTS[4 : 4 + len(seen[None])]
+    assert seen[1] != seen[2]
+
+
+def test_shuffling_is_bounded_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "_SHUFFLED_DOCUMENTS", 5)
+    texts = [str(number) for number in range(40)]
+    mixed = list(shuffled(iter(texts), 0))
+    assert sorted(mixed) == sorted(texts)
+    assert mixed != texts
+    assert all(texts.index(text) <= place + 5 for place, text in enumerate(mixed))
+
+
+def test_a_source_that_ends_early_is_recorded(
+    data: Path, fast_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = plan_for(data, fast_folder, tokens=16_000)
+    prefill_slice(plan, "s")
+    meta = read_slice(plan.slice_folder("s")).meta
+    assert meta["asked"] == 16_000
+    assert meta["used"] == meta["blocks"] * 16 < 1600
+    assert meta["items"]["left_out"] == {"the data ended": 1000 - meta["blocks"]}
+    assert "ended after" in caplog.text
+
+
+def test_too_little_text_is_refused(data: Path, fast_folder: Path) -> None:
+    with pytest.raises(SourceError, match="less than one block of 16"):
+        prefill_slice(plan_for(data, fast_folder, skip_documents=12), "s")
+    with pytest.raises(ConfigError, match=r"slices\.s\.tokens: 15 is less than one block of 16"):
+        prefill_slice(plan_for(data, fast_folder, tokens=15), "s")
+
+
+def test_a_second_run_does_nothing(
+    data: Path, fast_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_for(data, fast_folder)
+    prefill_slice(plan, "s")
+    before = (plan.slice_folder("s") / "meta.json").stat()
+    monkeypatch.setattr(slices, "new_entry", None)
+    prefill_slice(plan, "s")
+    assert (plan.slice_folder("s") / "meta.json").stat() == before
+
+
+def test_what_changed_is_made_again(data: Path, fast_folder: Path) -> None:
+    plan = plan_for(data, fast_folder)
+    prefill_slice(plan, "s")
+    first = read_slice(plan.slice_folder("s")).meta
+    data.write_text(json.dumps({"text": "Other text. " * 100}) + "\n")
+    prefill_slice(plan, "s")
+    second = read_slice(plan.slice_folder("s")).meta
+    assert first["definition"] == second["definition"]
+    assert first["checksum"] != second["checksum"]
+    prefill_slice(plan_for(data, fast_folder, tokens=32), "s")
+    assert read_slice(plan.slice_folder("s")).meta["blocks"] == 2
+
+
+def test_a_damaged_entry_is_made_again(data: Path, fast_folder: Path) -> None:
+    plan = plan_for(data, fast_folder)
+    prefill_slice(plan, "s")
+    tokens = plan.slice_folder("s") / "packed_tokens.pt"
+    whole = tokens.read_bytes()
+    tokens.write_bytes(whole[:-40])
+    with pytest.raises(CacheError):
+        read_slice(plan.slice_folder("s"))
+    prefill_slice(plan, "s")
+    assert tokens.read_bytes() == whole
+
+
+def test_an_interrupted_run_leaves_what_was_there(data: Path, fast_folder: Path) -> None:
+    plan = plan_for(data, fast_folder)
+    prefill_slice(plan, "s")
+    before = read_slice(plan.slice_folder("s")).meta
+    with data.open("ab") as file:
+        file.write(b'{"text": "caf\xe9"}\n')
+    with pytest.raises(SourceError, match=r"data\.jsonl: line 13 is not UTF-8 text \(byte 13\)"):
+        prefill_slice(plan_for(data, fast_folder, tokens=16_000), "s")
+    assert read_slice(plan.slice_folder("s")).meta == before
+    assert [path.name for path in plan.slice_folder("s").parent.iterdir()] == ["s"]
+
+
+def test_a_missing_field_is_named(data: Path, fast_folder: Path) -> None:
+    for text in ("content", "{{ content }}"):
+        with pytest.raises(SourceError, match=r"slices\.s\.text: .*content.*the fields are .*text"):
+            prefill_slice(plan_for(data, fast_folder, text=text), "s")
+
+
+def test_no_bos_to_prepend(data: Path, tmp_path: Path, fast_folder: Path) -> None:
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    tokenizer.bos_token = None
+    tokenizer.save_pretrained(tmp_path / "none")
+    item = {"files": (str(data),), "tokens": 160}
+    plan = make_plan(tmp_path / "c", tmp_path / "none", slices={"s": item}, prepend_bos=True)
+    with pytest.raises(SourceError, match="has no BOS token"):
+        prefill_slice(plan, "s")
+
+
+def _prefill_at_once(plan: StagePlan, barrier: object) -> None:
+    barrier.wait()  # type: ignore[attr-defined]
+    prefill_slice(plan, "s")
+
+
+def test_two_at_once_agree(data: Path, fast_folder: Path) -> None:
+    plan = plan_for(data, fast_folder)
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(2)
+    running = [context.Process(target=_prefill_at_once, args=(plan, barrier)) for _ in range(2)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join(120)
+    assert [process.exitcode for process in running] == [0, 0]
+    assert read_slice(plan.slice_folder("s")).meta["blocks"] == 10
+    assert [path.name for path in plan.slice_folder("s").parent.iterdir()] == ["s"]
+    assert sorted(path.name for path in plan.cache.iterdir()) == ["ppl_slices", "tokenizer"]
