@@ -122,7 +122,15 @@ def stop_controller() -> None:
 
 def start_node(name: str) -> None:
     """Starts a node's slurmd. Mounts made later on the machine are seen by its jobs."""
-    inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "slave"]
+    inside = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "--propagation",
+        "slave",
+    ]
     network = ["nsenter", f"--net=/run/netns/{NETNS}"] if name in GPU_NODES else []
     _start(name, [*network, *inside, "slurmd", "-D", "-N", name])
 

@@ -16,6 +16,7 @@ from evaluation.errors import EvaluationError
 from evaluation.settings.config import NAME, validate_config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import plan_stages
+from evaluation.slurm import guard_run
 from evaluation.store import fingerprint
 
 

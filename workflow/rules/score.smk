@@ -15,9 +15,9 @@ for _plan in PLANS.values():
         output:
             tier_files(_plan, f"{_plan.results}/by_checkpoint/step_{{step}}"),
         log:
-            f"{_plan.results}/eval_logs/step_{{step}}.log",
+            f"{_plan.results}/eval_logs/slurm/{_plan.name}_step_{{step}}.log",
         benchmark:
-            f"{_plan.results}/eval_logs/step_{{step}}.benchmark.jsonl"
+            f"{_plan.results}/eval_logs/slurm/{_plan.name}_step_{{step}}.benchmark.jsonl"
         conda:
             "../envs/evaluation.yaml"
         threads: 8
@@ -40,9 +40,9 @@ for _plan in PLANS.values():
         output:
             tier_files(_plan, _plan.bridge_folder),
         log:
-            f"{_plan.results}/eval_logs/bridge.log",
+            f"{_plan.results}/eval_logs/slurm/{_plan.name}_bridge.log",
         benchmark:
-            f"{_plan.results}/eval_logs/bridge.benchmark.jsonl"
+            f"{_plan.results}/eval_logs/slurm/{_plan.name}_bridge.benchmark.jsonl"
         conda:
             "../envs/evaluation.yaml"
         threads: 8

@@ -1,0 +1,167 @@
+"""What Snakemake's Slurm executor leaves to its user: orphans, and jobs it would wait on for ever.
+
+A Snakemake that is killed leaves its jobs running, and the next one submits them again: two jobs
+would score the same checkpoint. So every run leaves a record of itself, and the next run ends the
+jobs of those that died; what they scored is in the store.
+
+A job pre-empted by cancellation stays PREEMPTED, and one whose node failed may stay NODE_FAIL; the
+executor waits on both until somebody puts them back into the queue. A thread does that here.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.errors import EvaluationError
+from evaluation.store import write_json
+
+RECORDS = Path(".snakemake") / "slurm_runs"
+STUCK = ("PREEMPTED", "NODE_FAIL")
+"""States of a job that has ended and that the executor goes on to wait on."""
+ROUNDS = 3
+"""First polls of the executor between two looks at stuck jobs."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A Snakemake process; `name` is the name of all its Slurm jobs."""
+
+    name: str
+    host: str
+    pid: int
+    started: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs; a process of another host is taken to."""
+        return self.host != socket.gethostname() or _started(self.pid) == self.started
+
+
+def guard_run(workflow: Any) -> None:
+    """Called as a run starts: ends the jobs of killed runs, then watches over this one's.
+
+    Raises:
+        EvaluationError: if orphaned jobs can neither be found nor ended.
+    """
+    executor = getattr(workflow.scheduler, "_executor", None)
+    name = getattr(executor, "run_uuid", None)
+    if name is None:  # jobs run on this machine
+        return
+    end_orphans(RECORDS)
+    pid = os.getpid()
+    run = Run(name, socket.gethostname(), pid, _started(pid))
+    write_json(RECORDS / f"{name}.json", asdict(run))
+    seconds = ROUNDS * workflow.executor_settings.init_seconds_before_status_checks
+    threading.Thread(target=watch, args=(name, seconds), daemon=True).start()
+
+
+def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
+    """Cancels the queued and running jobs of runs that died, and waits until they are gone.
+
+    Returns the ids of the cancelled jobs. A cancelled scoring job gets SIGTERM and keeps all items
+    that it has finished.
+
+    Raises:
+        EvaluationError: if Slurm does not answer, or if a job does not end within `patience` s.
+    """
+    ended = []
+    for path in sorted(records.glob("*.json")):
+        run = Run(**json.loads(path.read_text(encoding="utf-8")))
+        if run.alive:
+            continue
+        with _answering():
+            ended += _end_jobs(run.name, patience)
+        path.unlink(missing_ok=True)
+    return ended
+
+
+def watch(name: str, seconds: float) -> None:
+    """Puts stuck jobs back into the queue, one query every `seconds`; ends with the process."""
+    while True:
+        time.sleep(seconds)
+        with contextlib.suppress(subprocess.SubprocessError, OSError):  # asked again next time
+            requeue_stuck(name)
+
+
+def requeue_stuck(name: str) -> list[str]:
+    """Requeues the stuck jobs of a run; returns their ids."""
+    lines = _command("squeue", f"--name={name}", f"--states={','.join(STUCK)}", "-h", "-o", "%i %T")
+    requeued = []
+    for line in lines.splitlines():
+        job, state = line.split()
+        try:
+            _command("scontrol", "requeue", job)
+        except subprocess.CalledProcessError as error:
+            _say(
+                f"Job {job} is {state} and Slurm does not take it back ({error.stderr.strip()}). "
+                "Snakemake would wait for it for ever: stop it with Ctrl-C and start it again."
+            )
+            continue
+        _say(f"Job {job} was {state}: put back into the queue; it goes on after its last item.")
+        requeued.append(job)
+    return requeued
+
+
+def _end_jobs(name: str, patience: float) -> list[str]:
+    orphans = _queued(name)
+    if not orphans:
+        return []
+    _say(
+        f"Jobs {', '.join(orphans)} belong to a Snakemake that was killed; they are cancelled and "
+        "submitted anew. What they have scored is kept."
+    )
+    _command("scancel", *orphans)
+    end = time.monotonic() + patience
+    while _queued(name):
+        if time.monotonic() > end:
+            raise EvaluationError(
+                f"jobs {', '.join(orphans)} of a killed Snakemake do not end; look at them with "
+                "`squeue`, end them with `scancel --signal=KILL`, and start again"
+            )
+        time.sleep(1.0)
+    return orphans
+
+
+def _queued(name: str) -> list[str]:
+    """Ids of a run's jobs that wait, run or are ending."""
+    return _command("squeue", f"--name={name}", "-h", "-o", "%i").split()
+
+
+@contextlib.contextmanager
+def _answering() -> Iterator[None]:
+    """Turns a failure of Slurm's commands into a sentence."""
+    try:
+        yield
+    except (subprocess.SubprocessError, OSError) as error:
+        said = getattr(error, "stderr", None) or str(error)
+        raise EvaluationError(
+            "a Snakemake was killed in this folder and Slurm does not say whether its jobs still "
+            f"run ({said.strip()}); start again when `squeue` answers"
+        ) from error
+
+
+def _command(*command: str) -> str:
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    return done.stdout
+
+
+def _started(pid: int) -> str:
+    """When a process of this host started, in ticks since boot; empty if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
