@@ -102,6 +102,7 @@ def _open_nanotron(folder: Path) -> Checkpoint:
 
 def _open_huggingface(folder: Path) -> Checkpoint:
     config = _parse_json(folder / "config.json")
+    inner = config.get("text_config")
     headers = huggingface.read_headers(folder)
     dtypes = {entry.dtype for header in headers for entry in header.tensors.values()}
     known = dtypes & _TORCH_NAMES.keys()
@@ -118,7 +119,7 @@ def _open_huggingface(folder: Path) -> Checkpoint:
         identity=identity(folder, headers),
         tokenizer_name=None,
         sequence_length=None,
-        vocab_size=_vocab_size(config.get("text_config") or config, folder),
+        vocab_size=_vocab_size(inner if isinstance(inner, dict) else config, folder),
         dtype=_TORCH_NAMES[min(known, key=list(_TORCH_NAMES).index)],
     )
 

@@ -5,7 +5,7 @@ chunks straight into them, so that the weights are in memory once and nothing el
 """
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import transformers
@@ -16,7 +16,8 @@ from evaluation.checkpoints.completeness import check_complete, check_unchanged,
 from evaluation.checkpoints.filling import copy_shard
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.mapping import zero_parameters
-from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+from evaluation.checkpoints.pretrained import load_pretrained
+from evaluation.errors import UnsupportedCheckpoint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -40,7 +41,7 @@ def load_model(
     dtype = dtype or getattr(torch, checkpoint.dtype)
     if checkpoint.kind == "huggingface":
         check_complete(checkpoint)
-        model = _load_huggingface(checkpoint, dtype)
+        model = load_pretrained(checkpoint, dtype)
         check_complete(checkpoint)
     else:
         model = _load_nanotron(checkpoint, dtype, torch.device(device))
@@ -114,36 +115,3 @@ def _are_aligned(arch: Architecture, dtype: torch.dtype) -> bool:
 
 def _in_float32(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     return tuple(item.float() for item in inputs)
-
-
-def _load_huggingface(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
-    try:
-        model, report = transformers.AutoModelForCausalLM.from_pretrained(
-            checkpoint.path,
-            dtype=dtype,
-            attn_implementation="sdpa",
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        raise CheckpointError(f"{checkpoint.path}: transformers cannot load it: {reason}") from None
-    _check_report(checkpoint, report)
-    return model
-
-
-def _check_report(checkpoint: Checkpoint, report: dict[str, Any]) -> None:
-    """Raises CheckpointError if the files and the model's class do not match tensor by tensor."""
-    unexpected = {name for name in report["unexpected_keys"] if "rotary_emb" not in name}
-    for problem, names in (
-        ("has no", report["missing_keys"]),
-        ("has another shape for", report["mismatched_keys"]),
-        ("has what its class does not know:", unexpected),
-    ):
-        if names:
-            raise CheckpointError(
-                f"{checkpoint.path}: {problem} {sorted(map(str, names))[0]}; its config.json and "
-                "its weights are of different models"
-            )

@@ -13,15 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import transformers
 import yaml
 from safetensors import safe_open
 
 from evaluation.checkpoints.architecture import Architecture, parse_architecture
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_text
 from evaluation.checkpoints.huggingface import read_headers
+from evaluation.checkpoints.imported import (
+    checkpoint_metadata,
+    nanotron_model_config,
+    training_config,
+)
 from evaluation.checkpoints.mapping import Source, expected_parameters
-from evaluation.checkpoints.sharding import VERSION, write_parameters
+from evaluation.checkpoints.pretrained import load_config
+from evaluation.checkpoints.sharding import write_parameters
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.store import write_text
 
@@ -48,7 +53,7 @@ def import_hf(
     if checkpoint.kind != "huggingface":
         raise CheckpointError(f"{source}: not a Hugging Face folder: it has no config.json")
     config = _read_config(checkpoint)
-    model_config = _model_config(config, checkpoint.path)
+    model_config = nanotron_model_config(config, checkpoint.path)
     arch = parse_architecture(model_config, {}, None, str(checkpoint.path / "config.json"))
     _check_tp(arch, tp, source)
     padded = replace(arch, vocab_size=math.ceil(arch.vocab_size / tp) * tp)
@@ -65,8 +70,16 @@ def import_hf(
             folder, sources, lambda name: _padded(reader.tensor(name), sources[name]), tp=tp
         )
         length = sequence_length or arch.positions
-        name = tokenizer_name or str(source)
-        _write_configs(folder, model_config, checkpoint.dtype, tp, step, length, name)
+        training = training_config(
+            model_config,
+            dtype=checkpoint.dtype,
+            tp=tp,
+            step=step,
+            sequence_length=length,
+            tokenizer_name=tokenizer_name or str(source),
+        )
+        metadata = checkpoint_metadata(tp=tp, step=step, sequence_length=length)
+        _write_configs(folder, model_config, training, metadata)
     return target / str(step)
 
 
@@ -81,68 +94,7 @@ def _read_config(checkpoint: Checkpoint) -> Any:
         raise UnsupportedCheckpoint(
             f"{checkpoint.path / 'config.json'}: a quantized model; import the original"
         )
-    try:
-        return transformers.AutoConfig.from_pretrained(checkpoint.path, local_files_only=True)
-    except (OSError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())
-        raise CheckpointError(f"{checkpoint.path / 'config.json'}: {reason}") from None
-
-
-def _model_config(config: Any, folder: Path) -> dict[str, Any]:
-    """Nanotron's model_config.json; raises UnsupportedCheckpoint for what Nanotron cannot compute."""
-    rope = config.rope_parameters
-    factor = rope.get("factor") if rope["rope_type"] == "linear" else None
-    refused = {
-        "rope_type": rope["rope_type"] not in ("default", "linear"),
-        "head_dim": (getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-        * config.num_attention_heads != config.hidden_size,
-        "attention_bias": config.model_type == "llama" and config.attention_bias,
-        "mlp_bias": getattr(config, "mlp_bias", False),
-        "layer_types": len(set(getattr(config, "layer_types", None) or ())) > 1,
-    }  # fmt: skip
-    for key, is_refused in refused.items():
-        if is_refused:
-            value = rope[key] if key in rope else getattr(config, key)
-            raise UnsupportedCheckpoint(
-                f"{folder / 'config.json'}: {key} {value!r} has no counterpart in Nanotron"
-            )
-    common = {
-        "bos_token_id": config.bos_token_id,
-        "eos_token_id": config.eos_token_id,
-        "hidden_act": config.hidden_act,
-        "hidden_size": config.hidden_size,
-        "initializer_range": config.initializer_range,
-        "intermediate_size": config.intermediate_size,
-        "max_position_embeddings": config.max_position_embeddings,
-        "num_attention_heads": config.num_attention_heads,
-        "num_hidden_layers": config.num_hidden_layers,
-        "num_key_value_heads": config.num_key_value_heads,
-        "pad_token_id": config.pad_token_id,
-        "pretraining_tp": 1,
-        "rms_norm_eps": config.rms_norm_eps,
-        "rope_scaling": None,
-        "rope_theta": rope["rope_theta"],
-        "rope_interleaved": False,
-        "tie_word_embeddings": config.tie_word_embeddings,
-        "use_cache": True,
-        "vocab_size": config.vocab_size,
-        "_attn_implementation": "flash_attention_2",
-    }
-    if config.model_type == "llama" and factor is None:
-        return {"is_llama_config": True, "attention_bias": False, **common}
-    window = getattr(config, "sliding_window", None)
-    sliding = "sliding_attention" in (getattr(config, "layer_types", None) or ())
-    return {
-        "is_qwen2_config": True,
-        **common,
-        "attention_bias": config.model_type == "qwen2",
-        "rope_seq_len_interpolation_factor": factor,
-        "sliding_window_size": window if sliding else None,
-        "no_rope_layer": None,
-        "moe_config": None,
-        "_use_qkv_packed": True,
-        "_use_doc_masking": False,
-    }
+    return load_config(checkpoint)
 
 
 def _check_tp(arch: Architecture, tp: int, source: Path) -> None:
@@ -228,55 +180,8 @@ def _padded(tensor: torch.Tensor, source: Source) -> torch.Tensor:
 
 
 def _write_configs(
-    folder: Path,
-    model_config: dict[str, Any],
-    dtype: str,
-    tp: int,
-    step: int,
-    sequence_length: int,
-    tokenizer_name: str,
+    folder: Path, model_config: dict[str, Any], training: dict[str, Any], metadata: dict[str, Any]
 ) -> None:
-    parallelism = {
-        "dp": 1,
-        "pp": 1,
-        "tp": tp,
-        "context_parallel_size": 1,
-        "expert_parallel_size": 1,
-    }
-    training = {
-        "checkpoints": {"checkpoints_path": str(folder.parent)},
-        "general": {"project": "import", "run": folder.parent.name, "seed": 42, "step": step},
-        "model": {
-            "dtype": dtype,
-            "init_method": {"std": model_config["initializer_range"]},
-            "make_vocab_size_divisible_by": 1,
-            "model_config": model_config,
-        },
-        "parallelism": parallelism,
-        "tokenizer": {"tokenizer_name_or_path": tokenizer_name, "tokenizer_revision": None},
-        "tokens": {"sequence_length": sequence_length},
-    }
-    stage = {
-        "name": "import",
-        "start_training_step": 1,
-        "consumed_train_samples": 0,
-        "sequence_length": sequence_length,
-        "consumed_tokens_per_dataset_folder": {},
-    }
-    metadata = {
-        "version": VERSION,
-        "tp": tp,
-        "dp": 1,
-        "cp": 1,
-        "custom_metas": None,
-        "metas": {
-            "last_train_step": step,
-            "consumed_train_samples": 0,
-            "consumed_tokens_total": 0,
-            "last_stage_idx": 0,
-            "data_stages": [stage],
-        },
-    }
     (folder / "checkpoint_metadata.json").write_text(json.dumps(metadata, indent=2))
     (folder / "model_config.json").write_text(json.dumps(model_config))
     (folder / "config.yaml").write_text(yaml.safe_dump(training))

@@ -117,3 +117,29 @@ def test_unknown_kinds_and_remote_code(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(changed))
     with pytest.raises(CheckpointError, match="cannot load"):
         load_model(open_checkpoint(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hidden_size": "wide"},
+        {"num_attention_heads": 7},
+        {"num_attention_heads": 0},
+        {"rope_parameters": 5},
+        {"rope_parameters": {"rope_type": "unheard"}},
+        {"hidden_act": "unheard"},
+        {"num_key_value_heads": 5},
+        {"pad_token_id": 1000},
+        {"vocab_size": "60"},
+        {"quantization_config": {"quant_method": "gptq"}},
+    ],
+)
+def test_impossible_configurations_give_one_sentence(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    save_model(tmp_path, LlamaConfig(**SIZES))
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
+    with pytest.raises(CheckpointError) as error:
+        load_model(open_checkpoint(tmp_path))
+    assert "\n" not in str(error.value)
