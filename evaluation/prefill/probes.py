@@ -4,7 +4,6 @@ Written to `prompts.jsonl`, with a `meta.json` last. A checkpoint and its bridge
 token ids and stop at the same tokens and strings, whatever their own configurations say.
 """
 
-import datetime
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +31,16 @@ from evaluation.store import fingerprint, write_jsonl
 
 _CHECKS: TypeAdapter[tuple[Check, ...]] = TypeAdapter(tuple[Check, ...])
 
-_TODAY = datetime.date(2025, 1, 1)
+_DATE = "01 Jan 2025"
 """What a template that writes the date is told, so that a prompt is the same on every day."""
+
+_CLOCK = (
+    "{%- macro strftime_now(format) -%}{{ format | replace('%d', '01') | replace('%m', '01') "
+    "| replace('%b', 'Jan') | replace('%B', 'January') | replace('%Y', '2025') "
+    "| replace('%A', 'Wednesday') | replace('%H', '12') | replace('%M', '00') "
+    "| replace('%S', '00') }}{%- endmacro -%}"
+)
+"""Put before a template that asks for the time, in place of the clock's own function."""
 
 _REPLY = "REPLY"
 
@@ -127,11 +134,10 @@ def _render(
     try:
         text = tokenizer.apply_chat_template(
             [message.model_dump() for message in messages],
-            chat_template=template,
+            chat_template=(_CLOCK if "strftime_now" in template else "") + template,
             tokenize=False,
             add_generation_prompt=answer,
-            strftime_now=_TODAY.strftime,
-            date_string=_TODAY.strftime("%d %b %Y"),
+            date_string=_DATE,
         )
     except (TemplateError, TypeError, ValueError) as error:
         raise SourceError(

@@ -141,7 +141,7 @@ def test_an_ideal_answer_to_another_probe_seldom_passes() -> None:
     for name, probe in SUITE.probes.items():
         others = [answered(name, probe, text) for other, text in IDEAL.items() if other != name]
         passed = sum(all(check["passed"] for check in one["checks"]) for one in others)
-        assert passed <= (5 if "refuses" in names_of(probe) else 1), name
+        assert passed <= (5 if "refuses" in names_of(probe) else 2), name
 
 
 def test_the_suite_covers_its_categories() -> None:

@@ -1,0 +1,227 @@
+"""Tier4 prompts: templates, where answers end, what is kept and what is refused."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.errors import CacheError, ConfigError, SourceError
+from evaluation.prefill.probes import end_of_turn, prefill_probes, read_probes
+from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.suites import Suite
+from tests.prefill.plans import make_plan
+
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+PLAIN = (
+    "{{ bos_token }}{% for message in messages %}{{ message.role }}: {{ message.content }}"
+    "{% if message.role == 'assistant' %}{{ eos_token }}{% endif %}\n{% endfor %}assistant:"
+)
+ONE: dict[str, Any] = {
+    "category": "chat",
+    "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Naïve?"}],
+    "checks": [{"check": "word_count", "at_most": 3}, {"check": "contains", "texts": ["yes"]}],
+    "max_new_tokens": 9,
+}
+
+
+def plan_for(
+    folder: Path,
+    tokenizer: Path,
+    *,
+    probes: dict[str, Any] | None = None,
+    template: str | None = CHATML,
+    stop: tuple[str, ...] = (),
+    sequence_length: int = 300,
+    **options: bool,
+) -> StagePlan:
+    plan = make_plan(folder / "cache", tokenizer, sequence_length=sequence_length, **options)
+    suite = Suite.model_validate(
+        {"probes": probes or {"one": ONE}, "chat_template": template, "stop": stop}
+    )
+    return dataclasses.replace(plan, suite=suite)
+
+
+def test_a_prompt_is_what_the_template_makes_of_it(tmp_path: Path, fast_folder: Path) -> None:
+    plan = plan_for(tmp_path, fast_folder)
+    prefill_probes(plan)
+    cache = read_probes(plan.probes_folder)
+    (prompt,) = cache.prompts
+    text = (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nNaïve?<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+    assert prompt.prompt == text
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    assert tokenizer.decode(list(prompt.tokens)) == text
+    assert prompt.checks == plan.suite.probes["one"].checks
+    assert (prompt.id, prompt.category, prompt.max_new_tokens) == ("one", "chat", 9)
+    meta = cache.meta
+    assert meta["chat_template"] == CHATML
+    assert meta["items"] == {"asked": 1, "used": 1, "left_out": {}}
+    assert meta["max_tokens"] == len(prompt.tokens) + 9
+    assert meta["vocab_size_needed"] > max(prompt.tokens)
+
+
+def test_an_unknown_end_of_turn_becomes_a_stop_string(tmp_path: Path, fast_folder: Path) -> None:
+    """As for a base model, whose tokenizer writes the template's token in pieces."""
+    plan = plan_for(tmp_path, fast_folder, stop=("\nuser:",))
+    prefill_probes(plan)
+    meta = read_probes(plan.probes_folder).meta
+    assert meta["stop"] == ["\nuser:", "<|im_end|>"]
+    assert meta["eos_token_ids"] == [load_tokenizer(fast_folder, use_fast=True).eos_token_id]
+
+
+def test_a_known_end_of_turn_becomes_an_id(tmp_path: Path, fast_folder: Path) -> None:
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+    tokenizer.chat_template = CHATML
+    tokenizer.save_pretrained(tmp_path / "chat")
+    end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    plan = plan_for(tmp_path, tmp_path / "chat", template=None)
+    prefill_probes(plan)
+    cache = read_probes(plan.probes_folder)
+    assert cache.meta["chat_template"] == CHATML
+    assert cache.meta["eos_token_ids"] == sorted([tokenizer.eos_token_id, end])
+    assert cache.meta["stop"] == []
+    assert cache.meta["vocab_size_needed"] == end + 1
+    assert cache.prompts[0].tokens.count(end) == 2
+
+
+def test_a_template_without_end_of_turn_adds_nothing(fast_folder: Path) -> None:
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    silent = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
+    assert end_of_turn(tokenizer, silent) == ([], [])
+
+
+@pytest.mark.parametrize("prepend_bos", [False, True])
+@pytest.mark.parametrize("kind", ["fast", "slow"])
+@pytest.mark.parametrize("template", [PLAIN, CHATML])
+def test_bos_stands_once_where_it_is_wanted(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str, template: str, prepend_bos: bool
+) -> None:
+    folder = request.getfixturevalue(f"{kind}_folder")
+    plan = plan_for(
+        tmp_path, folder, template=template, use_fast=kind == "fast", prepend_bos=prepend_bos
+    )
+    prefill_probes(plan)
+    cache = read_probes(plan.probes_folder)
+    bos = cache.meta["tokenizer"]["bos_token_id"]
+    tokens = cache.prompts[0].tokens
+    wanted = prepend_bos or template is PLAIN
+    assert [at for at, token in enumerate(tokens) if token == bos] == ([0] if wanted else [])
+
+
+def test_the_date_in_a_template_never_changes(tmp_path: Path, fast_folder: Path) -> None:
+    template = (
+        "{% if strftime_now is defined %}{{ strftime_now('%d %B %Y') }}{% endif %}, {{ date_string }}: "
+        "{{ messages[-1].content }}"
+    )
+    plan = plan_for(tmp_path, fast_folder, template=template)
+    prefill_probes(plan)
+    cache = read_probes(plan.probes_folder)
+    assert cache.prompts[0].prompt == "01 January 2025, 01 Jan 2025: Naïve?"
+    assert cache.meta["chat_template"] == template
+
+
+def test_the_second_time_nothing_is_written(tmp_path: Path, fast_folder: Path) -> None:
+    plan = plan_for(tmp_path, fast_folder)
+    prefill_probes(plan)
+    before = (plan.probes_folder / "meta.json").stat()
+    prefill_probes(plan)
+    assert (plan.probes_folder / "meta.json").stat() == before
+    changed = {"one": {**ONE, "max_new_tokens": 8}}
+    prefill_probes(plan_for(tmp_path, fast_folder, probes=changed))
+    assert read_probes(plan.probes_folder).prompts[0].max_new_tokens == 8
+
+
+def test_a_changed_check_is_another_definition(tmp_path: Path, fast_folder: Path) -> None:
+    definitions = set()
+    for most in (3, 4):
+        checks = [{"check": "word_count", "at_most": most}]
+        plan = plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "checks": checks}})
+        prefill_probes(plan)
+        definitions.add(read_probes(plan.probes_folder).meta["definition"])
+    assert len(definitions) == 2
+
+
+def test_no_template_names_the_key(tmp_path: Path, fast_folder: Path) -> None:
+    with pytest.raises(SourceError, match=r"has no chat template.* set `chat_template:`"):
+        prefill_probes(plan_for(tmp_path, fast_folder, template=None))
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ raise_exception('no system role') }}", "probes.one: .*no system role"),
+        ("{% for %}", "probes.one: the chat template cannot render"),
+        ("{{ messages[0].content + 1 }}", "probes.one: the chat template cannot render"),
+        ("{% if false %}{% endif %}", "probes.one: the chat template makes nothing"),
+    ],
+)
+def test_a_template_that_fails_names_the_probe(
+    tmp_path: Path, fast_folder: Path, template: str, message: str
+) -> None:
+    plan = plan_for(tmp_path, fast_folder, template=template)
+    with pytest.raises(SourceError, match=message):
+        prefill_probes(plan)
+    assert not plan.probes_folder.exists()
+
+
+def test_a_prompt_without_room_for_its_answer_is_refused(tmp_path: Path, fast_folder: Path) -> None:
+    plan = plan_for(tmp_path, fast_folder)
+    prefill_probes(plan)
+    needed = read_probes(plan.probes_folder).meta["max_tokens"]
+    long = {**ONE, "max_new_tokens": 10}
+    probes = {"fits": ONE, "long": long}
+    with pytest.raises(
+        ConfigError, match=rf"sequence_length {needed} for long \(\d+ \+ 10\); lower"
+    ):
+        prefill_probes(plan_for(tmp_path, fast_folder, probes=probes, sequence_length=needed))
+
+
+def test_line_separators_in_a_message_survive(tmp_path: Path, fast_folder: Path) -> None:
+    message = {"role": "user", "content": "one\u2028two\x85three\nfour"}
+    plan = plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": [message]}})
+    prefill_probes(plan)
+    assert read_probes(plan.probes_folder).prompts[0].messages == (message,)
+
+
+def test_a_damaged_cache_names_the_command(tmp_path: Path, fast_folder: Path) -> None:
+    plan = plan_for(tmp_path, fast_folder)
+    with pytest.raises(CacheError, match="not prefilled"):
+        read_probes(plan.probes_folder)
+    prefill_probes(plan)
+    path = plan.probes_folder / "prompts.jsonl"
+    path.write_text(path.read_text().replace("brief", "brisk"))
+    with pytest.raises(CacheError, match=r"prompts\.jsonl is damaged: its checksum"):
+        read_probes(plan.probes_folder)
+    prefill_probes(plan)
+    assert read_probes(plan.probes_folder).prompts[0].id == "one"
+
+
+def test_a_cache_of_another_version_is_refused(tmp_path: Path, fast_folder: Path) -> None:
+    import evaluation.store as store
+
+    plan = plan_for(tmp_path, fast_folder)
+    prefill_probes(plan)
+    folder = plan.probes_folder
+    row = json.loads((folder / "prompts.jsonl").read_text())
+    row["checks"] = [{"check": "gone"}]
+    store.write_jsonl(folder / "prompts.jsonl", [row])
+    meta = json.loads((folder / "meta.json").read_text())
+    meta["checksum"]["prompts.jsonl"] = store.file_checksum(folder / "prompts.jsonl")
+    store.write_json(folder / "meta.json", meta)
+    with pytest.raises(CacheError, match="line 1 is not a prompt of this version"):
+        read_probes(folder)
+
+
+def test_a_probe_must_end_with_the_user(tmp_path: Path, fast_folder: Path) -> None:
+    messages = [{"role": "assistant", "content": "Hello"}]
+    with pytest.raises(ValueError, match="the last message must be the user's"):
+        plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": messages}})
