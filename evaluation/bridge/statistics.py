@@ -98,7 +98,7 @@ def from_influence(
     n = len(influence)
     if clusters is not None:
         _, index = np.unique(np.asarray(clusters), return_inverse=True)
-        influence = np.bincount(index, weights=influence)
+        influence = np.bincount(index, weights=influence).astype(np.float64)
         method = f"{method}, clustered"
     units = len(influence)
     if units < 2:

@@ -1,0 +1,60 @@
+"""Deltas in long form: one row each, the same columns in JSON, CSV and the tables."""
+
+from typing import Any
+
+from evaluation.bridge.deltas import Delta
+
+COLUMNS = (
+    "stage",
+    "step",
+    "bridge",
+    "tier",
+    "item",
+    "group",
+    "metric",
+    "value",
+    "bridge_value",
+    "delta",
+    "low",
+    "high",
+    "p",
+    "p_holm",
+    "mde",
+    "n",
+    "clusters",
+    "want",
+    "primary",
+    "flag",
+    "method",
+    "note",
+)
+"""Stable: new columns go to the end."""
+
+
+def delta_row(delta: Delta, stage: str, step: int | None, bridge: str) -> dict[str, Any]:
+    """A delta as a row of COLUMNS; `clusters` counts independent units, items or clusters."""
+    estimate = delta.estimate
+    return {
+        "stage": stage,
+        "step": step,
+        "bridge": bridge,
+        "tier": delta.tier,
+        "item": delta.item,
+        "group": delta.group,
+        "metric": delta.metric,
+        "value": delta.value,
+        "bridge_value": delta.bridge_value,
+        "delta": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "p": estimate.p,
+        "p_holm": delta.p_holm,
+        "mde": estimate.mde,
+        "n": estimate.n,
+        "clusters": estimate.units,
+        "want": delta.want,
+        "primary": delta.primary,
+        "flag": delta.flag,
+        "method": estimate.method,
+        "note": estimate.note,
+    }

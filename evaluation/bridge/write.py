@@ -1,0 +1,131 @@
+"""Files of the bridge: each step's deltas and verdict, and a stage's.
+
+<step>/bridge_deltas.json     deltas in long form, one verdict for each aim, the step's verdict
+<stage>/bridge_deltas.csv     the deltas of all steps
+<stage>/bridge_deltas.json    the same with all verdicts
+<stage>/recommendation.json   which checkpoint to take on
+"""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evaluation import protocol
+from evaluation.bridge.deltas import compare
+from evaluation.bridge.recommendation import JudgedStep, recommend
+from evaluation.bridge.results import Results, read_results
+from evaluation.bridge.rows import COLUMNS, delta_row
+from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
+from evaluation.bridge.verdicts import AimVerdict, conjunction, judge_step
+from evaluation.errors import BridgeError
+from evaluation.settings.config import Tier
+from evaluation.settings.plan import StagePlan
+from evaluation.store import atomic_path, write_json
+
+DELTAS = "bridge_deltas.json"
+STAGE_TABLE = "bridge_deltas.csv"
+RECOMMENDATION = "recommendation.json"
+
+
+def bridge_label(bridge: Results) -> str:
+    """How tables name a bridge: the last two folders of its path, e.g. `stage1/50000`."""
+    return "/".join(Path(bridge.header.checkpoint).parts[-2:])
+
+
+def write_deltas(plan: StagePlan, step: int) -> Path:
+    """Compares a step with the bridge and writes `bridge_deltas.json` into its folder.
+
+    Raises:
+        BridgeError: results are missing or damaged, or the two must not be compared.
+    """
+    ours = read_results(plan.step_folder(step), plan.tiers)
+    bridge = read_results(plan.bridge_folder, plan.tiers)
+    deltas = compare(ours, bridge)
+    aims = judge_step(plan.stage.objective, deltas, plan.name)
+    rows = [delta_row(delta, plan.name, step, bridge_label(bridge)) for delta in deltas]
+    content = {
+        "stage": plan.name,
+        "step": step,
+        "protocol": protocol.BRIDGE,
+        "confidence": CONFIDENCE,
+        "alpha": round(ALPHA, 10),
+        "power": POWER,
+        "checkpoint": _origin(ours),
+        "bridge": _origin(bridge),
+        "verdict": conjunction([aim.verdict for aim in aims]),
+        "aims": [asdict(aim) for aim in aims],
+        "deltas": rows,
+    }
+    path = plan.step_folder(step) / DELTAS
+    write_json(path, content)
+    return path
+
+
+def _origin(side: Results) -> dict[str, Any]:
+    header = side.header
+    return {
+        "path": header.checkpoint,
+        "identity": header.identity,
+        "step": header.step,
+        "protocols": {tier: own.protocol for tier, own in side.headers.items()},
+        "tokenizer": header.tokenizer,
+        "sequence_length": header.sequence_length,
+    }
+
+
+def read_deltas(path: Path) -> dict[str, Any]:
+    """A step's `bridge_deltas.json`; raises BridgeError where it is missing or of another version."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BridgeError(f"{path}: no such file; run `python -m evaluation deltas`") from None
+    except ValueError as error:
+        raise BridgeError(f"{path}: not JSON ({error}); remove it and run again") from None
+    found = content.get("protocol") if isinstance(content, dict) else None
+    if found != protocol.BRIDGE:
+        raise BridgeError(
+            f"{path}: written by bridge protocol {found!r}, not {protocol.BRIDGE!r}; remove it and "
+            "run again"
+        )
+    return content
+
+
+def read_aims(content: dict[str, Any]) -> list[AimVerdict]:
+    fields = [{**aim, "items": tuple(aim["items"])} for aim in content["aims"]]
+    return [AimVerdict(**{**aim, "regressions": tuple(aim["regressions"])}) for aim in fields]
+
+
+def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
+    """Writes a stage's deltas in long form and its recommendation, from its steps' files."""
+    contents = {step: read_deltas(plan.step_folder(step) / DELTAS) for step in steps}
+    rows = [row for content in contents.values() for row in content["deltas"]]
+    verdicts = [
+        {key: content[key] for key in ("step", "verdict", "aims")} for content in contents.values()
+    ]
+    judged = [
+        JudgedStep(step=step, verdict=content["verdict"], aims=read_aims(content))
+        for step, content in contents.items()
+    ]
+
+    def read(step: int, tier: Tier) -> Results:
+        return read_results(plan.step_folder(step), (tier,))
+
+    _write_csv(plan.results / STAGE_TABLE, rows)
+    write_json(
+        plan.results / DELTAS,
+        {"stage": plan.name, "protocol": protocol.BRIDGE, "verdicts": verdicts, "deltas": rows},
+    )
+    write_json(
+        plan.results / RECOMMENDATION,
+        recommend(plan.name, plan.stage.objective, judged, read),
+    )
+
+
+def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

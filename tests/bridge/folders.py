@@ -1,0 +1,248 @@
+"""Results as the scorer writes them, drawn at random with a planted difference."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import yaml
+
+from evaluation.scoring.accuracy import summarize_choices
+from evaluation.scoring.probe_rates import COLUMNS, summarize
+from evaluation.settings.config import validate_config
+from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.store import write_json, write_parquet
+
+SUITE = {
+    "slices": {
+        "web": {"dataset": "some/web", "group": "hq"},
+        "code": {"dataset": "some/code"},
+    },
+    "tasks": {
+        "quiz": {"dataset": "some/quiz", "choices": "c", "gold": "g", "context": "{{ q }}"},
+        "exam": {"dataset": "some/exam", "choices": "c", "gold": "g", "context": "{{ q }}"},
+    },
+    "probes": {
+        f"p{i}": {
+            "category": "lists" if i % 2 else "concise",
+            "messages": [{"role": "user", "content": "Say it."}],
+            "checks": [{"check": "complies"}],
+        }
+        for i in range(2)
+    },
+}
+OBJECTIVE = [
+    {"tier": "tier3", "want": "improve", "margin": 0.0},
+    {"tier": "tier2", "want": "keep", "margin": 0.02},
+]
+
+
+def make_plans(
+    root: Path,
+    *,
+    tiers: tuple[str, ...] = ("slices", "tasks", "probes"),
+    objective: list[dict[str, Any]] | None = None,
+    steps: tuple[int, ...] = (10, 20, 30),
+    command: str | None = None,
+) -> dict[str, StagePlan]:
+    """Two stages; the second has the first one's last step as its bridge."""
+    suites = root / "suites"
+    suites.mkdir(parents=True, exist_ok=True)
+    suite = {key: value for key, value in SUITE.items() if key in tiers}
+    (suites / "all.yaml").write_text(yaml.safe_dump(suite, sort_keys=False), encoding="utf-8")
+    common = {"suites": ["all"], "command": command}
+    second = {
+        "checkpoints": str(root / "ckpts/second"),
+        "steps": list(steps),
+        "bridge": {"stage": "first", "step": 100},
+        "objective": OBJECTIVE if objective is None else objective,
+        **common,
+    }
+    content = {
+        "results": str(root / "results"),
+        "cache": str(root / "cache"),
+        "suites": str(suites),
+        "tokenizer": {"name": "some/tokenizer"},
+        "sequence_length": 64,
+        "stages": {
+            "first": {"checkpoints": str(root / "ckpts/first"), "steps": [100], **common},
+            "second": second,
+        },
+    }
+    return plan_stages(validate_config(content, "test"))
+
+
+def write_side(
+    folder: Path,
+    plan: StagePlan,
+    *,
+    step: int | None,
+    skill: float = 0.0,
+    nats: float = 3.0,
+    seed: int = 0,
+    items: int = 400,
+    blocks: int = 120,
+    prompts: int = 48,
+    per_item: bool = True,
+    **header: Any,
+) -> Path:
+    """Writes the tiers of a plan. `skill` adds to the gold candidates' log-probabilities.
+
+    What is common to all sides (how hard items are) is drawn from one seed, what is a side's own
+    from `seed`, so that sides are paired as real checkpoints are.
+    """
+    common = {
+        "stage": plan.name,
+        "step": step,
+        "role": "bridge" if folder == plan.bridge_folder else "step",
+        "checkpoint": f"/ckpts/{plan.name}/{step}",
+        "checkpoint_identity": f"{plan.name}-{step}-{seed}",
+        "tokenizer": {"name": "some/tokenizer", "fingerprint": "tok"},
+        "sequence_length": plan.sequence_length,
+        "protocol": "test-1",
+        "seconds": 2.0,
+        "tokens_per_second": 500.0,
+        "items": {"asked": items, "used": items, "left_out": {}},
+    }
+    common |= header
+    folder.mkdir(parents=True, exist_ok=True)
+    if "tier2" in plan.tiers:
+        _tier2(folder, plan, common, nats, seed, blocks, per_item)
+    if "tier3" in plan.tiers:
+        _tier3(folder, plan, common, skill, seed, items, per_item)
+    if "tier4" in plan.tiers:
+        _tier4(folder, common, skill, seed, prompts)
+    return folder
+
+
+def _tier2(
+    folder: Path,
+    plan: StagePlan,
+    common: dict[str, Any],
+    nats: float,
+    seed: int,
+    blocks: int,
+    per_item: bool,
+) -> None:
+    tables, entries = [], {}
+    for number, (name, item) in enumerate(plan.suite.slices.items()):
+        shared, own = np.random.default_rng(number), np.random.default_rng([seed, number])
+        tokens = shared.integers(40, 64, blocks)
+        per_token = nats + shared.normal(0, 0.3, blocks) + own.normal(0, 0.02, blocks)
+        total, size = per_token * tokens, tokens * 4
+        tables.append(
+            pa.table(
+                {
+                    "slice": [name] * blocks,
+                    "block": np.arange(blocks, dtype=np.int32),
+                    "nats": total,
+                    "tokens": tokens.astype(np.int32),
+                    "bytes": size.astype(np.int64),
+                }
+            )
+        )
+        mean = float(total.sum() / tokens.sum())
+        entries[name] = {
+            "ppl": math.exp(mean),
+            "nats_per_token": mean,
+            "bits_per_byte": float(total.sum() / math.log(2) / size.sum()),
+            "data": name,
+            "data_checksum": {"packed_tokens.pt": name},
+            "group": item.group,
+        }
+    if per_item:
+        write_parquet(folder / "tier2_ppl_blocks.parquet", pa.concat_tables(tables))
+    mean = float(np.mean([entry["nats_per_token"] for entry in entries.values()]))
+    overall = {"ppl": math.exp(mean), "nats_per_token": mean}
+    content = {**common, "attention": "block", "overall": overall, "slices": entries}
+    write_json(folder / "tier2_ppl.json", content)
+
+
+def candidates(name: str, number: int, skill: float, seed: int, items: int) -> pa.Table:
+    """Four candidates an item; the first is gold."""
+    shared, own = np.random.default_rng(50 + number), np.random.default_rng([seed, 50 + number])
+    logprob = shared.normal(-10, 1, (items, 4)) + own.normal(0, 0.2, (items, 4))
+    logprob[:, 0] += 0.5 + skill
+    rows = items * 4
+    return pa.table(
+        {
+            "item": [f"{name}/{i}" for i in range(items) for _ in range(4)],
+            "cluster": pa.array(
+                [
+                    f"subject {i % 20}" if name == "exam" else None
+                    for i in range(items)
+                    for _ in "1234"
+                ],
+                pa.string(),
+            ),
+            "candidate": np.tile(np.arange(4, dtype=np.int16), items),
+            "gold": np.tile([True, False, False, False], items),
+            "logprob": logprob.ravel(),
+            "unconditional": pa.array([None] * rows, pa.float64()),
+            "tokens": np.full(rows, 2, np.int32),
+            "chars": np.full(rows, 8, np.int32),
+            "bytes": np.full(rows, 8, np.int32),
+            "is_greedy": np.zeros(rows, bool),
+        }
+    )
+
+
+def _tier3(
+    folder: Path,
+    plan: StagePlan,
+    common: dict[str, Any],
+    skill: float,
+    seed: int,
+    items: int,
+    per_item: bool,
+) -> None:
+    tables, entries = [], {}
+    for number, name in enumerate(plan.suite.tasks):
+        table = candidates(name, number, skill, seed, items)
+        tables.append(table.add_column(0, "task", pa.array([name] * table.num_rows)))
+        entries[name] = {
+            **summarize_choices(table, "raw"),
+            "data": name,
+            "data_checksum": {"examples.jsonl": name},
+            "group": None,
+        }
+    if per_item:
+        write_parquet(folder / "tier3_cf_candidates.parquet", pa.concat_tables(tables))
+    overall = {
+        key: float(np.mean([entry[key] for entry in entries.values()]))
+        for key in ("accuracy", "centered")
+    }
+    write_json(folder / "tier3_cf.json", {**common, "overall": overall, "tasks": entries})
+
+
+def _tier4(folder: Path, common: dict[str, Any], skill: float, seed: int, prompts: int) -> None:
+    shared, own = np.random.default_rng(99), np.random.default_rng([seed, 99])
+    chance = shared.random(prompts) + own.normal(0, 0.05, prompts) + skill
+    rows = [
+        {
+            "id": f"p{i}",
+            "category": "lists" if i % 2 else "concise",
+            "prompt": "Say it.",
+            "response": "It.",
+            "stop_reason": "eos" if i % 7 else "length",
+            "prompt_tokens": 3,
+            "response_tokens": 2,
+            "checks": [
+                {"name": "complies", "kind": "instruction", "passed": bool(chance[i] > 0.5)},
+                {"name": "word_count-2", "kind": "format", "passed": bool(chance[i] > 0.4)},
+            ],
+        }
+        for i in range(prompts)
+    ]
+    content = {**common, **summarize(pa.Table.from_pylist(rows, schema=COLUMNS))}
+    write_json(folder / "tier4_sft_native.json", {**content, "data_checksum": {"p": "1"}})
+    text = "".join(
+        json.dumps({k: v for k, v in row.items() if k != "checks"}) + "\n" for row in rows
+    )
+    (folder / "tier4_sft_native_generations.jsonl").write_text(text, encoding="utf-8")
+
+
+def edit_json(path: Path, **changes: Any) -> None:
+    write_json(path, {**json.loads(path.read_text(encoding="utf-8")), **changes})

@@ -1,0 +1,207 @@
+"""Files of the bridge, from results with planted differences."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.bridge.rows import COLUMNS
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.errors import BridgeError
+from tests.bridge.folders import edit_json, make_plans, write_side
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def row(content: dict[str, Any], tier: str, item: str, metric: str) -> dict[str, Any]:
+    keys = ("tier", "item", "metric")
+    return next(r for r in content["deltas"] if tuple(r[k] for k in keys) == (tier, item, metric))
+
+
+def test_planted_gains_are_found_and_recorded(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    write_side(plan.step_folder(10), plan, step=10, skill=0.6, nats=2.9, seed=1)
+    content = read(write_deltas(plan, 10))
+    assert content["verdict"] == "met"
+    ppl = row(content, "tier2", "web", "delta_ppl")
+    assert ppl["delta"] == pytest.approx(ppl["value"] - ppl["bridge_value"])
+    assert ppl["low"] < ppl["delta"] < ppl["high"] < 0
+    assert (ppl["want"], ppl["flag"]) == ("<= 0", "better")
+    nats = row(content, "tier2", "web", "delta_nats_per_token")
+    assert nats["low"] < -0.1 < nats["high"]
+    acc = row(content, "tier3", "exam", "delta_acc")
+    assert acc["clusters"] == 20
+    assert acc["n"] == 400
+    overall = row(content, "tier3", "overall", "delta_acc")
+    tasks = [row(content, "tier3", task, "delta_acc")["delta"] for task in ("quiz", "exam")]
+    assert overall["delta"] == pytest.approx(sum(tasks) / 2)
+    assert row(content, "tier4", "overall", "delta_truncated_rate")["want"] == "<= 0"
+    assert row(content, "tier4", "lists", "delta_all_checks_pass_rate")["n"] == 24
+    primary = [r for r in content["deltas"] if r["primary"]]
+    assert all(r["p_holm"] >= r["p"] for r in primary)
+
+
+def test_overall_perplexity_is_the_tier_files_own(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    folder = write_side(plan.step_folder(10), plan, step=10, nats=2.9, seed=1)
+    overall = row(read(write_deltas(plan, 10)), "tier2", "overall", "delta_ppl")
+    assert overall["value"] == pytest.approx(read(folder / "tier2_ppl.json")["overall"]["ppl"])
+    assert overall["low"] < overall["delta"] < overall["high"]
+
+
+def test_a_stage_gets_one_table_and_a_recommendation(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    settings = {10: (0.6, 3.0), 20: (1.2, 2.9), 30: (2.0, 3.3)}
+    for step, (skill, nats) in settings.items():
+        write_side(plan.step_folder(step), plan, step=step, skill=skill, nats=nats, seed=step)
+        write_deltas(plan, step)
+    write_stage(plan, (10, 20, 30))
+    with open(plan.results / "bridge_deltas.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert {r["step"] for r in rows} == {"10", "20", "30"}
+    stage = read(plan.results / "bridge_deltas.json")
+    assert len(stage["deltas"]) == len(rows)
+    assert [v["verdict"] for v in stage["verdicts"]] == ["met", "met", "not met"]
+    advice = read(plan.results / "recommendation.json")
+    assert (advice["step"], advice["meets"]) == (20, True)
+    why = {entry["step"]: entry["why"] for entry in advice["others"]}
+    assert "behind step 20" in why[10]
+    assert "tier2 keeps: not met" in why[30]
+
+
+def test_equal_steps_stand_beside_the_recommended_one(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path, steps=(10, 20))["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    for step in (10, 20):
+        write_side(plan.step_folder(step), plan, step=step, skill=0.8, seed=step)
+        write_deltas(plan, step)
+    write_stage(plan, (10, 20))
+    advice = read(plan.results / "recommendation.json")
+    assert {advice["step"], advice["beside"][0]["step"]} == {10, 20}
+    assert advice["beside"][0]["p"] > 0.05
+
+
+def test_no_step_meets_the_objective(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path, steps=(10, 20))["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    for step, nats in ((10, 3.5), (20, 3.2)):
+        write_side(plan.step_folder(step), plan, step=step, nats=nats, skill=-0.5, seed=step)
+        write_deltas(plan, step)
+    write_stage(plan, (10, 20))
+    advice = read(plan.results / "recommendation.json")
+    assert (advice["step"], advice["meets"]) == (20, False)
+    assert "no step meets the objective" in advice["why"]
+
+
+def test_no_objective_gives_deltas_but_no_verdict(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path, objective=[], steps=(10,))["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    write_side(plan.step_folder(10), plan, step=10, seed=1)
+    assert read(write_deltas(plan, 10))["verdict"] is None
+    write_stage(plan, (10,))
+    assert read(plan.results / "recommendation.json")["step"] is None
+
+
+def test_the_same_weights_change_nothing(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["second"]
+    for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
+        write_side(folder, plan, step=step)
+    content = read(write_deltas(plan, 10))
+    nats = row(content, "tier2", "web", "delta_nats_per_token")
+    assert (nats["delta"], nats["low"]) == (0, None)
+    assert "same on every item" in nats["note"]
+    acc = row(content, "tier3", "quiz", "delta_acc")
+    assert acc["low"] < 0 < acc["high"]
+    assert acc["mde"] > 0
+
+
+def test_one_block_and_one_item_have_no_interval(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["second"]
+    for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
+        write_side(folder, plan, step=step, seed=step, items=1, blocks=1, prompts=1)
+    content = read(write_deltas(plan, 10))
+    assert all(r["low"] is None and "no interval" in r["note"] for r in content["deltas"])
+    assert content["verdict"] == "undecided"
+
+
+def test_external_results_without_tables(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path, command="launch", tiers=("slices", "tasks"))["second"]
+    for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
+        write_side(folder, plan, step=step, seed=step, per_item=False, protocol="external: launch")
+    content = read(write_deltas(plan, 10))
+    assert {r["item"] for r in content["deltas"]} == {"web", "code", "quiz", "exam", "overall"}
+    assert all("external command" in r["note"] for r in content["deltas"])
+    assert content["verdict"] == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "message"),
+    [
+        ("tier2_ppl.json", {"protocol": "test-2"}, "protocol: 'test-2'"),
+        ("tier3_cf.json", {"tokenizer": {"fingerprint": "other"}}, "tokenizer: 'other'"),
+        ("tier2_ppl.json", {"sequence_length": 128}, "sequence length: 128"),
+        ("tier2_ppl.json", {"attention": "document"}, "attention: 'document'"),
+        ("tier4_sft_native.json", {"data_checksum": "x"}, "prompts: 'x'"),
+        ("tier4_sft_native.json", {"prompts": []}, "prompts of instruction_match_rate"),
+        ("tier3_cf.json", {"tasks": {}}, "tasks is empty"),
+        ("tier2_ppl.json", {"slices": None}, "slices is None"),
+    ],
+)
+def test_refusals(tmp_path: Path, file: str, changes: dict[str, Any], message: str) -> None:
+    plan = make_plans(tmp_path)["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    write_side(plan.step_folder(10), plan, step=10, seed=1)
+    edit_json(plan.step_folder(10) / file, **changes)
+    with pytest.raises(BridgeError, match=message) as caught:
+        write_deltas(plan, 10)
+    assert str(plan.step_folder(10)) in str(caught.value)
+    assert not (plan.step_folder(10) / "bridge_deltas.json").exists()
+
+
+def test_other_data_is_refused(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    folder = write_side(plan.step_folder(10), plan, step=10, seed=1)
+    tasks = read(folder / "tier3_cf.json")["tasks"]
+    tasks["quiz"]["data_checksum"] = "other"
+    edit_json(folder / "tier3_cf.json", tasks=tasks)
+    with pytest.raises(BridgeError, match="data of task 'quiz'"):
+        write_deltas(plan, 10)
+
+
+def test_other_items_are_refused(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    write_side(plan.step_folder(10), plan, step=10, seed=1, items=399)
+    with pytest.raises(BridgeError, match="quiz/399 is on one side only"):
+        write_deltas(plan, 10)
+
+
+@pytest.mark.parametrize("file", ["tier2_ppl.json", "tier3_cf_candidates.parquet"])
+def test_missing_and_damaged_files_are_named(tmp_path: Path, file: str) -> None:
+    plan = make_plans(tmp_path)["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    folder = write_side(plan.step_folder(10), plan, step=10, seed=1)
+    (folder / file).write_bytes(b"PAR1 nonsense")
+    with pytest.raises(BridgeError, match=file):
+        write_deltas(plan, 10)
+    (folder / file).unlink()
+    with pytest.raises(BridgeError, match=f"{file}: no such file"):
+        write_deltas(plan, 10)
+
+
+def test_an_aim_at_nothing_is_refused(tmp_path: Path) -> None:
+    aim = {"tier": "tier2", "want": "improve", "group": "nowhere", "margin": 0.0}
+    plan = make_plans(tmp_path, objective=[aim])["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    write_side(plan.step_folder(10), plan, step=10, seed=1)
+    with pytest.raises(BridgeError, match=r"stages\.second\.objective\.0.*'nowhere'"):
+        write_deltas(plan, 10)
