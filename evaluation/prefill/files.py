@@ -6,6 +6,7 @@ A row is a mapping from field to value. A text file is one document under the fi
 import codecs
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
@@ -49,13 +50,12 @@ def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
         yield from _read_saved(path, fields)
     elif path.name.endswith(".parquet"):
         yield from _read_parquet(path, fields)
-    elif path.name.endswith((".txt", ".txt.gz")):
-        for text in _read_text(path):
-            yield {"text": text}
-    elif path.name.endswith((".jsonl", ".jsonl.gz", ".json", ".json.gz")):
-        yield from _read_json(path)
     else:
-        raise SourceError(f"{path}: not one of the formats {', '.join(SUFFIXES)}")
+        reader = _read_text if path.name.endswith((".txt", ".txt.gz")) else _read_json
+        try:
+            yield from reader(path)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise SourceError(f"{path}: cannot be unpacked: {error}; copy it again") from None
 
 
 def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
@@ -122,7 +122,7 @@ def _decode_json(path: Path, content: bytes, where: str) -> Any:
         raise SourceError(f"{path}: {where} is not valid JSON: {error}") from None
 
 
-def _read_text(path: Path) -> Iterator[str]:
+def _read_text(path: Path) -> Iterator[Row]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     kept = ""
     at = 0
@@ -139,10 +139,10 @@ def _read_text(path: Path) -> Iterator[str]:
                 break
             if len(kept) > _LONGEST_DOCUMENT:
                 cut = kept.rfind("\n") + 1 or len(kept)
-                yield kept[:cut]
+                yield {"text": kept[:cut]}
                 kept = kept[cut:]
     if kept:
-        yield kept
+        yield {"text": kept}
 
 
 def _not_utf8(path: Path, where: str, byte: int) -> SourceError:

@@ -45,8 +45,8 @@ def mirror_files(
     """The files, or the one saved folder, that hold a split; raises SourceError if there are none."""
     if root.is_file():
         return [root]
-    if patterns:
-        return _by_patterns(root, dataset, patterns)
+    if by_patterns := _by_patterns(root, dataset, patterns):
+        return by_patterns
     if config is not None:
         candidates = [root / config]
     else:
@@ -65,16 +65,18 @@ def mirror_files(
 
 
 def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path]:
-    files: list[Path] = []
-    for pattern in patterns:
-        found = sorted(path for path in root.glob(pattern) if is_data_file(path))
-        if not found:
-            raise SourceError(
-                f"dataset {dataset}: nothing in its mirror {root} matches data_files {pattern!r}; "
-                f"{_what_is_there(root)}"
-            )
-        files += found
-    return files
+    """Files at the places they have on the hub; none if the mirror is laid out another way."""
+    found = {
+        pattern: sorted(path for path in root.glob(pattern) if is_data_file(path))
+        for pattern in patterns
+    }
+    missing = [pattern for pattern, files in found.items() if not files]
+    if missing and len(missing) < len(patterns):
+        raise SourceError(
+            f"dataset {dataset}: nothing in its mirror {root} matches data_files {missing[0]!r}, "
+            "though others do; add the files"
+        )
+    return [path for files in found.values() for path in files]
 
 
 def _split_files(folder: Path, split: str) -> list[Path]:

@@ -1,0 +1,302 @@
+"""Tier3 tasks: the suites give the harness's strings and ids, and bad items are refused by name."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.errors import ConfigError, SourceError
+from evaluation.prefill.caches import Item, TaskCache, read_task
+from evaluation.prefill.cloze import prefill_task
+from evaluation.prefill.questions import spread
+from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.settings.suites import load_suite
+from tests.conftest import ROOT
+from tests.prefill.plans import make_plan
+
+SUITE = load_suite(ROOT / "task_suites", "stage4_cf_core")
+
+MMLU_SUBJECTS = 57
+
+REFERENCE_SPLITS = {"sciq": "validation"}
+"""Splits the reference was made from, where the suite names another one."""
+
+
+def task_fields(name: str, **changes: Any) -> dict[str, Any]:
+    return SUITE.tasks[name].model_dump() | changes
+
+
+def rows_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    rows: dict[str, list[dict[str, Any]]] = {}
+    with gzip.open(folder / "reference/lm_eval_smollm2_135m_instruct.jsonl.gz", "rt") as lines:
+        for line in lines:
+            row = json.loads(line)
+            rows.setdefault(row["task"].removesuffix("_astronomy"), []).append(row)
+    return rows
+
+
+def as_reference(item: Item) -> list[dict[str, Any]]:
+    return [
+        {
+            "context": item.contexts[candidate.context].text,
+            "continuation": candidate.text,
+            "context_tokens": list(item.contexts[candidate.context].tokens),
+            "continuation_tokens": list(candidate.tokens),
+        }
+        for candidate in item.candidates
+    ]
+
+
+def test_items_are_those_of_the_harness(shared: Path, tmp_path: Path) -> None:
+    """Ten tasks, 100 items each (60 of copa): every string, every token id, every gold."""
+    reference = rows_of(shared)
+    assert len(reference) == 10
+    tasks = {
+        name: task_fields(
+            name, limit=100, split=REFERENCE_SPLITS.get(name, SUITE.tasks[name].split)
+        )
+        for name in reference
+    }
+    tasks["mmlu"]["configs"] = ("astronomy",)
+    mirrors = {"*": str(shared / "data")}
+    plan = make_plan(
+        tmp_path, shared / "reference/tokenizer", tasks=tasks, mirrors=mirrors, sequence_length=2048
+    )
+    compared = 0
+    for name, rows in reference.items():
+        prefill_task(plan, name)
+        items = read_task(plan.task_folder(name)).items
+        assert len(items) == (60 if name == "copa" else 100)
+        for item, row in zip(items, rows, strict=False):
+            expected = [
+                {key: given[key] for key in as_reference(item)[0]} for given in row["candidates"]
+            ]
+            assert as_reference(item) == expected, item.id
+            if row["target"].isdigit():
+                assert item.gold == int(row["target"]), item.id
+            compared += len(expected)
+    assert compared > 3000
+
+
+def test_suites_cover_what_they_promise() -> None:
+    stage1 = load_suite(ROOT / "task_suites", "stage1_cf_core")
+    assert len(stage1.tasks) == 10
+    assert set(SUITE.tasks) - set(stage1.tasks) == {"mmlu", "arc_challenge"}
+    assert len(set(SUITE.tasks["mmlu"].configs)) == MMLU_SUBJECTS
+    slices = load_suite(ROOT / "task_suites", "stage4_ppl_slices").slices
+    groups = [item.group for item in slices.values()]
+    assert [groups.count(name) for name in ("anchor", "hq", "reasoning")] == [7, 4, 3]
+    assert {item.tokens for item in slices.values()} == {5_000_000}
+
+
+@pytest.mark.parametrize("name", ["piqa", "winogrande", "commonsense_qa", "qasc", "copa"])
+def test_hidden_labels_are_refused(name: str, shared: Path, tmp_path: Path) -> None:
+    plan = make_plan(
+        tmp_path,
+        shared / "reference/tokenizer",
+        tasks={name: task_fields(name, split="test")},
+        mirrors={"*": str(shared / "data")},
+    )
+    with pytest.raises(SourceError, match=rf"split test: {name}/0 has no usable label .*hidden"):
+        prefill_task(plan, name)
+    assert not plan.task_folder(name).exists()
+
+
+@pytest.mark.parametrize("name", ["hellaswag", "arc_easy", "openbookqa", "social_i_qa", "mmlu"])
+def test_examples_are_the_same_for_every_item(name: str, shared: Path, tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"limit": 6, "num_fewshot": 2}
+    if name == "mmlu":
+        changes["configs"] = ("astronomy", "anatomy")
+    plan = make_plan(
+        tmp_path,
+        shared / "reference/tokenizer",
+        tasks={name: task_fields(name, **changes), "zero": task_fields(name, limit=6)}
+        if name != "mmlu"
+        else {name: task_fields(name, **changes)},
+        mirrors={"*": str(shared / "data")},
+        sequence_length=1024,
+    )
+    prefill_task(plan, name)
+    items = read_task(plan.task_folder(name)).items
+    shots = {item.contexts[0].text.rsplit("\n\n", 1)[0] for item in items}
+    assert len(shots) == (2 if name == "mmlu" else 1)
+    for text in shots:
+        assert text.count("\n\n") == (2 if name == "mmlu" else 1)
+    if name != "mmlu":
+        prefill_task(plan, "zero")
+        bare = read_task(plan.task_folder("zero")).items
+        prefix = shots.pop() + "\n\n"
+        assert [i.contexts[0].text for i in items] == [prefix + i.contexts[0].text for i in bare]
+
+
+ROWS = [
+    {"question": f"Who is {number}?", "choices": ["a fox", "a lazy dog", "me"], "label": number % 3}
+    for number in range(8)
+]
+
+FIELDS: dict[str, Any] = {
+    "choices": "choices",
+    "gold": "label",
+    "context": "Question: {{ question }}\nAnswer:",
+}
+
+
+def prefill(
+    tmp_path: Path, tokenizer: Path, rows: list[dict[str, Any]], length: int = 64, **fields: Any
+) -> TaskCache:
+    path = tmp_path / "m/train.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = {key: fields.pop(key) for key in ("prepend_bos",) if key in fields}
+    fields = FIELDS | {"dataset": "d"} | fields
+    plan = make_plan(
+        tmp_path / "cache",
+        tokenizer,
+        tasks={"t": fields},
+        mirrors={"d": str(tmp_path / "m")},
+        sequence_length=length,
+        **options,
+    )
+    prefill_task(plan, "t")
+    return read_task(plan.task_folder("t"))
+
+
+def test_what_an_item_holds(tmp_path: Path, fast_folder: Path) -> None:
+    cache = prefill(
+        tmp_path,
+        fast_folder,
+        [{"question": "Ünïque ", "choices": ["é", "  two"], "label": 1}, ROWS[0]],
+        context="{{ question }}",
+        cluster="{{ question[0] }}",
+        unconditional_context="A:",
+        prepend_bos=True,
+    )
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    item = cache.items[0]
+    assert (item.id, item.cluster, item.gold) == ("t/0", "Ü", 1)
+    assert [context.text for context in item.contexts] == ["Ünïque ", "A:"]
+    assert [candidate.text for candidate in item.candidates] == [" é", "   two"]
+    assert [(c.chars, c.bytes) for c in item.candidates] == [(1, 2), (5, 5)]
+    # The context's last space is part of what is scored.
+    assert tokenizer.decode(item.contexts[0].tokens) == "<s>Ünïque"
+    assert tokenizer.decode(item.candidates[0].tokens) == "  é"
+    assert item.unconditional is not None
+    assert [c.context for c in item.unconditional] == [1, 1]
+    assert tokenizer.decode(item.unconditional[0].tokens) == " é"
+    assert cache.meta["chance"] == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert cache.meta["candidates"] == 5
+    longest = max(
+        len(i.contexts[c.context].tokens) + len(c.tokens) for i in cache.items for c in i.candidates
+    )
+    assert cache.meta["max_tokens"] == longest
+
+
+def test_contexts_may_differ_by_candidate(tmp_path: Path, fast_folder: Path) -> None:
+    cache = prefill(
+        tmp_path, fast_folder, ROWS[:1], context="It is {{ choice }},", continuation=" {{ index }}!"
+    )
+    (item,) = cache.items
+    assert [context.text for context in item.contexts] == [
+        f"It is {choice}," for choice in ROWS[0]["choices"]
+    ]
+    assert [candidate.context for candidate in item.candidates] == [0, 1, 2]
+    assert [candidate.text for candidate in item.candidates] == [" 0!", " 1!", " 2!"]
+
+
+def test_a_slow_tokenizer(tmp_path: Path, slow_folder: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(ROWS[0]))
+    tasks = {"t": FIELDS | {"files": (str(path),)}}
+    plan = make_plan(tmp_path / "c", slow_folder, tasks=tasks, use_fast=False, sequence_length=64)
+    prefill_task(plan, "t")
+    (item,) = read_task(plan.task_folder("t")).items
+    model = load_tokenizer(slow_folder, use_fast=False).sp_model
+    for candidate in item.candidates:
+        whole = [*item.contexts[0].tokens, *candidate.tokens]
+        assert whole == model.encode(item.contexts[0].text + candidate.text)
+
+
+@pytest.mark.parametrize(
+    ("row", "fields", "message"),
+    [
+        ({"label": -1}, {}, "t/0 has no usable label .*gives -1 for 3.*hidden"),
+        ({"label": ""}, {}, "gives '' for 3 candidates"),
+        ({"label": None}, {}, "gives None for 3 candidates"),
+        ({"label": 3}, {}, "gives 3 for 3 candidates"),
+        ({"label": "D"}, {"gold": "choices.index(label)"}, "'D' is not in list"),
+        ({"choices": ["a", " "]}, {}, r"t/0: candidate 1 is empty; correct .*tasks\.t"),
+        ({"choices": ["a"]}, {}, r"choices gives \['a'\], not a list of two"),
+        ({"choices": "ab"}, {}, "choices gives 'ab', not a list"),
+        (
+            {"choices": ["a", "fox " * 90]},
+            {},
+            "t/0: the candidate .* leaves no context in a window",
+        ),
+        ({}, {"context": "{{ goal }}"}, r"tasks\.t\.context: 'goal' is undefined.*question"),
+        ({}, {"choices": "answers"}, r"tasks\.t\.choices: .*'answers' is undefined"),
+        ({}, {"let": {"x": "question.nothing"}}, r"tasks\.t\.let\.x: .*'nothing'.*fields are"),
+        ({}, {"choices": "choices[0] + 1"}, r"tasks\.t\.choices: .* fails: "),
+    ],
+)
+def test_bad_items_are_named(
+    row: dict[str, Any], fields: dict[str, Any], message: str, tmp_path: Path, fast_folder: Path
+) -> None:
+    with pytest.raises(SourceError, match=message):
+        prefill(tmp_path, fast_folder, [ROWS[0] | row], **fields)
+
+
+def test_a_sandbox_and_broken_templates(tmp_path: Path, fast_folder: Path) -> None:
+    with pytest.raises(SourceError, match="unsafe"):
+        prefill(tmp_path, fast_folder, ROWS, context="{{ question.__class__.__mro__ }}")
+    with pytest.raises(ConfigError, match=r"tasks\.t\.context: not a Jinja2 template"):
+        prefill(tmp_path, fast_folder, ROWS, context="{{ question")
+    with pytest.raises(ConfigError, match=r"tasks\.t\.gold: not a Jinja2 expression"):
+        prefill(tmp_path, fast_folder, ROWS, gold="label +")
+
+
+def test_examples_come_from_elsewhere(tmp_path: Path, fast_folder: Path) -> None:
+    shots = tmp_path / "m/dev.jsonl"
+    shots.parent.mkdir()
+    shots.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    chosen = {"num_fewshot": 2, "fewshot_split": "dev", "length": 512}
+    drawn = {}
+    for seed in (None, 3, 4):
+        cache = prefill(tmp_path, fast_folder, ROWS, fewshot_seed=seed, **chosen)
+        drawn[seed] = cache.items[0].contexts[0].text
+    first = "Question: Who is 0?\nAnswer: a fox\n\nQuestion: Who is 1?\nAnswer: a lazy dog\n\n"
+    assert drawn[None] == first + "Question: Who is 0?\nAnswer:"
+    assert len(set(drawn.values())) == 3
+    with pytest.raises(ConfigError, match="would be among the questions; name another split"):
+        prefill(tmp_path, fast_folder, ROWS, num_fewshot=2, fewshot_split="train")
+    with pytest.raises(SourceError, match="has 8 examples, not 9"):
+        prefill(tmp_path, fast_folder, ROWS, **(chosen | {"num_fewshot": 9}))
+
+
+def test_the_limit_is_spread_over_configurations(tmp_path: Path, fast_folder: Path) -> None:
+    for config, count in (("a", 2), ("b", 8), ("c", 8)):
+        path = tmp_path / f"m/{config}/train.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in ROWS[:count]))
+    tasks = {"t": FIELDS | {"dataset": "d", "configs": ("a", "b", "c"), "limit": 9}}
+    mirrors = {"d": str(tmp_path / "m")}
+    plan = make_plan(tmp_path / "c", fast_folder, tasks=tasks, mirrors=mirrors, sequence_length=64)
+    prefill_task(plan, "t")
+    cache = read_task(plan.task_folder("t"))
+    ids = [item.id for item in cache.items]
+    assert ids == [
+        f"t/{c}/{n}" for c, count in (("a", 2), ("b", 3), ("c", 4)) for n in range(count)
+    ]
+    assert cache.meta["items"] == {"asked": 18, "used": 9, "left_out": {"limit": 9}}
+
+
+@given(st.integers(0, 60), st.lists(st.integers(0, 12), min_size=1, max_size=8))
+def test_spread_is_even_and_exact(limit: int, sizes: list[int]) -> None:
+    quotas = spread(limit, sizes)
+    assert sum(quotas) == min(limit, sum(sizes))
+    assert all(0 <= quota <= size for quota, size in zip(quotas, sizes, strict=True))
+    cut = [quota for quota, size in zip(quotas, sizes, strict=True) if quota < size]
+    assert not cut or max(quotas) <= min(cut) + 1
