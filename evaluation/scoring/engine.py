@@ -63,11 +63,12 @@ class Engine:
 
     def row_cost(self, length: int) -> float:
         """Multiply-adds of a forward pass over a row, on CPU, where attention is dense."""
-        per_token, per_pair = self._costs
+        per_token, per_pair = self.costs
         return length * per_token + length**2 * per_pair
 
     @cached_property
-    def _costs(self) -> tuple[float, float]:
+    def costs(self) -> tuple[float, float]:
+        """Multiply-adds of the body for each token, and for each pair of tokens in a row."""
         body = sum(weight.numel() for weight in self.model.base_model.parameters())
         body -= self.model.get_input_embeddings().weight.numel()
         config = self.model.config

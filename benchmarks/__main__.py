@@ -1,0 +1,130 @@
+"""python -m benchmarks: measures the engine beside its peers and prints a table.
+
+Everything runs in one process, on one model, with the same threads. On CPU seconds are CPU time in
+float32; on a GPU they are wall time in bfloat16.
+"""
+
+import argparse
+import platform
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
+
+from benchmarks import blocks, candidates
+from benchmarks.measure import matmul_flops
+from benchmarks.questions import FIVE_SHOT, ZERO_SHOT, as_pairs, read_questions
+from evaluation.scoring.engine import Engine
+from evaluation.settings.config import Scoring
+from evaluation.store import write_json
+
+
+def main() -> None:
+    options = _options()
+    torch.set_num_threads(options.threads)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    model = AutoModelForCausalLM.from_pretrained(options.model, dtype=dtype).to(device).eval()
+    tokenizer = AutoTokenizer.from_pretrained(options.model)
+    scoring = Scoring()
+    row_tokens = scoring.row_tokens if device.type == "cuda" else scoring.cpu_row_tokens
+    engine = Engine(model, row_tokens=row_tokens, device=device.type)
+    zero_shot = _pairs(options.packages, ZERO_SHOT, "rc_0shot", options.zero_shot)
+    five_shot = _pairs(options.packages, FIVE_SHOT, "rc_5shot", options.five_shot)
+    candidates.run_engine(engine, tokenizer, zero_shot[:8])  # warm, and compiled on a GPU
+    peak = matmul_flops(device, dtype)
+    result: dict[str, Any] = {
+        "model": str(options.model),
+        "device": _device_name(device),
+        "dtype": str(dtype).removeprefix("torch."),
+        "threads": options.threads,
+        "torch": torch.__version__,
+        "matmul_flops": peak,
+        "zero_shot": candidates.compare(model, tokenizer, engine, zero_shot),
+        "five_shot": candidates.compare(model, tokenizer, engine, five_shot),
+        "blocks": blocks.compare(model, engine, _text(tokenizer, options, zero_shot + five_shot)),
+    }
+    result["blocks"]["matmul_fraction"] = result["blocks"]["engine_flops"] / peak
+    write_json(options.output, result)
+    print(_table(result))
+    print(f"\nwritten to {options.output}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    demo = Path(".demo")
+    parser.add_argument("--model", type=Path, default=demo / "models/smollm2-135m-instruct")
+    parser.add_argument("--packages", type=Path, default=demo / "packages", help="folder of wheels")
+    parser.add_argument("--output", type=Path, default=demo / "benchmarks.json")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--zero-shot", type=int, default=8, help="questions of each task")
+    parser.add_argument("--five-shot", type=int, default=20, help="questions")
+    parser.add_argument("--blocks", type=int, default=6, help="blocks of Tier2")
+    parser.add_argument("--length", type=int, default=1024, help="tokens of a block")
+    return parser.parse_args()
+
+
+def _pairs(packages: Path, tasks: tuple[str, ...], variant: str, count: int) -> candidates.Pairs:
+    questions = (read_questions(packages, f"{task}/{variant}", count) for task in tasks)
+    return as_pairs(list(chain.from_iterable(questions)))
+
+
+def _text(
+    tokenizer: PreTrainedTokenizerBase, options: argparse.Namespace, pairs: candidates.Pairs
+) -> torch.Tensor:
+    """Blocks of the questions' own text, repeated as often as it takes."""
+    tokens = tokenizer("\n".join(context for context, _ in pairs))["input_ids"]
+    needed = options.blocks * options.length
+    repeated = (tokens * (1 + needed // len(tokens)))[:needed]
+    return torch.tensor(repeated).view(options.blocks, options.length)
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name() if device.type == "cuda" else platform.processor() or "cpu"
+
+
+def _table(result: dict[str, Any]) -> str:
+    zero, five, tier2 = result["zero_shot"], result["five_shot"], result["blocks"]
+    rows = [
+        ("", "engine", "peer", "ratio", "aim"),
+        _speed("0-shot candidates, s", zero, "4"),
+        _speed("5-shot candidates, s", five, "10"),
+        (
+            "largest log-prob difference",
+            f"{max(zero['largest_difference'], five['largest_difference']):.1e}",
+            "",
+            "",
+            "< 1e-3",
+        ),
+        (
+            "Tier2 tokens/s (peer: bare body)",
+            f"{tier2['engine_tokens_per_second']:.0f}",
+            f"{tier2['body_tokens_per_second']:.0f}",
+            f"{tier2['body_fraction']:.2f} without head",
+            ">= 0.95",
+        ),
+        (
+            "Tier2 peak memory above the model, GB (peer: logits alone)",
+            f"{tier2['engine_added_gb']:.2f}",
+            f"{tier2['all_logits_gb']:.2f}",
+            "",
+            "",
+        ),
+        ("Tier2 share of matmul peak", f"{tier2['matmul_fraction']:.0%}", "", "", ""),
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def _speed(name: str, run: dict[str, Any], aim: str) -> tuple[str, ...]:
+    engine, peer = f"{run['engine_seconds']:.1f}", f"{run['lm_eval_seconds']:.1f}"
+    return name, engine, f"{peer} (lm-eval)", f"{run['times_faster']:.1f}x", f">= {aim}x"
+
+
+if __name__ == "__main__":
+    main()
