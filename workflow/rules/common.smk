@@ -88,6 +88,18 @@ def bridge_of(plan):
     return or_stop(bridge_checkpoint, plan, PLANS)
 
 
+def bridge_origin(plan):
+    """The bridge's results in its own stage: scored there first, so never by two jobs at once."""
+    bridge = plan.stage.bridge
+    origin = PLANS.get(bridge.stage)
+    if origin is None or origin.stage.command or plan.stage.command:
+        return []
+    step = bridge_of(plan).step
+    if step not in steps_of(origin):
+        return []
+    return tier_files(origin, f"{origin.results}/by_checkpoint/step_{step}")
+
+
 def step_files(plan):
     """All that a stage's tables are made of."""
     files = []

@@ -37,6 +37,7 @@ for _plan in PLANS.values():
         input:
             prefilled(_plan),
             checkpoint=lambda w, plan=_plan: checkpoint_file(bridge_of(plan).path),
+            origin=lambda w, plan=_plan: ancient(bridge_origin(plan)),
         output:
             tier_files(_plan, _plan.bridge_folder),
         log:
