@@ -85,6 +85,7 @@ class ProbeResult:
     """Rates of Tier4; `prompts` is empty where an external command gave none."""
 
     rates: Mapping[str, float | None]
+    by_category: Mapping[str, Mapping[str, Any]]
     prompts: tuple[Mapping[str, Any], ...]
     data: Any
 
@@ -255,6 +256,7 @@ def _probes(header: Header) -> ProbeResult:
     prompts = header.content.get("prompts") or []
     return ProbeResult(
         rates={key: value for key, value in summary.items() if key.endswith("_rate")},
+        by_category=header.content.get("by_category") or {},
         prompts=tuple(prompts),
         data=header.content.get("data_checksum"),
     )

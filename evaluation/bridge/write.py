@@ -76,15 +76,23 @@ def _origin(side: Results) -> dict[str, Any]:
     }
 
 
-def read_deltas(path: Path) -> dict[str, Any]:
-    """A step's `bridge_deltas.json`; raises BridgeError where it is missing or of another version."""
+def read_json(path: Path) -> dict[str, Any]:
+    """A file of the bridge; raises BridgeError where it is missing or damaged."""
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BridgeError(f"{path}: no such file; run `python -m evaluation deltas`") from None
     except ValueError as error:
         raise BridgeError(f"{path}: not JSON ({error}); remove it and run again") from None
-    found = content.get("protocol") if isinstance(content, dict) else None
+    if not isinstance(content, dict):
+        raise BridgeError(f"{path}: not a JSON object; remove it and run again")
+    return content
+
+
+def read_deltas(path: Path) -> dict[str, Any]:
+    """A step's `bridge_deltas.json`; raises BridgeError where it is of another version."""
+    content = read_json(path)
+    found = content.get("protocol")
     if found != protocol.BRIDGE:
         raise BridgeError(
             f"{path}: written by bridge protocol {found!r}, not {protocol.BRIDGE!r}; remove it and "
@@ -113,7 +121,7 @@ def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
     def read(step: int, tier: Tier) -> Results:
         return read_results(plan.step_folder(step), (tier,))
 
-    _write_csv(plan.results / STAGE_TABLE, rows)
+    write_csv(plan.results / STAGE_TABLE, COLUMNS, rows)
     write_json(
         plan.results / DELTAS,
         {"stage": plan.name, "protocol": protocol.BRIDGE, "verdicts": verdicts, "deltas": rows},
@@ -124,8 +132,9 @@ def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
     )
 
 
-def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+def write_csv(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    """Writes rows under a header line; None is an empty cell."""
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

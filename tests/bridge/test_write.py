@@ -81,7 +81,7 @@ def test_equal_steps_stand_beside_the_recommended_one(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, steps=(10, 20))["second"]
     write_side(plan.bridge_folder, plan, step=100)
     for step in (10, 20):
-        write_side(plan.step_folder(step), plan, step=step, skill=0.8, seed=step)
+        write_side(plan.step_folder(step), plan, step=step, skill=0.8, seed=step + 1)
         write_deltas(plan, step)
     write_stage(plan, (10, 20))
     advice = read(plan.results / "recommendation.json")

@@ -1,0 +1,1 @@
+"""What people read: tables, the terminal, and a report in HTML."""

@@ -1,0 +1,43 @@
+"""Two result folders of one suite, paired, as text."""
+
+from pathlib import Path
+
+from evaluation.bridge.deltas import OVERALL, Delta, compare
+from evaluation.bridge.results import read_results, tiers_in
+from evaluation.errors import BridgeError
+from evaluation.reporting.terminal import align
+
+
+def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
+    """A table of the deltas of `ours` against `theirs`, and whether any item is worse for sure.
+
+    Raises:
+        BridgeError: a folder has no results, or the two must not be compared.
+    """
+    tiers = tiers_in(ours)
+    if not tiers:
+        raise BridgeError(f"{ours}: no tier files; name a folder such as by_checkpoint/step_1000")
+    deltas = compare(read_results(ours, tiers), read_results(theirs, tiers))
+    shown = [delta for delta in deltas if delta.primary or delta.item == OVERALL]
+    rows = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p (Holm)", "MDE", ""]]
+    rows += [_row(delta) for delta in shown]
+    worse = [delta for delta in shown if delta.flag == "worse"]
+    ending = f"{len(worse)} worse for sure" if worse else "nothing is worse for sure"
+    return f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{ending}", bool(worse)
+
+
+def _row(delta: Delta) -> list[str]:
+    known = delta.estimate
+    p = delta.p_holm if delta.primary else known.p
+    return [
+        delta.tier,
+        delta.item,
+        delta.metric.removeprefix("delta_"),
+        f"{delta.value:.4f}",
+        f"{delta.bridge_value:.4f}",
+        f"{known.value:+.4f}",
+        "–" if known.low is None else f"[{known.low:+.4f}, {known.high:+.4f}]",
+        "–" if p is None else f"{p:.2g}",
+        "–" if known.mde is None else f"{known.mde:.4f}",
+        delta.flag or "",
+    ]

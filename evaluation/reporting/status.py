@@ -1,0 +1,87 @@
+"""What is done, running, failed or missing, from a stage's results and logs."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.bridge.results import FILES
+from evaluation.bridge.write import DELTAS, RECOMMENDATION, STAGE_TABLE
+from evaluation.reporting.terminal import align
+from evaluation.settings.plan import StagePlan
+
+RUNNING_SECONDS = 15 * 60
+"""A log that was written to since then, and tells no error, is taken for that of a running job."""
+
+
+def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
+    """State of each step and of the stage's own files; `complete` if nothing is missing.
+
+    A state is `done`, `running`, `failed` or `missing`.
+    """
+    logs = plan.results / "eval_logs" / "slurm"
+    has_bridge = plan.stage.bridge is not None
+    subjects = {
+        str(step): _subject(
+            plan, plan.step_folder(step), logs / f"{plan.name}_step_{step}.log", has_bridge
+        )
+        for step in steps
+    }
+    if has_bridge:
+        subjects["bridge"] = _subject(
+            plan, plan.bridge_folder, logs / f"{plan.name}_bridge.log", False
+        )
+    names = ["summary.csv", "report.html"]
+    names += [STAGE_TABLE, DELTAS, RECOMMENDATION] if has_bridge else []
+    files = {name: "done" if (plan.results / name).exists() else "missing" for name in names}
+    states = [state for subject in subjects.values() for state in subject["files"].values()]
+    return {
+        "stage": plan.name,
+        "complete": all(state == "done" for state in (*states, *files.values())),
+        "subjects": subjects,
+        "files": files,
+    }
+
+
+def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict[str, Any]:
+    wanted: dict[str, str] = {tier: FILES[tier] for tier in plan.tiers}
+    wanted |= {"deltas": DELTAS} if has_deltas else {}
+    there = {name: (folder / file).exists() for name, file in wanted.items()}
+    error = None if all(there.values()) else _last_error(log)
+    otherwise = "failed" if error else "running" if _is_fresh(log) else "missing"
+    files = {
+        name: "done" if done else "missing" if name == "deltas" else otherwise
+        for name, done in there.items()
+    }
+    return {"files": files, "error": error, "log": str(log) if error else None}
+
+
+def _last_error(log: Path) -> str | None:
+    """The sentence with which a job ended, if it did."""
+    if not log.exists():
+        return None
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line for line in lines[-20:] if line.startswith(("error: ", "Traceback"))]
+    return errors[-1].removeprefix("error: ") if errors else None
+
+
+def _is_fresh(log: Path) -> bool:
+    return log.exists() and time.time() - log.stat().st_mtime < RUNNING_SECONDS
+
+
+def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """All stages in one table, then the sentences of failed jobs."""
+    columns = ("tier2", "tier3", "tier4", "deltas")
+    rows = [["stage", "step", *columns]]
+    errors = []
+    for stage, entry in found.items():
+        for name, subject in entry["subjects"].items():
+            rows.append([stage, name, *(subject["files"].get(column, "–") for column in columns)])
+            if subject["error"]:
+                errors.append(f"{stage} {name}: {subject['error']} ({subject['log']})")
+    lines = [align(rows), ""]
+    for stage, entry in found.items():
+        missing = [name for name, state in entry["files"].items() if state != "done"]
+        lines.append(f"{stage}: {'complete' if entry['complete'] else 'incomplete'}")
+        lines += [f"  to come: {', '.join(missing)}"] if missing else []
+    return "\n".join([*lines, *errors])
