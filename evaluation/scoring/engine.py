@@ -4,7 +4,9 @@ The model's own body runs under masks and positions given explicitly; the head r
 token is scored. SDPA on CPU; on a GPU flex attention for tries, SDPA for plain sequences.
 """
 
+import contextlib
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -81,17 +83,17 @@ class Engine:
     def hidden(self, batch: Batch, *, use_flex: bool) -> torch.Tensor:
         """The last hidden state, (B, S, D)."""
         depth, end = batch.depth.to(self.device), batch.end.to(self.device)
-        self._attend_with("flex_attention" if use_flex else "sdpa")
         # Without a mask a plain sequence runs in SDPA's causal kernel, which skips what is masked.
         mask = None
         if not batch.is_causal:
             mask = build_mask(depth, end, self.windows, block_mask if use_flex else dense_mask)
-        output = self.model.base_model(
-            input_ids=batch.tokens.to(self.device),
-            attention_mask=mask,
-            position_ids=depth,
-            use_cache=False,
-        )
+        with self._attention("flex_attention" if use_flex else "sdpa"):
+            output = self.model.base_model(
+                input_ids=batch.tokens.to(self.device),
+                attention_mask=mask,
+                position_ids=depth,
+                use_cache=False,
+            )
         hidden: torch.Tensor = output.last_hidden_state
         return hidden
 
@@ -117,9 +119,18 @@ class Engine:
         self.tokens_processed += batch.real_tokens
         return _in_row_order(scored, batch.order)
 
-    def _attend_with(self, implementation: str) -> None:
-        if self.model.config._attn_implementation != implementation:
-            self.model.set_attn_implementation(implementation)
+    @contextlib.contextmanager
+    def _attention(self, implementation: str) -> Iterator[None]:
+        """The model is used by others too, so it gets back the attention it had."""
+        own = self.model.config._attn_implementation
+        if own == implementation:
+            yield
+            return
+        self.model.set_attn_implementation(implementation)
+        try:
+            yield
+        finally:
+            self.model.set_attn_implementation(own)
 
     def _check(self, batch: Batch) -> None:
         highest = max(int(batch.tokens.max()), int(batch.pair_token.max()))
@@ -137,7 +148,12 @@ class Engine:
     def progress(self, batches: Iterable[Batch], total: int, label: str | None) -> Iterator[Batch]:
         """Passes batches through, showing tokens per second and time left; None shows nothing."""
         with tqdm(
-            total=total, desc=label, unit="tok", unit_scale=True, disable=label is None
+            total=total,
+            desc=label,
+            unit="tok",
+            unit_scale=True,
+            mininterval=0.5 if sys.stderr.isatty() else 10,  # a log keeps every line
+            disable=label is None,
         ) as bar:
             for batch in batches:
                 yield batch

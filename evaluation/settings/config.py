@@ -83,8 +83,12 @@ class Scoring(Settings):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="`auto`: the checkpoint's own on a GPU, float32 on CPU."
     )
-    row_tokens: int = Field(16_384, gt=0, description="Tokens of one packed row on a GPU.")
-    cpu_row_tokens: int = Field(512, gt=0, description="The same on CPU.")
+    row_tokens: int = Field(
+        16_384,
+        gt=0,
+        description="Tokens of one forward pass on a GPU; lower it if memory runs out.",
+    )
+    cpu_row_tokens: int = Field(1024, gt=0, description="The same on CPU.")
     generation_batch: int = Field(64, gt=0, description="Probes answered at once.")
 
 
