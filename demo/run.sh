@@ -5,22 +5,30 @@ cores=${CORES:-$(getconf _NPROCESSORS_ONLN)}
 logs=.demo/logs
 mkdir -p "$logs"
 
-# Runs Snakemake on a target; shows how far it is, keeps the rest in a file.
+# Shows of Snakemake's output which rule has finished and how far the whole is.
+progress() {
+    awk '
+        /^Finished jobid: / { rule = $NF; sub(/\)$/, "", rule) }
+        / steps \([0-9]+%\) done$/ { printf "   %s %s\n", $0, rule; fflush() }
+        /^Nothing to be done/ { print "   " $0 }
+        /^   no network: / { print }'
+}
+
+# Runs Snakemake on a target, behind the command that follows if there is one.
 workflow() {
-    local target=$1
-    local log=$logs/$target.log
+    local target=$1 log=$logs/$1.log
     shift
-    echo "== $target (log: $log)"
-    "$@" snakemake --profile demo/profile --cores "$cores" "$target" 2>&1 | tee "$log" |
-        awk '/ steps \([0-9]+%\) done/ || /^Nothing to be done/ { print "   " $0; fflush() } /^   no network:/ { print; fflush() }' || {
+    echo "== snakemake $target (all output: $log)"
+    "$@" snakemake --profile demo/profile --cores "$cores" "$target" 2>&1 | tee "$log" | progress || {
         grep -v '^$' "$log" | tail -n 40
-        echo "The demo stopped in $target; all of its output is in $log." >&2
+        echo "The demo stopped in $target; all output is in $log." >&2
         exit 1
     }
 }
 
 workflow prefill
-for stage in stage1 stage2 stage3 stage4; do
-    workflow "$stage" demo/without_network.sh
-done
+workflow all demo/without_network.sh
+echo
 python -m evaluation bridge-table --config config/demo.yaml
+echo
+echo "Reports: .demo/results/stage*/report.html"
