@@ -3,12 +3,10 @@
 A reader raises CacheError that names what is missing, foreign or damaged, and how to mend it.
 """
 
-import io
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from evaluation.errors import CacheError
 from evaluation.store import file_checksum
@@ -21,8 +19,6 @@ TOKENS = "packed_tokens.pt"
 INDEX = "index.pt"
 EXAMPLES = "examples.jsonl"
 PROMPTS = "prompts.jsonl"
-
-Row = TypeVar("Row")
 
 _FETCH = "snakemake --profile slurm_profile prefill"
 
@@ -83,14 +79,6 @@ class TaskCache:
     meta: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class ProbesCache:
-    """Prompts as prefill wrote them, one mapping each."""
-
-    prompts: list[dict[str, Any]]
-    meta: dict[str, Any]
-
-
 def read_meta(folder: Path) -> dict[str, Any]:
     """Reads `folder/meta.json`; raises CacheError where there is none or it cannot be read."""
     path = folder / META
@@ -135,27 +123,15 @@ def read_slice(folder: Path) -> SliceCache:
 def read_task(folder: Path) -> TaskCache:
     """Reads a Tier3 task; raises CacheError."""
     meta = read_meta(folder)
-    items = _read_rows(folder, meta, EXAMPLES, _item)
+    check_files(folder, meta, (EXAMPLES,))
+    try:
+        with open(folder / EXAMPLES, encoding="utf-8") as lines:
+            items = [_item(json.loads(line)) for line in lines]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(folder / EXAMPLES, f"{type(error).__name__}: {error}") from None
     if len(items) != meta.get("items", {}).get("used"):
         raise _damaged(folder / EXAMPLES, f"it has {len(items)} items, not those of meta.json")
     return TaskCache(items, meta)
-
-
-def read_probes(folder: Path) -> ProbesCache:
-    """Reads Tier4 prompts; raises CacheError."""
-    meta = read_meta(folder)
-    return ProbesCache(_read_rows(folder, meta, PROMPTS, dict), meta)
-
-
-def _read_rows(
-    folder: Path, meta: dict[str, Any], name: str, make: Callable[[Any], Row]
-) -> list[Row]:
-    check_files(folder, meta, (name,))
-    content = (folder / name).read_bytes()
-    try:
-        return [make(json.loads(line)) for line in io.BytesIO(content)]
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(folder / name, f"{type(error).__name__}: {error}") from None
 
 
 def _item(row: dict[str, Any]) -> Item:

@@ -16,8 +16,8 @@ from evaluation.prefill.sources import Origin, describe_source, locate
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
-    describe,
-    prefill_tokenizer,
+    fetch_tokenizer,
+    load_tokenizer,
     vocabulary_size,
 )
 from evaluation.settings.plan import StagePlan
@@ -39,15 +39,15 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     """
     task = plan.suite.tasks[name]
     recipe = Recipe(name, task)
-    tokenizer = prefill_tokenizer(plan)
+    about = fetch_tokenizer(plan)
     origins, shots = _locate(task, plan.config.mirrors)
-    about = describe(tokenizer, plan.tokenizer.name, plan.tokenizer.prepend_bos)
     definition = _definition(plan, task, about)
     read = [*origins, *shots]
     on_hub = any(origin.files is None for origin in read)
     folder = plan.task_folder(name)
     if is_current(folder, definition, None if on_hub else [origin.state() for origin in read]):
         return
+    tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
     questions, there = read_questions(recipe, task, origins, shots)
     writer = _Writer(name, tokenizer, bos_ids(tokenizer, plan.tokenizer.prepend_bos), plan)
     with new_entry(folder) as building:

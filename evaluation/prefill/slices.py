@@ -23,8 +23,8 @@ from evaluation.prefill.texts import check_text, encode_documents
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
-    describe,
-    prefill_tokenizer,
+    fetch_tokenizer,
+    load_tokenizer,
     separator_id,
     vocabulary_size,
 )
@@ -62,14 +62,14 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
             f"slices.{name}.tokens: {item.tokens} is less than one block of "
             f"{plan.sequence_length} tokens; ask for more"
         )
-    tokenizer = prefill_tokenizer(plan)
+    about = fetch_tokenizer(plan)
     origin = locate(item, plan.config.mirrors)
-    about = describe(tokenizer, plan.tokenizer.name, plan.tokenizer.prepend_bos)
     definition = _definition(plan, item, about)
     state = None if origin.files is None else [origin.state()]
     folder = plan.slice_folder(name)
     if is_current(folder, definition, state):
         return
+    tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
     with new_entry(folder) as building:
         made = _build(plan, name, item, tokenizer, origin, building)
         write_meta(building, made | {"definition": definition, "tokenizer": about}, [TOKENS, INDEX])

@@ -19,6 +19,7 @@ from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 from evaluation import protocol
 from evaluation.errors import SourceError
+from evaluation.prefill.caches import read_meta
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.settings.plan import StagePlan
 from evaluation.store import file_checksum, fingerprint
@@ -151,7 +152,13 @@ def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
 
 
 def prefill_tokenizer(plan: StagePlan) -> AnyTokenizer:
-    """Fetches a stage's tokenizer for use without a network, if it is not there, and opens it.
+    """Fetches a stage's tokenizer like `fetch_tokenizer`, and opens it."""
+    fetch_tokenizer(plan)
+    return load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
+
+
+def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
+    """Fetches a stage's tokenizer for use without a network, if it is not there; describes it.
 
     Raises SourceError if it cannot be loaded, or lacks the BOS that is to be prepended.
     """
@@ -162,12 +169,22 @@ def prefill_tokenizer(plan: StagePlan) -> AnyTokenizer:
         tokenizer = load_tokenizer(wanted.name, use_fast=wanted.use_fast, revision=wanted.revision)
         bos_ids(tokenizer, wanted.prepend_bos)
         with new_entry(plan.tokenizer_folder) as building:
-            tokenizer.save_pretrained(building)
+            _save(tokenizer, building)
             names = sorted(path.name for path in building.iterdir())
             meta = describe(tokenizer, wanted.name, wanted.prepend_bos)
             meta |= {"definition": definition, "revision": wanted.revision}
             write_meta(building, meta | {"source": {"state": state}}, names)
-    return load_tokenizer(plan.tokenizer_folder, use_fast=wanted.use_fast)
+    meta = read_meta(plan.tokenizer_folder)
+    return {key: meta[key] for key in _DESCRIPTION}
+
+
+def _save(tokenizer: AnyTokenizer, folder: Path) -> None:
+    try:
+        tokenizer.save_pretrained(folder)
+    except Exception as error:  # a full disk: tokenizers has no class of its own for it
+        if "os error" in str(error):
+            raise OSError(f"{folder}: {error}") from error
+        raise
 
 
 def _folder_state(folder: Path) -> dict[str, str] | None:
@@ -179,8 +196,14 @@ def _folder_state(folder: Path) -> dict[str, str] | None:
     return {path.name: file_checksum(path) for path in sorted(files)}
 
 
+_DESCRIPTION = (
+    *("name", "fingerprint", "class", "prepend_bos"),
+    *("vocab_size", "bos_token_id", "eos_token_id"),
+)
+
+
 def describe(tokenizer: AnyTokenizer, name: str, prepend_bos: bool) -> dict[str, Any]:
-    """What a meta.json says about the tokenizer."""
+    """What a meta.json says about the tokenizer, under the keys of _DESCRIPTION."""
     return {
         "name": name,
         "fingerprint": tokenizer_fingerprint(tokenizer),
