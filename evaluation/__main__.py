@@ -7,6 +7,7 @@ Exit codes: 0 done, 1 the input or the machine is at fault (one sentence on stde
 import argparse
 import errno
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -32,8 +33,12 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+class _Terminated(SystemExit):
+    """SIGTERM: Slurm sends SIGKILL a few seconds later."""
+
+
 def _stop(signum: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + signum)
+    raise _Terminated(128 + signum)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -62,6 +67,11 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
+    except _Terminated as end:
+        logging.shutdown()
+        sys.stdout.flush()
+        # All is on disk, and to take torch apart can last longer than Slurm waits.
+        os._exit(int(str(end)))
     except KeyboardInterrupt:
         print("interrupted; run the same command again to go on", file=sys.stderr)
         return 130

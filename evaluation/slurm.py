@@ -99,6 +99,7 @@ def requeue_stuck(name: str) -> list[str]:
     for line in lines.splitlines():
         job, state = line.split()
         try:
+            _command("scontrol", "update", f"jobid={job}", "requeue=1")
             _command("scontrol", "requeue", job)
         except subprocess.CalledProcessError as error:
             _say(

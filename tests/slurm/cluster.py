@@ -215,6 +215,26 @@ def wait_idle(seconds: float = 60.0) -> None:
     wait_for("all nodes idle", idle, seconds)
 
 
+def restore() -> None:
+    """Cancels all jobs, starts what does not run, and waits until all nodes are idle."""
+    if pid_of("slurmctld") is None:
+        start_controller()
+    for name in NODES:
+        hang_slurmd(name, signal.SIGCONT)
+        if pid_of(name) is None:
+            start_node(name)
+    wait_for("the controller", lambda: _succeeds("scancel", "--user=root"), 60.0)
+    for name, state in node_states().items():
+        if not state.startswith("idle"):
+            _succeeds("scontrol", "update", f"nodename={name}", "state=resume")
+    wait_for("end of all jobs", lambda: not slurm("squeue", "-h", "-o", "%i"), 60.0)
+    wait_idle()
+
+
+def _succeeds(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
 def up() -> float:
     """Starts the cluster; returns after how many seconds all nodes were idle."""
     why = missing()
