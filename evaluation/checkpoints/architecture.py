@@ -16,6 +16,9 @@ from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.keys import Keys
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
+_MOST_LAYERS = 10_000
+"""A number beyond it is a mistake, which must not cost memory."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Experts:
@@ -165,7 +168,7 @@ def parse_architecture(
         vocab_size=keys.count("vocab_size"),
         hidden_size=hidden,
         intermediate_size=keys.count("intermediate_size"),
-        layers=keys.count("num_hidden_layers"),
+        layers=keys.count("num_hidden_layers", most=_MOST_LAYERS),
         heads=heads,
         kv_heads=keys.count("num_key_value_heads", heads),
         activation=str(keys.config.get("hidden_act", "silu")),
@@ -187,8 +190,8 @@ def parse_architecture(
 
 
 def _is_llama(keys: Keys) -> bool:
-    markers = [key for key, value in keys.config.items() if key.startswith("is_") and value is True]
-    models = [key for key in markers if key.endswith("_config")]
+    marked = [str(key) for key, value in keys.config.items() if value is True]
+    models = [key for key in marked if key.startswith("is_") and key.endswith("_config")]
     if models in (["is_llama_config"], ["is_qwen2_config"]):
         return models == ["is_llama_config"]
     named = ", ".join(models) or "no `is_…_config` key"
@@ -213,7 +216,7 @@ def _read_experts(keys: Keys) -> Experts | None:
     if not isinstance(config, dict):
         raise keys.wrong("moe_config", "a table")
     inner = Keys(config, keys.where, "moe_config.")
-    total = keys.count("num_hidden_layers")
+    total = keys.count("num_hidden_layers", most=_MOST_LAYERS)
     layers = config.get("layers", [-1])
     if layers == [-1]:
         layers = list(range(total))

@@ -5,6 +5,8 @@ from typing import Any
 
 from evaluation.errors import CheckpointError
 
+_LARGEST = 2**31 - 1
+
 
 class Keys:
     """Typed access to a model configuration, with errors that name file and key."""
@@ -21,19 +23,19 @@ class Keys:
         state = f"is {self.config[key]!r}" if key in self.config else "is missing"
         return CheckpointError(f"{self.where}: `{self.prefix}{key}` {state}; expected {expected}")
 
-    def count(self, key: str, default: int | None = None) -> int:
-        found = self.optional_count(key)
+    def count(self, key: str, default: int | None = None, *, most: int = _LARGEST) -> int:
+        found = self.optional_count(key, most=most)
         value = default if found is None else found
         if value is None:
-            raise self.wrong(key, "a positive integer")
+            raise self.wrong(key, f"a positive integer up to {most}")
         return value
 
-    def optional_count(self, key: str) -> int | None:
+    def optional_count(self, key: str, *, most: int = _LARGEST) -> int | None:
         value = self.given(key)
         if value is None:
             return None
-        if type(value) is not int or value < 1:
-            raise self.wrong(key, "a positive integer")
+        if type(value) is not int or not 1 <= value <= most:
+            raise self.wrong(key, f"a positive integer up to {most}")
         return value
 
     def number(self, key: str, default: float) -> float:
@@ -47,7 +49,7 @@ class Keys:
             return None
         try:
             number = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not 0 < number < math.inf:
             raise self.wrong(key, "a positive number")

@@ -289,6 +289,7 @@ def test_impossible_numbers_name_the_key(folder: Path, key: str, value: object) 
         ({"hidden_act": "unheard"}, "unheard"),
         ({"vocab_size": 64}, "token_embedding"),
         ({"num_hidden_layers": 3}, "decoder"),
+        ({"num_hidden_layers": 10**30}, "num_hidden_layers"),
     ],
 )
 def test_configurations_that_do_not_fit(
