@@ -4,16 +4,22 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("EVAL_SHARED", ROOT.parent / "shared"))
+
+settings.register_profile("busy", deadline=None)  # tests run on machines that do other things too
+settings.load_profile("busy")
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Folder of fixtures and references that are kept beside the checkout."""
     if not SHARED.is_dir():
-        pytest.skip(f"no {SHARED}: the fixtures written by Nanotron and the references are not here")
+        pytest.skip(
+            f"no {SHARED}: the fixtures written by Nanotron and the references are not here"
+        )
     return SHARED
 
 

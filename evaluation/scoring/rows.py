@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.scoring.tries import Piece, Trie, build_trie, pack, shared_prefix
+from evaluation.scoring.tries import Piece, Trie, build_trie, pack
 from evaluation.scoring.window import Request
 
 Ints = NDArray[np.int64]
@@ -77,14 +77,13 @@ def lay_out(plan: Plan, piece: Piece) -> Row:
     """Writes the inputs of a piece depth-first into one row."""
     tokens, depth = np.empty((2, piece.size), dtype=np.int64)
     end = np.full(piece.size, piece.size, dtype=np.int64)
-    members = sorted(piece.members)
-    path = np.empty(max(len(plan.trie.inputs[member]) for member in members), dtype=np.int64)
+    path = np.empty(max(len(plan.trie.inputs[member]) for member in piece.members), dtype=np.int64)
     queries, targets, owners = [], [], []
     cursor = length = 0
-    last = -1
-    for member in members:
+    last: int | None = None
+    for member in piece.members:
         sequence = plan.trie.inputs[member]
-        shared = _shared(plan.trie, last, member)
+        shared = plan.trie.common(last, member)
         end[path[shared:length]] = cursor  # what the last input added below the fork ends here
         length = len(sequence)
         stop = cursor + length - shared
@@ -106,11 +105,3 @@ def lay_out(plan: Plan, piece: Piece) -> Row:
         owners=np.array(owners, dtype=np.int64),
         counts=np.array([len(target) for target in targets], dtype=np.int64),
     )
-
-
-def _shared(trie: Trie, last: int, member: int) -> int:
-    if last < 0:
-        return 0
-    if last == member - 1:
-        return trie.shared[member]
-    return shared_prefix(trie.inputs[last], trie.inputs[member])

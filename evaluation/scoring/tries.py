@@ -27,6 +27,14 @@ class Trie(NamedTuple):
     shared: list[int]
     place: list[int]
 
+    def common(self, last: int | None, member: int) -> int:
+        """How many leading tokens an input has in common with an earlier one, if there is one."""
+        if last is None:
+            return 0
+        if last == member - 1:
+            return self.shared[member]
+        return shared_prefix(self.inputs[last], self.inputs[member])
+
 
 class Piece(NamedTuple):
     """Inputs (by index) that go into one row, and how many tokens they add below some node."""
@@ -75,7 +83,10 @@ class _Node:
 
 
 def pack(trie: Trie, budget: int) -> list[Piece]:
-    """Cuts a trie into rows of at most `budget` tokens, or of one input where that is longer."""
+    """Cuts a trie into rows of at most `budget` tokens, or of one input where that is longer.
+
+    The members of a row are in ascending order.
+    """
     root = _Node(0)
     stack = [root]
     for index, (tokens, shared) in enumerate(zip(trie.inputs, trie.shared, strict=True)):
@@ -84,7 +95,19 @@ def pack(trie: Trie, budget: int) -> list[Piece]:
         leaf.pieces.append(Piece(0, [index]))
         stack.append(leaf)
     _close(stack, 0, budget)
-    return _best_fit(root.pieces, max(budget, root.longest))
+    rows = _best_fit(root.pieces, max(budget, root.longest))
+    return [_measured(trie, sorted(row.members)) for row in rows]
+
+
+def _measured(trie: Trie, members: list[int]) -> Piece:
+    """A row with its true size: where a long input made room that nodes below it did not have,
+    pieces of one child came together after all, and the path to it was counted twice."""
+    earlier: list[int | None] = [None, *members]
+    fresh = (
+        len(trie.inputs[member]) - trie.common(last, member)
+        for last, member in zip(earlier, members, strict=False)
+    )
+    return Piece(sum(fresh), members)
 
 
 def _close(stack: list[_Node], depth: int, budget: int) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch.nn.attention.flex_attention import flex_attention
 from transformers import Qwen2Config
@@ -34,7 +34,6 @@ def random_requests(count: int, seed: int) -> list[Request]:
     return asked
 
 
-@settings(deadline=None)
 @given(requests(), st.sampled_from([None, 1, 3]))
 def test_dense_mask_is_ancestors_within_the_window(asked, window):
     batch = batch_of(asked, 20, 60)

@@ -15,9 +15,7 @@ from evaluation.scoring.window import Request
 from tests.scoring import tiny
 from tests.scoring.strategies import requests
 
-few = settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+few = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def logprobs(scored: Engine, asked: list[Request]) -> np.ndarray:

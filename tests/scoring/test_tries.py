@@ -112,3 +112,9 @@ def test_requests_are_each_in_one_row(budget):
     plan = plan_requests(asked)
     owners = np.concatenate([lay_out(plan, piece).owners for piece in plan.pack(budget)])
     assert sorted(owners.tolist()) == list(range(50))
+
+
+def test_pieces_that_meet_again_beside_a_longer_input_are_measured_once():
+    """(0, 0) and (0, 1) find no room together, until the row grows for the four tokens."""
+    pieces = pack(build_trie(arrays((0, 0), (0, 1), (1, 0, 0, 0))), 1)
+    assert sorted((piece.size, piece.members) for piece in pieces) == [(3, [0, 1]), (4, [2])]
