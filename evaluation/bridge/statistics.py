@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 Floats = NDArray[np.float64]
 
@@ -53,13 +53,11 @@ class Estimate:
 
 def quantile(probability: float, df: float | None) -> float:
     """Quantile of Student's t, or of the normal distribution for df None."""
-    law = stats.norm if df is None else stats.t(df)
-    return float(law.ppf(probability))
+    return float(special.ndtri(probability) if df is None else special.stdtrit(df, probability))
 
 
 def upper_tail(z: float, df: float | None) -> float:
-    law = stats.norm if df is None else stats.t(df)
-    return float(law.sf(z))
+    return float(special.ndtr(-z) if df is None else special.stdtr(df, -z))
 
 
 def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:

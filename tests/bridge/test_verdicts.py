@@ -1,0 +1,123 @@
+"""Verdicts from deltas with given intervals."""
+
+from dataclasses import replace
+
+import pytest
+
+from evaluation.bridge.deltas import Delta
+from evaluation.bridge.recommendation import JudgedStep, choose
+from evaluation.bridge.statistics import from_standard_error
+from evaluation.bridge.verdicts import Answer, conjunction, judge_aim
+from evaluation.settings.config import Aim
+
+
+def accuracy(item: str, value: float, se: float, group: str | None = None) -> Delta:
+    return Delta(
+        tier="tier3",
+        item=item,
+        group=group,
+        metric="delta_acc",
+        value=0.5 + value,
+        bridge_value=0.5,
+        estimate=from_standard_error(value, se, None, n=100, units=100, method="given"),
+        want=">= 0",
+        primary=True,
+    )
+
+
+def nats(item: str, value: float, se: float) -> Delta:
+    delta = accuracy(item, value, se)
+    return replace(delta, tier="tier2", metric="delta_nats_per_token", want="<= 0")
+
+
+def aim(tier: str, want: str, margin: float, group: str | None = None) -> Aim:
+    return Aim.model_validate({"tier": tier, "want": want, "margin": margin, "group": group})
+
+
+@pytest.mark.parametrize(
+    ("want", "margin", "value", "answer"),
+    [
+        ("improve", 0.0, 0.03, "met"),
+        ("improve", 0.02, 0.03, "undecided"),
+        ("improve", 0.0, 0.01, "undecided"),
+        ("improve", 0.0, -0.03, "not met"),
+        ("improve", 0.05, 0.03, "not met"),
+        ("keep", 0.01, 0.0, "undecided"),
+        ("keep", 0.03, 0.0, "met"),
+        ("keep", 0.01, 0.03, "met"),
+        ("keep", 0.01, -0.04, "not met"),
+    ],
+)
+def test_answers_for_an_interval_of_two_points(
+    want: str, margin: float, value: float, answer: Answer
+) -> None:
+    """se 0.01: the interval reaches 0.0196 to both sides."""
+    verdict = judge_aim(aim("tier3", want, margin), [accuracy("a", value, 0.01)], "key")
+    assert verdict.verdict == answer
+    assert verdict.margin == margin
+    mirrored = judge_aim(aim("tier2", want, margin), [nats("a", -value, 0.01)], "key")
+    assert mirrored.verdict == answer
+    assert mirrored.gain == pytest.approx(verdict.gain)
+
+
+def test_a_loss_that_the_mean_hides_breaks_a_keep() -> None:
+    deltas = [accuracy("up", 0.1, 0.005), accuracy("down", -0.05, 0.005)]
+    kept = judge_aim(aim("tier3", "keep", 0.01), deltas, "key")
+    assert kept.delta == pytest.approx(0.025)
+    assert (kept.verdict, kept.regressions) == ("not met", ("down",))
+    improved = judge_aim(aim("tier3", "improve", 0.0), deltas, "key")
+    assert (improved.verdict, improved.regressions) == ("met", ("down",))
+
+
+def test_a_loss_within_the_margin_is_no_regression() -> None:
+    deltas = [accuracy("up", 0.1, 0.005), accuracy("down", -0.03, 0.005)]
+    assert judge_aim(aim("tier3", "keep", 0.03), deltas, "key").regressions == ()
+
+
+def test_one_unlucky_item_of_many_is_no_regression() -> None:
+    deltas = [accuracy(str(i), 0.0, 0.01) for i in range(20)] + [accuracy("x", -0.022, 0.01)]
+    assert judge_aim(aim("tier3", "keep", 0.0), deltas, "key").regressions == ()
+
+
+def test_a_group_is_judged_alone() -> None:
+    deltas = [accuracy("a", 0.1, 0.01, "core"), accuracy("b", -0.1, 0.01)]
+    verdict = judge_aim(aim("tier3", "improve", 0.0, "core"), deltas, "key")
+    assert (verdict.verdict, verdict.items) == ("met", ("a",))
+
+
+@pytest.mark.parametrize(
+    ("answers", "whole"),
+    [
+        (["met", "met"], "met"),
+        (["met", "undecided"], "undecided"),
+        (["undecided", "not met"], "not met"),
+        ([], None),
+    ],
+)
+def test_conjunction(answers: list[Answer], whole: Answer | None) -> None:
+    assert conjunction(answers) == whole
+
+
+def judged(step: int, gain: float, kept: float) -> JudgedStep:
+    improve = judge_aim(aim("tier3", "improve", 0.0), [accuracy("a", gain, 0.01)], "key")
+    keep = judge_aim(aim("tier2", "keep", 0.02), [nats("a", -kept, 0.001)], "key")
+    whole = conjunction([improve.verdict, keep.verdict])
+    assert whole is not None
+    return JudgedStep(step=step, verdict=whole, aims=[improve, keep])
+
+
+def test_the_best_step_that_meets_everything_is_chosen() -> None:
+    steps = [judged(1, 0.05, 0.0), judged(2, 0.06, 0.0), judged(3, 0.2, -0.1)]
+    best, pool = choose(steps, 0)
+    assert best.step == 2
+    assert [step.step for step in pool] == [1, 2]
+
+
+def test_the_least_bad_step_keeps_what_there_was() -> None:
+    best, _ = choose([judged(1, -0.01, 0.0), judged(2, 0.2, -0.1)], 0)
+    assert best.step == 1
+
+
+def test_where_all_lose_the_smallest_loss_is_least_bad() -> None:
+    best, _ = choose([judged(1, 0.1, -0.3), judged(2, 0.0, -0.1)], 0)
+    assert best.step == 2
