@@ -28,10 +28,11 @@ def stage_flips(found: StageResults, steps: Sequence[int]) -> list[Flip]:
     if found.bridge is None:
         return []
     flips = []
+    bridge = found.bridge.tables()
     for step in steps:
-        ours = found.steps.get(step)
-        if ours is not None:
-            own = [*_task_flips(found.plan, ours, found.bridge), *_probe_flips(ours, found.bridge)]
+        if step in found.steps:
+            ours = found.steps[step].tables()
+            own = [*_task_flips(found.plan, ours, bridge), *_probe_flips(ours, bridge)]
             flips += [{"step": step, **flip} for flip in own]
     return flips
 

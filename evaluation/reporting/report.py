@@ -39,6 +39,7 @@ def write_stage_report(plan: StagePlan, steps: Sequence[int], output: Path) -> N
     data = {
         "step": chosen,
         "series": stage_series(summary_rows(found)),
+        "columns": DELTA_COLUMNS,
         "deltas": [row for content in found.deltas.values() for row in _deltas(content)],
         "flips": stage_flips(found, shown),
     }
@@ -97,30 +98,33 @@ def _aim_title(aim: Mapping[str, Any]) -> str:
     return f"{aim['tier']}{group}: {aim['want']}, margin {aim['margin']:g}"
 
 
-SHOWN_KEYS = (
-    *("step", "tier", "item", "metric", "value", "delta", "low", "high"),
-    *("p_holm", "mde", "n", "want", "flag", "note"),
+DELTA_COLUMNS = (
+    *("step", "tier", "item", "metric", "value", "bridge", "delta", "low", "high"),
+    *("p_holm", "mde", "n", "want", "flag", "note", "headline", "name", "label"),
 )
+"""`headline` rows are in the forest plot, where `name` and `label` are written."""
 
 
-def _deltas(content: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows for the forest plot and the table; `name` and `label` are what is written on them."""
+def _deltas(content: Mapping[str, Any]) -> list[list[Any]]:
+    """Rows of DELTA_COLUMNS; arrays and six digits, as there may be hundreds of steps."""
     rows = []
     for row in content["deltas"]:
         metric = row["metric"].removeprefix("delta_")
         by_rate = row["tier"] == "tier4" and row["item"] == OVERALL
-        is_shown = by_rate or row["metric"] == DECISIVE[row["tier"]]
-        rows.append(
-            {
-                **{key: row[key] for key in SHOWN_KEYS},
-                "metric": metric,
-                "bridge": row["bridge_value"],
-                "headline": is_shown,
-                "name": metric if by_rate else row["item"],
-                "label": "rates" if row["tier"] == "tier4" else metric,
-            }
-        )
+        shown = {
+            **row,
+            "metric": metric,
+            "bridge": row["bridge_value"],
+            "headline": by_rate or row["metric"] == DECISIVE[row["tier"]],
+            "name": metric if by_rate else row["item"],
+            "label": "rates" if row["tier"] == "tier4" else metric,
+        }
+        rows.append([_rounded(shown[name]) for name in DELTA_COLUMNS])
     return rows
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
@@ -156,7 +160,7 @@ def _card(found: StageResults, spark: Series | None) -> dict[str, Any]:
     return {
         "name": found.plan.name,
         "verdict": _stage_verdict(found) or ("undecided" if objective else "no objective"),
-        "objective": "; ".join(objective) or "no objective",
+        "objective": "; ".join(objective),
         "advice": f"{advice['kind']}: step {advice['step']}" if advice else "no recommendation",
         "headline": f"{spark['tier']} {spark['metric']}" if spark else "no results yet",
         "missing": "; ".join(missing),

@@ -1,13 +1,26 @@
 """All results of a stage, as far as they are there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.results import FILES, Results, read_results, tiers_in
 from evaluation.bridge.write import DELTAS, RECOMMENDATION, read_deltas, read_json
+from evaluation.reporting.values import Value, values_of
 from evaluation.settings.plan import StagePlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A checkpoint's values, and its results without the per-item tables (they may be large)."""
+
+    results: Results
+    values: tuple[Value, ...]
+
+    def tables(self) -> Results:
+        """The results with their per-item tables, read again."""
+        return read_results(self.results.folder, self.results.headers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,8 +28,8 @@ class StageResults:
     """Results by step, with what is missing named; parts that are not there are None or absent."""
 
     plan: StagePlan
-    steps: dict[int, Results]
-    bridge: Results | None
+    steps: dict[int, Scored]
+    bridge: Scored | None
     deltas: dict[int, dict[str, Any]]
     recommendation: dict[str, Any] | None
     missing: tuple[str, ...] = field(default=())
@@ -43,7 +56,7 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
         recommendation = read_json(path) if path.exists() else None
     return StageResults(
         plan=plan,
-        steps={step: results for step, results in found.items() if results is not None},
+        steps={step: scored for step, scored in found.items() if scored is not None},
         bridge=bridge,
         deltas=deltas,
         recommendation=recommendation,
@@ -51,7 +64,15 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
     )
 
 
-def _read(folder: Path, plan: StagePlan, name: str, missing: list[str]) -> Results | None:
+def _read(folder: Path, plan: StagePlan, name: str, missing: list[str]) -> Scored | None:
     there = [tier for tier in tiers_in(folder) if tier in plan.tiers]
     missing += [f"{name}: {FILES[tier]}" for tier in plan.tiers if tier not in there]
-    return read_results(folder, there) if there else None
+    if not there:
+        return None
+    results = read_results(folder, there)
+    light = replace(
+        results,
+        slices={key: replace(one, blocks=None) for key, one in results.slices.items()},
+        tasks={key: replace(one, candidates=None) for key, one in results.tasks.items()},
+    )
+    return Scored(results=light, values=tuple(values_of(results)))

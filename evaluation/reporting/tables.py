@@ -5,10 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.bridge.results import Results
 from evaluation.bridge.write import write_csv
-from evaluation.reporting.stage import StageResults, read_stage
-from evaluation.reporting.values import OVERALL, Value, values_of
+from evaluation.reporting.stage import Scored, StageResults, read_stage
+from evaluation.reporting.values import OVERALL, Value
 from evaluation.settings.plan import StagePlan
 from evaluation.store import write_parquet, write_text
 
@@ -48,10 +47,10 @@ HEADLINES = {"tier2": "ppl", "tier3": "acc", "tier4": "all_checks_pass_rate"}
 def summary_rows(found: StageResults) -> list[dict[str, Any]]:
     """Rows of SCHEMA, the bridge's last."""
     rows: list[dict[str, Any]] = []
-    for step, results in found.steps.items():
+    for step, scored in found.steps.items():
         content = found.deltas.get(step, {"deltas": [], "verdict": None})
         deltas = {(d["tier"], d["item"], d["metric"]): d for d in content["deltas"]}
-        for row, value in _rows(found.plan, results, "step"):
+        for row, value in _rows(found.plan, scored, "step"):
             delta = deltas.get((value.tier, value.item, f"delta_{value.metric}"), {})
             rows.append(
                 {
@@ -70,11 +69,14 @@ def summary_rows(found: StageResults) -> list[dict[str, Any]]:
     return rows
 
 
-def _rows(plan: StagePlan, results: Results, role: str) -> Iterator[tuple[dict[str, Any], Value]]:
-    for value in values_of(results):
+def _rows(plan: StagePlan, scored: Scored, role: str) -> Iterator[tuple[dict[str, Any], Value]]:
+    for value in scored.values:
         row = dict.fromkeys(SCHEMA.names)
         known = {name: getattr(value, name) for name in SCHEMA.names if hasattr(value, name)}
-        yield {**row, "stage": plan.name, "step": results.header.step, "role": role, **known}, value
+        yield (
+            {**row, "stage": plan.name, "step": scored.results.header.step, "role": role, **known},
+            value,
+        )
 
 
 def write_tables(plan: StagePlan, steps: Sequence[int]) -> None:

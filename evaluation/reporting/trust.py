@@ -17,9 +17,9 @@ class Table:
 
 def trust_tables(found: StageResults) -> list[Table]:
     """Tables in words; those with nothing in them are left out."""
-    sides = {str(step): results for step, results in found.steps.items()}
+    sides = {str(step): scored.results for step, scored in found.steps.items()}
     if found.bridge is not None:
-        sides["bridge"] = found.bridge
+        sides["bridge"] = found.bridge.results
     tables = [
         _jobs(sides),
         _items(sides),

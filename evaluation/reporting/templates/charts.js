@@ -66,15 +66,16 @@ function drawCurve(parent, series, { height = 170, bare = false } = {}) {
   const x = (value) => (last === first ? (left + width - right) / 2
     : left + ((value - first) / (last - first)) * (width - left - right));
   const y = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
+  const name = (p) => (p.stage ? `${p.stage} ${p.step}` : p.step);
   const root = svg(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
   if (!bare) {
     for (const tick of ticks(low, high, 4)) {
       svg(root, "line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: "axis" });
       svg(root, "text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, format(tick));
     }
-    svg(root, "text", { x: x(first), y: height - 6, "text-anchor": last === first ? "middle" : "start" }, points[0].step);
+    svg(root, "text", { x: x(first), y: height - 6, "text-anchor": last === first ? "middle" : "start" }, name(points[0]));
     if (last !== first) {
-      svg(root, "text", { x: x(last), y: height - 6, "text-anchor": "end" }, points[points.length - 1].step);
+      svg(root, "text", { x: x(last), y: height - 6, "text-anchor": "end" }, name(points[points.length - 1]));
     }
   }
   for (const border of series.borders || []) {

@@ -1,4 +1,5 @@
 const byId = (id) => document.getElementById(id);
+const DELTAS = DATA.deltas.map((row) => Object.fromEntries(DATA.columns.map((name, i) => [name, row[i]])));
 const metrics = [...new Set(DATA.series.map((s) => `${s.tier} ${s.metric}`))];
 
 function curves() {
@@ -21,7 +22,7 @@ function forest() {
   const step = Number(byId("forest-step").value);
   byId("forest").replaceChildren();
   for (const tier of ["tier2", "tier3", "tier4"]) {
-    const rows = DATA.deltas.filter((d) => d.step === step && d.tier === tier && d.headline);
+    const rows = DELTAS.filter((d) => d.step === step && d.tier === tier && d.headline);
     if (rows.length) drawForest(tier, rows);
   }
 }
@@ -30,17 +31,17 @@ function drawForest(tier, rows) {
   const gain = (row) => (row.want === "<= 0" ? -row.delta : row.delta);
   rows.sort((a, b) => gain(b) - gain(a));
   const card = html(byId("forest"), "section", { class: "card" });
-  html(card, "h3", {}, `${tier}: ${rows[0].label}, want ${rows[0].want}`);
+  html(card, "h3", {}, `${tier}: ${rows[0].label}${rows[0].want === "<= 0" ? ", lower is better" : ""}`);
   const width = 420, left = 160, right = 12, height = 24 * rows.length + 30;
   const reach = Math.max(...rows.flatMap((d) => [d.delta, d.low, d.high, d.mde].map((v) => Math.abs(v ?? 0)))) || 1;
   const x = (value) => left + ((value + reach) / (2 * reach)) * (width - left - right);
   const root = svg(card, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  for (const tick of ticks(-reach, reach, 3)) {
+  for (const tick of ticks(-reach, reach, 5)) {
     svg(root, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: height - 20, class: "axis" });
     svg(root, "text", { x: x(tick), y: height - 6, "text-anchor": "middle" }, format(tick));
   }
   rows.forEach((row, i) => {
-    const y = 18 + 24 * i, name = row.name.length > 24 ? `${row.name.slice(0, 23)}…` : row.name;
+    const y = 18 + 24 * i, name = row.name.length > 24 && tier !== "tier4" ? `${row.name.slice(0, 23)}…` : row.name;
     const mark = `mark-${row.flag || "unclear"}`, line = svg(root, "g", {});
     svg(line, "text", { x: left - 8, y: y + 4, "text-anchor": "end" }, name);
     if (row.mde !== null) svg(line, "rect", { x: x(-row.mde), y: y - 4, width: x(row.mde) - x(-row.mde), height: 8, class: "seen" });
@@ -57,7 +58,7 @@ let order = { column: "step", up: true };
 
 function table() {
   const wanted = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const rows = DATA.deltas.filter((row) => {
+  const rows = DELTAS.filter((row) => {
     const text = `step ${row.step} ${row.tier} ${row.item} ${row.metric} ${row.flag}`.toLowerCase();
     return wanted.every((word) => text.includes(word));
   });
@@ -75,7 +76,7 @@ function table() {
     const line = html(body, "tr");
     for (const [name, isNumber] of COLUMNS) {
       const isPlain = !isNumber || name === "step" || name === "n";
-      html(line, "td", { class: isNumber ? "number" : name === "flag" ? row.flag || "" : "" }, isPlain ? row[name] ?? "" : format(row[name]));
+      html(line, "td", { class: isNumber ? "number" : name === "flag" ? row.flag || "" : name }, isPlain ? row[name] ?? "" : format(row[name]));
     }
   }
   byId("count").textContent = `${rows.length} rows${rows.length > 500 ? ", the first 500 shown; search to see others" : ""}`;
@@ -132,7 +133,7 @@ byId("metric").addEventListener("change", curves);
 byId("item-filter").addEventListener("input", curves);
 curves();
 if (byId("forest")) {
-  const steps = [...new Set(DATA.deltas.map((d) => d.step))].map((step) => [step, step]);
+  const steps = [...new Set(DELTAS.map((d) => d.step))].map((step) => [step, step]);
   fill(byId("forest-step"), steps, DATA.step);
   byId("forest-step").addEventListener("change", forest);
   forest();
