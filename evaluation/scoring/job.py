@@ -138,6 +138,7 @@ class Job:
             "protocol": protocol.TIER4,
             "data": cache.meta["checksum"],
             "stop": cache.meta["stop"],
+            "eos_token_ids": cache.meta["eos_token_ids"],
         }
         return self.run(
             "sft_native",
