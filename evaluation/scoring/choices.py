@@ -45,7 +45,8 @@ def score_task(
     """
     asked = [request for item in cache.items for request in _requests(item)]
     fitted = fit_requests(asked, max_length=max_length, prefix_token=prefix_token)
-    scores = iter(score_requests(engine, fitted.requests, progress="Tier3"))
+    name = cache.items[0].id.rpartition("/")[0] if cache.items else ""
+    scores = iter(score_requests(engine, fitted.requests, progress=f"Tier3 {name}"))
     rows = [row for item in cache.items for row in _rows(item, scores)]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     summary = {**summarize_choices(table, primary), "truncated_contexts": fitted.truncated}
