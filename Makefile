@@ -66,7 +66,7 @@ $(PACKAGES): demo/packages.txt | $(VENV)
 	@touch $@
 
 $(MODEL)/config.json: $(PACKAGES) demo/model.py | $(VENV)
-	python -m demo.model $(<D) $(@D)
+	TQDM_DISABLE=1 python -m demo.model $(<D) $(@D)
 
 $(MIRRORS): $(PACKAGES) demo/data.py demo/texts.py | $(VENV)
 	python -m demo.data $(<D) $(@D)
