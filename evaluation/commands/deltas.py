@@ -24,6 +24,10 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_stage(command)
     command.set_defaults(run=tables)
 
+    command = commands.add_parser("front-page", help="the report's first page, over all stages")
+    add_config(command)
+    command.set_defaults(run=front_page)
+
     command = commands.add_parser("bridge-table", help="every stage's deltas and verdicts, as text")
     add_config(command)
     command.set_defaults(run=bridge_table)
@@ -74,6 +78,16 @@ def tables(options: argparse.Namespace) -> int:
         write_stage(plan, steps)
     write_tables(plan, steps)
     write_stage_report(plan, steps, plan.results / "report.html")
+    return 0
+
+
+def front_page(options: argparse.Namespace) -> int:
+    from evaluation.reporting.report import write_front_page
+
+    plans = _plans(options)
+    output = Path(next(iter(plans.values())).config.results) / "report.html"
+    write_front_page(plans, output)
+    print(output)
     return 0
 
 

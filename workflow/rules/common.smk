@@ -45,6 +45,8 @@ evaluation() ( export PYTHONPATH={shlex.quote(str(ROOT))}; exec {PYTHON} -m eval
 logged() ( trap '' TERM INT; exec tee "$1" )
 """)
 
+FRONT_PAGE = f"{CONFIG.results}/report.html"
+
 TIER_FILES = {
     "tier2": ("tier2_ppl.json", "tier2_ppl_blocks.parquet"),
     "tier3": ("tier3_cf.json", "tier3_cf_candidates.parquet"),

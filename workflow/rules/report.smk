@@ -34,3 +34,24 @@ for _plan in PLANS.values():
             protocol=protocol.BRIDGE,
         shell:
             "evaluation tables --stage {params.stage} 2>&1 | logged {log:q}"
+
+
+rule front_page:
+    input:
+        [f"{plan.results}/summary.csv" for plan in PLANS.values()],
+    output:
+        report(
+            FRONT_PAGE,
+            caption="../report/front.rst",
+            category="overview",
+            labels={"table": "all stages"},
+        ),
+    log:
+        f"{CONFIG.results}/front_page.log",
+    localrule: True
+    conda:
+        "../envs/evaluation.yaml"
+    params:
+        protocol=protocol.BRIDGE,
+    shell:
+        "evaluation front-page 2>&1 | logged {log:q}"
