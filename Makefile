@@ -29,6 +29,12 @@ pytest: $(VENV) $(MODEL)/config.json
 test-slurm: $(VENV) $(MODEL)/config.json  ## the workflow on a real Slurm on this machine (needs root)
 	@python -m pytest -m slurm tests/slurm
 
+slurm-up:  ## start a real Slurm on this machine: partitions gpu and serial (needs root)
+	@$(PYTHON) -m tests.slurm.cluster up
+
+slurm-down:  ## stop it and remove all its traces
+	@$(PYTHON) -m tests.slurm.cluster down
+
 lint: $(VENV)  ## ruff, mypy, snakefmt, snakemake --lint, codespell
 	ruff check .
 	ruff format --check .
@@ -80,4 +86,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help demo test pytest test-slurm lint format bench clean
+.PHONY: help demo test pytest test-slurm slurm-up slurm-down lint format bench clean
