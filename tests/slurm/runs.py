@@ -141,8 +141,8 @@ class Run:
             except OSError:  # it has just ended
                 continue
 
-    def hold(self, step: int = STEPS[0], items: int = 2, seconds: float = 120.0) -> int:
-        """Freezes a scoring process once it has stored so many items; returns its pid.
+    def hold(self, step: int | None = STEPS[0], items: int = 2, seconds: float = 120.0) -> int:
+        """Freezes a scoring process (None: any) once so many items are stored; returns its pid.
 
         A frozen process gets its SIGTERM when Slurm continues it, as Slurm does before it kills.
         """

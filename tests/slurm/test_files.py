@@ -1,0 +1,125 @@
+"""The disk fills up, caches vanish, and checkpoints change while jobs run."""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.slurm import layout
+from tests.slurm.conftest import MakeRun
+from tests.workflow.world import World
+
+Outcome = dict[str, Any]
+AT_ONCE = ("--retries", "0", "--latency-wait", "5")
+"""Options with which a failure is final at once."""
+
+
+def test_disk_full(make_run: MakeRun, undisturbed: Outcome) -> None:
+    """One sentence, no half-written file; with room again the next run goes on."""
+    results = layout.SMALL_DISK / "results"
+    shutil.rmtree(results, ignore_errors=True)
+    run = make_run(results=results)
+    ballast = layout.SMALL_DISK / "ballast"
+    try:
+        run.score(*AT_ONCE, steps=(10,))
+        pid = run.hold()
+        kept = run.stored()
+        fill(ballast)
+        os.kill(pid, signal.SIGCONT)
+        assert run.wait() == 1
+        assert "No space left on device" in run.log
+        assert "make room" in run.log
+        run.assert_clean()
+        assert run.stored() == kept
+        ballast.unlink()
+        run.score()
+        assert run.wait() == 0, run.log
+        assert run.outcome() == undisturbed
+        now = run.stored()
+        assert {name: now[name] for name in kept} == kept
+    finally:
+        ballast.unlink(missing_ok=True)
+        shutil.rmtree(results, ignore_errors=True)
+
+
+def fill(path: Path) -> None:
+    """Takes all that is left on a disk."""
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return
+
+
+def test_caches_vanish(make_run: MakeRun, undisturbed: Outcome, slow_world: World) -> None:
+    """The job that has read them finishes, the next one says what is missing."""
+    run = make_run()
+    (cache,) = (slow_world.folder / "cache").iterdir()
+    away = cache.with_name("away")
+    run.score("--jobs", "1", *AT_ONCE)
+    pid = run.hold(None)
+    try:
+        cache.rename(away)
+        os.kill(pid, signal.SIGCONT)
+        assert run.wait() == 1
+    finally:
+        away.rename(cache)
+    assert "meta.json" in run.log
+    run.score()
+    assert run.wait() == 0, run.log
+    assert run.outcome() == undisturbed
+    run.assert_clean()
+
+
+def own_checkpoints(world: World, folder: Path, steps: object) -> dict[str, Any]:
+    """Settings with a copy of the checkpoints, to be changed."""
+    shutil.copytree(world.folder / "ckpts" / "stage1", folder)
+    stages = yaml.safe_load(world.config.read_text())["stages"]
+    stages["stage1"].update(checkpoints=str(folder), steps=steps)
+    return {"stages": stages}
+
+
+def test_checkpoint_replaced(make_run: MakeRun, slow_world: World, tmp_path: Path) -> None:
+    """The results are the new checkpoint's; nothing of the old one is taken for it."""
+    folder = tmp_path / "ckpts"
+    settings = own_checkpoints(slow_world, folder, [10])
+    run = make_run(settings=settings)
+    run.score(*AT_ONCE, steps=(10,))
+    pid = run.hold()
+    other = folder / "20"
+    (folder / "10").rename(folder / "old")
+    other.rename(folder / "10")
+    for path in (folder / "10").rglob("*"):
+        os.utime(path)
+    os.kill(pid, signal.SIGCONT)
+    run.wait()
+    run.score(steps=(10,))
+    assert run.wait() == 0, run.log
+    fresh = make_run("fresh", settings=settings)
+    fresh.score(steps=(10,))
+    assert fresh.wait() == 0, fresh.log
+    assert run.outcome() == fresh.outcome()
+
+
+def test_checkpoint_appears(make_run: MakeRun, slow_world: World, tmp_path: Path) -> None:
+    """The run under way does not stumble over it; the next one scores it."""
+    folder = tmp_path / "ckpts"
+    settings = own_checkpoints(slow_world, folder, "all")
+    (folder / "20").rename(tmp_path / "20")
+    run = make_run(settings=settings)
+    run.score(steps=(10,))
+    pid = run.hold()
+    (tmp_path / "20").rename(folder / "20")
+    os.kill(pid, signal.SIGCONT)
+    assert run.wait() == 0, run.log
+    assert run.tier(10).is_file()
+    kept = run.stored()
+    run.score()
+    assert run.wait() == 0, run.log
+    assert run.tier(20).is_file()
+    now = run.stored()
+    assert {name: now[name] for name in kept} == kept
