@@ -165,6 +165,7 @@ def make_network() -> None:
         ["ip", "netns", "add", NETNS],
         ["ip", "link", "add", host, "type", "veth", "peer", "name", gpu, "netns", NETNS],
         ["ip", "addr", "add", f"{HOST_IP}/30", "dev", host],
+        ["ip", "addr", "add", f"{layout.OUTSIDE_IP}/32", "dev", "lo"],
         ["ip", "link", "set", host, "up"],
         [*ip, "addr", "add", f"{layout.GPU_IP}/30", "dev", gpu],
         [*ip, "link", "set", gpu, "up"],
@@ -174,8 +175,9 @@ def make_network() -> None:
 
 
 def drop_network() -> None:
-    subprocess.run(["ip", "netns", "del", NETNS], capture_output=True, check=False)
-    subprocess.run(["ip", "link", "del", layout.VETH_HOST], capture_output=True, check=False)
+    _succeeds("ip", "netns", "del", NETNS)
+    _succeeds("ip", "link", "del", layout.VETH_HOST)
+    _succeeds("ip", "addr", "del", f"{layout.OUTSIDE_IP}/32", "dev", "lo")
 
 
 # --- a small disk ------------------------------------------------------------------------------
