@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 the input or the machine is at fault (one sentence on stde
 """
 
 import argparse
-import errno
 import logging
 import os
 import signal
@@ -25,7 +24,9 @@ GROUPS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], 
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evaluation", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="log more")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for add in GROUPS:
@@ -58,20 +59,16 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        if error.errno is None:  # not the machine's doing
             raise
+        logging.debug("where it happened:", exc_info=True)
         where = f"{error.filename}: " if error.filename else ""
         print(
-            f"error: {where}{error.strerror}; make room (or choose another folder) and run again: "
-            "what was already scored is kept",
+            f"error: {where}{error.strerror}; mend that (room, permissions, or another folder in "
+            "the configuration) and run again: what was already scored is kept",
             file=sys.stderr,
         )
         return 1
-    except _Terminated as end:
-        logging.shutdown()
-        sys.stdout.flush()
-        # All is on disk, and to take torch apart can last longer than Slurm waits.
-        os._exit(int(str(end)))
     except KeyboardInterrupt:
         print("interrupted; run the same command again to go on", file=sys.stderr)
         return 130

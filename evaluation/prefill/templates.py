@@ -17,8 +17,17 @@ def _regex_replace(text: str, pattern: str, replacement: str) -> str:
     return re.sub(pattern, replacement, text)
 
 
+def _not_null(value: Any) -> Any:
+    """Jinja would write a null field as the word None, which a model would then be asked about."""
+    if value is None:
+        raise TypeError(
+            "a field that it writes is null; write `{{ field or '' }}` if that is right"
+        )
+    return value
+
+
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
+    undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False, finalize=_not_null
 )
 _ENVIRONMENT.filters["regex_replace"] = _regex_replace
 
