@@ -9,12 +9,17 @@ import pytest
 from evaluation.store import ScoreStore, StoredScore, atomic_path, fingerprint, write_json
 
 
+def write_half(path: Path) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError("half-way")
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     write_json(path, {"a": 1})
-    with pytest.raises(RuntimeError, match="half-way"), atomic_path(path) as temporary:
-        temporary.write_text("half")
-        raise RuntimeError("half-way")
+    with pytest.raises(RuntimeError, match="half-way"):
+        write_half(path)
     assert json.loads(path.read_text()) == {"a": 1}
     assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
 
