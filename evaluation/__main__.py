@@ -72,6 +72,11 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; run the same command again to go on", file=sys.stderr)
         return 130
+    except _Terminated as end:
+        logging.shutdown()
+        sys.stdout.flush()
+        # All is on disk, and to take torch apart can last longer than Slurm waits.
+        os._exit(int(str(end)))
     return code
 
 
