@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -86,30 +86,32 @@ def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
 
 def watch(name: str, seconds: float) -> None:
     """Puts stuck jobs back into the queue, one query every `seconds`; ends with the process."""
+    refused: set[str] = set()
     while True:
         time.sleep(seconds)
         with contextlib.suppress(subprocess.SubprocessError, OSError):  # asked again next time
-            requeue_stuck(name)
+            refused |= requeue_stuck(name, refused)
 
 
-def requeue_stuck(name: str) -> list[str]:
-    """Requeues the stuck jobs of a run; returns their ids."""
+def requeue_stuck(name: str, refused: Set[str] = frozenset()) -> set[str]:
+    """Requeues the stuck jobs of a run but for `refused` ones; returns those that Slurm refused."""
+    found = set()
     lines = _command("squeue", f"--name={name}", f"--states={','.join(STUCK)}", "-h", "-o", "%i %T")
-    requeued = []
     for line in lines.splitlines():
         job, state = line.split()
+        if job in refused:
+            continue
         try:
-            _command("scontrol", "update", f"jobid={job}", "requeue=1")
             _command("scontrol", "requeue", job)
         except subprocess.CalledProcessError as error:
             _say(
                 f"Job {job} is {state} and Slurm does not take it back ({error.stderr.strip()}). "
                 "Snakemake would wait for it for ever: stop it with Ctrl-C and start it again."
             )
-            continue
-        _say(f"Job {job} was {state}: put back into the queue; it goes on after its last item.")
-        requeued.append(job)
-    return requeued
+            found.add(job)
+        else:
+            _say(f"Job {job} was {state}: put back into the queue; it goes on after its last item.")
+    return found
 
 
 def _end_jobs(name: str, patience: float) -> list[str]:

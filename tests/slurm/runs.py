@@ -75,16 +75,23 @@ class Run:
         command += ["--configfile", "config.yaml", "--profile", "profile"]
         return [*command, *FAST_POLLS]
 
-    def start(self, *arguments: str) -> None:
+    def start(self, *arguments: str, environment: dict[str, str] | None = None) -> None:
         with open(self.folder / "snakemake.log", "ab") as log:
             self.process = subprocess.Popen(
                 self.command(*arguments), cwd=self.folder, stdout=log, stderr=log,
                 stdin=subprocess.DEVNULL, start_new_session=True,
+                env={**os.environ, **(environment or {})},
             )  # fmt: skip
 
-    def score(self, *options: str, steps: tuple[int, ...] = STEPS) -> None:
+    def score(
+        self,
+        *options: str,
+        steps: tuple[int, ...] = STEPS,
+        environment: dict[str, str] | None = None,
+    ) -> None:
         """Starts scoring the given steps."""
-        self.start(*(str(self.tier(step)) for step in steps), *options)
+        targets = [str(self.tier(step)) for step in steps]
+        self.start(*targets, *options, environment=environment)
 
     def wait(self, seconds: float = 240.0) -> int:
         assert self.process is not None

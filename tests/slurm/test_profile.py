@@ -1,0 +1,57 @@
+"""What the profile asks Slurm for, and its way round a rejected srun."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.slurm import cluster
+from tests.slurm.conftest import MakeRun
+from tests.slurm.layout import FOLDER, NODES
+from tests.slurm.runs import ROOT
+
+GPU = 'gres: "gpu:1"'
+STYLES = {
+    "gres": {},
+    "typed": {GPU: 'gres: "gpu:a100:1"'},
+    "gpus": {GPU: 'gpu: 1\n    gpu_model: "a100"'},
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_one_gpu_on_one_node(make_run: MakeRun, style: str) -> None:
+    """Either style gives one GPU and 8 CPUs of one node, and the job runs to its end."""
+    run = make_run(profile=STYLES[style])
+    run.score(steps=(10,))
+    assert run.wait() == 0, run.log
+    asked = cluster.slurm("scontrol", "show", "job", run.job())
+    assert "NumNodes=1 NumCPUs=8 NumTasks=1 CPUs/Task=8" in asked
+    assert ("gpu:a100:1" in asked) == (style != "gres")
+    assert "gpu:1" in asked.replace("a100:", "").replace("gres:", "")
+
+
+def test_the_queue_is_asked_once_a_round(make_run: MakeRun, tmp_path: Path) -> None:
+    """Also while the controller is away; counted by a squeue that comes first in PATH."""
+    counter = tmp_path / "bin" / "squeue"
+    counter.parent.mkdir()
+    counter.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\nexec /usr/bin/squeue "$@"\n')
+    counter.chmod(0o755)
+    run = make_run()
+    run.score(environment={"PATH": f"{counter.parent}:{os.environ['PATH']}"})
+    assert run.wait() == 0, run.log
+    asked = (tmp_path / "asked").read_text().splitlines()
+    rounds = [line for line in asked if "--states=all" in line]
+    print(f"{len(rounds)} rounds, {len(asked)} queries")
+    assert 1 <= len(rounds) <= 12
+    assert len(asked) <= 2 * len(rounds)
+
+
+def test_without_the_inner_srun(make_run: MakeRun) -> None:
+    """The command runs in the batch step: no node is asked to launch another one."""
+    run = make_run()
+    path = f"{ROOT}/slurm_profile/no_srun:{os.environ['PATH']}"
+    run.score(steps=(10,), environment={"PATH": path})
+    assert run.wait() == 0, run.log
+    logs = "".join((FOLDER / "log" / f"{node}.log").read_text() for node in NODES)
+    assert f"launch task StepId={run.job()}.0" not in logs
+    assert "launch task StepId=" in logs or f"batch job {run.job()}" in logs
