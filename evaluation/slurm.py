@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,6 @@ from evaluation.errors import EvaluationError
 from evaluation.store import write_json
 
 RECORDS = Path(".snakemake") / "slurm_runs"
-STUCK = ("PREEMPTED", "NODE_FAIL")
-"""States of a job that has ended and that the executor goes on to wait on."""
 ROUNDS = 3
 """First polls of the executor between two looks at stuck jobs."""
 
@@ -60,8 +58,11 @@ def guard_run(workflow: Any) -> None:
     pid = os.getpid()
     run = Run(name, socket.gethostname(), pid, _started(pid))
     write_json(RECORDS / f"{name}.json", asdict(run))
-    seconds = ROUNDS * workflow.executor_settings.init_seconds_before_status_checks
-    threading.Thread(target=watch, args=(name, seconds), daemon=True).start()
+    settings = workflow.executor_settings
+    # Without `requeue` the executor itself submits anew what a lost node had.
+    states = ("PREEMPTED", "NODE_FAIL") if settings.requeue else ("PREEMPTED",)
+    seconds = ROUNDS * settings.init_seconds_before_status_checks
+    threading.Thread(target=watch, args=(name, states, seconds), daemon=True).start()
 
 
 def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
@@ -84,19 +85,21 @@ def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
     return ended
 
 
-def watch(name: str, seconds: float) -> None:
+def watch(name: str, states: Sequence[str], seconds: float) -> None:
     """Puts stuck jobs back into the queue, one query every `seconds`; ends with the process."""
     refused: set[str] = set()
     while True:
         time.sleep(seconds)
         with contextlib.suppress(subprocess.SubprocessError, OSError):  # asked again next time
-            refused |= requeue_stuck(name, refused)
+            refused |= requeue_stuck(name, states, refused)
 
 
-def requeue_stuck(name: str, refused: Set[str] = frozenset()) -> set[str]:
-    """Requeues the stuck jobs of a run but for `refused` ones; returns those that Slurm refused."""
+def requeue_stuck(name: str, states: Sequence[str], refused: Set[str] = frozenset()) -> set[str]:
+    """Requeues a run's jobs in these states but for `refused` ones; returns what Slurm refused."""
     found = set()
-    lines = _command("squeue", f"--name={name}", f"--states={','.join(STUCK)}", "-h", "-o", "%i %T")
+    lines = _command(
+        "squeue", f"--name={name}", f"--states={','.join(states)}", "-h", "-o", "%i %T"
+    )
     for line in lines.splitlines():
         job, state = line.split()
         if job in refused:
