@@ -1,0 +1,92 @@
+"""The guard over Slurm jobs, with stand-ins for Slurm's commands."""
+
+import json
+import os
+import socket
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from evaluation.errors import EvaluationError
+from evaluation.slurm import Run, _started, end_orphans, requeue_stuck
+
+SQUEUE = """#!/bin/sh
+case "$*" in
+*--states=*) cat "$QUEUE/stuck" ;;
+*--name=dead*) cat "$QUEUE/jobs" ;;
+esac
+"""
+SCANCEL = '#!/bin/sh\necho "$@" >> "$QUEUE/cancelled"\n: > "$QUEUE/jobs"\n'
+SCONTROL = """#!/bin/sh
+[ "$2" = 8 ] && { echo "Job has already finished" >&2; exit 1; }
+echo "$@" >> "$QUEUE/requeued"
+"""
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose files are the queue of stand-in commands."""
+    for name, text in (("squeue", SQUEUE), ("scancel", SCANCEL), ("scontrol", SCONTROL)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("QUEUE", str(tmp_path))
+    return tmp_path
+
+
+def record(folder: Path, run: Run) -> Path:
+    path = folder / "runs" / f"{run.name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(asdict(run)))
+    return path
+
+
+def test_jobs_of_a_dead_run_are_cancelled_and_its_record_goes(
+    queue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = record(queue, Run("dead", socket.gethostname(), os.getpid(), "another start"))
+    (queue / "jobs").write_text("5\n6\n")
+    assert end_orphans(queue / "runs") == ["5", "6"]
+    assert (queue / "cancelled").read_text() == "5 6\n"
+    assert "Jobs 5, 6 belong to a Snakemake that was killed" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_runs_that_live_or_live_elsewhere_are_left_alone(queue: Path) -> None:
+    here = Run("dead-not", socket.gethostname(), os.getpid(), _started(os.getpid()))
+    away = Run("dead-away", "another-login-node", os.getpid(), "")
+    paths = [record(queue, run) for run in (here, away)]
+    (queue / "jobs").write_text("5\n")
+    assert end_orphans(queue / "runs") == []
+    assert all(path.exists() for path in paths)
+    assert not (queue / "cancelled").exists()
+
+
+def test_a_silent_controller_stops_the_run_in_one_sentence(queue: Path) -> None:
+    record(queue, Run("dead", socket.gethostname(), os.getpid(), "another start"))
+    (queue / "squeue").write_text(
+        "#!/bin/sh\necho 'Unable to contact slurm controller' >&2; exit 1"
+    )
+    with pytest.raises(EvaluationError, match=r"Unable to contact slurm controller.*start again"):
+        end_orphans(queue / "runs")
+
+
+def test_orphans_that_do_not_end_are_named(queue: Path) -> None:
+    record(queue, Run("dead", socket.gethostname(), os.getpid(), "another start"))
+    (queue / "jobs").write_text("5\n")
+    (queue / "scancel").write_text("#!/bin/sh\n")
+    with pytest.raises(EvaluationError, match="jobs 5 of a killed Snakemake do not end"):
+        end_orphans(queue / "runs", patience=0.0)
+
+
+def test_stuck_jobs_are_requeued_and_a_refusal_is_said_once(
+    queue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (queue / "stuck").write_text("7 PREEMPTED\n8 PREEMPTED\n")
+    refused = requeue_stuck("run", ["PREEMPTED"])
+    assert refused == {"8"}
+    assert (queue / "requeued").read_text() == "requeue 7\n"
+    assert "Job 8 is PREEMPTED and Slurm does not take it back" in capsys.readouterr().err
+    requeue_stuck("run", ["PREEMPTED"], refused)
+    assert "Job 8" not in capsys.readouterr().err
