@@ -159,17 +159,22 @@ def score_checkpoint(plan: StagePlan, subject: Subject) -> Path:
     """Scores one checkpoint on a stage's suite and writes its tier files.
 
     Raises:
-        EvaluationError: for a missing cache, an unreadable or disagreeing checkpoint, or a score
-            that cannot be computed; what was scored before stays in the store.
+        EvaluationError: for a missing cache, an unreadable, disagreeing or meanwhile replaced
+            checkpoint, or a score that cannot be computed; what was scored stays in the store.
     """
     tokenizer = read_meta(plan.tokenizer_folder)
     caches = read_caches(plan)
     session = Session(plan, subject.checkpoint, caches.vocab_size_needed)
     job = Job(plan, session, tokenizer)
+    slices = job.tier2(caches.slices)
+    tasks = job.tier3(caches.tasks)
+    probes = job.tier4(caches.probes) if caches.probes else None
+    # Written later than a replaced checkpoint, the files would look up to date to Snakemake.
+    session.check_unchanged()
     if caches.slices:
-        write_tier2(plan, subject, session, tokenizer, caches.slices, job.tier2(caches.slices))
+        write_tier2(plan, subject, session, tokenizer, caches.slices, slices)
     if caches.tasks:
-        write_tier3(plan, subject, session, tokenizer, caches.tasks, job.tier3(caches.tasks))
-    if caches.probes:
-        write_tier4(plan, subject, session, tokenizer, caches.probes, job.tier4(caches.probes))
+        write_tier3(plan, subject, session, tokenizer, caches.tasks, tasks)
+    if caches.probes and probes:
+        write_tier4(plan, subject, session, tokenizer, caches.probes, probes)
     return subject.folder

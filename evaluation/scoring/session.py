@@ -85,13 +85,17 @@ class Session:
     def model(self) -> PreTrainedModel:
         start = time.perf_counter()
         model = load_model(self.checkpoint, dtype=self.numerics.dtype, device=self.numerics.device)
-        if open_checkpoint(self.checkpoint.path).identity != self.checkpoint.identity:
-            raise ScoringError(
-                f"{self.checkpoint.path}: replaced while it was being read; run again once its "
-                "writer has finished"
-            )
+        self.check_unchanged()
         log.info("loaded %s in %.1f s", self.checkpoint.path, time.perf_counter() - start)
         return model
+
+    def check_unchanged(self) -> None:
+        """Raises ScoringError if the checkpoint on disk is no longer the one that was opened."""
+        if open_checkpoint(self.checkpoint.path).identity != self.checkpoint.identity:
+            raise ScoringError(
+                f"{self.checkpoint.path}: replaced while it was being read or scored; run again "
+                "once its writer has finished"
+            )
 
     @functools.cached_property
     def engine(self) -> Engine:
