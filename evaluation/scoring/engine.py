@@ -27,6 +27,10 @@ TOLERANCE = {torch.float32: 1e-3}
 """Relative L2 error allowed between two ways to the same logits, by type; 0.05 for narrower ones."""
 
 
+SHORT_ROW = 96
+"""Tokens of a row on CPU that need share nothing; enough for most questions with their answers."""
+
+
 class PairScores(NamedTuple):
     """For each pair its log-probability in nats, and whether its token is the most likely."""
 
@@ -63,10 +67,17 @@ class Engine:
         full = -(-self.row_tokens // BLOCK) * BLOCK
         return full if length <= full < padded else padded
 
-    def row_cost(self, length: int) -> float:
-        """Multiply-adds of a forward pass over a row, on CPU, where attention is dense."""
+    def row_capacity(self, shared: int) -> int:
+        """Tokens of a row whose inputs have a prefix of `shared` tokens in common.
+
+        On a GPU a full forward pass, or as much as the prefix needs. On CPU attention is dense: a
+        row of S tokens costs a S + b S^2 for S - `shared` tokens that are new, least per new token
+        where S = shared + sqrt(shared^2 + shared a / b).
+        """
+        if self.on_gpu:
+            return max(self.row_tokens, shared + BLOCK)
         per_token, per_pair = self.costs
-        return length * per_token + length**2 * per_pair
+        return max(SHORT_ROW, int(shared + math.sqrt(shared**2 + shared * per_token / per_pair)))
 
     @cached_property
     def costs(self) -> tuple[float, float]:

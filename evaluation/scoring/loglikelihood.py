@@ -6,16 +6,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evaluation.scoring.batches import group_rows
 from evaluation.scoring.blocks import block_row
 from evaluation.scoring.engine import Engine
-from evaluation.scoring.rows import Plan, Row, lay_out, plan_requests
+from evaluation.scoring.rows import Row, lay_out, plan_requests
 from evaluation.scoring.running import Work, run
-from evaluation.scoring.tries import Piece
+from evaluation.scoring.tries import Piece, pack
 from evaluation.scoring.window import Request, Score
-
-CPU_BUDGETS = (64, 128, 256, 512, 1024, 2048, 4096)
-"""Row lengths tried on CPU: long rows repeat a shared prefix less, but their attention is dense."""
 
 
 def score_requests(
@@ -32,7 +28,7 @@ def score_requests(
     if not requests:
         return []
     plan = plan_requests(requests)
-    pieces = choose_pieces(engine, plan)
+    pieces = pack(plan.trie, engine.row_capacity)
     work = Work(
         lengths=[piece.size for piece in pieces],
         row=lambda index: lay_out(plan, pieces[index]),
@@ -76,19 +72,6 @@ def score_blocks(
         alone=row,
     )
     return -run(engine, work, progress).logprob, scored
-
-
-def choose_pieces(engine: Engine, plan: Plan) -> list[Piece]:
-    """Cuts a trie into rows: as long as allowed on a GPU, as is cheapest on CPU."""
-    if engine.on_gpu:
-        return plan.pack(engine.row_tokens)
-    return min(map(plan.pack, CPU_BUDGETS), key=lambda pieces: _cost(engine, pieces))
-
-
-def _cost(engine: Engine, pieces: list[Piece]) -> float:
-    lengths = [piece.size for piece in pieces]
-    groups = group_rows(lengths, engine.row_tokens)
-    return sum(len(group) * engine.row_cost(lengths[group[0]]) for group in groups)
 
 
 def _single_row(request: Request) -> Row:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.scoring.tries import Piece, Trie, build_trie, pack
+from evaluation.scoring.tries import Piece, Trie, build_trie
 from evaluation.scoring.window import Request
 
 Ints = NDArray[np.int64]
@@ -55,9 +55,6 @@ class Plan:
     requests: Sequence[Request]
     trie: Trie
     asked: list[list[int]]
-
-    def pack(self, budget: int) -> list[Piece]:
-        return pack(self.trie, budget)
 
 
 def plan_requests(requests: Sequence[Request]) -> Plan:

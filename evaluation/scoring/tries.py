@@ -1,4 +1,4 @@
-"""Which inputs share a row: a prefix trie, cut into pieces that fit the row budget.
+"""Which inputs share a row: a prefix trie, cut into pieces of a row each.
 
 Sorted inputs and the lengths of the prefixes that neighbours share *are* the trie. One pass over
 them visits its nodes bottom-up. At each node the pieces of its children are merged best-fit, for
@@ -7,13 +7,15 @@ at the root are the rows. Time is linear in the tokens, but for the sort.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Tokens = NDArray[np.int64]
+Capacity = Callable[[int], int]
+"""Tokens that a row may hold whose inputs share a prefix of that many tokens."""
 
 
 class Trie(NamedTuple):
@@ -63,63 +65,50 @@ def build_trie(inputs: Sequence[Tokens]) -> Trie:
 
 
 class _Node:
-    """A branching point: its depth, its longest input below, and the pieces of its children."""
+    """A branching point: its depth, and the pieces of its children so far."""
 
-    __slots__ = ("depth", "longest", "pieces")
+    __slots__ = ("depth", "pieces")
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
-        self.longest = depth
         self.pieces: list[Piece] = []
 
-    def absorb(self, child: "_Node", budget: int) -> None:
+    def absorb(self, child: "_Node", capacity: Capacity) -> None:
         """Takes a finished child's pieces, each now with the segment that leads to the child."""
         segment = child.depth - self.depth
-        room = max(budget, child.longest) - child.depth
-        self.longest = max(self.longest, child.longest)
         self.pieces += [
-            Piece(piece.size + segment, piece.members) for piece in _best_fit(child.pieces, room)
+            Piece(piece.size + segment, piece.members)
+            for piece in _best_fit(child.pieces, capacity(child.depth) - child.depth)
         ]
 
 
-def pack(trie: Trie, budget: int) -> list[Piece]:
-    """Cuts a trie into rows of at most `budget` tokens, or of one input where that is longer.
+def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
+    """Cuts a trie into rows; the members of each are in ascending order.
 
-    The members of a row are in ascending order.
+    Inputs that have a prefix of d tokens in common, and no more, come together in rows of at most
+    `capacity(d)` tokens, which must not fall as d grows. A longer input has a row of its own.
     """
     root = _Node(0)
     stack = [root]
     for index, (tokens, shared) in enumerate(zip(trie.inputs, trie.shared, strict=True)):
-        _close(stack, shared, budget)
+        _close(stack, shared, capacity)
         leaf = _Node(len(tokens))
         leaf.pieces.append(Piece(0, [index]))
         stack.append(leaf)
-    _close(stack, 0, budget)
-    rows = _best_fit(root.pieces, max(budget, root.longest))
-    return [_measured(trie, sorted(row.members)) for row in rows]
+    _close(stack, 0, capacity)
+    return [Piece(row.size, sorted(row.members)) for row in _best_fit(root.pieces, capacity(0))]
 
 
-def _measured(trie: Trie, members: list[int]) -> Piece:
-    """A row with its true size: where a long input made room that nodes below it did not have,
-    pieces of one child came together after all, and the path to it was counted twice."""
-    earlier: list[int | None] = [None, *members]
-    fresh = (
-        len(trie.inputs[member]) - trie.common(last, member)
-        for last, member in zip(earlier, members, strict=False)
-    )
-    return Piece(sum(fresh), members)
-
-
-def _close(stack: list[_Node], depth: int, budget: int) -> None:
+def _close(stack: list[_Node], depth: int, capacity: Capacity) -> None:
     """Finishes all nodes below `depth`, making the branching point there if there is none."""
     while stack[-1].depth > depth:
         child = stack.pop()
         if stack[-1].depth < depth:
             stack.append(_Node(depth))
-        stack[-1].absorb(child, budget)
+        stack[-1].absorb(child, capacity)
 
 
-def _best_fit(pieces: list[Piece], capacity: int) -> list[Piece]:
+def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
     """Best-fit decreasing: each piece goes where the least room is left over.
 
     Pieces under construction are kept by the room they have left; the bits of `rooms` tell which
@@ -133,11 +122,11 @@ def _best_fit(pieces: list[Piece], capacity: int) -> list[Piece]:
     for piece in sorted(pieces, key=lambda piece: -piece.size):
         fitting = rooms >> piece.size
         if fitting:
-            room = piece.size + (fitting & -fitting).bit_length() - 1
-            piece = _merge(by_room[room].pop(), piece)
-            if not by_room[room]:
-                rooms ^= 1 << room
-        left = capacity - piece.size
+            smallest = piece.size + (fitting & -fitting).bit_length() - 1
+            piece = _merge(by_room[smallest].pop(), piece)
+            if not by_room[smallest]:
+                rooms ^= 1 << smallest
+        left = room - piece.size
         if left < 0:
             too_large.append(piece)
             continue

@@ -11,6 +11,7 @@ from evaluation.scoring.attention import BLOCK, block_mask, dense_mask, layer_wi
 from evaluation.scoring.batches import Batch, collate, group_rows
 from evaluation.scoring.engine import Engine
 from evaluation.scoring.rows import lay_out, plan_requests
+from evaluation.scoring.tries import pack
 from evaluation.scoring.window import Request
 from tests.scoring import tiny
 from tests.scoring.strategies import requests
@@ -18,7 +19,7 @@ from tests.scoring.strategies import requests
 
 def batch_of(asked: list[Request], budget: int, length: int) -> Batch:
     plan = plan_requests(asked)
-    return collate([lay_out(plan, piece) for piece in plan.pack(budget)], length)
+    return collate([lay_out(plan, piece) for piece in pack(plan.trie, lambda _: budget)], length)
 
 
 def random_requests(count: int, seed: int) -> list[Request]:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.scoring import loglikelihood
 from evaluation.scoring.engine import Engine
 from evaluation.scoring.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.window import Request
@@ -36,11 +35,11 @@ def test_tries_score_as_plain_forward_passes(name, asked, row_tokens):
 def test_rows_order_and_batches_do_not_matter(asked, random):
     expected = logprobs(tiny.engine(), asked)
     order = random.sample(range(len(asked)), len(asked))
+    scored = Engine(tiny.model("llama"), row_tokens=random.randrange(1, 99), device="cpu")
+    capacity = random.randrange(1, 80)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loglikelihood, "CPU_BUDGETS", (random.randrange(1, 80),))
-        shuffled = logprobs(
-            tiny.engine("llama", random.choice([1, 30, 99])), [asked[i] for i in order]
-        )
+        patch.setattr(scored, "row_capacity", lambda _: capacity)
+        shuffled = logprobs(scored, [asked[i] for i in order])
     np.testing.assert_allclose(shuffled, expected[order], atol=1e-4, rtol=0)
 
 

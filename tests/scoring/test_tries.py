@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.scoring.rows import Row, lay_out, plan_requests
-from evaluation.scoring.tries import build_trie, pack
+from evaluation.scoring.tries import build_trie, pack, shared_prefix
 from evaluation.scoring.window import Request
 from tests.scoring.strategies import requests, token_lists
 
@@ -26,37 +26,40 @@ def test_trie_sorts_by_token_and_drops_repeats():
     assert trie.place == [3, 0, 2, 0, 1]
 
 
-@given(st.lists(token_lists(2, 8), min_size=1, max_size=30), st.integers(1, 40))
-def test_pieces_hold_every_input_once_and_keep_the_budget(inputs, budget):
+@given(st.lists(token_lists(2, 8), min_size=1, max_size=30), st.integers(1, 40), st.integers(0, 3))
+def test_pieces_hold_every_input_once_and_keep_their_capacity(inputs, budget, growth):
     trie = build_trie(arrays(*inputs))
-    pieces = pack(trie, budget)
+    pieces = pack(trie, lambda shared: budget + growth * shared)
     assert sorted(itertools.chain(*(piece.members for piece in pieces))) == list(
         range(len(trie.inputs))
     )
-    longest = max(map(len, inputs))
     for piece in pieces:
         held = {tuple(map(int, trie.inputs[member])) for member in piece.members}
         assert piece.size == trie_size(held)
-        assert piece.size <= max(budget, longest)
+        common = shared_prefix(trie.inputs[piece.members[0]], trie.inputs[piece.members[-1]])
+        assert len(held) == 1 or piece.size <= budget + growth * common
 
 
 @given(st.lists(token_lists(2, 8), min_size=1, max_size=30))
 def test_one_row_has_no_token_twice(inputs):
     trie = build_trie(arrays(*inputs))
-    (piece,) = pack(trie, 1000)
+    (piece,) = pack(trie, lambda _: 1000)
     assert piece.size == trie_size(set(inputs))
 
 
 def test_best_fit_fills_the_smallest_gap_that_is_enough():
     """Pieces 7, 6, 4, 3 with room for 10: 7 + 3 and 6 + 4, where first-fit of 3 could go wrong."""
     inputs = [tuple([first] * length) for first, length in enumerate((6, 7, 3, 4))]
-    assert sorted(piece.size for piece in pack(build_trie(arrays(*inputs)), 10)) == [10, 10]
+    assert sorted(piece.size for piece in pack(build_trie(arrays(*inputs)), lambda _: 10)) == [
+        10,
+        10,
+    ]
 
 
 def test_shots_are_repeated_once_per_row():
     shots = tuple(range(100, 120))
     questions = [(*shots, i, 7, 8) for i in range(10)]
-    pieces = pack(build_trie(arrays(*questions)), len(shots) + 5 * 3)
+    pieces = pack(build_trie(arrays(*questions)), lambda _: len(shots) + 5 * 3)
     assert [piece.size for piece in pieces] == [35, 35]
 
 
@@ -64,7 +67,7 @@ def row_of(*pairs: tuple[str, str]) -> Row:
     """Lays out requests written as letters in one row."""
     asked = [Request(tuple(map(ord, context)), tuple(map(ord, end))) for context, end in pairs]
     plan = plan_requests(asked)
-    (piece,) = plan.pack(1000)
+    (piece,) = pack(plan.trie, lambda _: 1000)
     return lay_out(plan, piece)
 
 
@@ -91,7 +94,7 @@ def test_pairs_ask_for_each_continuation_after_its_own_context():
 @given(requests(), st.integers(1, 60))
 def test_rows_see_exactly_their_ancestors(asked, budget):
     plan = plan_requests(asked)
-    for piece in plan.pack(budget):
+    for piece in pack(plan.trie, lambda _: budget):
         row = lay_out(plan, piece)
         index = np.arange(len(row))
         visible = (index <= index[:, None]) & (index[:, None] < row.end)  # (q, kv)
@@ -110,11 +113,18 @@ def test_rows_see_exactly_their_ancestors(asked, budget):
 def test_requests_are_each_in_one_row(budget):
     asked = [Request((1, i % 7, i), (i % 3, 5)) for i in range(50)]
     plan = plan_requests(asked)
-    owners = np.concatenate([lay_out(plan, piece).owners for piece in plan.pack(budget)])
+    owners = np.concatenate(
+        [lay_out(plan, piece).owners for piece in pack(plan.trie, lambda _: budget)]
+    )
     assert sorted(owners.tolist()) == list(range(50))
 
 
-def test_pieces_that_meet_again_beside_a_longer_input_are_measured_once():
-    """(0, 0) and (0, 1) find no room together, until the row grows for the four tokens."""
-    pieces = pack(build_trie(arrays((0, 0), (0, 1), (1, 0, 0, 0))), 1)
-    assert sorted((piece.size, piece.members) for piece in pieces) == [(3, [0, 1]), (4, [2])]
+def test_a_longer_shared_prefix_makes_longer_rows():
+    """Room for 4 tokens, or 3 times what is shared: (5, 5, *) stay together, (1, *) and (2, *) not."""
+    inputs = arrays((5, 5, 1, 1), (5, 5, 2, 2), (1, 1, 1), (2, 2))
+    pieces = pack(build_trie(inputs), lambda shared: max(4, 3 * shared))
+    assert sorted((piece.size, piece.members) for piece in pieces) == [
+        (2, [1]),
+        (3, [0]),
+        (6, [2, 3]),
+    ]
