@@ -81,7 +81,7 @@ $(SUITES): $(wildcard task_suites/*.yaml) demo/suites.py | $(VENV)
 	python -m demo.suites task_suites $(@D)
 	@touch $@
 
-$(LADDER): $(MODEL)/config.json demo/ladder.py $(SUITES)
+$(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	rm -rf $(@D)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@

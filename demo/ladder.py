@@ -37,11 +37,11 @@ class Rung:
 
 
 LADDER = (
-    Rung("stage1", 1000, 0.20),
-    Rung("stage1", 2000, 0.14, tp=3),
-    Rung("stage2", 1000, 0.12),
-    Rung("stage2", 2000, 0.10, tp=3),
-    Rung("stage3", 500, 0.07),
+    Rung("stage1", 1000, 0.22),
+    Rung("stage1", 2000, 0.18, tp=3),
+    Rung("stage2", 1000, 0.16),
+    Rung("stage2", 2000, 0.14, tp=3),
+    Rung("stage3", 500, 0.08),
     Rung("stage3", 1000, 0.05, tp=3),
     Rung("stage4", 100, 0.09),  # the planted regression
     Rung("stage4", 200, 0.0, tp=3),
