@@ -6,6 +6,9 @@ jobs of those that died; what they scored is in the store.
 
 A job pre-empted by cancellation stays PREEMPTED, and one whose node failed may stay NODE_FAIL; the
 executor waits on both until somebody puts them back into the queue. A thread does that here.
+
+While the controller is away all queries of a round fail. The executor then forgets the jobs that it
+asked about, and waits for ever; here they stay on its list.
 """
 
 import contextlib
@@ -16,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +57,7 @@ def guard_run(workflow: Any) -> None:
     name = getattr(executor, "run_uuid", None)
     if name is None:  # jobs run on this machine
         return
+    keep_unanswered(executor)
     end_orphans(RECORDS)
     pid = os.getpid()
     run = Run(name, socket.gethostname(), pid, _started(pid))
@@ -83,6 +87,33 @@ def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
             ended += _end_jobs(run.name, patience)
         path.unlink(missing_ok=True)
     return ended
+
+
+def keep_unanswered(executor: Any) -> None:
+    """Keeps the jobs on the executor's list that a round of queries has told nothing about."""
+    ended: set[str] = set()
+    for method in ("report_job_success", "report_job_error"):
+        setattr(executor, method, _noting(getattr(executor, method), ended))
+    ask = executor.check_active_jobs
+
+    async def check_active_jobs(jobs: list[Any]) -> AsyncIterator[Any]:
+        running = set()
+        async for job in ask(jobs):
+            running.add(job.external_jobid)
+            yield job
+        for job in jobs:
+            if job.external_jobid not in running | ended:
+                yield job
+
+    executor.check_active_jobs = check_active_jobs
+
+
+def _noting(report: Callable[..., None], ended: set[str]) -> Callable[..., None]:
+    def noting(job: Any, *arguments: Any, **keywords: Any) -> None:
+        ended.add(job.external_jobid)
+        report(job, *arguments, **keywords)
+
+    return noting
 
 
 def watch(name: str, states: Sequence[str], seconds: float) -> None:

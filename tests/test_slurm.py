@@ -1,15 +1,17 @@
 """The guard over Slurm jobs, with stand-ins for Slurm's commands."""
 
+import asyncio
 import json
 import os
 import socket
-from dataclasses import asdict
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.slurm import Run, _started, end_orphans, requeue_stuck
+from evaluation.slurm import Run, _started, end_orphans, keep_unanswered, requeue_stuck
 
 SQUEUE = """#!/bin/sh
 case "$*" in
@@ -90,3 +92,43 @@ def test_stuck_jobs_are_requeued_and_a_refusal_is_said_once(
     assert "Job 8 is PREEMPTED and Slurm does not take it back" in capsys.readouterr().err
     requeue_stuck("run", ["PREEMPTED"], refused)
     assert "Job 8" not in capsys.readouterr().err
+
+
+@dataclass
+class Submitted:
+    external_jobid: str
+
+
+class Executor:
+    """Yields running jobs, reports ended ones, and is silent while the queue does not answer."""
+
+    def __init__(self) -> None:
+        self.answers = False
+        self.succeeded: list[str] = []
+
+    def report_job_success(self, job: Submitted) -> None:
+        self.succeeded.append(job.external_jobid)
+
+    def report_job_error(self, job: Submitted, msg: str = "") -> None:
+        raise AssertionError(msg)
+
+    async def check_active_jobs(self, jobs: list[Submitted]) -> AsyncIterator[Submitted]:
+        for job in jobs if self.answers else []:
+            if job.external_jobid == "1":
+                self.report_job_success(job)
+            else:
+                yield job
+
+
+def test_jobs_stay_on_the_list_while_the_queue_does_not_answer() -> None:
+    executor = Executor()
+    keep_unanswered(executor)
+
+    async def round_of(jobs: list[Submitted]) -> list[Submitted]:
+        return [job async for job in executor.check_active_jobs(jobs)]
+
+    jobs = [Submitted("1"), Submitted("2")]
+    assert asyncio.run(round_of(jobs)) == jobs
+    executor.answers = True
+    assert asyncio.run(round_of(jobs)) == [Submitted("2")]
+    assert executor.succeeded == ["1"]

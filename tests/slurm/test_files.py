@@ -10,6 +10,7 @@ import yaml
 
 from tests.slurm import layout
 from tests.slurm.conftest import MakeRun
+from tests.slurm.runs import STEPS
 from tests.workflow.world import World
 
 Outcome = dict[str, Any]
@@ -56,7 +57,7 @@ def fill(path: Path) -> None:
 
 
 def test_caches_vanish(make_run: MakeRun, undisturbed: Outcome, slow_world: World) -> None:
-    """The job that has read them finishes, the next one says what is missing."""
+    """The job that has read them finishes, the next one fails and writes nothing."""
     run = make_run()
     (cache,) = (slow_world.folder / "cache").iterdir()
     away = cache.with_name("away")
@@ -68,7 +69,8 @@ def test_caches_vanish(make_run: MakeRun, undisturbed: Outcome, slow_world: Worl
         assert run.wait() == 1
     finally:
         away.rename(cache)
-    assert "meta.json" in run.log
+    assert "completed successfully, but some output files are missing" in run.log
+    assert sum(run.tier(step).exists() for step in STEPS) == 1
     run.score()
     assert run.wait() == 0, run.log
     assert run.outcome() == undisturbed
