@@ -23,7 +23,7 @@ from evaluation.scoring.accuracy import summarize_choices
 from evaluation.scoring.choices import score_task
 from evaluation.scoring.perplexity import score_slice
 from evaluation.scoring.probes import answer_probes
-from evaluation.scoring.results import Subject, write_tier2, write_tier3, write_tier4
+from evaluation.scoring.results import Subject, TierFiles
 from evaluation.scoring.session import Session
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Normalization
@@ -171,10 +171,11 @@ def score_checkpoint(plan: StagePlan, subject: Subject) -> Path:
     probes = job.tier4(caches.probes) if caches.probes else None
     # Written later than a replaced checkpoint, the files would look up to date to Snakemake.
     session.check_unchanged()
+    files = TierFiles(plan, subject, session, tokenizer)
     if caches.slices:
-        write_tier2(plan, subject, session, tokenizer, caches.slices, slices)
+        files.write_tier2(caches.slices, slices)
     if caches.tasks:
-        write_tier3(plan, subject, session, tokenizer, caches.tasks, tasks)
+        files.write_tier3(caches.tasks, tasks)
     if caches.probes and probes:
-        write_tier4(plan, subject, session, tokenizer, caches.probes, probes)
+        files.write_tier4(caches.probes, probes)
     return subject.folder

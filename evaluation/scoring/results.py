@@ -39,35 +39,6 @@ def step_subject(plan: StagePlan, step: int) -> Subject:
     return Subject(plan.checkpoint(step), step, "step", plan.step_folder(step))
 
 
-def _header(
-    plan: StagePlan,
-    subject: Subject,
-    session: Session,
-    tokenizer: Mapping[str, Any],
-    version: str,
-    scores: Mapping[str, StoredScore],
-    items: Mapping[str, Any],
-) -> dict[str, Any]:
-    seconds = sum(score.summary["seconds"] for score in scores.values())
-    tokens = sum(score.summary["tokens_processed"] for score in scores.values())
-    return {
-        "stage": plan.name,
-        "step": subject.step,
-        "role": subject.role,
-        "checkpoint": str(session.checkpoint.path),
-        "checkpoint_identity": session.checkpoint.identity,
-        "tokenizer": {key: tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
-        "sequence_length": plan.sequence_length,
-        "protocol": version,
-        "packages": _packages(scores),
-        "device": session.numerics.device,
-        "dtype": session.numerics.dtype_name,
-        "seconds": round(seconds, 3),
-        "tokens_per_second": round(tokens / seconds, 1) if seconds else None,
-        "items": items,
-    }
-
-
 def _packages(scores: Mapping[str, StoredScore]) -> dict[str, list[str]]:
     """The versions that the scores were computed with, which may be older than today's."""
     versions: dict[str, set[str]] = {}
@@ -115,92 +86,117 @@ def _origin(meta: Mapping[str, Any], group: str | None) -> dict[str, Any]:
     }
 
 
-def write_tier2(
-    plan: StagePlan,
-    subject: Subject,
-    session: Session,
-    tokenizer: Mapping[str, Any],
-    caches: Mapping[str, SliceCache],
-    scores: Mapping[str, StoredScore],
-) -> None:
-    """Writes `tier2_ppl_blocks.parquet` and `tier2_ppl.json`.
+@dataclass(frozen=True)
+class TierFiles:
+    """Writes the results of one subject."""
 
-    The overall perplexity is exp of the unweighted mean of the slices' nats per token.
-    """
-    slices = {
-        name: {
-            **_without_packages(score.summary),
-            **_origin(caches[name].meta, plan.suite.slices[name].group),
+    plan: StagePlan
+    subject: Subject
+    session: Session
+    tokenizer: Mapping[str, Any]
+
+    def write_tier2(
+        self,
+        caches: Mapping[str, SliceCache],
+        scores: Mapping[str, StoredScore],
+    ) -> None:
+        """Writes `tier2_ppl_blocks.parquet` and `tier2_ppl.json`.
+
+        The overall perplexity is exp of the unweighted mean of the slices' nats per token.
+        """
+        slices = {
+            name: {
+                **_without_packages(score.summary),
+                **_origin(caches[name].meta, self.plan.suite.slices[name].group),
+            }
+            for name, score in scores.items()
         }
-        for name, score in scores.items()
-    }
-    nats = _mean([entry["nats_per_token"] for entry in slices.values()])
-    per_byte = [entry["bits_per_byte"] for entry in slices.values()]
-    counts = _add_up([entry["items"] for entry in slices.values()])
-    content = {
-        **_header(plan, subject, session, tokenizer, protocol.TIER2, scores, counts),
-        "attention": plan.suite.attention,
-        "overall": {
-            "ppl": math.exp(nats),
-            "nats_per_token": nats,
-            "bits_per_byte": None if None in per_byte else _mean(per_byte),
-        },
-        "slices": slices,
-    }
-    write_parquet(subject.folder / "tier2_ppl_blocks.parquet", _stack(scores, "slice"))
-    write_json(subject.folder / "tier2_ppl.json", content)
-
-
-def write_tier3(
-    plan: StagePlan,
-    subject: Subject,
-    session: Session,
-    tokenizer: Mapping[str, Any],
-    caches: Mapping[str, TaskCache],
-    scores: Mapping[str, StoredScore],
-) -> None:
-    """Writes `tier3_cf_candidates.parquet` and `tier3_cf.json`.
-
-    The overall accuracy is the unweighted mean of the tasks' primary accuracies.
-    """
-    tasks = {
-        name: {
-            **_without_packages(score.summary),
-            **_origin(caches[name].meta, plan.suite.tasks[name].group),
-            "task": caches[name].meta["task"],
+        nats = _mean([entry["nats_per_token"] for entry in slices.values()])
+        per_byte = [entry["bits_per_byte"] for entry in slices.values()]
+        counts = _add_up([entry["items"] for entry in slices.values()])
+        content = {
+            **self._header(protocol.TIER2, scores, counts),
+            "attention": self.plan.suite.attention,
+            "overall": {
+                "ppl": math.exp(nats),
+                "nats_per_token": nats,
+                "bits_per_byte": None if None in per_byte else _mean(per_byte),
+            },
+            "slices": slices,
         }
-        for name, score in scores.items()
-    }
-    counts = _add_up([entry["items"] for entry in tasks.values()])
-    content = {
-        **_header(plan, subject, session, tokenizer, protocol.TIER3, scores, counts),
-        "overall": {
-            "accuracy": _mean([entry["accuracy"] for entry in tasks.values()]),
-            "centered": _mean([entry["centered"] for entry in tasks.values()]),
-        },
-        "tasks": tasks,
-    }
-    write_parquet(subject.folder / "tier3_cf_candidates.parquet", _stack(scores, "task"))
-    write_json(subject.folder / "tier3_cf.json", content)
+        write_parquet(self.subject.folder / "tier2_ppl_blocks.parquet", _stack(scores, "slice"))
+        write_json(self.subject.folder / "tier2_ppl.json", content)
 
+    def write_tier3(
+        self,
+        caches: Mapping[str, TaskCache],
+        scores: Mapping[str, StoredScore],
+    ) -> None:
+        """Writes `tier3_cf_candidates.parquet` and `tier3_cf.json`.
 
-def write_tier4(
-    plan: StagePlan,
-    subject: Subject,
-    session: Session,
-    tokenizer: Mapping[str, Any],
-    cache: ProbeCache,
-    score: StoredScore,
-) -> None:
-    """Writes `tier4_sft_native_generations.jsonl` and `tier4_sft_native.json`."""
-    scores = {"sft_native": score}
-    content = {
-        **_header(plan, subject, session, tokenizer, protocol.TIER4, scores, cache.meta["items"]),
-        **{key: score.summary[key] for key in ("summary", "by_category", "prompts")},
-        "chat_template": cache.meta["chat_template"],
-        "stop": cache.meta["stop"],
-        "data": cache.meta["definition"],
-        "data_checksum": cache.meta["checksum"],
-    }
-    write_jsonl(subject.folder / "tier4_sft_native_generations.jsonl", generations(score))
-    write_json(subject.folder / "tier4_sft_native.json", content)
+        The overall accuracy is the unweighted mean of the tasks' primary accuracies.
+        """
+        tasks = {
+            name: {
+                **_without_packages(score.summary),
+                **_origin(caches[name].meta, self.plan.suite.tasks[name].group),
+                "task": caches[name].meta["task"],
+            }
+            for name, score in scores.items()
+        }
+        counts = _add_up([entry["items"] for entry in tasks.values()])
+        content = {
+            **self._header(protocol.TIER3, scores, counts),
+            "overall": {
+                "accuracy": _mean([entry["accuracy"] for entry in tasks.values()]),
+                "centered": _mean([entry["centered"] for entry in tasks.values()]),
+            },
+            "tasks": tasks,
+        }
+        write_parquet(self.subject.folder / "tier3_cf_candidates.parquet", _stack(scores, "task"))
+        write_json(self.subject.folder / "tier3_cf.json", content)
+
+    def write_tier4(
+        self,
+        cache: ProbeCache,
+        score: StoredScore,
+    ) -> None:
+        """Writes `tier4_sft_native_generations.jsonl` and `tier4_sft_native.json`."""
+        scores = {"sft_native": score}
+        content = {
+            **self._header(protocol.TIER4, scores, cache.meta["items"]),
+            **{key: score.summary[key] for key in ("summary", "by_category", "prompts")},
+            "chat_template": cache.meta["chat_template"],
+            "stop": cache.meta["stop"],
+            "data": cache.meta["definition"],
+            "data_checksum": cache.meta["checksum"],
+        }
+        write_jsonl(self.subject.folder / "tier4_sft_native_generations.jsonl", generations(score))
+        write_json(self.subject.folder / "tier4_sft_native.json", content)
+
+    def _header(
+        self,
+        version: str,
+        scores: Mapping[str, StoredScore],
+        items: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        seconds = sum(score.summary["seconds"] for score in scores.values())
+        tokens = sum(score.summary["tokens_processed"] for score in scores.values())
+        return {
+            "stage": self.plan.name,
+            "step": self.subject.step,
+            "role": self.subject.role,
+            "checkpoint": str(self.session.checkpoint.path),
+            "checkpoint_identity": self.session.checkpoint.identity,
+            "tokenizer": {
+                key: self.tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")
+            },
+            "sequence_length": self.plan.sequence_length,
+            "protocol": version,
+            "packages": _packages(scores),
+            "device": self.session.numerics.device,
+            "dtype": self.session.numerics.dtype_name,
+            "seconds": round(seconds, 3),
+            "tokens_per_second": round(tokens / seconds, 1) if seconds else None,
+            "items": items,
+        }
