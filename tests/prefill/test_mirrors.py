@@ -119,7 +119,9 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         SourceError, match=r"dataset a/b: its mirror \S+/c has no split 'train' of .*test\.parquet"
     ):
         locate(Source(dataset="a/b", config="c"), mirrors)
-    with pytest.raises(SourceError, match=r"of configuration 'd'; there is c; put it at .*/d/train"):
+    with pytest.raises(
+        SourceError, match=r"of configuration 'd'; there is c; put it at .*/d/train"
+    ):
         locate(Source(dataset="a/b", config="d"), mirrors)
     with pytest.raises(SourceError, match=r"mirrors\.a/b: \S+/gone does not exist"):
         locate(Source(dataset="a/b"), {"a/b": str(tmp_path / "gone")})
