@@ -57,12 +57,12 @@ clean:  ## remove the environments, the demo and all caches
 $(VENV): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	.venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements.lock
 	@touch $@
 
 .venv-bench/.complete: requirements.lock requirements-bench.lock
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check \
+	.venv-bench/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
 	    -r requirements.lock -r requirements-bench.lock
 	@touch $@
 

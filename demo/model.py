@@ -72,8 +72,10 @@ def _save_weights(source: Path, folder: Path) -> None:
         rms_norm_eps=RMS_NORM_EPS,
         tie_word_embeddings=True,
     )
-    model = LlamaForCausalLM(config).to(torch.float32)
-    model.load_state_dict(read.state_dict())
+    with torch.device("meta"):
+        model = LlamaForCausalLM(config)
+    model.load_state_dict(read.state_dict(), assign=True)
+    model.tie_weights()
     model.save_pretrained(folder)
 
 

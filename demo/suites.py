@@ -15,7 +15,7 @@ import yaml
 from evaluation.settings.suites import read_yaml
 from evaluation.store import write_text
 
-TOKENS = 1024
+TOKENS = 768
 """Tokens of a slice, in place of 5,000,000."""
 
 QUESTIONS = 16
@@ -38,7 +38,7 @@ SUBJECTS = ("astronomy", "high_school_geography", "marketing", "world_religions"
 PROBES_PER_CATEGORY = 2
 """In place of seven."""
 
-ANSWER_TOKENS = 48
+ANSWER_TOKENS = 80
 """Longest answer to a probe."""
 
 
