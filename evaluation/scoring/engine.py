@@ -7,7 +7,7 @@ token is scored. SDPA on CPU; on a GPU flex attention for tries, SDPA for plain 
 import contextlib
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,16 +19,12 @@ from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.attention import BLOCK, block_mask, build_mask, dense_mask, layer_windows
-from evaluation.scoring.batches import Batch, collate
+from evaluation.scoring.batches import PASS_TOKENS, Batch, collate
 from evaluation.scoring.head import Head, Scored
 from evaluation.scoring.rows import Row
 
 TOLERANCE = {torch.float32: 1e-3}
 """Relative L2 error allowed between two ways to the same logits, by type; 0.05 for narrower ones."""
-
-
-SHORT_ROW = 96
-"""Tokens of a row on CPU that need share nothing; enough for most questions with their answers."""
 
 
 class PairScores(NamedTuple):
@@ -67,17 +63,25 @@ class Engine:
         full = -(-self.row_tokens // BLOCK) * BLOCK
         return full if length <= full < padded else padded
 
-    def row_capacity(self, shared: int) -> int:
+    def row_capacity(self, shared: int, shortest: int = 0) -> int:
         """Tokens of a row whose inputs have a prefix of `shared` tokens in common.
 
         On a GPU a full forward pass, or as much as the prefix needs. On CPU attention is dense: a
         row of S tokens costs a S + b S^2 for S - `shared` tokens that are new, least per new token
-        where S = shared + sqrt(shared^2 + shared a / b).
+        where S = shared + sqrt(shared^2 + shared a / b); but no less than `shortest`.
         """
         if self.on_gpu:
             return max(self.row_tokens, shared + BLOCK)
         per_token, per_pair = self.costs
-        return max(SHORT_ROW, int(shared + math.sqrt(shared**2 + shared * per_token / per_pair)))
+        return max(shortest, int(shared + math.sqrt(shared**2 + shared * per_token / per_pair)))
+
+    def cost(self, groups: Iterable[Sequence[int]]) -> float:
+        """Multiply-adds on CPU for rows of these lengths, each group one padded forward pass."""
+        per_token, per_pair = self.costs
+        return sum(
+            len(group) * (group[0] * per_token + group[0] ** 2 * per_pair) + PASS_TOKENS * per_token
+            for group in groups
+        )
 
     @cached_property
     def costs(self) -> tuple[float, float]:

@@ -1,17 +1,22 @@
 """Log-probabilities of requests, and of blocks of text: both are rows, run and summed alike."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from evaluation.scoring.batches import group_rows
 from evaluation.scoring.blocks import block_row
 from evaluation.scoring.engine import Engine
 from evaluation.scoring.rows import Row, lay_out, plan_requests
 from evaluation.scoring.running import Work, run
-from evaluation.scoring.tries import Piece, pack
+from evaluation.scoring.tries import Piece, Trie, pack
 from evaluation.scoring.window import Request, Score
+
+SHORTEST_ROWS = (96, 128, 192, 256, 384, 512)
+"""Lengths tried for rows on CPU that share nothing."""
 
 
 def score_requests(
@@ -28,7 +33,7 @@ def score_requests(
     if not requests:
         return []
     plan = plan_requests(requests)
-    pieces = pack(plan.trie, engine.row_capacity)
+    pieces = choose_rows(engine, plan.trie)
     work = Work(
         lengths=[piece.size for piece in pieces],
         row=lambda index: lay_out(plan, pieces[index]),
@@ -72,6 +77,24 @@ def score_blocks(
         alone=row,
     )
     return -run(engine, work, progress).logprob, scored
+
+
+def choose_rows(engine: Engine, trie: Trie) -> list[Piece]:
+    """Cuts a trie into rows: as long as fits on a GPU, as is cheapest on CPU.
+
+    On CPU inputs that have nothing in common gain nothing from a long row, but few short rows
+    leave one half empty; so the shortest length is tried out.
+    """
+    if engine.on_gpu:
+        return pack(trie, engine.row_capacity)
+    capacities = (partial(engine.row_capacity, shortest=length) for length in SHORTEST_ROWS)
+    return min((pack(trie, capacity) for capacity in capacities), key=partial(_cost, engine))
+
+
+def _cost(engine: Engine, pieces: list[Piece]) -> float:
+    lengths = [piece.size for piece in pieces]
+    groups = group_rows(lengths, engine.row_tokens)
+    return engine.cost([lengths[index] for index in group] for group in groups)
 
 
 def _single_row(request: Request) -> Row:

@@ -97,6 +97,12 @@ def test_plain_sequences_need_no_mask():
 def test_rows_are_grouped_longest_first_within_the_budget():
     groups = list(group_rows([3, 10, 5, 4, 5], 10))
     assert groups == [[1], [2, 4], [3, 0]]
+    assert list(group_rows([], 10)) == []
+    assert list(group_rows([30, 20], 10)) == [[0], [1]]
+
+
+def test_rows_much_shorter_than_the_first_run_later():
+    assert list(group_rows([100, 90, 80, 40, 40], 1000)) == [[0, 1, 2], [3, 4]]
 
 
 def test_layers_other_than_attention_are_refused():

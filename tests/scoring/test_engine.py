@@ -38,7 +38,7 @@ def test_rows_order_and_batches_do_not_matter(asked, random):
     scored = Engine(tiny.model("llama"), row_tokens=random.randrange(1, 99), device="cpu")
     capacity = random.randrange(1, 80)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scored, "row_capacity", lambda _: capacity)
+        patch.setattr(scored, "row_capacity", lambda _, shortest: capacity)
         shuffled = logprobs(scored, [asked[i] for i in order])
     np.testing.assert_allclose(shuffled, expected[order], atol=1e-4, rtol=0)
 
