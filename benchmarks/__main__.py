@@ -57,7 +57,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, default=demo / "models/smollm2-135m-instruct")
     parser.add_argument("--packages", type=Path, default=demo / "packages", help="folder of wheels")
     parser.add_argument("--output", type=Path, default=demo / "benchmarks.json")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--threads", type=int, default=1, help="more spin while they wait")
     parser.add_argument("--zero-shot", type=int, default=8, help="questions of each task")
     parser.add_argument("--five-shot", type=int, default=20, help="questions")
     parser.add_argument("--blocks", type=int, default=6, help="blocks of Tier2")
