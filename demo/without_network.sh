@@ -3,6 +3,9 @@
 # anything in it tried to reach out.
 set -euo pipefail
 
+# Snakemake's Slurm plugin would look for a cluster's controller by DNS, also when none is used.
+export SLURM_CONF=/dev/null
+
 inside='
 ip link set lo up 2>/dev/null || true
 "$@"

@@ -6,10 +6,14 @@ with its summary in the file's metadata; whoever scores the same item again find
 """
 
 import contextlib
+import glob
 import hashlib
 import json
 import logging
 import os
+import shutil
+import socket
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -28,7 +32,7 @@ _SUMMARY = b"summary"
 def atomic_path(path: Path) -> Iterator[Path]:
     """Gives a temporary path beside `path`, moved into place at the end, removed on error."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    temporary = beside(path)
     try:
         yield temporary
         with open(temporary, "rb+") as file:
@@ -36,6 +40,25 @@ def atomic_path(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def beside(path: Path) -> Path:
+    """A hidden path to write to before it is renamed to `path`; removes what killed writers left."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with contextlib.suppress(FileNotFoundError):  # another writer was faster
+            if _is_abandoned(left):
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+    writer = f"{socket.gethostname()}+{os.getpid()}+{uuid.uuid4().hex[:8]}"
+    return path.with_name(f".{path.name}.{writer}.tmp")
+
+
+def _is_abandoned(temporary: Path) -> bool:
+    """Whether its writer is gone from this host; of another host's, whether it is a day old."""
+    age = time.time() - temporary.stat().st_mtime
+    writer = temporary.name.split("+")
+    if len(writer) == 3 and writer[0].endswith(f".{socket.gethostname()}"):
+        return age > 60 and not Path("/proc", writer[1]).exists()
+    return age > 24 * 3600
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,6 +1,9 @@
 """Atomic files and the score store."""
 
 import json
+import os
+import socket
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +25,21 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
         write_half(path)
     assert json.loads(path.read_text()) == {"a": 1}
     assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_what_a_killed_writer_left_is_removed_and_a_living_ones_is_not(tmp_path: Path) -> None:
+    path, host = tmp_path / "result.json", socket.gethostname()
+    dead, alive = f".result.json.{host}+4194305+00.tmp", f".result.json.{host}+{os.getpid()}+00.tmp"
+    fresh, far = f".result.json.{host}+4194305+01.tmp", ".result.json.far+1+00.tmp"
+    for name in (dead, alive, fresh, far):
+        (tmp_path / name).write_text("half")
+        os.utime(tmp_path / name, (time.time() - 3600,) * 2)
+    os.utime(tmp_path / fresh)
+    write_json(path, {})
+    assert {file.name for file in tmp_path.iterdir()} == {"result.json", alive, fresh, far}
+    os.utime(tmp_path / far, (time.time() - 90_000,) * 2)
+    write_json(path, {})
+    assert not (tmp_path / far).exists()
 
 
 def test_nan_is_not_written(tmp_path: Path) -> None:

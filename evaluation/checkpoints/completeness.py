@@ -24,6 +24,19 @@ def check_complete(checkpoint: Checkpoint) -> None:
     if checkpoint.kind == "nanotron":
         complete_parameters(checkpoint)
     else:
+        check_whole(checkpoint)
+
+
+def check_whole(checkpoint: Checkpoint) -> None:
+    """What can be told of any model, also of those that no class here represents.
+
+    Every tensor that has a file is covered exactly, and nothing is being written. Raises
+    IncompleteCheckpoint or CheckpointError naming file and remedy.
+    """
+    if checkpoint.kind == "nanotron":
+        found = read_parameters(checkpoint.path).values()
+        _check_still(checkpoint, [shard.header for one in found for shard in one.shards])
+    else:
         _check_still(checkpoint, huggingface.read_headers(checkpoint.path))
 
 

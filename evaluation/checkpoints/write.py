@@ -6,7 +6,6 @@ import logging
 import math
 import os
 import shutil
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +27,7 @@ from evaluation.checkpoints.mapping import Source, expected_parameters
 from evaluation.checkpoints.pretrained import load_config
 from evaluation.checkpoints.sharding import write_parameters
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
-from evaluation.store import write_text
+from evaluation.store import beside, write_text
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +121,7 @@ def _new_step(target: Path, step: int) -> Iterator[Path]:
         raise CheckpointError(f"{final}: a step cannot be negative")
     if final.exists():
         raise CheckpointError(f"{final}: is there already; remove it or choose another step")
-    temporary = target / f".{step}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp"
+    temporary = beside(final)
     try:
         temporary.mkdir(parents=True)
         yield temporary

@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 import sys
-import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from tqdm import tqdm
 
 from evaluation.errors import CacheError
 from evaluation.prefill.caches import META, check_files, read_meta
-from evaluation.store import file_checksum, write_json
+from evaluation.store import beside, file_checksum, write_json
 
 
 def is_current(folder: Path, definition: str, state: Any = None) -> bool:
@@ -35,7 +34,7 @@ def is_current(folder: Path, definition: str, state: Any = None) -> bool:
 def new_entry(folder: Path) -> Iterator[Path]:
     """Gives an empty folder that takes the entry's place at the end; removed on error."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    building = folder.with_name(f".{folder.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
+    building = beside(folder)
     building.mkdir()
     try:
         yield building
@@ -66,7 +65,7 @@ def _install(building: Path, folder: Path) -> None:
             return
         if is_current(folder, meta["definition"], meta.get("source", {}).get("state")):
             return
-        aside = building.with_suffix(".old")
+        aside = building.with_suffix(".old.tmp")
         with contextlib.suppress(FileNotFoundError):  # another process was faster
             os.rename(folder, aside)
         shutil.rmtree(aside, ignore_errors=True)

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation.errors import ScoringError
+from evaluation.checkpoints.completeness import check_complete
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.errors import IncompleteCheckpoint, ScoringError, UnsupportedCheckpoint
 from evaluation.scoring.external import run_external
 from evaluation.scoring.results import Subject, step_subject
 from evaluation.settings.config import load_config
@@ -82,3 +84,18 @@ def test_what_does_not_hold_the_suite_does_not_count(folder: Path, text: str, wo
     with pytest.raises(ScoringError, match=words):
         run_external(plan, subject)
     assert list(subject.folder.iterdir()) == []
+
+
+def test_the_program_may_know_models_that_the_engine_does_not(folder: Path) -> None:
+    plan, subject = planned(folder, program(folder, PROGRAM % "12.5"))
+    path = folder / "ckpts/stage1/10/model_config.json"
+    llama = path.read_text()
+    path.write_text(llama.replace("is_llama_config", "is_starcoder2_config"))
+    with pytest.raises(UnsupportedCheckpoint, match="Starcoder2"):
+        check_complete(open_checkpoint(subject.checkpoint))
+    run_external(plan, subject)
+    assert json.loads((subject.folder / "tier2_ppl.json").read_text())["slices"]
+    shard = next((folder / "ckpts/stage1/10/model").rglob("*.safetensors"))
+    shard.write_bytes(shard.read_bytes()[:-4])
+    with pytest.raises(IncompleteCheckpoint, match=shard.name):
+        run_external(plan, subject)

@@ -1,5 +1,7 @@
 import math
+from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -73,17 +75,31 @@ def test_document_attention_scores_fewer_tokens_of_other_value():
     assert nats[0][2:] == pytest.approx(nats[1][2:], abs=1e-4)
 
 
-def test_losses_are_those_of_the_reference(smollm2, shared):
+class Recorder(Engine):
+    """Keeps the log-probability of every token of every block."""
+
+    def score(self, batch):
+        scores = super().score(batch)
+        parts = np.split(scores.logprob, np.cumsum(batch.counts)[:-1])
+        self.tokens |= dict(zip(batch.owners.tolist(), parts, strict=True))
+        return scores
+
+    tokens: ClassVar[dict[int, np.ndarray]] = {}
+
+
+def test_every_tokens_loss_is_that_of_the_reference(smollm2, shared):
     reference = load_file(shared / "reference/perplexity_smollm2_135m_instruct.safetensors")
     model = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32).eval()
-    scored = Engine(model, row_tokens=1024, device="cpu")
-    tokens, document = reference["input_ids"][:3], reference["document"][:3]
+    scored = Recorder(model, row_tokens=1024, device="cpu")
+    document = reference["document"]
     new = torch.ones_like(document, dtype=torch.bool)
     new[:, 1:] = document[:, 1:] != document[:, :-1]
     starts = new.flatten().nonzero()[:, 0]
     for begins, nll in ((None, reference["nll"]), (starts, reference["nll_document_masked"])):
-        nats, count = score_blocks(scored, tokens, begins)
-        expected = nll[:3].double()
-        assert count.tolist() == (~expected.isnan()).sum(1).tolist()
-        for got, want, n in zip(nats, expected.nansum(1).tolist(), count, strict=True):
-            assert got / n == pytest.approx(want / n, abs=1e-4)
+        nats, count = score_blocks(scored, reference["input_ids"], begins)
+        assert len(nats) == len(nll) == 8
+        for block, expected in enumerate(nll.double()):
+            want = expected[~expected.isnan()].numpy()
+            assert len(want) == count[block]
+            np.testing.assert_allclose(-scored.tokens[block], want, rtol=0, atol=1e-4)
+            assert nats[block] == pytest.approx(want.sum(), abs=1e-4 * len(want) ** 0.5)
