@@ -24,9 +24,22 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_stage(command)
     command.set_defaults(run=tables)
 
+    command = commands.add_parser("figures", help="a stage's curves and forest plots as SVG files")
+    add_config(command)
+    add_stage(command)
+    command.set_defaults(run=figures)
+
     command = commands.add_parser("front-page", help="the report's first page, over all stages")
     add_config(command)
     command.set_defaults(run=front_page)
+
+    command = commands.add_parser(
+        "tensorboard",
+        help="all curves as TensorBoard event files (needs `pip install tensorboard`)",
+    )
+    add_config(command)
+    command.add_argument("--output", type=Path, required=True, metavar="DIR", help="the log folder")
+    command.set_defaults(run=tensorboard)
 
     command = commands.add_parser("bridge-table", help="every stage's deltas and verdicts, as text")
     add_config(command)
@@ -81,13 +94,29 @@ def tables(options: argparse.Namespace) -> int:
     return 0
 
 
+def figures(options: argparse.Namespace) -> int:
+    from evaluation.reporting.figures import write_figures
+
+    for path in write_figures(_plan(options)):
+        print(path)
+    return 0
+
+
 def front_page(options: argparse.Namespace) -> int:
-    from evaluation.reporting.report import write_front_page
+    from evaluation.reporting.front import write_front_page
 
     plans = _plans(options)
     output = Path(next(iter(plans.values())).config.results) / "report.html"
     write_front_page(plans, output)
     print(output)
+    return 0
+
+
+def tensorboard(options: argparse.Namespace) -> int:
+    from evaluation.reporting.tensorboard import export_curves
+
+    number = export_curves(list(_plans(options).values()), options.output)
+    print(f"{number} values in {options.output}; look at them with `tensorboard --logdir`")
     return 0
 
 

@@ -4,9 +4,14 @@ A reader raises CacheError that names what is missing, foreign or damaged, and h
 """
 
 import json
+import struct
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from evaluation.errors import CacheError
 from evaluation.store import file_checksum
@@ -118,6 +123,32 @@ def read_slice(folder: Path) -> SliceCache:
     if tuple(tokens.shape) != expected or index["block_bytes"].shape != tokens.shape[:1]:
         raise _damaged(folder / TOKENS, f"its shape {tuple(tokens.shape)} is not {expected}")
     return SliceCache(tokens, index["block_bytes"], index["document_starts"], meta)
+
+
+def map_blocks(folder: Path, meta: dict[str, Any]) -> npt.NDArray[np.integer[Any]]:
+    """Token ids of a slice, (blocks, sequence length), mapped to its file without torch.
+
+    The file is not checked against its checksum, since it is only read in part. Raises CacheError.
+    """
+    path = folder / TOKENS
+    dtype, shape = np.dtype(meta["dtype"]), (meta["blocks"], meta["sequence_length"])
+    try:
+        offset = data_offset(path, dtype.itemsize * shape[0] * shape[1])
+    except (OSError, ValueError, StopIteration, zipfile.BadZipFile) as error:
+        raise _damaged(path, str(error)) from None
+    return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
+
+
+def data_offset(path: Path, size: int) -> int:
+    """Where the bytes of a torch file's one tensor begin: behind its record's local header."""
+    with zipfile.ZipFile(path) as archive:
+        record = next(entry for entry in archive.infolist() if entry.filename.endswith("/data/0"))
+    if record.file_size != size or record.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{path}: it holds {record.file_size} bytes, not {size}")
+    with open(path, "rb") as file:
+        file.seek(record.header_offset + 26)
+        name, extra = struct.unpack("<HH", file.read(4))
+    return record.header_offset + 30 + int(name) + int(extra)
 
 
 def read_task(folder: Path) -> TaskCache:

@@ -7,8 +7,6 @@
 The last, incomplete block is dropped.
 """
 
-import struct
-import zipfile
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +16,8 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 import torch
+
+from evaluation.prefill.caches import data_offset
 
 Int32 = npt.NDArray[np.int32]
 
@@ -136,21 +136,9 @@ def save_tokens(
     size = blocks * sequence_length * dtype.itemsize
     raw.seek(0)
     with open(path, "rb+") as file:
-        file.seek(_data_offset(path, size))
+        file.seek(data_offset(path, size))
         for chunk in _chunks(raw, size):
             file.write(chunk)
-
-
-def _data_offset(path: Path, size: int) -> int:
-    """Where the one tensor's bytes begin: behind the local header of its record in the archive."""
-    with zipfile.ZipFile(path) as archive:
-        record = next(entry for entry in archive.infolist() if entry.filename.endswith("/data/0"))
-    if record.file_size != size or record.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"{path}: torch laid out {record.file_size} bytes, not {size}")
-    with open(path, "rb") as file:
-        file.seek(record.header_offset + 26)
-        name, extra = struct.unpack("<HH", file.read(4))
-    return record.header_offset + 30 + int(name) + int(extra)
 
 
 def _chunks(file: IO[bytes], size: int) -> Iterable[bytes]:

@@ -43,6 +43,15 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
     }
 
 
+def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
+    """What the jobs that failed said last, with their logs; empty if none has failed."""
+    return [
+        f"{'bridge' if name == 'bridge' else f'step {name}'}: {subject['error']} ({subject['log']})"
+        for name, subject in stage_status(plan, steps)["subjects"].items()
+        if subject["error"]
+    ]
+
+
 def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict[str, Any]:
     wanted: dict[str, str] = {tier: FILES[tier] for tier in plan.tiers}
     wanted |= {"deltas": DELTAS} if has_deltas else {}

@@ -47,7 +47,7 @@ def _stage(plan: StagePlan) -> str:
         counts = f"{flags.count('better')} / {flags.count('worse')} of {len(flags)}"
         rows.append([str(entry["step"]), *cells, counts, entry["verdict"] or "no objective"])
     title = f"{plan.name} against {deltas[0]['bridge']}"
-    return "\n".join([title, align(rows), *_advice(plan)])
+    return "\n".join([title, align(rows), *advice_lines(plan)])
 
 
 def _overall(deltas: Sequence[Mapping[str, Any]], tier: str) -> str:
@@ -60,7 +60,8 @@ def _overall(deltas: Sequence[Mapping[str, Any]], tier: str) -> str:
     return "–"
 
 
-def _advice(plan: StagePlan) -> list[str]:
+def advice_lines(plan: StagePlan) -> list[str]:
+    """A stage's recommendation in words; nothing where there is none yet."""
     path = plan.results / RECOMMENDATION
     if not path.exists():
         return []

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.results import Header, Results
+from evaluation.reporting.moved import scored_cache
 from evaluation.reporting.stage import StageResults
+from evaluation.settings.plan import StagePlan
 
 
 @dataclass(frozen=True)
@@ -13,6 +16,7 @@ class Table:
     title: str
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
+    note: str = ""
 
 
 def trust_tables(found: StageResults) -> list[Table]:
@@ -20,13 +24,8 @@ def trust_tables(found: StageResults) -> list[Table]:
     sides = {str(step): scored.results for step, scored in found.steps.items()}
     if found.bridge is not None:
         sides["bridge"] = found.bridge.results
-    tables = [
-        _jobs(sides),
-        _items(sides),
-        _templates(sides),
-        _disagreements(found),
-    ]
-    return [table for table in tables if table.rows]
+    tables = [_disagreements(found), _items(found.plan, sides), _templates(sides), _jobs(sides)]
+    return [table for table in tables if table.rows or table.note]
 
 
 def _text(value: Any) -> str:
@@ -35,8 +34,8 @@ def _text(value: Any) -> str:
 
 def _jobs(sides: Mapping[str, Results]) -> Table:
     columns = (
-        "step", "tier", "protocol", "tokenizer", "sequence", "device", "dtype", "seconds",
-        "tokens/s", "items", "checkpoint",
+        "step", "tier", "device", "dtype", "seconds", "tokens/s", "items", "protocol", "tokenizer",
+        "sequence", "checkpoint",
     )  # fmt: skip
     rows = [
         (step, tier, *_job(header))
@@ -50,14 +49,14 @@ def _job(header: Header) -> tuple[str, ...]:
     content = header.content
     named = content.get("tokenizer", {}).get("name")
     return (
-        header.protocol,
-        f"{named} ({header.tokenizer})",
-        str(header.sequence_length),
         _text(content.get("device")),
         _text(content.get("dtype")),
         _text(content.get("seconds")),
         _text(content.get("tokens_per_second")),
         _count(content.get("items")),
+        header.protocol,
+        f"{named} ({header.tokenizer})",
+        str(header.sequence_length),
         f"{header.checkpoint} ({header.identity})",
     )
 
@@ -70,41 +69,69 @@ def _count(items: Any) -> str:
     return f"{items['used']} of {items.get('asked', '?')}" + (f" ({left})" if left else "")
 
 
-def _items(sides: Mapping[str, Results]) -> Table:
-    columns = ("item", "data", "items used", "tokens scored", "ties", "truncated", "steps")
+def _items(plan: StagePlan, sides: Mapping[str, Results]) -> Table:
+    columns = (
+        *("item", "source", "data", "items used"),
+        *("tokens scored", "ties", "truncated", "steps"),
+    )
     seen: dict[tuple[str, ...], list[str]] = {}
     for step, results in sides.items():
-        for row in _item_rows(results):
+        for row in _item_rows(plan, results):
             seen.setdefault(row, []).append(step)
-    return Table("Data", columns, [(*row, ", ".join(steps)) for row, steps in seen.items()])
+    rows = [(*row, _steps(steps, len(sides))) for row, steps in seen.items()]
+    return Table("What was scored", columns, rows)
 
 
-def _item_rows(results: Results) -> Iterable[tuple[str, ...]]:
+def _steps(steps: list[str], of: int) -> str:
+    return "all" if len(steps) == of else ", ".join(steps)
+
+
+def _item_rows(plan: StagePlan, results: Results) -> Iterable[tuple[str, ...]]:
     """One row an item; equal rows of several steps are shown once."""
     for name, one in results.slices.items():
+        source = _source(plan.suite.slices.get(name), plan.slice_folder(name), one.data)
         data, used = _text(one.entry.get("data")), _count(one.entry.get("items"))
-        yield name, data, used, _text(one.entry.get("tokens")), "–", "–"
+        yield name, source, data, used, _text(one.entry.get("tokens")), "–", "–"
     for name, task in results.tasks.items():
+        source = _source(plan.suite.tasks.get(name), plan.task_folder(name), task.data)
         data, used = _text(task.entry.get("data")), _count(task.entry.get("items"))
         ties, cut = _text(task.entry.get("ties")), _text(task.entry.get("truncated_contexts"))
-        yield name, data, used, "–", ties, cut
+        yield name, source, data, used, "–", ties, cut
     if results.probes is not None:
         content = results.headers["tier4"].content
         rate = results.probes.rates.get("truncated_rate")
-        cut = "–" if rate is None else f"{100 * rate:.1f} %"
-        yield "probes", _text(content.get("data")), _count(content.get("items")), "–", "–", cut
+        cut = "–" if rate is None else f"{100 * rate:.1f} % of answers"
+        used = _count(content.get("items"))
+        yield "probes", "the suite", _text(content.get("data")), used, "–", "–", cut
+
+
+def _source(item: Any, folder: Path, checksum: Any) -> str:
+    """Data set, split and revision: the one that was fetched, if the cache still tells."""
+    if item is None:
+        return "no longer in the suites"
+    meta = scored_cache(folder, checksum)
+    fetched = {} if meta is None else meta.get("source") or {}
+    revision = fetched.get("resolved") or item.revision
+    name = " ".join(filter(None, (item.dataset or ", ".join(item.files), item.config, item.split)))
+    name += f" @ {revision[:12]}" if revision else " (no revision pinned)"
+    states = fetched.get("state") or []
+    is_mirror = any(isinstance(one, dict) and one.get("kind") == "mirror" for one in states)
+    return f"{name}, from a mirror" if is_mirror else name
 
 
 def _templates(sides: Mapping[str, Results]) -> Table:
-    columns = ("task", "context", "continuation", "primary", "source")
+    columns = ("task", "context", "continuation", "shots", "primary")
     found: dict[tuple[str, ...], None] = {}
     for results in sides.values():
         for name, result in results.tasks.items():
             task = result.entry.get("task")
             if isinstance(task, dict):
-                source = f"{_text(task.get('dataset'))} @ {_text(task.get('revision'))}"
                 row = (name, *(_text(task.get(key)) for key in ("context", "continuation")))
-                found[(*row, _text(result.primary), source)] = None
+                found[(*row, _text(task.get("num_fewshot")), _text(result.primary))] = None
+        if results.probes is not None:
+            content = results.headers["tier4"].content
+            stops = ", ".join(map(repr, content.get("stop") or [])) or "EOS and end of turn only"
+            found["probes", _text(content.get("chat_template")), f"stops: {stops}", "–", "–"] = None
     return Table("Templates", columns, list(found))
 
 
@@ -126,4 +153,5 @@ def _disagreements(found: StageResults) -> Table:
             for item, (up, down) in moved.items()
             if up and down
         ]
-    return Table("Metrics that disagree", columns, rows)
+    note = "" if rows or not found.deltas else "No task's metrics move in opposite directions."
+    return Table("Metrics that disagree about the direction", columns, rows, note)

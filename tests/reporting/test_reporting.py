@@ -6,44 +6,20 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError
 from evaluation.reporting.compare import compare_folders
-from evaluation.reporting.report import write_front_page, write_stage_report
+from evaluation.reporting.front import write_front_page
+from evaluation.reporting.report import write_stage_report
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables import SCHEMA, write_tables
 from evaluation.reporting.terminal import bridge_table
 from evaluation.settings.plan import StagePlan
-from evaluation.store import write_jsonl
-from tests.bridge.folders import make_plans, write_side
-
-STEPS = (10, 20, 30)
-
-
-@pytest.fixture
-def plans(tmp_path: Path) -> dict[str, StagePlan]:
-    """Both stages scored, the second one compared with its bridge."""
-    plans = make_plans(tmp_path)
-    first, second = plans["first"], plans["second"]
-    write_side(first.step_folder(100), first, step=100)
-    write_side(second.bridge_folder, second, step=100)
-    for step in STEPS:
-        write_side(second.step_folder(step), second, step=step, skill=step / 20, seed=step)
-        write_deltas(second, step)
-    write_stage(second, STEPS)
-    return plans
-
-
-def page_data(page: Path) -> dict[str, Any]:
-    found = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
-    content: dict[str, Any] = json.loads(found[1])
-    return content
+from tests.bridge.folders import make_plans
+from tests.reporting.pages import STEPS, page_data
 
 
 def test_columns_are_stable() -> None:
@@ -85,32 +61,43 @@ def test_a_stage_without_a_bridge(plans: dict[str, StagePlan]) -> None:
     write_stage_report(plan, (100,), plan.results / "report.html")
     text = (plan.results / "report.html").read_text(encoding="utf-8")
     assert "has no bridge" in text
-    assert len(page_data(plan.results / "report.html")["series"][0]["points"]) == 1
+    assert len(page_data(plan.results / "report.html")["series"][0]["points"]["step"]) == 1
 
 
-def test_page_carries_series_deltas_and_flips(plans: dict[str, StagePlan]) -> None:
+def test_page_carries_series_and_deltas(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
-    question = {
-        "id": "quiz/0",
-        "contexts": [{"text": "</script><b>Why?"}],
-        "candidates": [{"context": 0, "text": f" answer {i}"} for i in range(4)],
-    }
-    rows = [{**question, "id": f"quiz/{i}"} for i in range(400)]
-    write_jsonl(plan.task_folder("quiz") / "examples.jsonl", rows)
     page = plan.results / "report.html"
     write_stage_report(plan, STEPS, page)
     data = page_data(page)
     curve = next(s for s in data["series"] if (s["item"], s["metric"]) == ("quiz", "acc"))
-    assert [point["step"] for point in curve["points"]] == [10, 20, 30]
-    assert curve["bridge"]["value"] < curve["points"][-1]["value"]
+    assert curve["points"]["step"] == [10, 20, 30]
+    assert curve["bridge"]["value"] < curve["points"]["value"][-1]
     assert curve["spread"]["steps"] == 3
-    flip = next(f for f in data["flips"] if f["task"] == "quiz" and f["gained"])
-    assert flip["text"] == "</script><b>Why?"
-    assert flip["candidates"][0]["gold"]
-    assert "this step" in flip["candidates"][0]["chosen"]
-    assert "bridge" not in flip["candidates"][0]["chosen"]
-    assert any(f["task"].startswith("probes") and f["sides"][0][1] == "It." for f in data["flips"])
+    stored = json.loads((plan.step_folder(20) / "bridge_deltas.json").read_text(encoding="utf-8"))
+    delta = next(d for d in stored["deltas"] if (d["item"], d["metric"]) == ("quiz", "delta_acc"))
+    (keys, values), deltas = data["deltas"]["of"], data["deltas"]
+    key = next(i for i, names in enumerate(deltas["keys"]) if names[1:3] == ["quiz", "acc"])
+    row = next(row for row in deltas["rows"] if row[:2] == [20, key])
+    assert keys[:3] == ["tier", "item", "metric"]
+    assert dict(zip(values, row[2:], strict=True))["delta"] == pytest.approx(delta["delta"])
+
+
+def test_page_answers_in_the_order_of_the_questions(plans: dict[str, StagePlan]) -> None:
+    plan = plans["second"]
+    page = plan.results / "report.html"
+    write_stage_report(plan, STEPS, page)
     text = page.read_text(encoding="utf-8")
+    questions = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
+    assert questions == [
+        "Did this stage do what it was for?",
+        "Which checkpoint do we take on?",
+        "Where did it gain and lose?",
+        "Can I trust it?",
+    ]
+    assert "Recommended: step 30." in text
+    assert "its acc" in text  # why the others fell out
+    for title in ("What was scored", "Jobs"):
+        assert f"<h3>{title}</h3>" in text
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in text
 
@@ -122,7 +109,8 @@ def test_front_page_joins_the_stages(plans: dict[str, StagePlan], tmp_path: Path
     write_front_page(plans, tmp_path / "index.html")
     data = page_data(tmp_path / "index.html")
     line = next(s for s in data["series"] if (s["item"], s["metric"]) == ("web", "ppl"))
-    assert [point["x"] for point in line["points"]] == [100, 110, 120, 130]
+    assert line["points"]["x"] == [100, 110, 120, 130]
+    assert line["points"]["step"] == [100, 10, 20, 30]
     assert line["borders"] == [100]
     assert "Recommended: step 30" in (tmp_path / "index.html").read_text(encoding="utf-8")
 

@@ -19,6 +19,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     for arguments in (["prefill"], []):
         done = world.snakemake(*arguments)
         assert done.returncode == 0, done.stderr[-6000:]
+    (folder := world.folder / "said").mkdir()
+    (folder / "all.txt").write_text(done.stderr)
     return world
 
 
@@ -37,6 +39,29 @@ def test_every_step_has_its_tiers_and_deltas(world: World) -> None:
     assert world.results("stage2", "summary.csv").is_file()
     assert world.results("stage2", "report.html").is_file()
     assert not world.results("stage1", "by_checkpoint", "step_10", "tier4_sft_native.json").exists()
+
+
+def test_a_run_ends_with_the_recommendation_and_a_dry_run_does_not(world: World) -> None:
+    said = (world.folder / "said" / "all.txt").read_text()
+    advice = world.read("stage2", "recommendation.json")
+    assert f"step {advice['step']} — {advice['why']}" in said
+    assert said.count("stage1: no bridge, so no recommendation") == 1  # jobs do not say it too
+    done = world.snakemake("-n", "--forceall")
+    assert done.returncode == 0, done.stderr
+    assert "no recommendation" not in done.stdout + done.stderr
+
+
+def test_the_report_holds_pages_and_figures(world: World) -> None:
+    page = world.folder / "report.html"
+    done = world.snakemake("--report", str(page))
+    assert done.returncode == 0, done.stderr[-3000:]
+    text = page.read_text()
+    for name in ("stage2/report.html", "tier4_forest.svg", "tier2_curves.svg", "summary.csv"):
+        assert name in text
+    for shown in ("values over steps", "deltas against the bridge", "all stages"):
+        assert shown in text
+    assert world.results("stage2", "figures", "tier3_forest.svg").is_file()
+    assert not world.results("stage1", "figures", "tier3_forest.svg").exists()
 
 
 def test_the_bridge_reuses_what_its_own_stage_scored(world: World) -> None:

@@ -117,9 +117,29 @@ def bridge_files(plan):
     return [f"{plan.results}/{name}" for name in names]
 
 
+def figure_files(plan):
+    """SVG files by kind and tier: curves of every tier, forest plots where there is a bridge."""
+    kinds = ("curves", "forest") if plan.stage.bridge else ("curves",)
+    pairs = [(kind, tier) for tier in plan.tiers for kind in kinds]
+    return {pair: f"{plan.results}/figures/{pair[1]}_{pair[0]}.svg" for pair in pairs}
+
+
 def stage_files(plan):
     """What the target of a stage asks for."""
-    return [f"{plan.results}/summary.csv", f"{plan.results}/report.html"]
+    tables = [f"{plan.results}/summary.csv", f"{plan.results}/report.html"]
+    return [*tables, *figure_files(plan).values()]
+
+
+def tell(is_done):
+    """Ends a run with the recommendation of every stage in it, or with what failed."""
+    from evaluation.reporting.ending import ending, failing
+
+    rules = {job.rule.name for job in workflow.dag.jobs}
+    prefix = "tables_" if is_done else "score_"
+    plans = [plan for plan in PLANS.values() if f"{prefix}{plan.name}" in rules]
+    text = or_stop(ending if is_done else failing, plans)
+    if text:
+        print(f"\n{text}\n", file=sys.stderr, flush=True)
 
 
 def owner(wildcards, kind):

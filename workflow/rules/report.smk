@@ -1,4 +1,6 @@
-# Cheap and local: tables and the report of each stage.
+# Cheap and local: tables, the report and figures of each stage.
+FIGURES = {"curves": "values over steps", "forest": "deltas against the bridge"}
+
 for _plan in PLANS.values():
 
     rule:
@@ -21,7 +23,7 @@ for _plan in PLANS.values():
                 caption="../report/stage.rst",
                 category=_plan.name,
                 subcategory="report",
-                labels={"table": "curves and bridge"},
+                labels={"page": "verdict, curves, deltas, flips, trust"},
             ),
             bridge=[] if _plan.stage.bridge is None else bridge_files(_plan),
         log:
@@ -36,6 +38,35 @@ for _plan in PLANS.values():
             "evaluation tables --stage {params.stage} 2>&1 | logged {log:q}"
 
 
+    rule:
+        name:
+            f"figures_{_plan.name}"
+        input:
+            f"{_plan.results}/summary.parquet",
+            [] if _plan.stage.bridge is None else bridge_files(_plan),
+        output:
+            [
+                report(
+                    file,
+                    caption=f"../report/{kind}.rst",
+                    category=_plan.name,
+                    subcategory=tier,
+                    labels={"figure": FIGURES[kind]},
+                )
+                for (kind, tier), file in figure_files(_plan).items()
+            ],
+        log:
+            f"{_plan.results}/eval_logs/figures.log",
+        localrule: True
+        conda:
+            "../envs/evaluation.yaml"
+        params:
+            stage=_plan.name,
+            protocol=protocol.BRIDGE,
+        shell:
+            "evaluation figures --stage {params.stage} 2>&1 | logged {log:q}"
+
+
 rule front_page:
     input:
         [f"{plan.results}/summary.csv" for plan in PLANS.values()],
@@ -44,7 +75,7 @@ rule front_page:
             FRONT_PAGE,
             caption="../report/front.rst",
             category="overview",
-            labels={"table": "all stages"},
+            labels={"page": "all stages"},
         ),
     log:
         f"{CONFIG.results}/front_page.log",

@@ -1,6 +1,7 @@
 "use strict";
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
+const byId = (id) => document.getElementById(id);
 
 function svg(parent, tag, attributes, text) {
   const node = document.createElementNS(SVG, tag);
@@ -18,28 +19,38 @@ function html(parent, tag, attributes = {}, text) {
   return node;
 }
 
-function format(value) {
-  if (value === null || value === undefined) return "–";
-  const size = Math.abs(value);
-  if (size !== 0 && size < 0.001) return value.toExponential(1);
-  return size >= 1000 ? value.toFixed(0) : value.toPrecision(4).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+function fill(select, values, chosen) {
+  for (const [value, label] of values) html(select, "option", { value }, label);
+  if (chosen !== undefined && chosen !== null) select.value = chosen;
 }
 
-const signed = (value) => (value > 0 ? "+" : "") + format(value);
-const interval = (low, high) => (low === null ? "no interval" : `[${format(low)}, ${format(high)}]`);
+/* digits: 4 to read, 7 for what the files hold */
+function format(value, digits = 4) {
+  if (value === null || value === undefined) return "–";
+  const size = Math.abs(value);
+  if (size !== 0 && size < 0.001) return value.toExponential(digits - 3);
+  if (size >= 10 ** digits) return value.toFixed(0);
+  return value.toPrecision(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+}
 
-const tip = document.getElementById("tip");
+const exact = (value) => format(value, 7);
+const signed = (value) => (value > 0 ? "+" : "") + format(value);
+const interval = (low, high) => (low === null || low === undefined ? "no interval" : `[${format(low)}, ${format(high)}]`);
+const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
+
+const tip = byId("tip");
 function hover(node, text) {
   const place = (event) => {
     tip.textContent = text;
     tip.style.display = "block";
     const left = Math.min(event.clientX + 12, window.innerWidth - tip.offsetWidth - 8);
+    const below = event.clientY + 14 + tip.offsetHeight < window.innerHeight;
     tip.style.left = `${Math.max(4, left)}px`;
-    tip.style.top = `${event.clientY + 14}px`;
+    tip.style.top = `${below ? event.clientY + 14 : event.clientY - tip.offsetHeight - 8}px`;
   };
   node.addEventListener("mousemove", place);
   node.addEventListener("mouseleave", () => { tip.style.display = "none"; });
-  svg(node, "title", {}, text);
+  node.setAttribute("aria-label", text);
 }
 
 function ticks(low, high, count) {
@@ -51,56 +62,57 @@ function ticks(low, high, count) {
   return found;
 }
 
-/* One small multiple. series: {points: [{x, step, value, low, high, stage}], bridge, chance, borders} */
-function drawCurve(parent, series, { height = 170, bare = false } = {}) {
-  const width = 300, left = bare ? 4 : 46, right = 8, top = 8, bottom = bare ? 4 : 22;
-  const points = series.points;
-  const known = (list) => list.filter((value) => value !== null && value !== undefined);
-  const bounds = known([
-    ...points.flatMap((p) => (bare ? [p.value] : [p.value, p.low, p.high])),
-    series.bridge && series.bridge.value, bare ? null : series.chance,
-  ]);
-  let low = Math.min(...bounds), high = Math.max(...bounds);
-  if (high - low < 1e-9) { const pad = Math.abs(high) * 0.05 || 0.05; low -= pad; high += pad; }
-  const first = points[0].x, last = points[points.length - 1].x;
-  const x = (value) => (last === first ? (left + width - right) / 2
-    : left + ((value - first) / (last - first)) * (width - left - right));
-  const y = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
-  const name = (p) => (p.stage ? `${p.stage} ${p.step}` : p.step);
-  const root = svg(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  if (!bare) {
-    for (const tick of ticks(low, high, 4)) {
-      svg(root, "line", { x1: left, x2: width - right, y1: y(tick), y2: y(tick), class: "axis" });
-      svg(root, "text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, format(tick));
-    }
-    svg(root, "text", { x: x(first), y: height - 6, "text-anchor": last === first ? "middle" : "start" }, name(points[0]));
-    if (last !== first) {
-      svg(root, "text", { x: x(last), y: height - 6, "text-anchor": "end" }, name(points[points.length - 1]));
+/* 1, 2 and 5 times the powers of ten between two bounds */
+function logTicks(low, high) {
+  const found = [];
+  for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) {
+    for (const factor of [1, 2, 5]) {
+      const value = factor * 10 ** power;
+      if (value >= low && value <= high) found.push(value);
     }
   }
-  for (const border of series.borders || []) {
-    svg(root, "line", { x1: x(border), x2: x(border), y1: top, y2: height - bottom, class: "chance" });
-  }
-  const level = (value, name, label) => {
-    const line = svg(root, "line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: name });
-    hover(line, `${label} ${format(value)}`);
-  };
-  if (series.bridge) level(series.bridge.value, "reference", "bridge");
-  if (!bare && series.chance !== null && series.chance !== undefined) level(series.chance, "chance", "chance");
-  const banded = points.filter((p) => p.low !== null);
-  if (!bare && banded.length > 1) {
-    const edge = [...banded.map((p) => `${x(p.x)},${y(p.high)}`), ...banded.reverse().map((p) => `${x(p.x)},${y(p.low)}`)];
-    svg(root, "polygon", { points: edge.join(" "), class: "band" });
-  }
-  svg(root, "polyline", { points: points.map((p) => `${x(p.x)},${y(p.value)}`).join(" "), class: "curve" });
-  for (const p of points) {
-    const label = `${p.stage ? `${p.stage} ` : ""}step ${p.step}: ${format(p.value)} ${interval(p.low, p.high)}`;
-    svg(root, "circle", { cx: x(p.x), cy: y(p.value), r: points.length > 60 ? 1.5 : 3, class: "point" });
-    hover(svg(root, "circle", { cx: x(p.x), cy: y(p.value), r: 9, class: "hit", "data-value": p.value, "data-step": p.step }), label);
-  }
+  return found;
 }
 
-function fill(select, values, chosen) {
-  for (const [value, label] of values) html(select, "option", { value }, label);
-  if (chosen !== undefined && chosen !== null) select.value = chosen;
+/* A figure's card, with its name and a button that saves it */
+function figure(parent, title) {
+  const card = html(parent, "section", { class: "card" });
+  const head = html(card, "div", { class: "head" });
+  html(head, "h4", { title }, title);
+  const button = html(head, "button", { type: "button", class: "save", title: "save this figure as SVG" }, "SVG");
+  button.addEventListener("click", () => saveFigure(card.querySelector("svg"), title));
+  return card;
+}
+
+const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"];
+
+/* The figure as a file of its own: styles written into it, without what only hovering needs */
+function standalone(figure, title) {
+  const copy = figure.cloneNode(true);
+  const originals = figure.querySelectorAll("*"), copies = copy.querySelectorAll("*");
+  originals.forEach((node, i) => {
+    const style = getComputedStyle(node);
+    for (const name of STYLES) copies[i].setAttribute(name, style.getPropertyValue(name));
+    copies[i].removeAttribute("class");
+    copies[i].removeAttribute("aria-label");
+    if (node.classList.contains("hit")) copies[i].remove();
+  });
+  const [, , width, height] = figure.getAttribute("viewBox").split(" ").map(Number);
+  const page = getComputedStyle(document.body);
+  copy.setAttribute("xmlns", SVG);
+  copy.setAttribute("viewBox", `0 -26 ${width} ${height + 26}`);
+  copy.setAttribute("width", width * 2);
+  copy.setAttribute("height", (height + 26) * 2);
+  const text = svg(copy, "text", { x: 6, y: -9, fill: page.color, "font-size": 12, "font-family": page.fontFamily }, title);
+  const ground = svg(copy, "rect", { x: 0, y: -26, width, height: height + 26, fill: page.backgroundColor });
+  copy.prepend(ground, text);
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(copy)}`;
+}
+
+function saveFigure(node, title) {
+  const url = URL.createObjectURL(new Blob([standalone(node, title)], { type: "image/svg+xml" }));
+  const link = html(document.body, "a", { href: url, download: `${title.replace(/[^\w.-]+/g, "_")}.svg` });
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
 }

@@ -1,22 +1,10 @@
-const byId = (id) => document.getElementById(id);
-const DELTAS = DATA.deltas.map((row) => Object.fromEntries(DATA.columns.map((name, i) => [name, row[i]])));
-const metrics = [...new Set(DATA.series.map((s) => `${s.tier} ${s.metric}`))];
-
-function curves() {
-  const chosen = byId("metric").value, wanted = byId("item-filter").value.toLowerCase();
-  byId("curves").replaceChildren();
-  for (const series of DATA.series) {
-    if (`${series.tier} ${series.metric}` !== chosen || !series.item.toLowerCase().includes(wanted)) continue;
-    const card = html(byId("curves"), "section", { class: "card" });
-    html(card, "h3", {}, series.item);
-    drawCurve(card, series);
-    if (series.spread) {
-      html(card, "p", { class: "soft" },
-        `spread (SD) of the last ${series.spread.steps} steps ${format(series.spread.sd)}; items ± ${format(series.spread.half)}`);
-    }
-  }
-  if (!byId("curves").children.length) html(byId("curves"), "p", { class: "soft" }, "nothing to show");
-}
+const DELTAS = DATA.deltas.rows.map(([step, key, ...values]) => {
+  const [keyNames, valueNames] = DATA.deltas.of, row = { step };
+  keyNames.forEach((name, i) => { row[name] = DATA.deltas.keys[key][i]; });
+  valueNames.forEach((name, i) => { row[name] = values[i]; });
+  row.note = DATA.deltas.notes[row.note];
+  return row;
+});
 
 function forest() {
   const step = Number(byId("forest-step").value);
@@ -25,35 +13,44 @@ function forest() {
     const rows = DELTAS.filter((d) => d.step === step && d.tier === tier && d.headline);
     if (rows.length) drawForest(tier, rows);
   }
+  if (!byId("forest").children.length) html(byId("forest"), "p", { class: "soft" }, "no step has been compared with the bridge yet");
 }
 
 function drawForest(tier, rows) {
   const gain = (row) => (row.want === "<= 0" ? -row.delta : row.delta);
   rows.sort((a, b) => gain(b) - gain(a));
-  const card = html(byId("forest"), "section", { class: "card" });
-  html(card, "h3", {}, `${tier}: ${rows[0].label}${rows[0].want === "<= 0" ? ", lower is better" : ""}`);
-  const width = 420, left = 160, right = 12, height = 24 * rows.length + 30;
-  const reach = Math.max(...rows.flatMap((d) => [d.delta, d.low, d.high, d.mde].map((v) => Math.abs(v ?? 0)))) || 1;
-  const x = (value) => left + ((value + reach) / (2 * reach)) * (width - left - right);
-  const root = svg(card, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
+  const lower = rows[0].want === "<= 0" ? ", lower is better" : "";
+  const card = figure(byId("forest"), `${tier}: Δ ${rows[0].label}${lower}`);
+  const width = 440, left = 176, right = 12, height = 24 * rows.length + 30;
+  const reach = Math.max(...rows.flatMap((d) => [d.delta, d.low, d.high].map((v) => Math.abs(v ?? 0)))) || 1;
+  const x = (value) => left + ((Math.max(-reach, Math.min(reach, value)) + reach) / (2 * reach)) * (width - left - right);
+  const root = svg(card, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${tier} against the bridge` });
   for (const tick of ticks(-reach, reach, 5)) {
-    svg(root, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: height - 20, class: "axis" });
+    svg(root, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: height - 20, class: Math.abs(tick) < reach * 1e-9 ? "zero" : "axis" });
     svg(root, "text", { x: x(tick), y: height - 6, "text-anchor": "middle" }, format(tick));
   }
-  rows.forEach((row, i) => {
-    const y = 18 + 24 * i, name = row.name.length > 24 && tier !== "tier4" ? `${row.name.slice(0, 23)}…` : row.name;
-    const mark = `mark-${row.flag || "unclear"}`, line = svg(root, "g", {});
-    svg(line, "text", { x: left - 8, y: y + 4, "text-anchor": "end" }, name);
-    if (row.mde !== null) svg(line, "rect", { x: x(-row.mde), y: y - 4, width: x(row.mde) - x(-row.mde), height: 8, class: "seen" });
-    if (row.low !== null) svg(line, "line", { x1: x(row.low), x2: x(row.high), y1: y, y2: y, class: mark, "stroke-width": 2 });
-    svg(line, "circle", { cx: x(row.delta), cy: y, r: 4, class: mark });
-    svg(line, "rect", { x: 0, y: y - 11, width, height: 22, class: "hit" });
-    hover(line, `${row.name}: ${signed(row.delta)} ${interval(row.low, row.high)}\n${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}, smallest seen ${format(row.mde)}`);
-  });
+  rows.forEach((row, i) => drawDelta(svg(root, "g", {}), row, { x, y: 18 + 24 * i, left, width, tier }));
+}
+
+const MARKS = { better: "M-5 4L0 -5L5 4Z", worse: "M-5 -4L0 5L5 -4Z", unclear: "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z" };
+
+function drawDelta(line, row, { x, y, left, width, tier }) {
+  const flag = row.flag || "unclear";
+  const isTotal = row.name === "overall";
+  svg(line, "text", { x: left - 8, y: y + 4, "text-anchor": "end", class: isTotal ? "total" : "" }, short(row.name, 27));
+  if (row.mde !== null) svg(line, "rect", { x: x(-row.mde), y: y - 5, width: x(row.mde) - x(-row.mde), height: 10, class: "seen" });
+  if (row.low !== null) svg(line, "line", { x1: x(row.low), x2: x(row.high), y1: y, y2: y, class: `mark-${flag}`, "stroke-width": 2 });
+  svg(line, "path", { d: MARKS[flag], transform: `translate(${x(row.delta)} ${y})`, class: `mark-${flag}` });
+  svg(line, "rect", { x: 0, y: y - 11, width, height: 22, class: "hit", "data-value": row.delta });
+  const known = [`${row.name}: ${row.delta > 0 ? "+" : ""}${exact(row.delta)} ${interval(row.low, row.high)}`,
+    `${exact(row.value)}, bridge ${exact(row.bridge)}`,
+    `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}, smallest seen ${format(row.mde)}`];
+  hover(line, (row.note ? [...known, row.note] : known).join("\n"));
 }
 
 const COLUMNS = [["step", 1], ["tier", 0], ["item", 0], ["metric", 0], ["value", 1], ["bridge", 1], ["delta", 1],
   ["low", 1], ["high", 1], ["p_holm", 1], ["mde", 1], ["n", 1], ["flag", 0], ["note", 0]];
+const ROWS = 500;
 let order = { column: "step", up: true };
 
 function table() {
@@ -72,14 +69,14 @@ function table() {
   });
   const body = byId("deltas").tBodies[0];
   body.replaceChildren();
-  for (const row of rows.slice(0, 500)) {
+  for (const row of rows.slice(0, ROWS)) {
     const line = html(body, "tr");
     for (const [name, isNumber] of COLUMNS) {
       const isPlain = !isNumber || name === "step" || name === "n";
       html(line, "td", { class: isNumber ? "number" : name === "flag" ? row.flag || "" : name }, isPlain ? row[name] ?? "" : format(row[name]));
     }
   }
-  byId("count").textContent = `${rows.length} rows${rows.length > 500 ? ", the first 500 shown; search to see others" : ""}`;
+  byId("count").textContent = `${rows.length} rows${rows.length > ROWS ? `, the first ${ROWS} shown; search to see others` : ""}`;
 }
 
 function tableHead() {
@@ -95,54 +92,12 @@ function tableHead() {
   }
 }
 
-function flips() {
-  const step = Number(byId("flip-step").value), item = byId("flip-item").value;
-  byId("flips").replaceChildren();
-  const rows = DATA.flips.filter((flip) => flip.step === step && (!item || flip.task === item));
-  for (const flip of rows) {
-    const box = html(byId("flips"), "details");
-    const head = html(box, "summary");
-    html(head, "span", { class: flip.gained ? "better" : "worse" }, flip.gained ? "turned right " : "turned wrong ");
-    head.append(`${flip.task} · ${flip.id}`);
-    html(box, "pre", {}, flip.text);
-    if (flip.sides) {
-      const pair = html(box, "div", { class: "pair" });
-      for (const [name, text, checks] of flip.sides) {
-        const side = html(pair, "section", { class: "card" });
-        html(side, "h3", {}, name);
-        html(side, "pre", {}, text);
-        html(side, "p", { class: "soft" }, checks);
-      }
-    }
-    if (flip.candidates) {
-      const grid = html(html(box, "div", { class: "scroll" }), "table");
-      const line = html(html(grid, "thead"), "tr");
-      for (const name of ["candidate", "right", "log-prob here", "log-prob bridge", "chosen by"]) html(line, "th", {}, name);
-      const body = html(grid, "tbody");
-      for (const one of flip.candidates) {
-        const cells = html(body, "tr");
-        for (const text of [one.text, one.gold ? "✓" : "", format(one.ours), format(one.theirs), one.chosen]) html(cells, "td", {}, text);
-      }
-    }
-  }
-  if (!rows.length) html(byId("flips"), "p", { class: "soft" }, "no item changed sides, or there are no per-item scores");
-}
-
-fill(byId("metric"), metrics.map((name) => [name, name]));
-byId("metric").addEventListener("change", curves);
-byId("item-filter").addEventListener("input", curves);
-curves();
+curveBoard(DATA.series.map(unpackSeries));
 if (byId("forest")) {
-  const steps = [...new Set(DELTAS.map((d) => d.step))].map((step) => [step, step]);
-  fill(byId("forest-step"), steps, DATA.step);
+  fill(byId("forest-step"), [...new Set(DELTAS.map((d) => d.step))].map((step) => [step, step]), DATA.step);
   byId("forest-step").addEventListener("change", forest);
   forest();
   tableHead();
   byId("search").addEventListener("input", table);
   table();
-  fill(byId("flip-step"), [...new Set(DATA.flips.map((f) => f.step))].map((step) => [step, step]), DATA.step);
-  fill(byId("flip-item"), [["", "all"], ...[...new Set(DATA.flips.map((f) => f.task))].map((name) => [name, name])]);
-  byId("flip-step").addEventListener("change", flips);
-  byId("flip-item").addEventListener("change", flips);
-  flips();
 }

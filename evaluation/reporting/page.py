@@ -1,0 +1,79 @@
+"""What both kinds of page are made with: templates, and data embedded without waste."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from evaluation.reporting.curves import Series
+
+ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=jinja2.select_autoescape(("html",)),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+)
+
+SHOWN = 6
+"""Missing files that are named where there is little room."""
+
+
+def render(template: str, data: Any, **values: Any) -> str:
+    """A page of a template, its data embedded as JSON."""
+    return ENVIRONMENT.get_template(template).render(data=embedded(data), **values)
+
+
+def embedded(data: Any) -> Markup:
+    """JSON that may stand inside a script element, whatever text it holds."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(sign, code)
+    return Markup(text)
+
+
+def rounded(value: Any) -> Any:
+    """Seven digits of a float, more than any plot or table shows."""
+    return float(f"{value:.7g}") if isinstance(value, float) else value
+
+
+POINT = ("x", "step", "value", "low", "high", "stage")
+
+
+def packed_series(series: Iterable[Series]) -> list[dict[str, Any]]:
+    """Series whose points are columns (of POINT), not objects: there may be hundreds of steps."""
+    return [_packed(one) for one in series]
+
+
+def _packed(series: Series) -> dict[str, Any]:
+    points = series["points"]
+    columns = {
+        name: [rounded(point[name]) for point in points]
+        for name in POINT
+        if points and name in points[0] and (name != "x" or "stage" in points[0])
+    }
+    return {**series, "points": columns}
+
+
+KEY = ("tier", "item", "metric", "want", "headline", "name", "label")
+VALUES = ("value", "bridge", "delta", "low", "high", "p_holm", "mde", "n", "flag", "note")
+
+
+def packed_deltas(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Rows as arrays [step, index into `keys`, *VALUES]; what steps share is there once."""
+    keys: dict[tuple[Any, ...], int] = {}
+    notes: dict[str | None, int] = {}
+    packed: list[list[Any]] = []
+    for row in rows:
+        key = keys.setdefault(tuple(row[name] for name in KEY), len(keys))
+        note = notes.setdefault(row["note"], len(notes))
+        packed.append([row["step"], key, *(rounded(row[name]) for name in VALUES[:-1]), note])
+    return {"keys": list(keys), "notes": list(notes), "rows": packed, "of": [KEY, VALUES]}
+
+
+def some(names: Sequence[str], most: int = SHOWN) -> str:
+    """The first few of many names, in words."""
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return "; ".join([*names[:most], *more])

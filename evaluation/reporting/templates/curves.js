@@ -1,0 +1,119 @@
+/* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders, spread} */
+function unpackSeries(series) {
+  const columns = series.points, names = Object.keys(columns);
+  const points = (columns.step || []).map((step, i) => {
+    const point = { x: step };
+    for (const name of names) point[name] = columns[name][i];
+    return point;
+  });
+  return { ...series, points };
+}
+
+/* How values become heights: linear, or logarithmic where they span much */
+function scaleOf(series, bare) {
+  const known = (list) => list.filter((value) => value !== null && value !== undefined);
+  const bounds = known([
+    ...series.points.flatMap((p) => (bare ? [p.value] : [p.value, p.low, p.high])),
+    series.bridge && series.bridge.value, bare ? null : series.chance,
+  ]);
+  let low = Math.min(...bounds), high = Math.max(...bounds);
+  const isLog = series.metric === "ppl" && low > 0 && high / low > 8;
+  if (high - low < 1e-9) { const pad = Math.abs(high) * 0.05 || 0.05; low -= pad; high += pad; }
+  const at = isLog ? Math.log : (value) => value;
+  const marks = isLog ? logTicks(low, high) : ticks(low, high, 4);
+  return { isLog, marks, height: (value) => (at(high) - at(value)) / (at(high) - at(low)) };
+}
+
+/* One small multiple */
+function drawCurve(parent, series, { height = 170, bare = false } = {}) {
+  const width = 300, left = bare ? 4 : 46, right = 8, top = 8, bottom = bare ? 4 : 22;
+  const points = series.points, scale = scaleOf(series, bare);
+  const first = points[0].x, last = points[points.length - 1].x;
+  const x = (value) => (last === first ? (left + width - right) / 2
+    : left + ((value - first) / (last - first)) * (width - left - right));
+  const y = (value) => top + scale.height(value) * (height - top - bottom);
+  const root = svg(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${series.tier} ${series.metric} ${series.item}` });
+  const across = (value, name) => svg(root, "line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: name });
+  if (!bare) {
+    for (const tick of scale.marks) {
+      across(tick, "axis");
+      svg(root, "text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, format(tick));
+    }
+    drawSteps(root, points, x, height - 6);
+  }
+  for (const border of series.borders || []) {
+    svg(root, "line", { x1: x(border), x2: x(border), y1: top, y2: height - bottom, class: "border" });
+  }
+  if (series.bridge) across(series.bridge.value, "reference");
+  if (!bare && series.chance !== null && series.chance !== undefined) across(series.chance, "chance");
+  drawBand(root, bare ? [] : points.filter((p) => p.low !== null), x, y);
+  svg(root, "polyline", { points: points.map((p) => `${x(p.x)},${y(p.value)}`).join(" "), class: "curve" });
+  for (const p of points) svg(root, "circle", { cx: x(p.x), cy: y(p.value), r: points.length > 60 ? 1.5 : 3, class: "point" });
+  drawHits(root, series, x, { left, right: width - right, top, height: height - top - bottom });
+}
+
+function drawSteps(root, points, x, y) {
+  const first = points[0], last = points[points.length - 1];
+  const name = (p) => (p.stage ? `${p.stage} ${p.step}` : p.step);
+  svg(root, "text", { x: x(first.x), y, "text-anchor": first === last ? "middle" : "start" }, name(first));
+  if (first !== last) svg(root, "text", { x: x(last.x), y, "text-anchor": "end" }, name(last));
+}
+
+function drawBand(root, points, x, y) {
+  const up = points.map((p) => `${x(p.x)},${y(p.high)}`), down = points.map((p) => `${x(p.x)},${y(p.low)}`).reverse();
+  if (points.length > 1) svg(root, "polygon", { points: [...up, ...down].join(" "), class: "band" });
+  if (points.length === 1) svg(root, "line", { x1: x(points[0].x), x2: x(points[0].x), y1: y(points[0].low), y2: y(points[0].high), class: "whisker" });
+}
+
+/* Every step has the column of the plot that is nearest to it */
+function drawHits(root, series, x, area) {
+  series.points.forEach((p, i, all) => {
+    const from = i ? (x(all[i - 1].x) + x(p.x)) / 2 : area.left;
+    const to = i < all.length - 1 ? (x(p.x) + x(all[i + 1].x)) / 2 : area.right;
+    const lines = [`${p.stage ? `${p.stage} ` : ""}step ${p.step}: ${exact(p.value)}`, `95 % ${interval(p.low, p.high)}`];
+    if (series.bridge) lines.push(`bridge ${exact(series.bridge.value)}`);
+    if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${format(series.chance)}`);
+    const place = { x: from, y: area.top, width: Math.max(0, to - from), height: area.height };
+    hover(svg(root, "rect", { ...place, class: "hit", "data-value": p.value, "data-step": p.step }), lines.join("\n"));
+  });
+}
+
+function spreadText({ steps, sd, half }) {
+  const items = half === null ? "" : `; over items ± ${format(half, 3)}`;
+  return `spread (SD) of the last ${steps} steps ${format(sd, 3)}${items}`;
+}
+
+/* Small multiples of one metric; items are chosen by chips and found by name */
+function curveBoard(all) {
+  const kinds = [...new Set(all.map((s) => `${s.tier} ${s.metric}`))], hidden = new Set();
+  const draw = () => {
+    const own = all.filter((s) => `${s.tier} ${s.metric}` === byId("metric").value);
+    const wanted = byId("item-filter").value.toLowerCase();
+    drawChips(own.map((s) => s.item), hidden, draw);
+    byId("curves").replaceChildren();
+    for (const series of own) {
+      if (hidden.has(series.item) || !series.item.toLowerCase().includes(wanted)) continue;
+      const card = figure(byId("curves"), series.item);
+      drawCurve(card, series);
+      if (series.spread) html(card, "p", { class: "soft" }, spreadText(series.spread));
+    }
+    if (!byId("curves").children.length) html(byId("curves"), "p", { class: "soft" }, all.length ? "nothing to show" : "no results yet");
+  };
+  fill(byId("metric"), kinds.map((name) => [name, name]));
+  byId("metric").addEventListener("change", draw);
+  byId("item-filter").addEventListener("input", draw);
+  draw();
+}
+
+function drawChips(items, hidden, draw) {
+  const chips = byId("chips");
+  chips.replaceChildren();
+  if (items.length < 2) return;
+  const chip = (name, pressed, choose) => {
+    const button = html(chips, "button", { type: "button", "aria-pressed": pressed }, name);
+    button.addEventListener("click", () => { choose(); draw(); });
+  };
+  const isAll = items.every((name) => !hidden.has(name));
+  chip(isAll ? "none" : "all", false, () => items.forEach((name) => (isAll ? hidden.add(name) : hidden.delete(name))));
+  for (const name of items) chip(name, !hidden.has(name), () => hidden.delete(name) || hidden.add(name));
+}

@@ -1,0 +1,88 @@
+/* DATA.flips: {items: {"tier/item": {id: shared}}, steps: {step: [moved]}, left: [step]} */
+const TURNS = { wrong: ["worse", "turned wrong", "lost most"], right: ["better", "turned right", "gained most"], same: ["unclear", "did not turn", ""] };
+const DRAWN = 400;
+
+function flips() {
+  const step = byId("flip-step").value, item = byId("flip-item").value, turn = byId("flip-turn").value;
+  const place = byId("flips");
+  place.replaceChildren();
+  const left = DATA.flips.left;
+  if (left.length) {
+    html(place, "p", { class: "soft" }, `To keep this page small, it has no flips of ${left.length === 1 ? "step" : `${left.length} steps:`} ${short(left.join(", "), 120)}; their per-item scores are beside their results.`);
+  }
+  let drawn = 0;
+  for (const moved of DATA.flips.steps[step] || []) {
+    const key = `${moved.tier}/${moved.item}`;
+    const shown = moved.shown.filter((flip) => !turn || flip.turned === turn);
+    if ((item && key !== item) || (!shown.length && !item)) continue;
+    html(place, "h4", {}, moved.item);
+    html(place, "p", { class: "soft" }, counted(moved, shown.length));
+    for (const flip of shown) if (drawn < DRAWN) { drawn += 1; drawFlip(place, moved, flip, DATA.flips.items[key][flip.id]); }
+  }
+  if (drawn >= DRAWN) html(place, "p", { class: "soft" }, `the first ${DRAWN} are shown; choose an item to see others`);
+  if (!drawn) html(place, "p", { class: "soft" }, DATA.flips.steps[step] ? "nothing turned here" : "there are no per-item scores to compare");
+}
+
+function counted(moved, shown) {
+  const what = moved.tier === "tier2" ? ["blocks", "gained", "lost"] : [moved.tier === "tier3" ? "questions" : "prompts", "turned right", "turned wrong"];
+  return `${moved.tier}: of ${moved.of} ${what[0]}, ${moved.gained} ${what[1]} and ${moved.lost} ${what[2]}; ${shown} shown`;
+}
+
+/* A flip is drawn when it is opened */
+function drawFlip(place, moved, flip, shared) {
+  const box = html(place, "details"), head = html(box, "summary"), [name, answer, block] = TURNS[flip.turned];
+  html(head, "span", { class: name }, moved.tier === "tier2" ? block : answer);
+  head.append(` · ${flip.id}`);
+  if (moved.tier === "tier2") head.append(`: ${signed(flip.ours - shared.theirs)} nats per token (${format(shared.theirs)} → ${format(flip.ours)})`);
+  box.addEventListener("toggle", () => {
+    if (box.open && box.children.length === 1) ({ tier2: drawBlock, tier3: drawQuestion, tier4: drawAnswers })[moved.tier](box, moved, flip, shared);
+  });
+}
+
+function drawBlock(box, moved, flip, shared) {
+  html(box, "p", { class: "soft" }, shared.cut ? `the beginning of the block, of which ${shared.tokens} tokens are scored` : `${shared.tokens} tokens are scored`);
+  html(box, "pre", {}, shared.text);
+}
+
+function drawQuestion(box, moved, flip, shared) {
+  html(box, "pre", {}, shared.text);
+  const [ours, theirs] = [flip.ours, shared.theirs], two = ours.length > 1;
+  const grid = html(html(box, "div", { class: "scroll" }), "table", { class: "choices" });
+  const line = html(html(grid, "thead"), "tr");
+  const names = [`${moved.label}, this step`, `${moved.label}, bridge`, ...(two ? ["log-prob, this step", "log-prob, bridge"] : [])];
+  html(line, "th", {}, "candidate");
+  for (const name of names) html(line, "th", { class: "number" }, name);
+  html(line, "th", {}, "chosen by");
+  const body = html(grid, "tbody"), best = [ours, theirs].map((side) => Math.max(...side[0]));
+  ours[0].forEach((score, i) => {
+    const row = html(body, "tr", { class: i === shared.gold ? "chosen" : "" });
+    html(row, "td", {}, `${i === shared.gold ? "✓ " : ""}${shared.answers[i] ?? `candidate ${i}`}`);
+    for (const value of [score, theirs[0][i], ...(two ? [ours[1][i], theirs[1][i]] : [])]) html(row, "td", { class: "number" }, format(value));
+    const choosers = [score === best[0] && "this step", theirs[0][i] === best[1] && "bridge"].filter(Boolean);
+    html(row, "td", {}, choosers.join(" and "));
+  });
+}
+
+function drawAnswers(box, moved, flip, shared) {
+  html(box, "pre", {}, shared.text);
+  const pair = html(box, "div", { class: "pair" });
+  for (const [name, side] of [["this step", flip.ours], ["bridge", shared.theirs]]) {
+    const card = html(pair, "section", { class: "card" });
+    html(card, "h4", {}, name);
+    html(card, "pre", {}, side.text);
+    const checks = html(card, "p", { class: "checks" });
+    for (const [check, passed] of Object.entries(side.checks)) html(checks, "span", { class: passed ? "better" : "worse" }, `${passed ? "✓" : "✗"} ${check}`);
+    html(card, "p", { class: "soft" }, `${side.tokens ?? "?"} tokens, ended by ${side.stop}`);
+  }
+}
+
+if (byId("flips")) {
+  const moved = Object.values(DATA.flips.steps).flat();
+  const items = [...new Set(moved.map((one) => `${one.tier}/${one.item}`))].sort();
+  const steps = Object.keys(DATA.flips.steps).map(Number).sort((a, b) => a - b);
+  fill(byId("flip-step"), steps.map((step) => [step, step]), DATA.step);
+  fill(byId("flip-item"), [["", "all"], ...items.map((name) => [name, name.replace("/", " ")])]);
+  fill(byId("flip-turn"), [["", "all"], ["wrong", "wrong"], ["right", "right"], ["same", "not at all"]]);
+  for (const id of ["flip-step", "flip-item", "flip-turn"]) byId(id).addEventListener("change", flips);
+  flips();
+}

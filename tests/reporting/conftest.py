@@ -1,0 +1,24 @@
+"""Two stages with results."""
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.settings.plan import StagePlan
+from tests.bridge.folders import make_plans, write_side
+from tests.reporting.pages import STEPS
+
+
+@pytest.fixture
+def plans(tmp_path: Path) -> dict[str, StagePlan]:
+    """Both stages scored, the second one compared with its bridge."""
+    plans = make_plans(tmp_path)
+    first, second = plans["first"], plans["second"]
+    write_side(first.step_folder(100), first, step=100)
+    write_side(second.bridge_folder, second, step=100)
+    for step in STEPS:
+        write_side(second.step_folder(step), second, step=step, skill=step / 20, seed=step)
+        write_deltas(second, step)
+    write_stage(second, STEPS)
+    return plans

@@ -1,0 +1,138 @@
+"""What turned against the bridge: which items, with which text, in how much room."""
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from evaluation.bridge.results import read_results
+from evaluation.reporting import flips
+from evaluation.reporting.flips import in_order, stage_flips
+from evaluation.reporting.moved import GONE
+from evaluation.reporting.report import write_stage_report
+from evaluation.reporting.stage import read_stage
+from evaluation.settings.plan import StagePlan
+from evaluation.store import write_json, write_jsonl
+from tests.reporting.pages import STEPS, page_data
+
+SHOTS = "".join(f"Question: is {i} odd?\nAnswer: perhaps, who knows it\n\n" for i in range(8))
+
+
+def write_task(plan: StagePlan, name: str, checksum: str) -> None:
+    """Questions with the same solved examples before each, and texts that a page must not run."""
+    rows = [
+        {
+            "id": f"{name}/{i}",
+            "contexts": [{"text": f"{SHOTS}</script><b>Why {i}?"}],
+            "candidates": [{"context": 0, "text": f" answer {n}"} for n in range(4)],
+        }
+        for i in range(400)
+    ]
+    write_jsonl(plan.task_folder(name) / "examples.jsonl", rows)
+    write_json(plan.task_folder(name) / "meta.json", {"checksum": {"examples.jsonl": checksum}})
+
+
+def write_slice(plan: StagePlan, name: str, length: int) -> None:
+    """Block b is the word `w<b>`, over and over."""
+    folder = plan.slice_folder(name)
+    folder.mkdir(parents=True)
+    tokens = torch.arange(120)[:, None].repeat(1, length).to(torch.uint16)
+    torch.save(tokens, folder / "packed_tokens.pt")
+    meta = {"dtype": "uint16", "blocks": 120, "sequence_length": length}
+    write_json(folder / "meta.json", {**meta, "checksum": {"packed_tokens.pt": name}})
+
+
+def write_tokenizer(plan: StagePlan) -> None:
+    tokenizer = Tokenizer(models.WordLevel({f"w{i}": i for i in range(120)}, unk_token="w0"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    plan.tokenizer_folder.mkdir(parents=True)
+    tokenizer.save(str(plan.tokenizer_folder / "tokenizer.json"))
+
+
+def test_blocks_that_moved_most_are_decoded(plans: dict[str, StagePlan]) -> None:
+    plan = plans["second"]
+    write_tokenizer(plan)
+    write_slice(plan, "web", 400)
+    page = stage_flips(read_stage(plan, STEPS))
+    ours, bridge = (
+        read_results(folder, ["tier2"]).slices["web"].blocks
+        for folder in (plan.step_folder(20), plan.bridge_folder)
+    )
+    assert ours is not None
+    assert bridge is not None
+    change = (ours.nats - bridge.nats) / ours.tokens
+    moved = next(m for m in page["steps"]["20"] if m["item"] == "web")
+    first = next(flip for flip in moved["shown"] if flip["turned"] == "right")
+    assert first["id"] == f"block {np.argmin(change)}"
+    assert (moved["of"], moved["gained"] + moved["lost"]) == (120, 120)
+    shared = page["items"]["tier2/web"][first["id"]]
+    assert shared["text"].split() == [f"w{np.argmin(change)}"] * 300
+    assert shared["cut"]
+    assert first["ours"] - shared["theirs"] == pytest.approx(change.min(), abs=1e-4)
+    gone = page["items"]["tier2/code"]
+    assert {one["text"] for one in gone.values()} == {GONE}
+
+
+def test_questions_show_candidates_and_both_choices(plans: dict[str, StagePlan]) -> None:
+    plan = plans["second"]
+    write_task(plan, "quiz", "quiz")
+    write_task(plan, "exam", "of other data")
+    page = plan.results / "report.html"
+    write_stage_report(plan, STEPS, page)
+    flips = page_data(page)["flips"]
+    moved = next(m for m in flips["steps"]["30"] if m["item"] == "quiz")
+    delta = json.loads((plan.step_folder(30) / "bridge_deltas.json").read_text(encoding="utf-8"))
+    accuracy = next(d for d in delta["deltas"] if (d["item"], d["metric"]) == ("quiz", "delta_acc"))
+    assert (moved["gained"] - moved["lost"]) / moved["of"] == pytest.approx(accuracy["delta"])
+    flip = next(flip for flip in moved["shown"] if flip["turned"] == "right")
+    shared = flips["items"]["tier3/quiz"][flip["id"]]
+    number = flip["id"].removeprefix("quiz/")
+    assert shared["text"].endswith(f"solved examples)\n\n</script><b>Why {number}?")
+    assert shared["answers"][2] == "answer 2"
+    assert int(np.argmax(flip["ours"][0])) == shared["gold"] == 0
+    assert int(np.argmax(shared["theirs"][0])) != 0
+    assert {one["text"] for one in flips["items"]["tier3/exam"].values()} == {GONE}
+
+
+def test_probes_stand_side_by_side(plans: dict[str, StagePlan]) -> None:
+    page = stage_flips(read_stage(plans["second"], STEPS))
+    moved = [m for m in page["steps"]["30"] if m["tier"] == "tier4"]
+    assert [m["of"] for m in moved] == [24, 24]
+    flip = next(flip for flip in moved[0]["shown"] if flip["turned"] == "right")
+    shared = page["items"][f"tier4/{moved[0]['item']}"][flip["id"]]
+    assert shared["text"] == "Say it."
+    assert all(flip["ours"]["checks"].values())
+    assert not all(shared["theirs"]["checks"].values())
+    assert flip["ours"]["text"] == "It."
+
+
+def test_what_finds_no_room_is_named(
+    plans: dict[str, StagePlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flips, "BUDGET", 1000)
+    page = stage_flips(read_stage(plans["second"], STEPS), [20])
+    assert list(page["steps"]) == ["20"]
+    assert page["left"] == [10, 30]
+
+
+def test_the_first_of_many_steps_are_spread() -> None:
+    steps = list(range(0, 1000, 10))
+    order = in_order(steps, [500, 990, 7])
+    assert order[:2] == [500, 990]
+    assert sorted(order) == steps
+    early = sorted(order[:10])
+    assert max(b - a for a, b in itertools.pairwise(early)) <= 250
+
+
+def test_no_discordant_pair(plans: dict[str, StagePlan], tmp_path: Path) -> None:
+    plan = plans["second"]
+    for file in plan.bridge_folder.iterdir():
+        (plan.step_folder(10) / file.name).write_bytes(file.read_bytes())
+    page = stage_flips(read_stage(plan, (10,)))
+    assert all(m["gained"] == m["lost"] == 0 for m in page["steps"]["10"])
+    shown = [flip for m in page["steps"]["10"] for flip in m["shown"]]
+    assert {flip["turned"] for flip in shown} == {"same"}  # the probes, which are all shown

@@ -1,0 +1,159 @@
+"""Pages of results that are few, many, broken or strangely named: they build and say what is missing."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.reporting.ending import ending, failing
+from evaluation.reporting.figures import write_figures
+from evaluation.reporting.front import write_front_page
+from evaluation.reporting.page import embedded
+from evaluation.reporting.report import stage_page, write_stage_report
+from evaluation.reporting.stage import StageResults, read_stage
+from evaluation.reporting.tables import write_tables
+from evaluation.settings.plan import StagePlan
+from evaluation.store import write_json
+from tests.bridge.folders import make_plans, write_side
+from tests.reporting.pages import STEPS, page_data
+
+ODD = "<script>alert('1')</script> \"quoted\" & ünïcödé 名前 $x_1$ " + "very long " * 30
+
+
+def build(plan: StagePlan, steps: tuple[int, ...]) -> str:
+    write_tables(plan, steps)
+    write_figures(plan)
+    write_stage_report(plan, steps, plan.results / "report.html")
+    return (plan.results / "report.html").read_text(encoding="utf-8")
+
+
+def score(plan: StagePlan, step: int | None, **options: Any) -> None:
+    folder = plan.bridge_folder if step is None else plan.step_folder(step)
+    write_side(folder, plan, step=100 if step is None else step, **options)
+    if step is not None:
+        write_deltas(plan, step)
+
+
+def test_one_step(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path, steps=(10,))["second"]
+    score(plan, None)
+    score(plan, 10, skill=1.0, seed=1)
+    write_stage(plan, (10,))
+    assert "Recommended: step 10." in build(plan, (10,))
+    series = page_data(plan.results / "report.html")["series"]
+    assert all(one["points"]["step"] == [10] for one in series)
+    assert all(one["spread"] is None for one in series)
+
+
+def test_no_item_differs_and_every_item_is_right(tmp_path: Path) -> None:
+    """Both sides alike; all questions of every task right on both, so that there is one class."""
+    plan = make_plans(tmp_path, steps=(10,))["second"]
+    score(plan, None, skill=50.0)
+    score(plan, 10, skill=50.0)
+    write_stage(plan, (10,))
+    text = build(plan, (10,))
+    assert "undecided" in text
+    data = page_data(plan.results / "report.html")
+    accuracy = next(s for s in data["series"] if (s["item"], s["metric"]) == ("quiz", "acc"))
+    assert accuracy["points"]["value"] == [1.0]
+    assert not any(m["gained"] or m["lost"] for m in data["flips"]["steps"]["10"])
+
+
+def test_a_tier_that_is_missing_everywhere(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["second"]
+    only = make_plans(tmp_path / "other", tiers=("slices",))["second"]
+    for step in STEPS:
+        write_side(plan.step_folder(step), replace(plan, suite=only.suite), step=step)
+    text = build(plan, STEPS)
+    assert "step 10: tier3_cf.json; step 10: tier4_sft_native.json" in text
+    assert "bridge: tier2_ppl.json" in text
+    assert {s["tier"] for s in page_data(plan.results / "report.html")["series"]} == {"tier2"}
+
+
+def test_failed_jobs_are_named_on_pages_and_at_the_end(plans: dict[str, StagePlan]) -> None:
+    plan = plans["second"]
+    for step, folder in ((100, plans["first"]), *((step, plan) for step in STEPS)):
+        folder.checkpoint(step).mkdir(parents=True)
+    assert failing(list(plans.values())) == ""
+    (plan.step_folder(20) / "tier3_cf.json").unlink()
+    log = plan.results / "eval_logs" / "slurm" / "second_step_20.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("12:00 INFO\nerror: <b>no room\n", encoding="utf-8")
+    assert "Failed: step 20: &lt;b&gt;no room" in build(plan, STEPS)
+    front = plan.results.parent / "report.html"
+    write_front_page(plans, front)
+    assert "Failed: step 20: &lt;b&gt;no room" in front.read_text(encoding="utf-8")
+    assert f"second step 20: <b>no room ({log})" in failing(list(plans.values()))
+
+
+def test_a_run_ends_with_the_recommendation(plans: dict[str, StagePlan]) -> None:
+    lines = ending(list(plans.values())).splitlines()
+    assert lines[0] == "first: no bridge, so no recommendation"
+    assert lines[2].startswith("second: recommended: step 30 — meets the objective")
+    assert lines[-1].endswith("second/report.html")
+
+
+def test_names_with_odd_characters(tmp_path: Path) -> None:
+    """As an external command may write them, and as categories and paths may be."""
+    plan = make_plans(tmp_path, steps=(10,))["second"]
+    score(plan, None, checkpoint=f"/ckpts/{ODD}/100")
+    write_side(plan.step_folder(10), plan, step=10, skill=1.0, seed=1, checkpoint=f"/{ODD}/10")
+    for folder in (plan.bridge_folder, plan.step_folder(10)):
+        rename(folder / "tier2_ppl.json", "slices", "web")
+        rename(folder / "tier3_cf.json", "tasks", "quiz")
+        rename(folder / "tier4_sft_native.json", "by_category", "lists")
+        for table in folder.glob("*.parquet"):
+            table.unlink()
+    write_deltas(plan, 10)
+    write_stage(plan, (10,))
+    text = build(plan, (10,))
+    assert "<script>alert" not in text
+    assert "ünïcödé 名前" in text
+    data = page_data(plan.results / "report.html")
+    assert {s["item"] for s in data["series"] if s["tier"] == "tier2"} == {"code", "overall", ODD}
+    assert ODD in {name[1] for name in data["deltas"]["keys"]}
+
+
+def rename(path: Path, section: str, name: str) -> None:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["protocol"] = "external: a command"
+    content[section] = {(ODD if key == name else key): v for key, v in content[section].items()}
+    write_json(path, content)
+
+
+def test_embedded_text_cannot_end_its_script() -> None:
+    text = embedded({"text": "</script><!-- \u2028 &amp;"})
+    assert "<" not in text
+    assert json.loads(text) == {"text": "</script><!-- \u2028 &amp;"}
+
+
+def test_five_hundred_steps(plans: dict[str, StagePlan]) -> None:
+    """One step's results under 500 numbers: the page stays small and says what it leaves out."""
+    plan = plans["second"]
+    found = read_stage(plan, (20,))
+    many = tuple(range(1, 501))
+    text = stage_page(_repeated(found, many), many)
+    assert len(text) < 8_000_000
+    (plan.results / "report.html").write_text(text, encoding="utf-8")
+    data = page_data(plan.results / "report.html")
+    assert len(data["series"][0]["points"]["step"]) == 500
+    assert len(data["deltas"]["rows"]) == 500 * len(data["deltas"]["keys"])
+    shown, left = list(map(int, data["flips"]["steps"])), data["flips"]["left"]
+    assert sorted([*shown, *left]) == list(many)
+    assert 500 in shown
+
+
+def _repeated(found: StageResults, steps: tuple[int, ...]) -> StageResults:
+    scored, delta = found.steps[20], found.deltas[20]
+    headers = scored.results.headers
+
+    def at(step: int) -> Any:
+        own = {tier: replace(header, step=step) for tier, header in headers.items()}
+        return replace(scored, results=replace(scored.results, headers=own))
+
+    deltas = {
+        step: {**delta, "step": step, "deltas": [{**row, "step": step} for row in delta["deltas"]]}
+        for step in steps
+    }
+    return replace(found, steps={step: at(step) for step in steps}, deltas=deltas)
