@@ -2,7 +2,8 @@
 
 Snakemake does not see a change in an imported module, so each rule carries the version as a
 parameter and every result records it. Raise a version when its numbers would change: scores
-stored under the old one are then computed again, and a bridge refuses to compare the two.
+stored under the old one are then computed again, and a bridge refuses to compare the two. REPORT
+is about what pages and figures show: raising it draws them anew, from the same numbers.
 """
 
 PREFILL_SLICE = "slice-1"
@@ -12,3 +13,4 @@ TIER2 = "tier2-1"
 TIER3 = "tier3-1"
 TIER4 = "tier4-1"
 BRIDGE = "bridge-1"
+REPORT = "report-2"

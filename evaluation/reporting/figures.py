@@ -37,7 +37,7 @@ COLOURS = {
 
 MARKERS = {"better": "^", "worse": "v", "unclear": "o"}
 ACROSS = 4
-SETTINGS = {
+SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text, to be edited and searched
     "svg.hashsalt": "staged-evaluation",  # the same results give the same file
     "font.family": "sans-serif",
@@ -175,7 +175,7 @@ def _deltas(plan: StagePlan, tier: Tier) -> tuple[list[dict[str, Any]], int | No
 
 def _is_shown(row: Mapping[str, Any]) -> bool:
     by_rate = row["tier"] == "tier4" and row["item"] == OVERALL
-    return by_rate or row["metric"] == DECISIVE[row["tier"]]
+    return bool(by_rate or row["metric"] == DECISIVE[row["tier"]])
 
 
 def _name(row: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ def test_one_step(tmp_path: Path) -> None:
     score(plan, None)
     score(plan, 10, skill=1.0, seed=1)
     write_stage(plan, (10,))
-    assert "Recommended: step 10." in build(plan, (10,))
+    assert "Recommended: step 10" in build(plan, (10,))
     series = page_data(plan.results / "report.html")["series"]
     assert all(one["points"]["step"] == [10] for one in series)
     assert all(one["spread"] is None for one in series)

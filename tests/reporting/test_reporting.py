@@ -94,7 +94,7 @@ def test_page_answers_in_the_order_of_the_questions(plans: dict[str, StagePlan])
         "Where did it gain and lose?",
         "Can I trust it?",
     ]
-    assert "Recommended: step 30." in text
+    assert "Recommended: step 30" in text
     assert "its acc" in text  # why the others fell out
     for title in ("What was scored", "Jobs"):
         assert f"<h3>{title}</h3>" in text

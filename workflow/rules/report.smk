@@ -33,10 +33,9 @@ for _plan in PLANS.values():
             "../envs/evaluation.yaml"
         params:
             stage=_plan.name,
-            protocol=protocol.BRIDGE,
+            protocol=[protocol.BRIDGE, protocol.REPORT],
         shell:
             "evaluation tables --stage {params.stage} 2>&1 | logged {log:q}"
-
 
     rule:
         name:
@@ -62,7 +61,7 @@ for _plan in PLANS.values():
             "../envs/evaluation.yaml"
         params:
             stage=_plan.name,
-            protocol=protocol.BRIDGE,
+            protocol=[protocol.BRIDGE, protocol.REPORT],
         shell:
             "evaluation figures --stage {params.stage} 2>&1 | logged {log:q}"
 
@@ -83,6 +82,6 @@ rule front_page:
     conda:
         "../envs/evaluation.yaml"
     params:
-        protocol=protocol.BRIDGE,
+        protocol=[protocol.BRIDGE, protocol.REPORT],
     shell:
         "evaluation front-page 2>&1 | logged {log:q}"

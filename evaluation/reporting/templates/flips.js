@@ -13,7 +13,7 @@ function flips() {
   let drawn = 0;
   for (const moved of DATA.flips.steps[step] || []) {
     const key = `${moved.tier}/${moved.item}`;
-    const shown = moved.shown.filter((flip) => !turn || flip.turned === turn);
+    const shown = Object.keys(TURNS).flatMap((turned) => moved.shown.filter((flip) => flip.turned === turned && (!turn || turn === turned)));
     if ((item && key !== item) || (!shown.length && !item)) continue;
     html(place, "h4", {}, moved.item);
     html(place, "p", { class: "soft" }, counted(moved, shown.length));
