@@ -178,4 +178,5 @@ def score_checkpoint(plan: StagePlan, subject: Subject) -> Path:
         files.write_tier3(caches.tasks, tasks)
     if caches.probes and probes:
         files.write_tier4(caches.probes, probes)
+    job.store.pack()
     return subject.folder

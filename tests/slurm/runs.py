@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from tests.slurm.cluster import slurm, wait_for
-from tests.workflow.world import World
+from tests.workflow.world import World, stored_scores
 
 ROOT = Path(__file__).resolve().parents[2]
 SLICES = 8
@@ -172,20 +172,15 @@ class Run:
         logs = self.results / "stage1" / "eval_logs" / "slurm"
         return (logs / f"stage1_step_{step}.log").read_text(errors="replace")
 
-    def stored(self) -> dict[str, tuple[int, int]]:
-        """Inode and time of every item in the score store: equal if it was not scored again."""
-        found = {}
-        for path in sorted((self.results / "scores").glob("*/*.parquet")):
-            status = path.stat()
-            found[path.name + path.parent.name] = (status.st_ino, status.st_mtime_ns)
-        return found
+    def stored(self) -> dict[str, str]:
+        return stored_scores(self.results)
 
     def outcome(self) -> dict[str, Any]:
         """All tier files but for how long they took: parsed JSON and tables."""
         found: dict[str, Any] = {}
         for path in sorted(self.results.glob("stage*/*/**/*")):
             if path.suffix == ".json":
-                found[str(path.relative_to(self.results))] = _timeless(json.loads(path.read_text()))
+                found[str(path.relative_to(self.results))] = timeless(json.loads(path.read_text()))
             elif path.suffix == ".parquet":
                 found[str(path.relative_to(self.results))] = pq.read_table(path).to_pydict()
         return found
@@ -200,9 +195,9 @@ def _is(words: list[bytes], step: int | None) -> bool:
     return step is None or str(step).encode() in words
 
 
-def _timeless(content: Any) -> Any:
+def timeless(content: Any) -> Any:
     if isinstance(content, dict):
-        return {key: _timeless(value) for key, value in content.items() if key not in TIMES}
+        return {key: timeless(value) for key, value in content.items() if key not in TIMES}
     if isinstance(content, list):
-        return [_timeless(value) for value in content]
+        return [timeless(value) for value in content]
     return content

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +68,9 @@ def assert_whole(results: Path) -> None:
             json.loads(path.read_text())
         elif path.suffix == ".parquet":
             pq.read_table(path)
+        elif path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                assert archive.testzip() is None
 
 
 def test_killed_at_random_moments(scorer: tuple[Run, Scorer]) -> None:

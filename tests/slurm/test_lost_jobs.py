@@ -14,7 +14,7 @@ from tests.slurm.runs import Run
 Outcome = dict[str, Any]
 
 
-def finishes_like(run: Run, expected: Outcome, kept: dict[str, tuple[int, int]]) -> None:
+def finishes_like(run: Run, expected: Outcome, kept: dict[str, str]) -> None:
     """Ends well, with the same results; nothing that was stored before was scored again."""
     begin = time.monotonic()
     assert run.wait() == 0, run.log

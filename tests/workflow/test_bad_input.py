@@ -11,7 +11,7 @@ import yaml
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from tests.workflow.world import World, build_world, write_rows
+from tests.workflow.world import World, build_world, stored_scores, write_rows
 
 SCORE = ("score", "--stage", "stage1", "--step", "10")
 
@@ -128,12 +128,12 @@ def check_one_sentence(done: subprocess.CompletedProcess[str], words: list[str])
 def test_what_was_scored_before_a_failure_is_kept(world: World) -> None:
     """The task's examples are damaged after prefill, so the job stops after reading the caches."""
     assert world.evaluation(*SCORE).returncode == 0
-    stored = sorted(world.results("scores").rglob("*.parquet"))
+    stored = stored_scores(world.results())
     assert len(stored) == 2
     shutil.rmtree(world.results("stage1"))
     corrupt_cache(world)
     assert world.evaluation(*SCORE).returncode == 1
-    assert sorted(world.results("scores").rglob("*.parquet")) == stored
+    assert stored_scores(world.results()) == stored
 
 
 def quiz(world: World, **row: object) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.world import ROOT, World, build_world
+from tests.workflow.world import ROOT, World, build_world, stored_scores
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,11 @@ def test_the_bridge_reuses_what_its_own_stage_scored(world: World) -> None:
     assert bridge["role"] == "bridge"
     assert bridge["checkpoint_identity"] == own["checkpoint_identity"]
     assert bridge["slices"]["text"] == own["slices"]["text"]  # its seconds too: not scored again
-    stored = list(world.results("scores", own["checkpoint_identity"]).glob("text-*.parquet"))
+    stored = [
+        name
+        for name in stored_scores(world.results())
+        if name.startswith(f"{own['checkpoint_identity']}/text-")
+    ]
     assert len(stored) == 1
 
 

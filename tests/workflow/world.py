@@ -1,10 +1,13 @@
 """A tiny world to run the whole workflow in: tokenizer, model, checkpoints, text and questions."""
 
+import contextlib
+import hashlib
 import json
 import os
 import random
 import subprocess
 import sys
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +57,24 @@ class World:
         return subprocess.run(
             command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False
         )
+
+
+def stored_scores(results: Path) -> dict[str, str]:
+    """Digest of every score in the store, by checkpoint and item: equal if it was not made again,
+    as it holds how long that took."""
+    found = {}
+    for path in sorted((results / "scores").glob("*/*.zip")):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                found[f"{path.parent.name}/{name}"] = _digest(archive.read(name))
+    for path in sorted((results / "scores").glob("*/*.parquet")):
+        with contextlib.suppress(FileNotFoundError):  # just being packed
+            found[f"{path.parent.name}/{path.name}"] = _digest(path.read_bytes())
+    return found
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def sentence(dice: random.Random) -> str:
