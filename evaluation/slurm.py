@@ -5,7 +5,10 @@ would score the same checkpoint. So every run leaves a record of itself, and the
 jobs of those that died; what they scored is in the store.
 
 A job pre-empted by cancellation stays PREEMPTED, and one whose node failed may stay NODE_FAIL; the
-executor waits on both until somebody puts them back into the queue. A thread does that here.
+executor waits on both until somebody puts them back into the queue. That is done here, in the round
+of queries that tells of them, so that the queue is asked once a round.
+
+Once a round it also asks for a setting of the controller, which does not change: asked once here.
 
 While the controller is away all queries of a round fail. The executor then forgets the jobs that it
 asked about, and waits for ever; here they stay on its list.
@@ -17,7 +20,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
@@ -28,8 +30,6 @@ from evaluation.errors import EvaluationError
 from evaluation.store import write_json
 
 RECORDS = Path(".snakemake") / "slurm_runs"
-ROUNDS = 3
-"""First polls of the executor between two looks at stuck jobs."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Run:
 
 
 def guard_run(workflow: Any) -> None:
-    """Called as a run starts: ends the jobs of killed runs, then watches over this one's.
+    """Called as a run starts: ends the jobs of killed runs, then has this one's watched over.
 
     Raises:
         EvaluationError: if orphaned jobs can neither be found nor ended.
@@ -58,15 +58,14 @@ def guard_run(workflow: Any) -> None:
     if name is None:  # jobs run on this machine
         return
     keep_unanswered(executor)
+    ask_setting_once(sys.modules[type(executor).__module__])
+    # Without `requeue` the executor itself submits anew what a lost node had.
+    requeue = workflow.executor_settings.requeue
+    requeue_in_rounds(executor, ("PREEMPTED", "NODE_FAIL") if requeue else ("PREEMPTED",))
     end_orphans(RECORDS)
     pid = os.getpid()
     run = Run(name, socket.gethostname(), pid, _started(pid))
     write_json(RECORDS / f"{name}.json", asdict(run))
-    settings = workflow.executor_settings
-    # Without `requeue` the executor itself submits anew what a lost node had.
-    states = ("PREEMPTED", "NODE_FAIL") if settings.requeue else ("PREEMPTED",)
-    seconds = ROUNDS * settings.init_seconds_before_status_checks
-    threading.Thread(target=watch, args=(name, states, seconds), daemon=True).start()
 
 
 def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
@@ -108,6 +107,13 @@ def keep_unanswered(executor: Any) -> None:
     executor.check_active_jobs = check_active_jobs
 
 
+def ask_setting_once(plugin: Any) -> None:
+    """Keeps how long the controller remembers ended jobs, if it says so now."""
+    age = plugin.get_min_job_age()
+    if age is not None:
+        plugin.get_min_job_age = lambda: age
+
+
 def _noting(report: Callable[..., None], ended: set[str]) -> Callable[..., None]:
     def noting(job: Any, *arguments: Any, **keywords: Any) -> None:
         ended.add(job.external_jobid)
@@ -116,13 +122,25 @@ def _noting(report: Callable[..., None], ended: set[str]) -> Callable[..., None]
     return noting
 
 
-def watch(name: str, states: Sequence[str], seconds: float) -> None:
-    """Puts stuck jobs back into the queue, one query every `seconds`; ends with the process."""
+def requeue_in_rounds(executor: Any, states: Sequence[str]) -> None:
+    """Puts jobs back into the queue in whose round the executor was told one of these states.
+
+    The executor asks by a function of its module; what that answers is looked at in passing.
+    """
+    plugin: Any = sys.modules[type(executor).__module__]
+    ask = plugin.query_job_status
     refused: set[str] = set()
-    while True:
-        time.sleep(seconds)
-        with contextlib.suppress(subprocess.SubprocessError, OSError):  # asked again next time
-            refused |= requeue_stuck(name, states, refused)
+
+    async def query_job_status(*arguments: Any) -> tuple[dict[str, str] | None, float | None]:
+        answer: tuple[dict[str, str] | None, float | None] = await ask(*arguments)
+        stuck = {job for job, state in (answer[0] or {}).items() if state in states}
+        if stuck - refused:
+            # sacct may be behind the times, so the queue itself is asked before a job is touched.
+            with contextlib.suppress(subprocess.SubprocessError, OSError):  # again next round
+                refused.update(requeue_stuck(executor.run_uuid, states, refused))
+        return answer
+
+    plugin.query_job_status = query_job_status
 
 
 def requeue_stuck(name: str, states: Sequence[str], refused: Set[str] = frozenset()) -> set[str]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import socket
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,9 +12,18 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.slurm import Run, _started, end_orphans, keep_unanswered, requeue_stuck
+from evaluation.slurm import (
+    Run,
+    _started,
+    ask_setting_once,
+    end_orphans,
+    keep_unanswered,
+    requeue_in_rounds,
+    requeue_stuck,
+)
 
 SQUEUE = """#!/bin/sh
+echo "$@" >> "$QUEUE/asked"
 case "$*" in
 *--states=*) cat "$QUEUE/stuck" ;;
 *--name=dead*) cat "$QUEUE/jobs" ;;
@@ -102,6 +112,8 @@ class Submitted:
 class Executor:
     """Yields running jobs, reports ended ones, and is silent while the queue does not answer."""
 
+    run_uuid = "run"
+
     def __init__(self) -> None:
         self.answers = False
         self.succeeded: list[str] = []
@@ -132,3 +144,67 @@ def test_jobs_stay_on_the_list_while_the_queue_does_not_answer() -> None:
     executor.answers = True
     assert asyncio.run(round_of(jobs)) == [Submitted("2")]
     assert executor.succeeded == ["1"]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the executor's own query answers, as a function of its module."""
+    states: dict[str, str] = {}
+
+    async def query_job_status(command: str) -> tuple[dict[str, str] | None, float | None]:
+        return (states, 0.1) if states else (None, None)
+
+    here = sys.modules[__name__]
+    monkeypatch.setattr(here, "query_job_status", query_job_status, raising=False)
+    return states
+
+
+def query() -> dict[str, str] | None:
+    """A round of the executor."""
+    answer = asyncio.run(vars(sys.modules[__name__])["query_job_status"]("squeue"))
+    return answer[0]  # type: ignore[no-any-return]
+
+
+def test_a_round_without_stuck_jobs_asks_nothing_more(queue: Path, told: dict[str, str]) -> None:
+    requeue_in_rounds(Executor(), ["PREEMPTED"])
+    assert query() is None
+    told.update({"7": "RUNNING", "8": "NODE_FAIL"})
+    assert query() == told
+    assert not (queue / "asked").exists()
+
+
+def test_a_round_that_tells_of_stuck_jobs_requeues_them(queue: Path, told: dict[str, str]) -> None:
+    """The queue is asked again first; a job that Slurm refuses is not asked about any more."""
+    requeue_in_rounds(Executor(), ["PREEMPTED"])
+    told.update({"7": "PREEMPTED", "8": "PREEMPTED", "9": "PREEMPTED"})
+    (queue / "stuck").write_text("7 PREEMPTED\n8 PREEMPTED\n")
+    assert query() == told
+    assert (queue / "requeued").read_text() == "requeue 7\n"
+    del told["7"], told["9"]
+    query()
+    (asked,) = (queue / "asked").read_text().splitlines()
+    assert "--name=run" in asked
+
+
+def test_a_silent_controller_does_not_end_the_round(queue: Path, told: dict[str, str]) -> None:
+    (queue / "squeue").write_text("#!/bin/sh\nexit 1")
+    requeue_in_rounds(Executor(), ["PREEMPTED"])
+    told["7"] = "PREEMPTED"
+    assert query() == told
+
+
+class Plugin:
+    def __init__(self, *answers: int | None) -> None:
+        self.answers = list(answers)
+
+    def get_min_job_age(self) -> int | None:
+        return self.answers.pop(0)
+
+
+def test_the_controllers_setting_is_asked_for_once() -> None:
+    plugin = Plugin(300)
+    ask_setting_once(plugin)
+    assert [plugin.get_min_job_age() for _ in range(2)] == [300, 300]
+    silent = Plugin(None, 300)
+    ask_setting_once(silent)
+    assert silent.get_min_job_age() == 300

@@ -32,20 +32,27 @@ def test_one_gpu_on_one_node(make_run: MakeRun, style: str) -> None:
 
 
 def test_the_queue_is_asked_once_a_round(make_run: MakeRun, tmp_path: Path) -> None:
-    """By the executor, for all jobs; by the watch once in three of its first polls, 9 s here."""
-    counter = tmp_path / "bin" / "squeue"
-    counter.parent.mkdir()
-    note = f'echo "$(date +%s.%N) $@" >> {tmp_path}/asked'
-    counter.write_text(f'#!/bin/sh\n{note}\nexec /usr/bin/squeue "$@"\n')
-    counter.chmod(0o755)
+    """One query for all jobs; the controller's settings are asked for as the run starts."""
+    for name in ("squeue", "scontrol"):
+        counter = tmp_path / "bin" / name
+        counter.parent.mkdir(exist_ok=True)
+        note = f'echo "$PPID $(date +%s.%N) $@" >> {tmp_path}/{name}'
+        counter.write_text(f'#!/bin/sh\n{note}\nexec /usr/bin/{name} "$@"\n')
+        counter.chmod(0o755)
     run = make_run()
-    run.score(environment={"PATH": f"{counter.parent}:{os.environ['PATH']}"})
+    run.score(environment={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
     assert run.wait() == 0, run.log
-    asked = (tmp_path / "asked").read_text().splitlines()
-    for who, apart in (("--states=all", 2.5), ("--states=PREEMPTED", 8.5)):
-        times = [float(line.split()[0]) for line in asked if who in line]
-        assert times
-        assert all(later - time >= apart for time, later in pairwise(times))
+    assert run.process is not None
+    own = f"{run.process.pid} "
+    asked = {
+        name: [line for line in (tmp_path / name).read_text().splitlines() if line.startswith(own)]
+        for name in ("squeue", "scontrol")
+    }
+    assert all("--states=all" in line for line in asked["squeue"])
+    times = [float(line.split()[1]) for line in asked["squeue"]]
+    assert len(times) > 1
+    assert all(later - time >= 2.5 for time, later in pairwise(times))
+    assert len(asked["scontrol"]) <= 3
 
 
 def test_without_the_inner_srun(make_run: MakeRun) -> None:
