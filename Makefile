@@ -51,6 +51,9 @@ format: $(VENV)  ## let ruff and snakefmt rewrite what they can
 bench: .venv-bench/.complete $(MODEL)/config.json  ## speed beside lm-evaluation-harness
 	@.venv-bench/bin/python -m benchmarks
 
+bench-scale: $(VENV)  ## 52 and 200 checkpoints of a tiny model on a real Slurm (needs root)
+	@python -m benchmarks.scale
+
 clean:  ## remove the environments, the demo and all caches
 	rm -rf .venv .venv-bench .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -86,4 +89,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help demo test pytest test-slurm slurm-up slurm-down lint format bench clean
+.PHONY: help demo test pytest test-slurm slurm-up slurm-down lint format bench bench-scale clean

@@ -1,0 +1,179 @@
+"""python -m benchmarks.scale: many checkpoints of a tiny model through all stages, on the test cluster.
+
+What is measured is the workflow, not the model: wall time, jobs, the Snakemake process, files. Needs
+root and Slurm's packages, like `make slurm-up`, which it does by itself if no cluster is up.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM
+
+from evaluation.checkpoints.write import import_hf
+from evaluation.store import write_json
+from tests.slurm import cluster
+from tests.slurm.runs import Run
+from tests.workflow.world import World, build_world
+
+STAGES = ("stage1", "stage2", "stage3", "stage4")
+TICKS = os.sysconf("SC_CLK_TCK")
+COLUMNS = (
+    "checkpoints", "per_job", "jobs", "wall_s", "cpu_s", "local_cpu_s", "peak_mb", "inodes",
+    "inodes_per_checkpoint", "megabytes",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run from an empty results folder to the front page.
+
+    `cpu_s` and `peak_mb` are the Snakemake process's own, `local_cpu_s` that of what it starts on
+    its own machine: queries, deltas, tables, reports. `inodes` are all files and folders that the
+    run leaves: results, score store, logs, Snakemake's records.
+    """
+
+    checkpoints: int
+    per_job: int
+    jobs: int
+    wall_s: float
+    cpu_s: float
+    local_cpu_s: float
+    peak_mb: float
+    inodes: int
+    inodes_per_checkpoint: float
+    megabytes: float
+    inodes_by_folder: dict[str, int]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--checkpoints", type=int, nargs="+", default=[52, 200])
+    parser.add_argument("--per-job", type=int, default=25, help="checkpoints of one job")
+    parser.add_argument("--output", type=Path, default=Path(".demo/scale.json"))
+    options = parser.parse_args()
+    was_up = cluster.is_up()
+    if not was_up:
+        cluster.up()
+    os.environ["OMP_NUM_THREADS"] = "1"  # the pretended GPUs of a node share few cores
+    try:
+        with tempfile.TemporaryDirectory(prefix="scale-") as folder:
+            runs = [_run(Path(folder), n, options.per_job) for n in options.checkpoints]
+    finally:
+        if not was_up:
+            cluster.down()
+    write_json(options.output, [asdict(run) for run in runs])
+    print("  ".join(name.rjust(len(name)) for name in COLUMNS))
+    for run in runs:
+        print("  ".join(str(asdict(run)[name]).rjust(len(name)) for name in COLUMNS))
+    print(f"written to {options.output}")
+
+
+def build_ladder(folder: Path, per_stage: int) -> World:
+    """The tests' tiny world with four stages of `per_stage` checkpoints, prefilled."""
+    world = build_world(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder / "hf" / "1-10")
+    stages: dict[str, Any] = {}
+    dice = torch.Generator().manual_seed(0)
+    for number, name in enumerate(STAGES):
+        stages[name] = {
+            "checkpoints": str(folder / "ladder" / name),
+            "steps": "all",
+            "suites": ["sft" if name == "stage4" else "base"],
+        }
+        if number:
+            stages[name]["bridge"] = {"stage": STAGES[number - 1]}
+            stages[name]["objective"] = [{"tier": "tier3", "want": "improve", "margin": 0.0}]
+        for step in range(1, per_stage + 1):
+            weight = model.model.norm.weight.data
+            weight += 0.01 * torch.randn(weight.shape, generator=dice)
+            model.save_pretrained(folder / "hf" / "now")
+            import_hf(
+                folder / "hf" / "now", folder / "ladder" / name, tp=1, step=100 * step,
+                sequence_length=64, tokenizer_name=str(folder / "tokenizer"),
+            )  # fmt: skip
+    world.change(stages=stages)
+    done = world.evaluation("prefill")
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return world
+
+
+def _run(parent: Path, checkpoints: int, per_job: int) -> Measured:
+    name = f"{checkpoints}-{per_job}"
+    world = build_ladder(parent / f"world-{name}", checkpoints // len(STAGES))
+    folder = parent / f"run-{name}"
+    run = Run(world, folder, folder / "results", profile=_profile(per_job))
+    before = set(cluster.slurm("squeue", "--states=all", "-h", "-o", "%i").split())
+    begin = time.monotonic()
+    run.start("all")
+    usage = _follow(run)
+    wall = time.monotonic() - begin
+    if run.wait(1.0):
+        raise RuntimeError(run.log[-3000:])
+    after = set(cluster.slurm("squeue", "--states=all", "-h", "-o", "%i").split())
+    paths = [path for path in folder.rglob("*") if "profile" not in path.parts]
+    return Measured(
+        checkpoints=checkpoints,
+        per_job=per_job,
+        jobs=len(after - before),
+        wall_s=round(wall),
+        cpu_s=usage["cpu"],
+        local_cpu_s=usage["local"],
+        peak_mb=usage["peak"],
+        inodes=len(paths),
+        inodes_per_checkpoint=round(len(paths) / checkpoints, 1),
+        megabytes=round(sum(p.lstat().st_size for p in paths) / 1e6, 1),
+        inodes_by_folder=_by_folder(folder, paths),
+    )
+
+
+def _profile(per_job: int) -> dict[str, str]:
+    """The shipped profile; all GPUs of a node where jobs have several checkpoints."""
+    if per_job == 1:
+        return {}
+    return {
+        "    # checkpoints: 16": f"    checkpoints: {per_job}",
+        '    # gres: "gpu:4"': '    gres: "gpu:4"',
+        "    # cpus_per_task: 32": "    cpus_per_task: 32",
+        "    # mem_mb: 256000": "    mem_mb: 256000",
+        "    # runtime: 120": "    runtime: 120",
+    }
+
+
+def _follow(run: Run) -> dict[str, float]:
+    """Waits for the end; returns CPU seconds, own and of children, and the peak memory in MB."""
+    process = run.process
+    assert process is not None
+    found = {"cpu": 0.0, "local": 0.0, "peak": 0.0}
+    while process.poll() is None:
+        try:
+            words = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        except OSError:  # it has just ended
+            break
+        found["cpu"] = (int(words[11]) + int(words[12])) / TICKS
+        found["local"] = (int(words[13]) + int(words[14])) / TICKS
+        peak = [int(line.split()[1]) / 1000 for line in status if line.startswith("VmHWM")]
+        found["peak"] = max([found["peak"], *peak])
+        time.sleep(0.5)
+    process.wait()
+    return {key: round(value, 1) for key, value in found.items()}
+
+
+def _by_folder(folder: Path, paths: list[Path]) -> dict[str, int]:
+    """How many lie where, by the first two parts of their place."""
+    counts: dict[str, int] = {}
+    for path in paths:
+        place = "/".join(path.relative_to(folder).parts[:2])
+        counts[place] = counts.get(place, 0) + 1
+    return counts
+
+
+if __name__ == "__main__":
+    main()
