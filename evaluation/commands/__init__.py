@@ -4,8 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-CONFIG_VARIABLE = "EVALUATION_CONFIG"
-"""Set by the workflow for its jobs, so that they read the configuration as Snakemake merged it."""
+from evaluation.settings.effective import CONFIG_VARIABLE
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`score`: one checkpoint on its stage's suite; `loglikelihood`: any file of requests."""
+"""`score`: checkpoints on their stage's suite; `loglikelihood`: any file of requests."""
 
 import argparse
 import os
@@ -24,11 +24,13 @@ OFFLINE = {
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser("score", help="score one checkpoint of a stage (offline)")
+    command = commands.add_parser("score", help="score checkpoints of a stage (offline)")
     add_config(command)
     add_stage(command)
     which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("--step", type=int, help="step of the stage")
+    which.add_argument(
+        "--step", type=int, nargs="+", help="step of the stage; several share the GPUs that it sees"
+    )
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
     command.set_defaults(run=score)
 
@@ -55,6 +57,11 @@ def score(options: argparse.Namespace) -> int:
             f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
         )
     plan = plans[options.stage]
+    if options.step and len(options.step) > 1:
+        from evaluation.several import score_several
+
+        score_several(plan, options.step, options.config)
+        return 0
 
     from evaluation.scoring.external import run_external
     from evaluation.scoring.job import score_checkpoint
@@ -74,13 +81,14 @@ def _subject(
     if options.bridge:
         bridge = bridge_checkpoint(plan, plans)
         return bridge_subject(plan, bridge.path, bridge.step)
-    if not plan.checkpoint(options.step).is_dir():
+    (step,) = options.step
+    if not plan.checkpoint(step).is_dir():
         raise ConfigError(
-            f"stages.{plan.name}: no checkpoint of step {options.step} under "
+            f"stages.{plan.name}: no checkpoint of step {step} under "
             f"{plan.stage.checkpoints}; the configured steps are "
             f"{', '.join(map(str, stage_steps(plan)))}"
         )
-    return step_subject(plan, options.step)
+    return step_subject(plan, step)
 
 
 def loglikelihood(options: argparse.Namespace) -> int:

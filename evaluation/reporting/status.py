@@ -19,18 +19,13 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
 
     A state is `done`, `running`, `failed` or `missing`.
     """
-    logs = plan.results / "eval_logs" / "slurm"
     has_bridge = plan.stage.bridge is not None
     subjects = {
-        str(step): _subject(
-            plan, plan.step_folder(step), logs / f"{plan.name}_step_{step}.log", has_bridge
-        )
+        str(step): _subject(plan, plan.step_folder(step), plan.step_log(step), has_bridge)
         for step in steps
     }
     if has_bridge:
-        subjects["bridge"] = _subject(
-            plan, plan.bridge_folder, logs / f"{plan.name}_bridge.log", False
-        )
+        subjects["bridge"] = _subject(plan, plan.bridge_folder, plan.bridge_log, False)
     names = ["summary.csv", "report.html"]
     names += [STAGE_TABLE, DELTAS, RECOMMENDATION] if has_bridge else []
     files = {name: "done" if (plan.results / name).exists() else "missing" for name in names}
@@ -56,7 +51,7 @@ def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict
     wanted: dict[str, str] = {tier: FILES[tier] for tier in plan.tiers}
     wanted |= {"deltas": DELTAS} if has_deltas else {}
     there = {name: (folder / file).exists() for name, file in wanted.items()}
-    error = None if all(there.values()) else _last_error(log)
+    error = None if all(there.values()) else last_error(log)
     otherwise = "failed" if error else "running" if _is_fresh(log) else "missing"
     files = {
         name: "done" if done else "missing" if name == "deltas" else otherwise
@@ -65,7 +60,7 @@ def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict
     return {"files": files, "error": error, "log": str(log) if error else None}
 
 
-def _last_error(log: Path) -> str | None:
+def last_error(log: Path) -> str | None:
     """The sentence with which a job ended, if it did."""
     if not log.exists():
         return None

@@ -7,6 +7,9 @@ import yaml
 from evaluation.settings.config import Config
 from evaluation.store import fingerprint, write_text
 
+CONFIG_VARIABLE = "EVALUATION_CONFIG"
+"""Names this file to the workflow's jobs and to the command line."""
+
 
 def write_effective(config: Config) -> Path:
     """Writes `<results>/.config/<fingerprint>.yaml` unless it is there; returns its path.

@@ -76,6 +76,14 @@ class StagePlan:
     def bridge_folder(self) -> Path:
         return self.results / "bridge"
 
+    def step_log(self, step: int) -> Path:
+        """Log of the job that scores a step, or of its part of a job of several steps."""
+        return self.results / "eval_logs" / "slurm" / f"{self.name}_step_{step}.log"
+
+    @property
+    def bridge_log(self) -> Path:
+        return self.results / "eval_logs" / "slurm" / f"{self.name}_bridge.log"
+
     def checkpoint(self, step: int) -> Path:
         return Path(self.stage.checkpoints) / str(step)
 

@@ -11,10 +11,10 @@ if str(ROOT) not in sys.path:
 from snakemake.exceptions import WorkflowError
 
 from evaluation import protocol
+from evaluation.checkpoints.frozen import run_config
 from evaluation.checkpoints.subjects import bridge_checkpoint, stage_steps
 from evaluation.errors import EvaluationError
-from evaluation.settings.config import NAME, validate_config
-from evaluation.settings.effective import write_effective
+from evaluation.settings.config import NAME
 from evaluation.settings.plan import plan_stages
 from evaluation.slurm import guard_run
 from evaluation.store import fingerprint
@@ -28,9 +28,8 @@ def or_stop(function, *arguments):
         raise WorkflowError(str(error)) from None
 
 
-CONFIG = or_stop(validate_config, config, "configuration")
+CONFIG, CONFIG_FILE = or_stop(run_config, config, workflow.is_main_process)
 PLANS = or_stop(plan_stages, CONFIG)
-CONFIG_FILE = or_stop(write_effective, CONFIG)
 
 # Which file and which Python must not cause a rerun, as they change no result: both reach the
 # jobs by the prefix of their shell, which Snakemake does not compare.
@@ -40,7 +39,7 @@ PYTHON = (
     else shlex.quote(sys.executable)
 )
 shell.prefix(f"""set -euo pipefail
-export EVALUATION_CONFIG={shlex.quote(str(CONFIG_FILE.absolute()))}
+export EVALUATION_CONFIG={shlex.quote(str(CONFIG_FILE))}
 evaluation() ( export PYTHONPATH={shlex.quote(str(ROOT))}; exec {PYTHON} -m evaluation "$@" )
 logged() ( trap '' TERM INT; exec tee "$1" )
 """)
@@ -71,11 +70,18 @@ def prefilled(plan):
     return [f"{folder}/meta.json" for folder in folders]
 
 
-def checkpoint_file(path):
-    """A file that every writing of a checkpoint renews; stops if there is no checkpoint."""
+def find_checkpoint(path):
+    """A file that every writing of a checkpoint renews; None if there is no checkpoint."""
     for name in ("model_config.json", "config.yaml", "config.json"):
         if (path / name).is_file():
             return str(path / name)
+    return None
+
+
+def checkpoint_file(path):
+    found = find_checkpoint(path)
+    if found:
+        return found
     raise WorkflowError(
         f"{path}: no checkpoint there (no model_config.json, config.yaml or config.json); "
         "correct `checkpoints` or `steps` of the stage, or wait until training has saved it"
@@ -84,6 +90,39 @@ def checkpoint_file(path):
 
 def steps_of(plan):
     return or_stop(stage_steps, plan)
+
+
+def checkpoints_per_job(plan):
+    """How many the profile puts into one job: the resource `checkpoints` of the scoring rule."""
+    given = resources_of(f"score_{plan.name}").get("checkpoints")
+    count = 1 if given is None else given.raw
+    if isinstance(count, int) and count >= 1:
+        return count
+    raise WorkflowError(
+        f"set-resources: score_{plan.name}: checkpoints is {count!r}; give a whole number from 1 on"
+    )
+
+
+def shared_jobs():
+    """Each stage with the runs of steps that one job scores together.
+
+    Cut from the first step on, so that later steps change only the last run. A run with a
+    checkpoint that is not there yet is left to the rule of single steps.
+    """
+    for plan in PLANS.values():
+        size, steps = checkpoints_per_job(plan), plan.stage.steps
+        if size == 1 or not isinstance(steps, tuple):
+            continue
+        for start in range(0, len(steps), size):
+            run = steps[start : start + size]
+            paths = map(plan.checkpoint, run) if workflow.is_main_process else []
+            if all(map(find_checkpoint, paths)):
+                yield plan, run
+
+
+def resources_of(rule):
+    """What the profile or the command line sets for a rule."""
+    return workflow.resource_settings.overwrite_resources.get(rule, {})
 
 
 def bridge_of(plan):

@@ -28,6 +28,40 @@ for _plan in PLANS.values():
         shell:
             "evaluation score --stage {params.stage} --step {wildcards.step} 2>&1 | logged {log:q}"
 
+
+# Several steps in one job, where the profile asks for it; preferred, as these have no wildcard.
+for _plan, _run in shared_jobs():
+    _rule = f"score_{_plan.name}_from_{_run[0]}"
+
+    rule:
+        name:
+            _rule
+        input:
+            prefilled(_plan),
+            checkpoints=lambda w, plan=_plan, run=_run: [
+                checkpoint_file(plan.checkpoint(step)) for step in run
+            ],
+        output:
+            [file for n in _run for file in tier_files(_plan, _plan.step_folder(n))],
+        log:
+            f"{_plan.results}/eval_logs/slurm/{_plan.name}_from_{_run[0]}.log",
+        benchmark:
+            f"{_plan.results}/eval_logs/slurm/{_plan.name}_from_{_run[0]}.benchmark.jsonl"
+        conda:
+            "../envs/evaluation.yaml"
+        threads: 8
+        params:
+            stage=_plan.name,
+            steps=_run,
+            suite=suite_fingerprint(_plan),
+            protocol=SCORE_PROTOCOL,
+        shell:
+            "evaluation score --stage {params.stage} --step {params.steps} 2>&1 | logged {log:q}"
+
+    workflow.get_rule(_rule).resources.update(resources_of(f"score_{_plan.name}"))
+
+
+for _plan in PLANS.values():
     if _plan.stage.bridge is None:
         continue
 

@@ -1,0 +1,183 @@
+"""Several checkpoints in one job: the same results as one job each, and what failed is named."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.slurm.runs import timeless
+from tests.workflow.world import ROOT, World, build_world
+
+BOTH = ("score", "--stage", "stage1", "--step", "10", "20")
+DIES = "kill -9 $PPID"
+"""A stage's command that kills the process which runs it."""
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = build_world(tmp_path_factory.mktemp("several"))
+    done = world.evaluation("prefill")
+    assert done.returncode == 0, done.stderr
+    return world
+
+
+@pytest.fixture
+def world(pristine: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The same with results of its own, on one thread."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    world = World(tmp_path)
+    world.config.write_text(pristine.config.read_text())
+    world.change(results=str(tmp_path / "results"))
+    return world
+
+
+def own_checkpoints(world: World) -> Path:
+    """Copies stage1's checkpoints into the world; returns their folder."""
+    content = yaml.safe_load(world.config.read_text())
+    folder = world.folder / "ckpts"
+    shutil.copytree(content["stages"]["stage1"]["checkpoints"], folder)
+    content["stages"]["stage1"]["checkpoints"] = str(folder)
+    world.config.write_text(yaml.safe_dump(content))
+    return folder
+
+
+def tiers(world: World, step: int) -> Path:
+    return world.results("stage1", "by_checkpoint", f"step_{step}")
+
+
+def outcome(world: World, step: int) -> dict[str, Any]:
+    """Tables as bytes, and JSON but for how long it took."""
+    return {
+        path.name: timeless(json.loads(path.read_text()))
+        if path.suffix == ".json"
+        else path.read_bytes()
+        for path in tiers(world, step).iterdir()
+    }
+
+
+def planned(world: World, count: int | str, *targets: str) -> subprocess.CompletedProcess[str]:
+    return world.snakemake(*targets, "-n", "--set-resources", f"score_stage1:checkpoints={count}")
+
+
+def rules(done: subprocess.CompletedProcess[str]) -> set[str]:
+    """Names of the scoring rules that a dry run lists."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (done.stdout + done.stderr).splitlines()
+    return {line.split()[0] for line in lines if line.startswith("score_stage1")}
+
+
+def test_the_same_results_as_one_job_each(pristine: World, world: World, tmp_path: Path) -> None:
+    """One process scores both, and the second as if it were the first."""
+    single = World(tmp_path / "single")
+    single.folder.mkdir()
+    single.config.write_text(world.config.read_text())
+    single.change(results=str(single.results()))
+    for step in ("10", "20"):
+        assert single.evaluation("score", "--stage", "stage1", "--step", step).returncode == 0
+    target = str(tiers(world, 20) / "tier2_ppl.json")
+    done = world.snakemake(target, "--set-resources", "score_stage1:checkpoints=2")
+    assert done.returncode == 0, done.stderr
+    for step in (10, 20):
+        assert len(outcome(world, step)) == 4
+        assert outcome(world, step) == outcome(single, step)
+    log = world.results("stage1", "eval_logs", "slurm", "stage1_from_10.log").read_text()
+    assert "step 10: done in" in log
+    assert "step 20: done in" in log
+    step_log = world.results("stage1", "eval_logs", "slurm", "stage1_step_20.log").read_text()
+    assert "loaded" in step_log
+    assert "Nothing to be done" in planned(world, 2, target).stdout
+
+
+def test_a_broken_checkpoint_is_named_and_the_others_are_scored(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = own_checkpoints(world)
+    next((folder / "10").rglob("*o_proj*/model_weight*")).unlink()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    done = world.evaluation(*BOTH)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    (error,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert "of steps 10, 20 these failed: 10;" in error
+    assert "step 10: " in done.stderr
+    assert "o_proj" in done.stderr
+    assert "begun on GPU 1" in done.stderr
+    assert len(outcome(world, 20)) == 4
+    assert not tiers(world, 10).exists()
+
+
+def test_a_process_that_dies_is_replaced(world: World) -> None:
+    """Each step kills its process; the second finds a new one."""
+    content = yaml.safe_load(world.config.read_text())
+    content["stages"]["stage1"]["command"] = DIES
+    world.config.write_text(yaml.safe_dump(content))
+    done = world.evaluation(*BOTH)
+    assert done.returncode == 1
+    assert "these failed: 10, 20;" in done.stderr
+    assert done.stderr.count("exit code -9") == 2
+
+
+def children(pid: int) -> list[int]:
+    """Pids of the processes that any thread of a process has started."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(word) for path in lists for word in path.read_text().split()]
+
+
+def test_sigterm_reaches_all_within_five_seconds(world: World) -> None:
+    job = subprocess.Popen(
+        [sys.executable, "-m", "evaluation", *BOTH],
+        cwd=ROOT,
+        env={**os.environ, "EVALUATION_CONFIG": str(world.config), "CUDA_VISIBLE_DEVICES": "0,1"},
+        stderr=subprocess.DEVNULL,
+    )
+    logs = [world.results("stage1", "eval_logs", "slurm", f"stage1_step_{n}.log") for n in (10, 20)]
+    end = time.monotonic() + 60
+    while not all(log.exists() for log in logs):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    workers = children(job.pid)
+    assert len(workers) == 2
+    begin = time.monotonic()
+    job.send_signal(signal.SIGTERM)
+    assert job.wait(timeout=10) == 143
+    assert time.monotonic() - begin < 5.0
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+
+
+def test_runs_of_steps_keep_when_later_ones_appear(world: World) -> None:
+    folder = own_checkpoints(world)
+    for step in (30, 40, 50):
+        shutil.copytree(folder / "10", folder / str(step))
+    stages = yaml.safe_load(world.config.read_text())["stages"]
+    stages["stage1"]["steps"] = "all"
+    world.change(stages={"stage1": stages["stage1"]})
+    assert rules(planned(world, 1, "stage1")) == {"score_stage1"}
+    runs = {"score_stage1_from_10", "score_stage1_from_30", "score_stage1_from_50"}
+    assert rules(planned(world, 2, "stage1")) == runs
+    shutil.copytree(folder / "10", folder / "60")
+    shutil.copytree(folder / "10", folder / "70")
+    assert rules(planned(world, 2, "stage1")) == {*runs, "score_stage1_from_70"}
+    wanted = str(tiers(world, 40) / "tier3_cf.json")
+    assert rules(planned(world, 2, wanted)) == {"score_stage1_from_30"}
+
+
+def test_a_run_whose_checkpoints_are_not_all_there_is_scored_singly(world: World) -> None:
+    shutil.rmtree(own_checkpoints(world) / "20")
+    wanted = str(tiers(world, 10) / "tier3_cf.json")
+    assert rules(planned(world, 2, wanted)) == {"score_stage1"}
+
+
+@pytest.mark.parametrize("count", [0, "many"])
+def test_a_wrong_number_is_one_sentence(world: World, count: int | str) -> None:
+    done = planned(world, count, "stage1")
+    assert done.returncode == 1
+    assert "score_stage1: checkpoints is" in done.stdout + done.stderr
