@@ -82,15 +82,18 @@ def deltas(options: argparse.Namespace) -> int:
 
 def tables(options: argparse.Namespace) -> int:
     from evaluation.bridge.write import write_stage
-    from evaluation.reporting.report import write_stage_report
+    from evaluation.reporting.report import stage_page
+    from evaluation.reporting.stage import read_stage
     from evaluation.reporting.tables import write_tables
+    from evaluation.store import write_text
 
     plan = _plan(options)
     steps = stage_steps(plan)
     if plan.stage.bridge is not None:
         write_stage(plan, steps)
-    write_tables(plan, steps)
-    write_stage_report(plan, steps, plan.results / "report.html")
+    found = read_stage(plan, steps)
+    write_tables(found)
+    write_text(plan.results / "report.html", stage_page(found))
     return 0
 
 

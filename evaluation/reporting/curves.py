@@ -66,8 +66,20 @@ def _spread(rows: Sequence[Row]) -> dict[str, Any] | None:
     }
 
 
+def _is_one_mean(key: tuple[str, str, str], stages: Mapping[str, Sequence[Series]]) -> bool:
+    """Whether an overall value is of the same slices or tasks in every stage that has it."""
+    items = {
+        frozenset(one["item"] for one in series if (one["tier"], one["metric"]) == key[::2])
+        for series in stages.values()
+    }
+    return len(items - {frozenset()}) == 1
+
+
 def joined_series(stages: Mapping[str, Sequence[Series]]) -> list[Series]:
-    """Series that more than one stage has, end to end; a stage begins where the last one ended."""
+    """Series that more than one stage has, end to end; a stage begins where the last one ended.
+
+    A mean over slices or tasks is left out where stages have others: it would jump at their border.
+    """
     offsets, end = {}, 0
     for name, series in stages.items():
         offsets[name] = end
@@ -83,6 +95,8 @@ def joined_series(stages: Mapping[str, Sequence[Series]]) -> list[Series]:
                 for point in one["points"]
             ]
             owners[key] = owners.get(key, 0) + 1
+    for key in [key for key in joined if key[1] == OVERALL and not _is_one_mean(key, stages)]:
+        del joined[key]
     borders = [offset for offset in offsets.values() if offset > 0]
     enough = min(2, len(stages))
     return [

@@ -30,7 +30,7 @@ COLOURS = {
     "bridge": "#8a5a00",
     "better": "#0072b2",
     "worse": "#c2410c",
-    "unclear": "#6b737c",
+    "unclear": "#626a73",
     "line": "#d5dae0",
 }
 """Those of the pages in light mode, safe for colour-blind readers."""
@@ -152,9 +152,9 @@ def _forest(plan: StagePlan, tier: Tier) -> "Figure":
     axis.set_xlim(-1.05 * reach, 1.05 * reach)
     axis.axvline(0, color=COLOURS["unclear"], lw=0.8, zorder=0)
     axis.set_yticks(range(len(rows)), [_plain(_name(row), 36) for row in reversed(rows)])
-    lower = ", lower is better" if rows[0]["want"] == "<= 0" else ""
+    lower = " (lower is better)" if rows[0]["want"] == "<= 0" and tier == "tier2" else ""
     what = "rate" if tier == "tier4" else rows[0]["metric"].removeprefix("delta_")
-    axis.set_xlabel(f"Δ {what} of step {step} against {rows[0]['bridge']}, 95 %{lower}")
+    axis.set_xlabel(f"Δ {what}{lower}, 95 % interval\nof step {step} against {rows[0]['bridge']}")
     return drawn
 
 
@@ -169,8 +169,11 @@ def _deltas(plan: StagePlan, tier: Tier) -> tuple[list[dict[str, Any]], int | No
     advised = read_json(plan.results / RECOMMENDATION)["step"]
     step = advised if advised in steps else max(steps)
     own = [row for row in rows if row["step"] == step and row["tier"] == tier and _is_shown(row)]
-    sign = -1 if own and own[0]["want"] == "<= 0" else 1
-    return sorted(own, key=lambda row: -sign * row["delta"]), step
+    return sorted(own, key=_loss), step
+
+
+def _loss(row: Mapping[str, Any]) -> float:
+    return float(row["delta"] if row["want"] == "<= 0" else -row["delta"])
 
 
 def _is_shown(row: Mapping[str, Any]) -> bool:

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,32 +31,60 @@ LABELS = {
 }
 
 
+@dataclass(frozen=True)
+class Index:
+    """Where a task's questions stand in their file, and where their own text begins."""
+
+    path: Path
+    offsets: dict[str, int]
+    begin: int
+
+
 class QuestionTexts:
-    """Questions by id, of one task at a time, as a task may have many."""
+    """Finds questions by id; keeps where they stand, not their texts, as there may be many."""
 
     def __init__(self, plan: StagePlan) -> None:
         self._plan = plan
-        self._known: dict[tuple[str, str], dict[str, Any]] = {}
+        self._known: dict[str, Index | None] = {}
 
     def read(self, task: str, checksum: Any, ids: list[str]) -> dict[str, dict[str, Any]]:
         """Text and candidates of each question; those whose cache is gone are absent."""
-        new = {name for name in ids if (task, name) not in self._known}
-        folder = self._plan.task_folder(task)
-        if new and scored_cache(folder, checksum) is not None:
-            with open(folder / EXAMPLES, encoding="utf-8") as file:
-                rows = [json.loads(line) for line in file]
-            begin = _shared_start([row["contexts"][0]["text"] for row in rows])
-            self._known |= {
-                (task, row["id"]): _readable(row, begin) for row in rows if row["id"] in new
-            }
-        return {name: self._known[task, name] for name in ids if (task, name) in self._known}
+        if task not in self._known:
+            folder = self._plan.task_folder(task)
+            is_there = scored_cache(folder, checksum) is not None
+            self._known[task] = _index(folder / EXAMPLES) if is_there else None
+        index = self._known[task]
+        if index is None:
+            return {}
+        found = {}
+        with open(index.path, "rb") as file:
+            for name in set(ids) & set(index.offsets):
+                file.seek(index.offsets[name])
+                found[name] = _readable(json.loads(file.readline()), index.begin)
+        return found
 
 
-def _shared_start(texts: list[str]) -> int:
-    """Where the question begins, if the same solved examples stand before all of them."""
-    if len(texts) < 2:
+def _index(path: Path) -> Index:
+    offsets: dict[str, int] = {}
+    at, low, high = 0, "", ""
+    with open(path, "rb") as file:
+        for line in file:
+            row = json.loads(line)
+            text = row["contexts"][0]["text"]
+            low, high = min(low, text) if offsets else text, max(high, text)
+            offsets[row["id"]] = at
+            at += len(line)
+    return Index(path, offsets, _shared_start(low, high))
+
+
+def _shared_start(low: str, high: str) -> int:
+    """Where questions begin that all have the same solved examples before them.
+
+    `low` and `high` are the first and the last of their texts in order: what these two begin with,
+    all between them begin with too.
+    """
+    if low == high:
         return 0
-    low, high = min(texts), max(texts)  # what these two share, all between them do
     same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
     end = low[:same].rfind("\n\n") + 2
     return end if end >= SOLVED else 0

@@ -20,7 +20,7 @@ from evaluation.reporting.moved import Moved
 from evaluation.reporting.stage import StageResults
 
 BUDGET = 2_000_000
-"""Characters of JSON that the flips of a stage may take."""
+"""Bytes of JSON that the flips of a stage may take."""
 
 MOST, FEWEST = 12, 2
 """Flips of an item shown in each direction: MOST for a few steps, FEWEST for many."""
@@ -63,7 +63,7 @@ def _moved(
 
 
 def _add(page: Page, step: int, moved: Iterable[Moved]) -> int:
-    """Puts a step's flips on the page; returns how many characters that took."""
+    """Puts a step's flips on the page; returns how many bytes that took."""
     rows, size = [], 0
     for one in moved:
         known = page["items"].setdefault(f"{one.tier}/{one.item}", {})
@@ -80,6 +80,6 @@ def _add(page: Page, step: int, moved: Iterable[Moved]) -> int:
             "shown": shown,
         }
         rows.append(row)
-        size += len(json.dumps([row, new], ensure_ascii=False))
+        size += len(json.dumps([row, new], ensure_ascii=False).encode())
     page["steps"][str(step)] = rows
     return size

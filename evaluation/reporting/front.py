@@ -53,11 +53,11 @@ def _card(found: StageResults, spark: Series | None) -> dict[str, Any]:
         "objective": objective,
         "advice": f"{advised['kind']}: step {advised['step']}" if advised else None,
         "beside": advised["beside_steps"] if advised else [],
-        "why_not": why_not if objective else "no objective, so nothing is recommended",
+        "why_not": why_not if objective else "no recommendation, as the stage has no objective",
         "headline": _headline(spark),
         "counts": _counts(found),
         "missing": some(found.missing, 4),
-        "failures": failures(found.plan, stage_steps(found.plan)),
+        "failures": failures(found.plan, found.asked),
     }
 
 

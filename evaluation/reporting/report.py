@@ -5,32 +5,20 @@ I trust it?
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.deltas import HEADLINES, OVERALL
 from evaluation.reporting.curves import Series, stage_series
 from evaluation.reporting.flips import stage_flips
 from evaluation.reporting.page import packed_deltas, packed_series, render, rounded
-from evaluation.reporting.stage import StageResults, read_stage
+from evaluation.reporting.stage import StageResults
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables import summary_rows
 from evaluation.reporting.trust import trust_tables
-from evaluation.settings.plan import StagePlan
-from evaluation.store import write_text
 
 
-def write_stage_report(plan: StagePlan, steps: Sequence[int], output: Path) -> None:
-    """Writes a stage's page from whatever results are there, saying what is missing.
-
-    Raises:
-        BridgeError: a result is there but damaged.
-    """
-    write_text(output, stage_page(read_stage(plan, steps), steps))
-
-
-def stage_page(found: StageResults, steps: Sequence[int]) -> str:
-    """The page of results that were already read."""
+def stage_page(found: StageResults) -> str:
+    """The page of whatever results there are, which says what is missing."""
     plan, chosen, series = found.plan, chosen_step(found), stage_series(summary_rows(found))
     first = [] if chosen is None else [chosen, max(found.steps)]
     data = {
@@ -56,7 +44,7 @@ def stage_page(found: StageResults, steps: Sequence[int]) -> str:
         bridge=next((row["bridge"] for c in found.deltas.values() for row in c["deltas"]), None),
         objective=[aim_title(aim.model_dump()) for aim in plan.stage.objective],
         missing=found.missing,
-        failures=failures(plan, steps),
+        failures=failures(plan, found.asked),
         verdicts=verdicts,
         noise=_noise(found, series),
         trust=trust_tables(found),

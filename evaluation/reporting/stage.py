@@ -28,6 +28,7 @@ class StageResults:
     """Results by step, with what is missing named; parts that are not there are None or absent."""
 
     plan: StagePlan
+    asked: tuple[int, ...]
     steps: dict[int, Scored]
     bridge: Scored | None
     deltas: dict[int, dict[str, Any]]
@@ -56,6 +57,7 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
         recommendation = read_json(path) if path.exists() else None
     return StageResults(
         plan=plan,
+        asked=tuple(steps),
         steps={step: scored for step, scored in found.items() if scored is not None},
         bridge=bridge,
         deltas=deltas,

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.bridge.write import write_csv
-from evaluation.reporting.stage import Scored, StageResults, read_stage
+from evaluation.reporting.stage import Scored, StageResults
 from evaluation.reporting.values import OVERALL, Value
 from evaluation.settings.plan import StagePlan
 from evaluation.store import write_parquet, write_text
@@ -79,10 +79,9 @@ def _rows(plan: StagePlan, scored: Scored, role: str) -> Iterator[tuple[dict[str
         )
 
 
-def write_tables(plan: StagePlan, steps: Sequence[int]) -> None:
-    """Writes the three tables; raises BridgeError where a result is damaged."""
-    found = read_stage(plan, steps)
-    rows = summary_rows(found)
+def write_tables(found: StageResults) -> None:
+    """Writes the three tables."""
+    plan, rows = found.plan, summary_rows(found)
     write_csv(plan.results / "summary.csv", SCHEMA.names, rows)
     write_parquet(plan.results / "summary.parquet", pa.Table.from_pylist(rows, schema=SCHEMA))
     write_text(plan.results / "summary.md", markdown(found, rows))

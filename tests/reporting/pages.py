@@ -5,7 +5,21 @@ import re
 from pathlib import Path
 from typing import Any
 
+from evaluation.reporting.report import stage_page
+from evaluation.reporting.stage import read_stage
+from evaluation.reporting.tables import write_tables
+from evaluation.settings.plan import StagePlan
+
 STEPS = (10, 20, 30)
+
+
+def write_report(plan: StagePlan, steps: tuple[int, ...]) -> Path:
+    """Tables and page of a stage, as the command writes them."""
+    found = read_stage(plan, steps)
+    write_tables(found)
+    page = plan.results / "report.html"
+    page.write_text(stage_page(found), encoding="utf-8")
+    return page
 
 
 def page_data(page: Path) -> dict[str, Any]:

@@ -8,10 +8,9 @@ import pytest
 from evaluation.errors import BridgeError
 from evaluation.reporting import report
 from evaluation.reporting.figures import COLOURS, figure_paths, write_figures
-from evaluation.reporting.tables import write_tables
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
-from tests.reporting.pages import STEPS
+from tests.reporting.pages import STEPS, write_report
 
 
 def texts(path: Path) -> list[str]:
@@ -22,14 +21,14 @@ def texts(path: Path) -> list[str]:
 
 def test_curves_and_forests_name_their_items(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
-    write_tables(plan, STEPS)
+    write_report(plan, STEPS)
     paths = figure_paths(plan)
     assert write_figures(plan) == list(paths.values())
     assert len(paths) == 6
     assert {"web", "code", "overall", "step", "ppl"} <= set(texts(paths["curves", "tier2"]))
     forest = texts(paths["forest", "tier3"])
     assert [name for name in forest if name in ("quiz", "exam", "overall")]
-    assert any("of step 30 against second/100" in text for text in forest)
+    assert "of step 30 against second/100" in forest
     before = {path: path.read_bytes() for path in paths.values()}
     write_figures(plan)
     assert {path: path.read_bytes() for path in paths.values()} == before
@@ -39,7 +38,7 @@ def test_a_stage_without_results_has_figures_that_say_so(tmp_path: Path) -> None
     plan = make_plans(tmp_path)["second"]
     with pytest.raises(BridgeError, match="evaluation tables"):
         write_figures(plan)
-    write_tables(plan, STEPS)
+    write_report(plan, STEPS)
     write_figures(plan)
     paths = figure_paths(plan)
     assert texts(paths["curves", "tier2"]) == ["no results of tier2 yet"]

@@ -13,11 +13,10 @@ from evaluation.bridge.results import read_results
 from evaluation.reporting import flips
 from evaluation.reporting.flips import in_order, stage_flips
 from evaluation.reporting.moved import GONE
-from evaluation.reporting.report import write_stage_report
 from evaluation.reporting.stage import read_stage
 from evaluation.settings.plan import StagePlan
 from evaluation.store import write_json, write_jsonl
-from tests.reporting.pages import STEPS, page_data
+from tests.reporting.pages import STEPS, page_data, write_report
 
 SHOTS = "".join(f"Question: is {i} odd?\nAnswer: perhaps, who knows it\n\n" for i in range(8))
 
@@ -81,8 +80,7 @@ def test_questions_show_candidates_and_both_choices(plans: dict[str, StagePlan])
     plan = plans["second"]
     write_task(plan, "quiz", "quiz")
     write_task(plan, "exam", "of other data")
-    page = plan.results / "report.html"
-    write_stage_report(plan, STEPS, page)
+    page = write_report(plan, STEPS)
     flips = page_data(page)["flips"]
     moved = next(m for m in flips["steps"]["30"] if m["item"] == "quiz")
     delta = json.loads((plan.step_folder(30) / "bridge_deltas.json").read_text(encoding="utf-8"))

@@ -10,22 +10,20 @@ from evaluation.reporting.ending import ending, failing
 from evaluation.reporting.figures import write_figures
 from evaluation.reporting.front import write_front_page
 from evaluation.reporting.page import embedded
-from evaluation.reporting.report import stage_page, write_stage_report
+from evaluation.reporting.report import stage_page
 from evaluation.reporting.stage import StageResults, read_stage
-from evaluation.reporting.tables import write_tables
 from evaluation.settings.plan import StagePlan
 from evaluation.store import write_json
 from tests.bridge.folders import make_plans, write_side
-from tests.reporting.pages import STEPS, page_data
+from tests.reporting.pages import STEPS, page_data, write_report
 
 ODD = "<script>alert('1')</script> \"quoted\" & ünïcödé 名前 $x_1$ " + "very long " * 30
 
 
 def build(plan: StagePlan, steps: tuple[int, ...]) -> str:
-    write_tables(plan, steps)
+    page = write_report(plan, steps)
     write_figures(plan)
-    write_stage_report(plan, steps, plan.results / "report.html")
-    return (plan.results / "report.html").read_text(encoding="utf-8")
+    return page.read_text(encoding="utf-8")
 
 
 def score(plan: StagePlan, step: int | None, **options: Any) -> None:
@@ -133,7 +131,7 @@ def test_five_hundred_steps(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
     found = read_stage(plan, (20,))
     many = tuple(range(1, 501))
-    text = stage_page(_repeated(found, many), many)
+    text = stage_page(_repeated(found, many))
     assert len(text) < 8_000_000
     (plan.results / "report.html").write_text(text, encoding="utf-8")
     data = page_data(plan.results / "report.html")
@@ -156,4 +154,5 @@ def _repeated(found: StageResults, steps: tuple[int, ...]) -> StageResults:
         step: {**delta, "step": step, "deltas": [{**row, "step": step} for row in delta["deltas"]]}
         for step in steps
     }
-    return replace(found, steps={step: at(step) for step in steps}, deltas=deltas)
+    at_all = {step: at(step) for step in steps}
+    return replace(found, asked=steps, steps=at_all, deltas=deltas)

@@ -12,14 +12,14 @@ import pytest
 
 from evaluation.errors import BridgeError
 from evaluation.reporting.compare import compare_folders
+from evaluation.reporting.curves import joined_series
 from evaluation.reporting.front import write_front_page
-from evaluation.reporting.report import write_stage_report
 from evaluation.reporting.status import stage_status, status_table
-from evaluation.reporting.tables import SCHEMA, write_tables
+from evaluation.reporting.tables import SCHEMA
 from evaluation.reporting.terminal import bridge_table
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
-from tests.reporting.pages import STEPS, page_data
+from tests.reporting.pages import STEPS, page_data, write_report
 
 
 def test_columns_are_stable() -> None:
@@ -31,7 +31,7 @@ def test_columns_are_stable() -> None:
 
 def test_summary_holds_what_the_tiers_hold(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
-    write_tables(plan, STEPS)
+    write_report(plan, STEPS)
     rows = pq.read_table(plan.results / "summary.parquet").to_pylist()
     found = {(r["role"], r["step"], r["item"], r["metric"]): r for r in rows}
     tier2 = json.loads((plan.step_folder(20) / "tier2_ppl.json").read_text(encoding="utf-8"))
@@ -54,11 +54,10 @@ def test_summary_holds_what_the_tiers_hold(plans: dict[str, StagePlan]) -> None:
 
 def test_a_stage_without_a_bridge(plans: dict[str, StagePlan]) -> None:
     plan = plans["first"]
-    write_tables(plan, (100,))
+    write_report(plan, (100,))
     rows = pq.read_table(plan.results / "summary.parquet").to_pylist()
     assert rows
     assert all(row["delta"] is None for row in rows)
-    write_stage_report(plan, (100,), plan.results / "report.html")
     text = (plan.results / "report.html").read_text(encoding="utf-8")
     assert "has no bridge" in text
     assert len(page_data(plan.results / "report.html")["series"][0]["points"]["step"]) == 1
@@ -66,8 +65,7 @@ def test_a_stage_without_a_bridge(plans: dict[str, StagePlan]) -> None:
 
 def test_page_carries_series_and_deltas(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
-    page = plan.results / "report.html"
-    write_stage_report(plan, STEPS, page)
+    page = write_report(plan, STEPS)
     data = page_data(page)
     curve = next(s for s in data["series"] if (s["item"], s["metric"]) == ("quiz", "acc"))
     assert curve["points"]["step"] == [10, 20, 30]
@@ -84,8 +82,7 @@ def test_page_carries_series_and_deltas(plans: dict[str, StagePlan]) -> None:
 
 def test_page_answers_in_the_order_of_the_questions(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
-    page = plan.results / "report.html"
-    write_stage_report(plan, STEPS, page)
+    page = write_report(plan, STEPS)
     text = page.read_text(encoding="utf-8")
     questions = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
     assert questions == [
@@ -112,7 +109,17 @@ def test_front_page_joins_the_stages(plans: dict[str, StagePlan], tmp_path: Path
     assert line["points"]["x"] == [100, 110, 120, 130]
     assert line["points"]["step"] == [100, 10, 20, 30]
     assert line["borders"] == [100]
+    assert any(s["item"] == "overall" for s in data["series"])
     assert "Recommended: step 30" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_mean_of_other_items_is_not_joined() -> None:
+    points = [{"x": 1, "step": 1, "value": 1.0, "low": None, "high": None}]
+    base = {"tier": "tier2", "metric": "ppl", "points": points}
+    first = [{**base, "item": name} for name in ("overall", "web")]
+    second = [*first, {**base, "item": "code"}]
+    assert [s["item"] for s in joined_series({"a": first, "b": first})] == ["overall", "web"]
+    assert [s["item"] for s in joined_series({"a": first, "b": second})] == ["web"]
 
 
 def test_pages_and_tables_of_what_is_there(plans: dict[str, StagePlan]) -> None:
@@ -121,8 +128,7 @@ def test_pages_and_tables_of_what_is_there(plans: dict[str, StagePlan]) -> None:
     (plan.step_folder(20) / "bridge_deltas.json").unlink()
     for file in plan.step_folder(30).iterdir():
         file.unlink()
-    write_tables(plan, STEPS)
-    write_stage_report(plan, STEPS, plan.results / "report.html")
+    write_report(plan, STEPS)
     text = (plan.results / "report.html").read_text(encoding="utf-8")
     for named in (
         "step 20: tier3_cf.json",
@@ -134,8 +140,7 @@ def test_pages_and_tables_of_what_is_there(plans: dict[str, StagePlan]) -> None:
 
 def test_nothing_scored_yet(tmp_path: Path) -> None:
     plan = make_plans(tmp_path)["second"]
-    write_tables(plan, STEPS)
-    write_stage_report(plan, STEPS, plan.results / "report.html")
+    write_report(plan, STEPS)
     assert page_data(plan.results / "report.html")["series"] == []
     assert pq.read_table(plan.results / "summary.parquet").num_rows == 0
 
@@ -151,8 +156,7 @@ def test_bridge_table(plans: dict[str, StagePlan]) -> None:
 def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
     assert not stage_status(plan, STEPS)["complete"]
-    write_tables(plan, STEPS)
-    write_stage_report(plan, STEPS, plan.results / "report.html")
+    write_report(plan, STEPS)
     assert stage_status(plan, STEPS)["complete"]
     logs = plan.results / "eval_logs" / "slurm"
     logs.mkdir(parents=True)

@@ -7,11 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.reporting.tables import write_tables
 from evaluation.reporting.tensorboard import export_curves
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
-from tests.reporting.pages import STEPS
+from tests.reporting.pages import STEPS, write_report
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # tensorboard's own
@@ -19,7 +18,7 @@ def test_curves_are_read_back(plans: dict[str, StagePlan], tmp_path: Path) -> No
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
-        write_tables(plan, steps)
+        write_report(plan, steps)
     logs = tmp_path / "logs"
     logs.mkdir()
     (logs / "events.out.tfevents.1.training").write_bytes(b"")

@@ -38,6 +38,14 @@ const signed = (value) => (value > 0 ? "+" : "") + format(value);
 const interval = (low, high) => (low === null || low === undefined ? "no interval" : `[${format(low)}, ${format(high)}]`);
 const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
+/* Inside Snakemake's report a page is a data: URL, where links to its own parts lead nowhere */
+for (const link of document.querySelectorAll("nav a")) {
+  link.addEventListener("click", (event) => {
+    event.preventDefault();
+    document.querySelector(link.getAttribute("href")).scrollIntoView();
+  });
+}
+
 const tip = byId("tip");
 function hover(node, text) {
   const place = (event) => {

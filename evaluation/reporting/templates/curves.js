@@ -26,7 +26,7 @@ function scaleOf(series, bare) {
 
 /* One small multiple */
 function drawCurve(parent, series, { height = 170, bare = false } = {}) {
-  const width = 300, left = bare ? 4 : 46, right = 8, top = 8, bottom = bare ? 4 : 22;
+  const width = 300, left = bare ? 4 : 46, right = 8, top = bare ? 4 : 12, bottom = bare ? 4 : 22;
   const points = series.points, scale = scaleOf(series, bare);
   const first = points[0].x, last = points[points.length - 1].x;
   const x = (value) => (last === first ? (left + width - right) / 2
@@ -41,9 +41,7 @@ function drawCurve(parent, series, { height = 170, bare = false } = {}) {
     }
     drawSteps(root, points, x, height - 6);
   }
-  for (const border of series.borders || []) {
-    svg(root, "line", { x1: x(border), x2: x(border), y1: top, y2: height - bottom, class: "border" });
-  }
+  drawBorders(root, series, x, [top, height - bottom]);
   if (series.bridge) across(series.bridge.value, "reference");
   if (!bare && series.chance !== null && series.chance !== undefined) across(series.chance, "chance");
   drawBand(root, bare ? [] : points.filter((p) => p.low !== null), x, y);
@@ -52,9 +50,22 @@ function drawCurve(parent, series, { height = 170, bare = false } = {}) {
   drawHits(root, series, x, { left, right: width - right, top, height: height - top - bottom });
 }
 
+/* Where one stage ends and the next begins, and their names where these fit */
+function drawBorders(root, series, x, [top, bottom]) {
+  const borders = series.borders || [];
+  for (const border of borders) svg(root, "line", { x1: x(border), x2: x(border), y1: top, y2: bottom, class: "border" });
+  if (!borders.length) return;
+  const stages = [...new Set(series.points.map((p) => p.stage))], last = series.points[series.points.length - 1].x;
+  const inner = borders.filter((border) => border > series.points[0].x), edges = [series.points[0].x, ...inner, last];
+  edges.slice(0, -1).forEach((edge, i) => {
+    const name = stages[i] || "", room = x(edges[i + 1]) - x(edge);
+    if (name.length * 6 < room) svg(root, "text", { x: x(edge) + room / 2, y: top - 1, "text-anchor": "middle" }, name);
+  });
+}
+
 function drawSteps(root, points, x, y) {
   const first = points[0], last = points[points.length - 1];
-  const name = (p) => (p.stage ? `${p.stage} ${p.step}` : p.step);
+  const name = (p) => (p.stage ? `${p.stage}, ${p.step}` : p.step);
   svg(root, "text", { x: x(first.x), y, "text-anchor": first === last ? "middle" : "start" }, name(first));
   if (first !== last) svg(root, "text", { x: x(last.x), y, "text-anchor": "end" }, name(last));
 }

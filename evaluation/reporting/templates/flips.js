@@ -34,9 +34,11 @@ function drawFlip(place, moved, flip, shared) {
   html(head, "span", { class: name }, moved.tier === "tier2" ? block : answer);
   head.append(` · ${flip.id}`);
   if (moved.tier === "tier2") head.append(`: ${signed(flip.ours - shared.theirs)} nats per token (${format(shared.theirs)} → ${format(flip.ours)})`);
-  box.addEventListener("toggle", () => {
-    if (box.open && box.children.length === 1) ({ tier2: drawBlock, tier3: drawQuestion, tier4: drawAnswers })[moved.tier](box, moved, flip, shared);
-  });
+  const draw = () => {
+    if (box.children.length === 1) ({ tier2: drawBlock, tier3: drawQuestion, tier4: drawAnswers })[moved.tier](box, moved, flip, shared);
+  };
+  head.addEventListener("click", draw);
+  box.addEventListener("toggle", draw); // found by the browser's own search
 }
 
 function drawBlock(box, moved, flip, shared) {

@@ -19,9 +19,9 @@ function forest() {
 function drawForest(tier, rows) {
   const gain = (row) => (row.want === "<= 0" ? -row.delta : row.delta);
   rows.sort((a, b) => gain(b) - gain(a));
-  const lower = rows[0].want === "<= 0" ? ", lower is better" : "";
+  const lower = tier === "tier2" ? ", lower is better" : "";
   const card = figure(byId("forest"), `${tier}: Δ ${rows[0].label}${lower}`);
-  const width = 440, left = 176, right = 12, height = 24 * rows.length + 30;
+  const width = 460, left = 196, right = 12, height = 24 * rows.length + 30;
   const reach = Math.max(...rows.flatMap((d) => [d.delta, d.low, d.high].map((v) => Math.abs(v ?? 0)))) || 1;
   const x = (value) => left + ((Math.max(-reach, Math.min(reach, value)) + reach) / (2 * reach)) * (width - left - right);
   const root = svg(card, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${tier} against the bridge` });
