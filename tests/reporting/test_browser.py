@@ -1,0 +1,289 @@
+"""The report in a real browser without a network, after a small real run and after the demo."""
+
+import contextlib
+import json
+import re
+import shutil
+import signal
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from playwright.sync_api import Browser, Locator, Page
+
+from evaluation.__main__ import main
+from tests.conftest import ROOT
+from tests.reporting.browser import (
+    NARROW,
+    WIDE,
+    contrast,
+    figures,
+    launched,
+    missing,
+    numbers,
+    opened,
+    states,
+)
+from tests.workflow.world import build_world
+
+DEMO = ROOT / ".demo" / "results"
+RUNS = ["tiny", "demo"] if (DEMO / "report.html").is_file() else ["tiny"]
+TIER2, TIER3 = "tier2_ppl.json", "tier3_cf.json"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    why = missing()
+    if why is not None:
+        pytest.skip(why)
+    with launched(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
+def command(*arguments: str, config: Path) -> None:
+    """Runs a command of the package in this process, which has imported all it needs."""
+    handler = signal.getsignal(signal.SIGTERM)
+    assert main([*arguments, "--config", str(config)]) == 0
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results of both stages of the tiny ladder, scored, compared and written up."""
+    world = build_world(tmp_path_factory.mktemp("report") / "world")
+    command("prefill", config=world.config)
+    for step in (10, 20):
+        command("score", "--stage", "stage1", "--step", str(step), config=world.config)
+    command("score", "--stage", "stage2", "--bridge", config=world.config)
+    for step in (5, 15):
+        for name in ("score", "deltas"):
+            command(name, "--stage", "stage2", "--step", str(step), config=world.config)
+    write_up(["stage1", "stage2"], world.config)
+    return world.results()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's results, written up anew by the code as it is."""
+    folder = tmp_path_factory.mktemp("report") / "demo"
+    shutil.copytree(DEMO, folder / "results", ignore=shutil.ignore_patterns("scores"))
+    config = yaml.safe_load((ROOT / "config" / "demo.yaml").read_text())
+    config["results"] = str(folder / "results")
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    with contextlib.chdir(ROOT):  # its other folders are relative ones
+        write_up(config["stages"], folder / "config.yaml")
+    return folder / "results"
+
+
+def write_up(stages: Iterable[str], config: Path) -> None:
+    for stage in stages:
+        command("tables", "--stage", stage, config=config)
+    command("front-page", config=config)
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def results(request: pytest.FixtureRequest, browser: Browser) -> Path:
+    """A results folder; the browser comes first, as nothing is scored where there is none."""
+    folder: Path = request.getfixturevalue(request.param)
+    return folder
+
+
+def last_step(results: Path) -> tuple[Path, int]:
+    """The folder of the last stage that has a bridge, and its last step."""
+    stage = max(path.parent for path in results.glob("stage*/bridge"))
+    steps = [int(path.name.removeprefix("step_")) for path in stage.glob("by_checkpoint/step_*")]
+    return stage, max(steps)
+
+
+def tier(results: Path, name: str) -> Any:
+    stage, step = last_step(results)
+    return json.loads((stage / "by_checkpoint" / f"step_{step}" / name).read_text())
+
+
+def stage_page(results: Path) -> Path:
+    return last_step(results)[0] / "report.html"
+
+
+def pages(results: Path) -> list[Path]:
+    return sorted(results.rglob("report.html"))
+
+
+def test_every_figure_draws(browser: Browser, results: Path) -> None:
+    """On every page, under every choice of its menus."""
+    assert len(pages(results)) >= 3
+    for file in pages(results):
+        with opened(browser, file) as page:
+            for state in states(page):
+                found = figures(page)
+                assert found, f"{file}: no figure, {state}"
+                for figure in found:
+                    assert figure["width"] > 50, (file, state)
+                    assert figure["height"] > 20, (file, state)
+                    assert figure["marks"] > 0, (file, state)
+                    assert figure["broken"] == [], (file, state)
+
+
+def test_front_page(browser: Browser, results: Path) -> None:
+    """Every stage has its card with a verdict, an advice and a spark line."""
+    with opened(browser, results / "report.html") as page:
+        stages = sorted(path.parent.name for path in results.glob("*/report.html"))
+        for stage in stages:
+            heading = page.get_by_role("heading", name=stage).first
+            card = page.locator("section, article").filter(has=heading).first
+            text = card.inner_text()
+            verdicts = ("met", "not met", "undecided", "no objective")
+            assert any(verdict in text.lower() for verdict in verdicts)
+            assert re.search(
+                r"no recommendation|(recommended|least bad).* step \d+", text, re.I | re.S
+            )
+            assert card.locator("svg").count() == 1
+
+
+def choose(page: Page, *words: str) -> None:
+    """Chooses the curves whose name has all these words."""
+    menu = page.locator("#metric")
+    for option in menu.locator("option").all():
+        text = f"{option.get_attribute('value')} {option.text_content()}".lower()
+        if all(word in text for word in words):
+            menu.select_option(option.get_attribute("value"))
+            return
+    raise AssertionError(f"no curves of {words}: {menu.inner_text()}")
+
+
+def hovered(page: Page, item: str, step: int) -> list[float]:
+    """The numbers that appear over the point of an item's curve."""
+    card = page.locator("#curves section").filter(
+        has=page.get_by_role("heading", name=item, exact=True)
+    )
+    card.locator(f"[data-step='{step}']").last.hover(force=True)
+    tip = page.get_by_role("status")
+    assert tip.is_visible()
+    assert str(step) in tip.inner_text()
+    return numbers(tip.inner_text())
+
+
+def test_hover_shows_the_value_of_the_json(browser: Browser, results: Path) -> None:
+    step = last_step(results)[1]
+    slices, tasks = tier(results, TIER2)["slices"], tier(results, TIER3)["tasks"]
+    with opened(browser, stage_page(results)) as page:
+        choose(page, "tier2", "ppl")
+        for name, summary in slices.items():
+            assert pytest.approx(summary["ppl"], rel=1e-3) in hovered(page, name, step)
+        choose(page, "tier3", "acc")
+        for name, summary in tasks.items():
+            assert pytest.approx(summary["accuracy"], abs=1e-3) in hovered(page, name, step)
+
+
+def column(table: Locator, name: str) -> list[str]:
+    """Texts of a column, from the top."""
+    heads = [text.strip() for text in table.locator("thead th").all_inner_texts()]
+    place = next(i for i, text in enumerate(heads) if text.split()[0] == name)
+    return table.locator(f"tbody tr td:nth-child({place + 1})").all_inner_texts()
+
+
+def test_table_sorts_and_filters(browser: Browser, results: Path) -> None:
+    with opened(browser, stage_page(results)) as page:
+        table = page.locator("#deltas")
+        before = table.locator("tbody tr").all_inner_texts()
+        head = table.get_by_role("columnheader").filter(has_text="delta").first
+        orders = {}
+        for _ in range(2):
+            head.get_by_role("button").click()
+            known = [numbers(text)[0] for text in column(table, "delta") if numbers(text)]
+            orders[head.get_attribute("aria-sort")] = known
+        assert set(orders) == {"ascending", "descending"}
+        assert orders["ascending"] == sorted(orders["ascending"])
+        assert orders["descending"] == orders["ascending"][::-1]
+        assert len(set(orders["ascending"])) > 2
+        assert sorted(table.locator("tbody tr").all_inner_texts()) == sorted(before)
+        page.locator("#search").fill("tier3")
+        assert set(column(table, "tier")) == {"tier3"}
+        left = table.locator("tbody tr").all_inner_texts()
+        assert sorted(left) == sorted(row for row in before if "tier3" in row)
+        assert 0 < len(left) < len(before)
+        page.locator("#search").fill("no such thing")
+        assert table.locator("tbody tr").count() == 0
+
+
+def test_a_flip_opens(browser: Browser, results: Path) -> None:
+    """Closed it is one line; open it shows the candidates with the log-probs of the table."""
+    task = next(iter(tier(results, TIER3)["tasks"]))
+    with opened(browser, stage_page(results)) as page:
+        page.locator("#flip-item").select_option(f"tier3/{task}")
+        flip = page.locator("#flips details").first
+        table = flip.locator("table")
+        assert not table.is_visible()
+        flip.locator("summary").click()
+        table.wait_for()
+        shown = numbers(" ".join(table.locator("td").all_inner_texts()))
+        item = flip.locator("summary").inner_text().split()[-1]
+        scores = log_probs(results, int(page.locator("#flip-step").input_value()), task, item)
+        assert table.locator("tbody tr").count() == len(scores) >= 2
+        for score in scores:
+            assert pytest.approx(score, rel=1e-3) in shown
+
+
+def log_probs(results: Path, step: int, task: str, item: str) -> list[float]:
+    """What a step gave the candidates of a question."""
+    stage, _ = last_step(results)
+    path = stage / "by_checkpoint" / f"step_{step}" / "tier3_cf_candidates.parquet"
+    rows = pq.read_table(path, filters=[("task", "==", task), ("item", "==", item)])
+    return [float(value) for value in rows["logprob"].to_pylist()]
+
+
+def test_every_kind_of_flip_has_something_to_read(browser: Browser, results: Path) -> None:
+    with opened(browser, stage_page(results)) as page:
+        menu = page.locator("#flip-item")
+        kinds = [option.get_attribute("value") or "" for option in menu.locator("option").all()]
+        opened_tiers = set()
+        for kind in filter(None, kinds):
+            menu.select_option(kind)
+            flips = page.locator("#flips details")
+            if flips.count():
+                flips.first.locator("summary").click()
+                flips.first.locator("pre").first.wait_for()
+                assert flips.first.locator("pre").first.inner_text().strip()
+                opened_tiers.add(kind.split("/")[0])
+        assert {"tier2", "tier3"} <= opened_tiers
+
+
+def test_a_figure_is_saved(browser: Browser, results: Path, tmp_path: Path) -> None:
+    """As a file that draws by itself: standard XML that refers to no style of the page."""
+    with opened(browser, stage_page(results)) as page:
+        card = page.locator("#curves section").first
+        with page.expect_download() as download:
+            card.get_by_role("button", name="SVG").click()
+        download.value.save_as(tmp_path / "figure.svg")
+    root = ElementTree.parse(tmp_path / "figure.svg").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    curve = root.find("{*}polyline")
+    assert curve is not None
+    assert curve.attrib["stroke"].startswith("rgb")
+    assert "var(" not in (tmp_path / "figure.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("media", "scheme"),
+    [("screen", "light"), ("screen", "dark"), ("print", "light"), ("print", "dark")],
+)
+def test_text_is_readable(browser: Browser, results: Path, media: str, scheme: str) -> None:
+    """Every text has the contrast of WCAG AA, on a bright screen, a dark one, and on paper."""
+    for file in pages(results):
+        with opened(browser, file, media=media, scheme=scheme) as page:
+            for details in page.locator("details summary:visible").all()[:3]:
+                details.click()
+            seen, poor = contrast(page, printed=media == "print")
+            assert seen > 10
+            assert poor == {}, file
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_pages_fit_the_window(browser: Browser, results: Path, width: int) -> None:
+    """Wide tables scroll by themselves, the page does not."""
+    for file in pages(results):
+        with opened(browser, file, width=width) as page:
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, file
