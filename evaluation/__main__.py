@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from evaluation.commands import checkpoint, deltas, prefill, score
+from evaluation.commands import checkpoint, deltas, doctor, prefill, score
 from evaluation.errors import EvaluationError
 
 GROUPS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None], ...] = (
     prefill.add_commands,
+    doctor.add_commands,
     score.add_commands,
     deltas.add_commands,
     checkpoint.add_commands,

@@ -17,12 +17,8 @@ import pyarrow.parquet as pq
 from evaluation.bridge.statistics import Floats
 from evaluation.errors import BridgeError
 from evaluation.settings.config import Tier
+from evaluation.settings.plan import TIER_JSON
 
-FILES: dict[Tier, str] = {
-    "tier2": "tier2_ppl.json",
-    "tier3": "tier3_cf.json",
-    "tier4": "tier4_sft_native.json",
-}
 BLOCKS = "tier2_ppl_blocks.parquet"
 CANDIDATES = "tier3_cf_candidates.parquet"
 EXTERNAL = "external"
@@ -107,15 +103,15 @@ class Results:
 
 def tiers_in(folder: Path) -> tuple[Tier, ...]:
     """The tiers whose file is there."""
-    return tuple(tier for tier, name in FILES.items() if (folder / name).exists())
+    return tuple(tier for tier, name in TIER_JSON.items() if (folder / name).exists())
 
 
 def read_results(folder: Path, tiers: Iterable[Tier]) -> Results:
     """Reads the tiers of a results folder; raises BridgeError naming file and key."""
-    contents = {tier: _read_json(folder / FILES[tier]) for tier in tiers}
+    contents = {tier: _read_json(folder / TIER_JSON[tier]) for tier in tiers}
     if not contents:
         raise BridgeError(f"{folder}: no tier files; score this checkpoint first")
-    headers = {tier: _header(folder / FILES[tier], text) for tier, text in contents.items()}
+    headers = {tier: _header(folder / TIER_JSON[tier], text) for tier, text in contents.items()}
     return Results(
         folder=folder,
         headers=headers,

@@ -25,7 +25,7 @@ INDEX = "index.pt"
 EXAMPLES = "examples.jsonl"
 PROMPTS = "prompts.jsonl"
 
-_FETCH = "snakemake --profile slurm_profile prefill"
+FETCH = "snakemake --profile slurm_profile prefill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise CacheError(f"{folder} is not prefilled (no {META}); run `{_FETCH}`") from None
+        raise CacheError(f"{folder} is not prefilled (no {META}); run `{FETCH}`") from None
     except (ValueError, OSError) as error:
         raise _damaged(path, str(error)) from None
     if not isinstance(meta, dict) or not isinstance(meta.get("checksum"), dict):
@@ -182,4 +182,4 @@ def _candidate(row: dict[str, Any]) -> Candidate:
 
 
 def _damaged(path: Path, what: str) -> CacheError:
-    return CacheError(f"{path} is damaged: {what}; delete {path.parent} and run `{_FETCH}`")
+    return CacheError(f"{path} is damaged: {what}; delete {path.parent} and run `{FETCH}`")

@@ -9,6 +9,7 @@ from typing import Any
 from evaluation import protocol
 from evaluation.errors import SourceError
 from evaluation.prefill.caches import EXAMPLES
+from evaluation.prefill.definitions import task_definition
 from evaluation.prefill.encoding import encode_pairs
 from evaluation.prefill.entries import is_current, new_entry, progress, write_meta
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
@@ -22,7 +23,7 @@ from evaluation.prefill.tokenizers import (
 )
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Task
-from evaluation.store import fingerprint, write_jsonl
+from evaluation.store import write_jsonl
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     recipe = Recipe(name, task)
     about = fetch_tokenizer(plan)
     origins, shots = _locate(task, plan.config.mirrors)
-    definition = _definition(plan, task, about)
+    definition = task_definition(plan, name, about)
     read = [*origins, *shots]
     on_hub = any(origin.files is None for origin in read)
     folder = plan.task_folder(name)
@@ -78,18 +79,6 @@ def _locate(task: Task, mirrors: dict[str, str]) -> tuple[list[Origin], list[Ori
     return origins, [
         locate(task, mirrors, config=config, split=task.fewshot_split) for config in configs
     ]
-
-
-def _definition(plan: StagePlan, task: Task, about: dict[str, Any]) -> str:
-    """Identity of a task's examples, given unchanged data."""
-    return fingerprint(
-        {
-            "protocol": protocol.PREFILL_TASK,
-            "task": task.model_dump(mode="json", exclude={"group", "primary", "streaming"}),
-            "tokenizer": [about["fingerprint"], about["prepend_bos"]],
-            "sequence_length": plan.sequence_length,
-        }
-    )
 
 
 class _Writer:

@@ -15,19 +15,28 @@ from typing import Any
 from tqdm import tqdm
 
 from evaluation.errors import CacheError
-from evaluation.prefill.caches import META, check_files, read_meta
+from evaluation.prefill.caches import FETCH, META, check_files, read_meta
 from evaluation.store import beside, file_checksum, write_json
 
 
 def is_current(folder: Path, definition: str, state: Any = None) -> bool:
     """Whether an entry is there, undamaged, of this definition, and made of unchanged files."""
     try:
-        meta = read_meta(folder)
-        check_files(folder, meta, tuple(meta["checksum"]))
+        meta = check_entry(folder, definition)
     except CacheError:
         return False
-    same_source = state is None or meta.get("source", {}).get("state") == state
-    return meta.get("definition") == definition and same_source
+    return state is None or meta.get("source", {}).get("state") == state
+
+
+def check_entry(folder: Path, definition: str) -> dict[str, Any]:
+    """The meta.json of a whole entry of this definition; raises CacheError for any other."""
+    meta = read_meta(folder)
+    check_files(folder, meta, tuple(meta["checksum"]))
+    if meta.get("definition") != definition:
+        raise CacheError(
+            f"{folder} was made under other settings than those of the configuration; run `{FETCH}`"
+        )
+    return meta
 
 
 @contextlib.contextmanager
@@ -71,9 +80,18 @@ def _install(building: Path, folder: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def progress(what: str, total: int, unit: str) -> "tqdm[Any]":
-    """A progress bar on stderr with rate and remaining time; rare lines where it is a log file."""
+def progress(what: str, total: int, unit: str, *, delay: float = 0.0) -> "tqdm[Any]":
+    """A progress bar on stderr with rate and remaining time; rare lines where it is a log file.
+
+    It is not shown for what ends within `delay` seconds.
+    """
     interval = 0.5 if sys.stderr.isatty() else 10.0
     return tqdm(
-        desc=what, total=total, unit=unit, unit_scale=True, mininterval=interval, file=sys.stderr
+        desc=what,
+        total=total,
+        unit=unit,
+        unit_scale=True,
+        mininterval=interval,
+        delay=delay,
+        file=sys.stderr,
     )

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from evaluation import protocol
 from evaluation.errors import CacheError, ConfigError, SourceError
 from evaluation.prefill.caches import PROMPTS, check_files, read_meta
+from evaluation.prefill.definitions import probes_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
@@ -27,7 +28,7 @@ from evaluation.prefill.tokenizers import (
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Message, Probe
-from evaluation.store import fingerprint, write_jsonl
+from evaluation.store import write_jsonl
 
 _CHECKS: TypeAdapter[tuple[Check, ...]] = TypeAdapter(tuple[Check, ...])
 
@@ -75,7 +76,8 @@ def prefill_probes(plan: StagePlan) -> None:
     """
     tokenizer = prefill_tokenizer(plan)
     template = chat_template(tokenizer, plan)
-    definition = _definition(plan, tokenizer, template)
+    about = describe(tokenizer, plan.tokenizer.name, plan.tokenizer.prepend_bos)
+    definition = probes_definition(plan, template, about)
     if is_current(plan.probes_folder, definition):
         return
     rows = [
@@ -200,22 +202,6 @@ def end_of_turn(tokenizer: AnyTokenizer, template: str) -> tuple[list[int], list
     if first in tokenizer.added_tokens_decoder or first in tokenizer.all_special_ids:
         return [int(first)], []
     return [], [after.splitlines()[0].rstrip()]
-
-
-def _definition(plan: StagePlan, tokenizer: AnyTokenizer, template: str) -> str:
-    return fingerprint(
-        {
-            "protocol": protocol.PREFILL_PROBES,
-            "probes": {
-                name: probe.model_dump(mode="json") for name, probe in plan.suite.probes.items()
-            },
-            "order": list(plan.suite.probes),
-            "chat_template": template,
-            "stop": list(plan.suite.stop),
-            "tokenizer": describe(tokenizer, plan.tokenizer.name, plan.tokenizer.prepend_bos),
-            "sequence_length": plan.sequence_length,
-        }
-    )
 
 
 def _meta(

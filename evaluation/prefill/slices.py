@@ -14,6 +14,7 @@ import torch
 from evaluation import protocol
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import INDEX, TOKENS
+from evaluation.prefill.definitions import slice_definition
 from evaluation.prefill.entries import is_current, new_entry, progress, write_meta
 from evaluation.prefill.files import Row
 from evaluation.prefill.packing import Packed, Packer, save_tokens, smallest_dtype
@@ -30,7 +31,6 @@ from evaluation.prefill.tokenizers import (
 )
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Slice
-from evaluation.store import fingerprint
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
         )
     about = fetch_tokenizer(plan)
     origin = locate(item, plan.config.mirrors)
-    definition = _definition(plan, item, about)
+    definition = slice_definition(plan, name, about)
     state = None if origin.files is None else [origin.state()]
     folder = plan.slice_folder(name)
     if is_current(folder, definition, state):
@@ -73,18 +73,6 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
     with new_entry(folder) as building:
         made = _build(plan, name, item, tokenizer, origin, building)
         write_meta(building, made | {"definition": definition, "tokenizer": about}, [TOKENS, INDEX])
-
-
-def _definition(plan: StagePlan, item: Slice, about: dict[str, Any]) -> str:
-    """Identity of a slice's tokens, given unchanged data."""
-    return fingerprint(
-        {
-            "protocol": protocol.PREFILL_SLICE,
-            "slice": item.model_dump(mode="json", exclude={"group", "streaming"}),
-            "tokenizer": [about["fingerprint"], about["prepend_bos"]],
-            "sequence_length": plan.sequence_length,
-        }
-    )
 
 
 def _build(

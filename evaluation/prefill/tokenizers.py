@@ -17,9 +17,9 @@ from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
-from evaluation import protocol
 from evaluation.errors import SourceError
 from evaluation.prefill.caches import read_meta
+from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.settings.plan import StagePlan
 from evaluation.store import file_checksum, fingerprint
@@ -164,7 +164,7 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
     """
     wanted = plan.tokenizer
     state = _folder_state(Path(wanted.name))
-    definition = fingerprint([protocol.PREFILL_TASK, wanted.model_dump(exclude={"also_known_as"})])
+    definition = tokenizer_definition(plan)
     if not is_current(plan.tokenizer_folder, definition, state):
         tokenizer = load_tokenizer(wanted.name, use_fast=wanted.use_fast, revision=wanted.revision)
         bos_ids(tokenizer, wanted.prepend_bos)
@@ -174,8 +174,7 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
             meta = describe(tokenizer, wanted.name, wanted.prepend_bos)
             meta |= {"definition": definition, "revision": wanted.revision}
             write_meta(building, meta | {"source": {"state": state}}, names)
-    meta = read_meta(plan.tokenizer_folder)
-    return {key: meta[key] for key in _DESCRIPTION}
+    return saved_description(read_meta(plan.tokenizer_folder))
 
 
 def _save(tokenizer: AnyTokenizer, folder: Path) -> None:
@@ -200,6 +199,11 @@ _DESCRIPTION = (
     *("name", "fingerprint", "class", "prepend_bos"),
     *("vocab_size", "bos_token_id", "eos_token_id"),
 )
+
+
+def saved_description(meta: dict[str, Any]) -> dict[str, Any]:
+    """The part of a tokenizer's meta.json that `describe` gave."""
+    return {key: meta[key] for key in _DESCRIPTION}
 
 
 def describe(tokenizer: AnyTokenizer, name: str, prepend_bos: bool) -> dict[str, Any]:

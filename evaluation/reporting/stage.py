@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.results import FILES, Results, read_results, tiers_in
+from evaluation.bridge.results import Results, read_results, tiers_in
 from evaluation.bridge.write import DELTAS, RECOMMENDATION, read_deltas, read_json
 from evaluation.reporting.values import Value, values_of
-from evaluation.settings.plan import StagePlan
+from evaluation.settings.plan import TIER_JSON, StagePlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
 
 def _read(folder: Path, plan: StagePlan, name: str, missing: list[str]) -> Scored | None:
     there = [tier for tier in tiers_in(folder) if tier in plan.tiers]
-    missing += [f"{name}: {FILES[tier]}" for tier in plan.tiers if tier not in there]
+    missing += [f"{name}: {TIER_JSON[tier]}" for tier in plan.tiers if tier not in there]
     if not there:
         return None
     results = read_results(folder, there)

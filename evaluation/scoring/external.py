@@ -20,14 +20,8 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.errors import ScoringError
 from evaluation.scoring.results import Subject
 from evaluation.settings.config import Tier
-from evaluation.settings.plan import StagePlan
+from evaluation.settings.plan import TIER_JSON, StagePlan
 from evaluation.store import write_json
-
-FILES: dict[Tier, str] = {
-    "tier2": "tier2_ppl.json",
-    "tier3": "tier3_cf.json",
-    "tier4": "tier4_sft_native.json",
-}
 
 
 def run_external(plan: StagePlan, subject: Subject) -> Path:
@@ -54,7 +48,7 @@ def run_external(plan: StagePlan, subject: Subject) -> Path:
             "protocol": f"external: {plan.stage.command}",
         }
         for tier in plan.tiers:
-            path = scratch / FILES[tier]
+            path = scratch / TIER_JSON[tier]
             write_json(path, {**header, **_read(path, tier, plan)})
         for path in sorted(scratch.iterdir(), key=lambda path: path.suffix == ".json"):
             os.replace(path, subject.folder / path.name)

@@ -10,10 +10,12 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
+from evaluation.checkpoints.agreement import check_agreement
 from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import ConfigError, ScoringError
+from evaluation.errors import ScoringError
+from evaluation.scoring.device import choose_device
 from evaluation.scoring.engine import Engine
 from evaluation.settings.config import Scoring
 from evaluation.settings.plan import StagePlan
@@ -34,40 +36,12 @@ class Numerics:
 
 
 def choose_numerics(scoring: Scoring, checkpoint: Checkpoint) -> Numerics:
-    """Resolves `auto`; raises ConfigError where a GPU is asked for and there is none."""
-    has_gpu = torch.cuda.is_available()
-    if scoring.device == "cuda" and not has_gpu:
-        raise ConfigError("scoring.device: cuda, but PyTorch sees no GPU here; use auto or cpu")
-    device = ("cuda" if has_gpu else "cpu") if scoring.device == "auto" else scoring.device
+    """Resolves `auto`; raises like `choose_device`."""
+    device = choose_device(scoring.device)
     name: str = scoring.dtype
     if name == "auto":
         name = "float32" if device == "cpu" else checkpoint.dtype
     return Numerics(device, getattr(torch, name))
-
-
-def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
-    """Refuses a checkpoint that was trained with another tokenizer or sequence length."""
-    known = {plan.tokenizer.name, *plan.tokenizer.also_known_as}
-    named = checkpoint.tokenizer_name
-    if named is not None and named not in known:
-        raise ConfigError(
-            f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
-            f"{plan.tokenizer.name!r}; if both are the same, add the first to tokenizer.also_known_as"
-        )
-    trained = checkpoint.sequence_length
-    if trained is None or trained == plan.sequence_length:
-        return
-    if trained < plan.sequence_length:
-        raise ConfigError(
-            f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
-            f"{plan.sequence_length}; set sequence_length: {trained}"
-        )
-    if not plan.stage.allow_shorter_sequences:
-        raise ConfigError(
-            f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
-            f"{plan.sequence_length}; set sequence_length: {trained}, or accept shorter ones with "
-            f"stages.{plan.name}.allow_shorter_sequences: true"
-        )
 
 
 class Session:

@@ -23,6 +23,13 @@ from evaluation.settings.model import Settings
 from evaluation.settings.suites import Suite, read_yaml
 from evaluation.store import fingerprint
 
+TIER_JSON: dict[Tier, str] = {
+    "tier2": "tier2_ppl.json",
+    "tier3": "tier3_cf.json",
+    "tier4": "tier4_sft_native.json",
+}
+"""The file of each tier in a checkpoint's results; written last, so it proves the tier complete."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StagePlan:

@@ -2,6 +2,7 @@
 import re
 import shlex
 import sys
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(workflow.basedir).parent
@@ -9,6 +10,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from snakemake.exceptions import WorkflowError
+from snakemake.io import sourcecache_entry
 
 from evaluation import protocol
 from evaluation.checkpoints.frozen import run_config
@@ -68,6 +70,28 @@ def prefilled(plan):
     folders += [plan.task_folder(name) for name in plan.suite.tasks]
     folders += [plan.probes_folder] if plan.suite.probes else []
     return [f"{folder}/meta.json" for folder in folders]
+
+
+def check_file(plan):
+    """What a stage's check writes; beside Snakemake's lock, as other Snakemakes have their own."""
+    return f".snakemake/checked/{fingerprint(str(plan.results))}/{plan.name}"
+
+
+def forget_checks():
+    """A run that failed is checked anew when it is started again."""
+    for plan in PLANS.values():
+        Path(check_file(plan)).unlink(missing_ok=True)
+
+
+def caches_checked(plan, caches, results):
+    """The caches that scoring reads; where some of its results are missing, after the check.
+
+    The check stands in place of the tokenizer, which it depends on, and is recorded under its name:
+    Snakemake would else score again what, once scored, depends on a check no more.
+    """
+    if all(Path(file).exists() for file in chain(caches, results)):
+        return caches
+    return [sourcecache_entry(check_file(plan), caches[0]), *caches[1:]]
 
 
 def find_checkpoint(path):

@@ -8,7 +8,9 @@ for _plan in PLANS.values():
         name:
             f"score_{_plan.name}"
         input:
-            prefilled(_plan),
+            lambda w, plan=_plan, caches=prefilled(_plan): caches_checked(
+                plan, caches, tier_files(plan, plan.step_folder(w.step))
+            ),
             checkpoint=lambda w, plan=_plan: checkpoint_file(
                 plan.checkpoint(int(w.step))
             ),
@@ -37,7 +39,11 @@ for _plan, _run in shared_jobs():
         name:
             _rule
         input:
-            prefilled(_plan),
+            lambda w, plan=_plan, run=_run, caches=prefilled(_plan): caches_checked(
+                plan,
+                caches,
+                [file for n in run for file in tier_files(plan, plan.step_folder(n))],
+            ),
             checkpoints=lambda w, plan=_plan, run=_run: [
                 checkpoint_file(plan.checkpoint(step)) for step in run
             ],
@@ -69,7 +75,9 @@ for _plan in PLANS.values():
         name:
             f"score_{_plan.name}_bridge"
         input:
-            prefilled(_plan),
+            lambda w, plan=_plan, caches=prefilled(_plan): caches_checked(
+                plan, caches, tier_files(plan, plan.bridge_folder)
+            ),
             checkpoint=lambda w, plan=_plan: checkpoint_file(bridge_of(plan).path),
             origin=lambda w, plan=_plan: ancient(bridge_origin(plan)),
         output:

@@ -1,0 +1,30 @@
+"""Whether a checkpoint was trained as its stage says: the same tokenizer and sequence length."""
+
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.errors import ConfigError
+from evaluation.settings.plan import StagePlan
+
+
+def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
+    """Refuses a checkpoint that was trained with another tokenizer or sequence length."""
+    known = {plan.tokenizer.name, *plan.tokenizer.also_known_as}
+    named = checkpoint.tokenizer_name
+    if named is not None and named not in known:
+        raise ConfigError(
+            f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
+            f"{plan.tokenizer.name!r}; if both are the same, add the first to tokenizer.also_known_as"
+        )
+    trained = checkpoint.sequence_length
+    if trained is None or trained == plan.sequence_length:
+        return
+    if trained < plan.sequence_length:
+        raise ConfigError(
+            f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
+            f"{plan.sequence_length}; set sequence_length: {trained}"
+        )
+    if not plan.stage.allow_shorter_sequences:
+        raise ConfigError(
+            f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
+            f"{plan.sequence_length}; set sequence_length: {trained}, or accept shorter ones with "
+            f"stages.{plan.name}.allow_shorter_sequences: true"
+        )

@@ -1,0 +1,34 @@
+"""`doctor`: whether everything is there that scoring needs, before a GPU is asked for."""
+
+import argparse
+import json
+import os
+
+from evaluation.commands import add_config, add_stage
+from evaluation.commands.prefill import Commands
+from evaluation.commands.score import OFFLINE
+
+
+def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser(
+        "doctor", help="what would stop a scoring job, and how to mend it"
+    )
+    add_config(command)
+    add_stage(command, required=False)
+    command.add_argument("--json", action="store_true", help="as JSON, with every finding")
+    command.add_argument(
+        "--gate",
+        action="store_true",
+        help="as the workflow's first rule: what stops only some of the jobs is a warning",
+    )
+    command.set_defaults(run=doctor)
+
+
+def doctor(options: argparse.Namespace) -> int:
+    os.environ.update(OFFLINE)
+    from evaluation.doctor.examine import examine
+    from evaluation.doctor.findings import as_json, screen, worst
+
+    checks = examine(options.config, options.stage, gate=options.gate)
+    print(json.dumps(as_json(checks), indent=1) if options.json else screen(checks))
+    return int(worst(checks) == "fault")

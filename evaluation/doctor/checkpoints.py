@@ -1,0 +1,164 @@
+"""Every checkpoint that is still to be scored: whole, not being written, and of its stage's kind.
+
+Only headers are read, some hundred small files of each checkpoint, several checkpoints at once, as
+a parallel file system answers slowly but many at a time.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.checkpoints.agreement import check_agreement
+from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.subjects import bridge_checkpoint, stage_steps
+from evaluation.doctor.caches import Caches, made_last
+from evaluation.doctor.findings import Check, Finding, State
+from evaluation.errors import EvaluationError
+from evaluation.prefill.entries import progress
+from evaluation.settings.plan import TIER_JSON, StagePlan
+
+_AT_ONCE = 8
+_CONFIGURATIONS = ("model_config.json", "config.yaml", "config.json")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A checkpoint of a stage, and the folder for its results."""
+
+    plan: StagePlan
+    label: str
+    path: Path
+    folder: Path
+    is_bridge: bool = False
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """The checkpoints of some stages; `problems` are those that could not even be listed."""
+
+    to_score: tuple[Subject, ...]
+    scored: int
+    problems: tuple[Finding, ...]
+
+
+def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -> Subjects:
+    """All steps and bridges of the chosen stages."""
+    to_score, scored, problems = [], 0, []
+    for plan in chosen:
+        since = made_last(plan)
+        try:
+            steps = stage_steps(plan)
+            found = [_step(plan, step) for step in steps]
+            if plan.stage.bridge is not None:
+                path = bridge_checkpoint(plan, dict(plans)).path
+                found.append(Subject(plan, f"{plan.name} bridge", path, plan.bridge_folder, True))
+        except EvaluationError as error:
+            problems.append(Finding("fault", plan.name, str(error)))
+            continue
+        for subject in found:
+            if is_scored(subject, since):
+                scored += 1
+            else:
+                to_score.append(subject)
+    return Subjects(tuple(to_score), scored, tuple(problems))
+
+
+def _step(plan: StagePlan, step: int) -> Subject:
+    return Subject(plan, f"{plan.name}/{step}", plan.checkpoint(step), plan.step_folder(step))
+
+
+def is_scored(subject: Subject, since: float) -> bool:
+    """Whether all tiers are there and older neither than the caches nor than the checkpoint.
+
+    So that checkpoints that were scored long ago are not read again, nor missed if they are gone.
+    """
+    written = [subject.folder / TIER_JSON[tier] for tier in subject.plan.tiers]
+    configurations = [subject.path / name for name in _CONFIGURATIONS]
+    times = [path.stat().st_mtime for path in configurations if path.is_file()]
+    newest = max([since, *times])
+    return all(path.is_file() and path.stat().st_mtime >= newest for path in written)
+
+
+def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list[Check]:
+    """Checkpoints, bridges, and how they agree with their stages.
+
+    With `gate`, what stops one job but not those of the other checkpoints is a warning.
+    """
+    opened = _open_all({subject.path for subject in subjects.to_score})
+    broken: list[tuple[Subject, str]] = []
+    foreign: list[tuple[Subject, str]] = []
+    for subject in subjects.to_score:
+        found = opened[subject.path]
+        if isinstance(found, str):
+            broken.append((subject, found))
+        elif sentence := _disagreement(subject.plan, found, caches):
+            foreign.append((subject, sentence))
+    steps = [subject for subject in subjects.to_score if not subject.is_bridge]
+    bridges = [subject for subject in subjects.to_score if subject.is_bridge]
+    refused = [subject for subject, _ in (*broken, *foreign) if not subject.is_bridge]
+    state: State = "warning" if gate and len(refused) < len(steps) else "fault"
+
+    def findings(pairs: list[tuple[Subject, str]], role: bool | None) -> tuple[Finding, ...]:
+        return tuple(
+            Finding("warning" if gate and subject.is_bridge else state, subject.label, sentence)
+            for subject, sentence in pairs
+            if role in (None, subject.is_bridge)
+        )
+
+    done = f"; {subjects.scored} already scored" if subjects.scored else ""
+    return [
+        Check(
+            "checkpoints",
+            f"{_count(steps)}{done}{_broken(broken)}",
+            subjects.problems + findings(broken, False),
+        ),
+        Check("bridges", _count(bridges), findings(broken, True)),
+        Check("agreement", "tokenizer, vocabulary and sequence length", findings(foreign, None)),
+    ]
+
+
+def _broken(broken: list[tuple[Subject, str]]) -> str:
+    number = sum(not subject.is_bridge for subject, _ in broken)
+    return f"; {number} cannot be read" if number else ""
+
+
+def _count(subjects: list[Subject]) -> str:
+    return f"{len(subjects)} to score" if subjects else "none to score"
+
+
+def _open_all(paths: set[Path]) -> dict[Path, Checkpoint | str]:
+    """Each checkpoint, or the sentence that says what is wrong with it."""
+    ordered = sorted(paths)
+    with (
+        progress("checkpoints", len(ordered), "ckpt", delay=3.0) as bar,
+        ThreadPoolExecutor(_AT_ONCE) as pool,
+    ):
+        opened = {}
+        for path, found in zip(ordered, pool.map(_open, ordered), strict=True):
+            opened[path] = found
+            bar.update()
+    return opened
+
+
+def _open(path: Path) -> Checkpoint | str:
+    try:
+        checkpoint = open_checkpoint(path)
+        check_complete(checkpoint)
+    except EvaluationError as error:
+        return str(error)
+    except OSError as error:
+        return f"{error.filename or path}: {error.strerror}; make the checkpoint readable"
+    return checkpoint
+
+
+def _disagreement(plan: StagePlan, checkpoint: Checkpoint, caches: Caches) -> str | None:
+    if plan.stage.command:  # what an external program needs to agree is its own business
+        return None
+    try:
+        check_agreement(plan, checkpoint)
+        check_tokenizer_fits(checkpoint, caches.vocab_size_needed(plan))
+    except EvaluationError as error:
+        return str(error)
+    return None

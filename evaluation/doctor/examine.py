@@ -1,0 +1,96 @@
+"""All checks in order; what cannot be checked without an earlier one is left out."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluation.doctor.caches import Caches, check_caches, check_offline, check_tokenizers
+from evaluation.doctor.checkpoints import check_checkpoints, find_subjects
+from evaluation.doctor.findings import Check, Finding
+from evaluation.doctor.machine import check_gpu, check_slurm, check_versions
+from evaluation.doctor.room import check_folders, check_room, estimate
+from evaluation.errors import ConfigError
+from evaluation.settings.config import Config, Tier, load_config, stage_suite
+from evaluation.settings.plan import StagePlan, plan_stages
+
+
+def examine(path: Path, stage: str | None = None, *, gate: bool = False) -> list[Check]:
+    """Everything that scoring one stage, or all, needs.
+
+    As the workflow's `gate`, what other jobs can do without is a warning: a single broken
+    checkpoint, or the GPU of the machine that Snakemake runs on.
+
+    Raises:
+        ConfigError: if there is no such stage.
+    """
+    machine = [check_gpu(), check_versions(), check_slurm()]
+    if gate:
+        machine[0] = machine[0].as_warning()
+    try:
+        config = load_config(path)
+    except ConfigError as error:
+        return [_faults("configuration", f"{path} cannot be used", error), *machine]
+    try:
+        suites = _check_suites(config)
+        plans = plan_stages(config)
+    except ConfigError as error:
+        return [_faults("configuration", f"{path} cannot be used", error), *machine]
+    if stage is not None and stage not in plans:
+        raise ConfigError(f"{path}: no stage {stage!r}; there are {', '.join(plans)}")
+    chosen = {stage: plans[stage]} if stage else plans
+    summary = f"{path}: {', '.join(chosen)}"
+    findings = tuple(_aimless(chosen.values()))
+    return [
+        Check("configuration", summary, findings),
+        suites,
+        *_check_stages(chosen, plans, gate=gate),
+        *machine,
+    ]
+
+
+def _faults(name: str, summary: str, error: ConfigError) -> Check:
+    lines = str(error).splitlines()
+    return Check(name, summary, tuple(Finding("fault", "", line) for line in lines))
+
+
+def _check_suites(config: Config) -> Check:
+    """Raises ConfigError where a suite cannot be read."""
+    suites = [stage_suite(config, name) for name in config.stages]
+    counts = [
+        f"{len({name for suite in suites for name in getattr(suite, kind)})} {kind}"
+        for kind in ("slices", "tasks", "probes")
+    ]
+    return Check("suites", f"{config.suites}: {', '.join(counts)}")
+
+
+def _aimless(plans: Iterable[StagePlan]) -> Iterable[Finding]:
+    """Aims at what the stage does not measure, found out only after scoring otherwise."""
+    for plan in plans:
+        kinds: dict[Tier, Mapping[str, Any]]
+        kinds = {"tier2": plan.suite.slices, "tier3": plan.suite.tasks, "tier4": plan.suite.probes}
+        for number, aim in enumerate(plan.stage.objective):
+            entries = kinds[aim.tier].values()
+            name = "category" if aim.tier == "tier4" else "group"
+            groups = {getattr(entry, name) for entry in entries}
+            if not entries or aim.group not in {None, *groups}:
+                group = f" of the group {aim.group!r}" if aim.group else ""
+                yield Finding(
+                    "fault",
+                    plan.name,
+                    f"stages.{plan.name}.objective.{number}: its suites hold nothing of {aim.tier}"
+                    f"{group}; correct the aim or the suites",
+                )
+
+
+def _check_stages(
+    chosen: dict[str, StagePlan], plans: dict[str, StagePlan], *, gate: bool
+) -> list[Check]:
+    caches = Caches()
+    checks = [check_tokenizers(chosen.values(), caches), check_caches(chosen.values(), caches)]
+    checks.append(check_offline(chosen.values(), caches))
+    subjects = find_subjects(chosen.values(), plans)
+    checks += check_checkpoints(subjects, caches, gate=gate)
+    results = Path(next(iter(plans.values())).config.results)
+    checks.append(check_room(results, estimate(subjects.to_score, caches)))
+    checks.append(check_folders(chosen))
+    return checks

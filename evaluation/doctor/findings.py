@@ -1,0 +1,106 @@
+"""What the checks have to say, and how it is shown on one screen."""
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+State = Literal["ok", "warning", "fault"]
+
+_STATES: tuple[State, ...] = ("ok", "warning", "fault")
+_NAMED = 6
+"""Subjects that are named where many have the same fault."""
+_SENTENCES = 4
+"""Different sentences that are shown of one check; `--json` has all."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to mend: one sentence that names it and ends with the remedy."""
+
+    state: State
+    subject: str
+    """What it is about, e.g. `stage1/2000`; empty where the sentence says it."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the table: what was looked at, and what was found."""
+
+    name: str
+    summary: str
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def state(self) -> State:
+        return max((finding.state for finding in self.findings), key=_STATES.index, default="ok")
+
+    def as_warning(self) -> "Check":
+        """The same with every fault as a warning."""
+        return replace(
+            self, findings=tuple(replace(finding, state="warning") for finding in self.findings)
+        )
+
+
+def worst(checks: Iterable[Check]) -> State:
+    return max((check.state for check in checks), key=_STATES.index, default="ok")
+
+
+def as_json(checks: Sequence[Check]) -> dict[str, Any]:
+    """All checks with all findings."""
+    return {
+        "state": worst(checks),
+        "checks": [
+            {
+                "check": check.name,
+                "state": check.state,
+                "summary": check.summary,
+                "findings": [vars(finding) for finding in check.findings],
+            }
+            for check in checks
+        ],
+    }
+
+
+def screen(checks: Sequence[Check]) -> str:
+    """The table of all checks, then a sentence for each kind of finding."""
+    names = max(len(check.name) for check in checks)
+    room = max(shutil.get_terminal_size((110, 24)).columns - names - 12, 40)
+    lines = [
+        f"{check.name:<{names}}  {check.state:<7}  {_cut(check.summary, room)}" for check in checks
+    ]
+    for check in checks:
+        lines += _sentences(check)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1] + "…"
+
+
+def _sentences(check: Check) -> Iterator[str]:
+    groups: dict[tuple[State, str], list[Finding]] = {}
+    for finding in sorted(check.findings, key=lambda each: -_STATES.index(each.state)):
+        groups.setdefault((finding.state, _remedy(finding.sentence)), []).append(finding)
+    for group in list(groups.values())[:_SENTENCES]:
+        yield f"\n{group[0].state}: {check.name}{_subjects(group)}\n    {group[0].sentence}"
+    left = [finding for group in list(groups.values())[_SENTENCES:] for finding in group]
+    if left:
+        yield f"\n{check.name}: {len(left)} more findings of other kinds; --json lists them all"
+
+
+def _subjects(group: Sequence[Finding]) -> str:
+    subjects = [finding.subject for finding in group if finding.subject]
+    if not subjects:
+        return ""
+    if len(group) == 1:
+        return f", {subjects[0]}"
+    more = f", … and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
+    return f", {len(group)} alike: {', '.join(subjects[:_NAMED])}{more}; the first:"
+
+
+def _remedy(sentence: str) -> str:
+    """What a sentence says to do, without the paths and numbers in it: the same for one kind."""
+    return re.sub(r"\S*[/\d]\S*", "", sentence.rpartition(";")[2])

@@ -1,0 +1,128 @@
+"""This machine: its GPU, the versions installed, and Slurm's commands."""
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from evaluation.doctor.findings import Check, Finding
+from evaluation.doctor.gpu import HELD, NOTED, DeadGpu, Gpu, holders, in_use, visible_gpus
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = "snakemake-executor-plugin-slurm"
+_RUNNERS = ("snakemake", PLUGIN, f"{PLUGIN}-jobstep")
+"""Packages whose very version matters: what they do when jobs die was tried with the locked one."""
+_COMMANDS = ("sbatch", "squeue", "scontrol", "scancel")
+_INSTALL = "run `pip install -r requirements.lock`"
+
+
+def check_gpu() -> Check:
+    """The GPU that scoring on this machine would use; to have none is no fault."""
+    try:
+        gpus = visible_gpus()
+        findings = tuple(_gpu_findings(gpus))
+    except DeadGpu as error:
+        return Check("GPU", "does not answer", (Finding("fault", "", str(error)),))
+    if not gpus:
+        return Check("GPU", "none on this machine; each job checks its own before it loads a model")
+    return Check("GPU", ", ".join(gpu.title for gpu in gpus[:4]), findings)
+
+
+def _gpu_findings(gpus: list[Gpu]) -> Iterator[Finding]:
+    """The first GPU is the one that is used; the others are only mentioned."""
+    for number, gpu in enumerate(gpus):
+        part = in_use(gpu)
+        if part > NOTED:
+            yield Finding("fault" if part > HELD and number == 0 else "warning", "", holders(gpu))
+    if gpus:
+        yield from _torch_findings(gpus[0])
+
+
+def _torch_findings(gpu: Gpu) -> Iterator[Finding]:
+    import torch
+
+    if not torch.cuda.is_available():
+        yield Finding(
+            "fault",
+            "",
+            f"{gpu.title} is there, but PyTorch {torch.__version__} cannot use it; install a build "
+            "for this driver's CUDA, or set scoring.device: cpu",
+        )
+
+
+def check_versions() -> Check:
+    """What is installed, against pyproject.toml (at least) and requirements.lock (tried with)."""
+    summary = f"Python {sys.version.split()[0]}, " + ", ".join(
+        f"{name.removeprefix('snakemake-executor-plugin-')} {_installed(name) or 'missing'}"
+        for name in ("snakemake", PLUGIN, "torch", "transformers")
+    )
+    return Check("versions", summary, (*_too_old(), *_untried()))
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _too_old() -> Iterator[Finding]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for text in project["dependencies"]:
+        wanted = Requirement(text)
+        found = _installed(wanted.name)
+        if found is None:
+            yield Finding("fault", wanted.name, f"{wanted.name} is not installed; {_INSTALL}")
+        elif not wanted.specifier.contains(found, prereleases=True):
+            yield Finding(
+                "fault", wanted.name, f"{wanted.name} {found} is not {wanted.specifier}; {_INSTALL}"
+            )
+
+
+def _untried() -> Iterator[Finding]:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    pinned = dict(re.findall(r"^([\w.-]+)==(\S+)", lock, flags=re.MULTILINE))
+    for name in _RUNNERS:
+        found = _installed(name)
+        if found not in (None, pinned.get(name)):
+            yield Finding(
+                "warning",
+                name,
+                f"{name} is {found}, but all was tried with {pinned.get(name)}, and how Slurm jobs "
+                f"are watched over depends on it; {_INSTALL}",
+            )
+
+
+def check_slurm() -> Check:
+    """Slurm's commands are there and the controller answers; without Slurm, that is said."""
+    missing = [name for name in _COMMANDS if shutil.which(name) is None]
+    if len(missing) == len(_COMMANDS):
+        sentence = (
+            "Slurm's commands are not on PATH; start from a login node of the cluster, or without "
+            "`--profile slurm_profile` to run all jobs on this machine"
+        )
+        return Check("Slurm", "not on this machine", (Finding("warning", "", sentence),))
+    if missing:
+        sentence = f"not on PATH: {', '.join(missing)}; load the site's Slurm module"
+        return Check("Slurm", "incomplete", (Finding("fault", "", sentence),))
+    said = _ping()
+    if "UP" in said:
+        return Check("Slurm", said)
+    sentence = f"the controller does not answer ({said}); wait until `scontrol ping` says UP"
+    return Check("Slurm", "does not answer", (Finding("warning", "", sentence),))
+
+
+def _ping() -> str:
+    try:
+        done = subprocess.run(
+            ["scontrol", "ping"], capture_output=True, text=True, check=False, timeout=20
+        )
+    except subprocess.TimeoutExpired:
+        return "nothing within 20 s"
+    return " ".join((done.stdout + done.stderr).split())[:160]

@@ -1,0 +1,128 @@
+"""Room for the results, and folders that can be written to."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.doctor.caches import Caches
+from evaluation.doctor.checkpoints import Subject
+from evaluation.doctor.findings import Check, Finding
+from evaluation.settings.plan import StagePlan
+
+BLOCK_BYTES = 40
+"""A block's row in the score store and again in tier2_ppl_blocks.parquet: 31 were measured."""
+CANDIDATE_BYTES = 80
+"""A candidate's row in the store and again in tier3_cf_candidates.parquet: 46 were measured."""
+PROBE_BYTES = 8_000
+"""An answer of some hundred tokens in the store, the generations and the summary."""
+ITEM_BYTES = 12_000
+"""What each slice or task takes besides: Parquet's own, its part of the JSON files and deltas.
+
+With all that it came to 7,600 in the demonstration, of 25 items a checkpoint.
+"""
+CHECKPOINT_BYTES = 60_000
+"""Deltas, logs, and the headers of the JSON files."""
+COMFORT = 2
+"""Less room than so many times the need is a warning: others write to the disk, too."""
+CHECKPOINT_FILES = 16
+"""Six tier files, deltas, four logs, benchmark, two folders, with two to spare."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What is still to be written."""
+
+    bytes: int
+    files: int
+
+
+def estimate(subjects: Iterable[Subject], caches: Caches) -> Need:
+    """Room that the results of these checkpoints take, rather too much than too little."""
+    size = files = 0
+    each: dict[str, Need] = {}
+    for subject in subjects:
+        name = subject.plan.name
+        if name not in each:
+            each[name] = _of_one(subject.plan, caches)
+        size += each[name].bytes
+        files += each[name].files
+    return Need(size, files)
+
+
+def _of_one(plan: StagePlan, caches: Caches) -> Need:
+    metas = caches.of(plan)
+    size = CHECKPOINT_BYTES + ITEM_BYTES * len(metas)
+    for meta in metas:
+        size += BLOCK_BYTES * int(meta.get("blocks", 0))
+        size += CANDIDATE_BYTES * int(meta.get("candidates", 0))
+        if "chat_template" in meta:
+            size += PROBE_BYTES * int(meta["items"]["used"])
+    return Need(size, CHECKPOINT_FILES + len(metas))
+
+
+def check_room(results: Path, need: Need) -> Check:
+    """Bytes and inodes free in the results' file system; quotas it does not know of."""
+    folder = _nearest(results)
+    there = os.statvfs(folder)
+    free, inodes = there.f_bavail * there.f_frsize, there.f_favail
+    summary = f"needs {_size(need.bytes)} and {need.files:,} files; {_size(free)} free"
+    findings = []
+    if free < need.bytes * COMFORT:
+        left = f"only {_size(free)} are free, and the results need {_size(need.bytes)}"
+        findings.append(_short(folder, left, free < need.bytes))
+    if there.f_files and inodes < need.files * COMFORT:  # some file systems do not count them
+        left = f"only {inodes:,} more files can be made, and the results need {need.files:,}"
+        findings.append(_short(folder, left, inodes < need.files))
+    return Check("room", summary, tuple(findings))
+
+
+def _short(folder: Path, left: str, too_short: bool) -> Finding:
+    sentence = f"{folder}: {left}; delete what is not needed, or set another `results`"
+    return Finding("fault" if too_short else "warning", "", sentence)
+
+
+def _size(count: int) -> str:
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count / 1e3:,.1f} kB"
+
+
+def _nearest(path: Path) -> Path:
+    """The folder itself, or the one above it in which it would be made."""
+    path = path.absolute()
+    while not path.exists():
+        path = path.parent
+    return path
+
+
+def check_folders(plans: Mapping[str, StagePlan]) -> Check:
+    """Results can be written; caches need not be once everything is prefilled."""
+    config = next(iter(plans.values())).config
+    results = dict.fromkeys([Path(config.results), *(plan.results for plan in plans.values())])
+    findings = [
+        Finding("fault", "", f"{problem}; mend its permissions, or set another `results`")
+        for folder in results
+        if (problem := _problem(folder))
+    ]
+    if problem := _problem(Path(config.cache)):
+        sentence = f"{problem}; prefill needs that, scoring does not"
+        findings.append(Finding("warning", "", sentence))
+    return Check("folders", f"{config.results}, {config.cache}", tuple(dict.fromkeys(findings)))
+
+
+def _problem(path: Path) -> str | None:
+    """Why nothing can be written there, tried with one block of a file that has no name."""
+    folder = _nearest(path)
+    if not folder.is_dir():
+        return f"{folder} is a file where a folder is needed"
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(4096))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return f"{folder} cannot be written to ({error.strerror})"
+    return None

@@ -1,0 +1,72 @@
+"""A prefilled world to break, and a stand-in for nvidia-smi."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.doctor.examine import examine
+from evaluation.doctor.findings import Check
+from tests.workflow.world import World, build_world
+
+
+@pytest.fixture(scope="session")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = build_world(tmp_path_factory.mktemp("pristine"))
+    done = world.evaluation("prefill")
+    assert done.returncode == 0, done.stderr
+    return world
+
+
+@pytest.fixture
+def world(pristine: World, tmp_path: Path) -> World:
+    """A copy to break; its configuration points into the copy, but for the tokenizer's name."""
+    shutil.copytree(pristine.folder, tmp_path / "world")
+    world = World(tmp_path / "world")
+    text = pristine.config.read_text().replace(str(pristine.folder), str(world.folder))
+    text = text.replace(f"name: {world.folder}/tokenizer", f"name: {pristine.folder}/tokenizer")
+    world.config.write_text(text)
+    return world
+
+
+def look(world: World, stage: str | None = None, *, gate: bool = False) -> dict[str, Check]:
+    """All checks by name."""
+    return {check.name: check for check in examine(world.config, stage, gate=gate)}
+
+
+def only(check: Check, state: str = "fault") -> str:
+    """The sentence of a check's single finding."""
+    assert [finding.state for finding in check.findings] == [state], check
+    return check.findings[0].sentence
+
+
+def doctor(world: World, *arguments: str) -> tuple[subprocess.CompletedProcess[str], Any]:
+    """The command as a user runs it, and its JSON."""
+    done = world.evaluation("doctor", "--json", *arguments)
+    return done, json.loads(done.stdout)
+
+
+NvidiaSmi = Callable[..., None]
+
+
+@pytest.fixture
+def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NvidiaSmi:
+    """Puts a program of that name on PATH: it prints given lines, or any other end."""
+
+    def install(gpus: str = "", apps: str = "", *, otherwise: str = "") -> None:
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        lines = ["#!/bin/sh", otherwise, f'case "$1" in --query-gpu=*) printf "%s" "{gpus}";;']
+        lines += [f'--query-compute-apps=*) printf "%s" "{apps}";; esac']
+        program = folder / "nvidia-smi"
+        program.write_text("\n".join(lines) + "\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return install

@@ -1,0 +1,237 @@
+"""Each fault is made for real, and found with its remedy."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evaluation.doctor import room
+from evaluation.doctor.findings import Check
+from tests.doctor.conftest import doctor, look, only
+from tests.workflow.world import World
+
+MACHINE = ("GPU", "versions", "Slurm")
+
+
+def healthy(checks: dict[str, Check], *but: str) -> None:
+    """Every check of the project is ok but for the named ones."""
+    for name, check in checks.items():
+        assert name in (*but, *MACHINE) or check.state == "ok", check
+
+
+def weight(world: World, step: str, part: str) -> Path:
+    return next((world.folder / "ckpts" / step / "model").rglob(f"*{part}*/model_weight*"))
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def test_a_healthy_world(world: World) -> None:
+    checks = look(world)
+    healthy(checks)
+    assert checks["checkpoints"].summary == "4 to score"
+    assert checks["bridges"].summary == "1 to score"
+    assert "1 slices, 1 tasks, 1 probes" in checks["suites"].summary
+    done, found = doctor(world)
+    assert done.returncode == 0, done.stderr
+    assert found["state"] != "fault"
+
+
+def test_a_truncated_shard(world: World) -> None:
+    truncate(weight(world, "stage1/20", "down_proj"))
+    checks = look(world)
+    healthy(checks, "checkpoints", "bridges")
+    for name, subject in (("checkpoints", "stage1/20"), ("bridges", "stage2 bridge")):
+        sentence = only(checks[name])
+        assert checks[name].findings[0].subject == subject
+        assert "down_proj" in sentence
+        assert "ends early" in sentence
+    assert doctor(world)[0].returncode == 1
+
+
+def test_the_gate_warns_of_one_broken_checkpoint_and_stops_for_all(world: World) -> None:
+    truncate(weight(world, "stage1/20", "down_proj"))
+    assert "ends early" in only(look(world, "stage1", gate=True)["checkpoints"], "warning")
+    assert "ends early" in only(look(world, "stage2", gate=True)["bridges"], "warning")
+    assert doctor(world, "--gate", "--stage", "stage1")[0].returncode == 0
+    truncate(weight(world, "stage1/10", "down_proj"))
+    assert look(world, "stage1", gate=True)["checkpoints"].state == "fault"
+    assert look(world, "stage2", gate=True)["bridges"].state == "warning"
+
+
+def test_a_checkpoint_that_is_gone(world: World) -> None:
+    shutil.rmtree(world.folder / "ckpts/stage1/10")
+    assert "stage1/10: no such folder" in only(look(world)["checkpoints"])
+
+
+def test_a_checkpoint_that_is_being_copied(world: World) -> None:
+    path = weight(world, "stage2/5", "o_proj")
+    path.rename(path.with_name(path.name + ".part"))
+    assert "an unfinished file; wait" in only(look(world)["checkpoints"])
+
+
+def entry(world: World, name: str) -> Path:
+    return next((world.folder / "cache").rglob(name))
+
+
+def damaged(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("file", ["packed_tokens.pt", "examples.jsonl", "prompts.jsonl"])
+@pytest.mark.parametrize("breakage", [Path.unlink, damaged])
+def test_a_broken_cache(world: World, file: str, breakage: Callable[[Path], None]) -> None:
+    breakage(entry(world, file))
+    checks = look(world)
+    healthy(checks, "caches", "offline")
+    sentence = only(checks["caches"])
+    assert f"{file} is damaged" in sentence
+    assert "snakemake --profile slurm_profile prefill" in sentence
+    assert "stage2" in only(checks["offline"])
+
+
+def test_a_cache_of_other_settings(world: World) -> None:
+    path = world.folder / "suites/base.yaml"
+    suite = yaml.safe_load(path.read_text())
+    suite["tasks"]["quiz"]["context"] = "Q: {{ question }}\nA:"
+    path.write_text(yaml.safe_dump(suite))
+    sentence = only(look(world)["caches"])
+    assert "cf_tasks/quiz was made under other settings" in sentence
+
+
+def test_nothing_is_prefilled(world: World) -> None:
+    shutil.rmtree(world.folder / "cache")
+    checks = look(world)
+    assert "is not prefilled" in only(checks["tokenizer"])
+    assert len(checks["caches"].findings) == 3
+    healthy(checks, "tokenizer", "caches", "offline")
+
+
+def test_a_tokenizer_that_does_not_load(world: World) -> None:
+    entry(world, "tokenizer.json").unlink()
+    assert "tokenizer.json is damaged: the file is gone" in only(look(world)["tokenizer"])
+
+
+def retrain(world: World, section: str, key: str, value: object) -> None:
+    path = world.folder / "ckpts/stage1/10/config.yaml"
+    content = yaml.safe_load(path.read_text())
+    content[section][key] = value
+    path.write_text(yaml.safe_dump(content))
+
+
+def test_another_tokenizer_in_training(world: World) -> None:
+    retrain(world, "tokenizer", "tokenizer_name_or_path", "org/other")
+    checks = look(world)
+    healthy(checks, "agreement")
+    assert "'org/other'" in only(checks["agreement"])
+
+
+def test_another_sequence_length_in_training(world: World) -> None:
+    retrain(world, "tokens", "sequence_length", 32)
+    assert "set sequence_length: 32" in only(look(world)["agreement"])
+
+
+def test_a_tokenizer_with_more_ids_than_the_embedding_has_rows(world: World) -> None:
+    """A larger tokenizer under the same name, prefilled anew."""
+    from tests.workflow.world import build_tokenizer
+
+    folder = world.folder / "larger"
+    tokenizer = build_tokenizer(["some other words"], folder)
+    tokenizer.add_tokens([f"<extra {number}>" for number in range(100)])
+    tokenizer.save_pretrained(folder)
+    name = yaml.safe_load(world.config.read_text())["tokenizer"]["name"]
+    world.change(tokenizer={"name": str(folder), "also_known_as": [name]})
+    assert world.evaluation("prefill").returncode == 0
+    checks = look(world)
+    assert checks["agreement"].state == "fault"
+    assert len(checks["agreement"].findings) == 5
+    assert "its embedding has 320 rows" in checks["agreement"].findings[0].sentence
+
+
+def test_a_mistake_in_the_configuration(world: World) -> None:
+    world.change(colour="red")
+    checks = look(world)
+    assert "colour: unknown key" in only(checks["configuration"])
+    assert set(checks) == {"configuration", *MACHINE}
+    assert doctor(world)[0].returncode == 1
+
+
+def test_a_suite_that_is_not_there(world: World) -> None:
+    (world.folder / "suites/sft.yaml").unlink()
+    assert "sft.yaml: no such file" in only(look(world)["configuration"])
+
+
+def test_an_aim_at_nothing(world: World) -> None:
+    stages = yaml.safe_load(world.config.read_text())["stages"]
+    stages["stage2"]["objective"][0]["group"] = "hq"
+    world.change(stages=stages)
+    assert "nothing of tier2 of the group 'hq'" in only(look(world)["configuration"])
+
+
+def test_no_steps(world: World) -> None:
+    shutil.rmtree(world.folder / "ckpts/stage2")
+    assert "no such folder to find steps in" in only(look(world)["checkpoints"])
+
+
+def test_results_cannot_be_written(world: World) -> None:
+    (world.folder / "results").write_text("in the way")
+    assert "results is a file" in only(look(world)["folders"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_results_may_not_be_written(world: World) -> None:
+    (world.folder / "results").mkdir(mode=0o555)
+    assert "Permission denied" in only(look(world)["folders"])
+
+
+class Disk:
+    """What statvfs says of a file system with this much left."""
+
+    f_frsize = 4096
+    f_files = 1_000_000
+
+    def __init__(self, bytes_free: int, files_free: int) -> None:
+        self.f_bavail, self.f_favail = bytes_free // 4096, files_free
+
+
+@pytest.mark.parametrize(
+    ("disk", "state", "words"),
+    [
+        (Disk(100_000, 10**6), "fault", ["only 98.3 kB are free", "`results`"]),
+        (Disk(10**12, 20), "fault", ["only 20 more files"]),
+        (Disk(10**12, 120), "warning", ["only 120 more files"]),
+    ],
+)
+def test_too_little_room(
+    world: World, monkeypatch: pytest.MonkeyPatch, disk: Disk, state: str, words: list[str]
+) -> None:
+    monkeypatch.setattr(room.os, "statvfs", lambda path: disk)
+    sentence = only(look(world)["room"], state)
+    for word in [str(world.folder), *words]:
+        assert word in sentence
+
+
+def test_what_is_scored_is_not_read_again(world: World) -> None:
+    """Nor missed, if its checkpoint is gone; older than the caches it counts as not scored."""
+    folder = world.results("stage1", "by_checkpoint", "step_10")
+    folder.mkdir(parents=True)
+    for name in ("tier2_ppl.json", "tier3_cf.json"):
+        (folder / name).write_text("{}")
+    shutil.rmtree(world.folder / "ckpts/stage1/10/model")
+    checks = look(world)
+    healthy(checks)
+    assert checks["checkpoints"].summary == "3 to score; 1 already scored"
+    os.utime(folder / "tier3_cf.json", (0, 0))
+    assert "no such folder" in only(look(world)["checkpoints"])
+
+
+def test_an_unknown_stage_and_usage(world: World) -> None:
+    done = world.evaluation("doctor", "--stage", "stage9")
+    assert (done.returncode, "no stage 'stage9'" in done.stderr) == (1, True)
+    assert world.evaluation("doctor", "--colour").returncode == 2

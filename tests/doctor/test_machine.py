@@ -1,0 +1,70 @@
+"""Versions and Slurm's commands."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from evaluation.doctor import machine
+from evaluation.doctor.machine import check_slurm, check_versions
+from tests.doctor.conftest import only
+
+
+def test_the_locked_versions_are_fine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["pytest>=1"]\n')
+    locked = "".join(f"{name}=={machine._installed(name)}\n" for name in machine._RUNNERS)
+    (tmp_path / "requirements.lock").write_text(locked)
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    assert check_versions().state == "ok"
+
+
+def test_versions_that_do_not_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    needed = '["pytest>=1000", "no-such-package>=1", "pyyaml"]'
+    (tmp_path / "pyproject.toml").write_text(f"[project]\ndependencies = {needed}\n")
+    plugin = "snakemake-executor-plugin-slurm"
+    found = {name: machine._installed(name) for name in machine._RUNNERS}
+    (tmp_path / "requirements.lock").write_text(
+        "".join(f"{name}=={'0.1' if name == plugin else found[name]}\n" for name in found)
+    )
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    findings = {finding.subject: finding for finding in check_versions().findings}
+    assert findings.keys() == {"pytest", "no-such-package", plugin}
+    assert "is not >=1000" in findings["pytest"].sentence
+    assert "not installed; run `pip install" in findings["no-such-package"].sentence
+    assert (findings[plugin].state, "tried with 0.1" in findings[plugin].sentence) == (
+        "warning",
+        True,
+    )
+
+
+def install(folder: Path, *names: str, says: str = "Slurmctld(primary) at x is UP") -> None:
+    for name in names:
+        (folder / name).write_text(f"#!/bin/sh\necho '{says}'\n")
+        (folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH of this folder alone."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert os.listdir(tmp_path) == []
+    return tmp_path
+
+
+def test_without_slurm(path: Path) -> None:
+    assert "login node" in only(check_slurm(), "warning")
+
+
+def test_half_of_slurm(path: Path) -> None:
+    install(path, "sbatch", "squeue", "scontrol")
+    assert "not on PATH: scancel" in only(check_slurm())
+
+
+def test_all_of_slurm(path: Path) -> None:
+    install(path, *machine._COMMANDS)
+    assert check_slurm().state == "ok"
+
+
+def test_a_controller_that_is_down(path: Path) -> None:
+    install(path, *machine._COMMANDS, says="Slurmctld(primary) at x is DOWN")
+    assert "is DOWN" in only(check_slurm(), "warning")

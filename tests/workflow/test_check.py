@@ -1,0 +1,75 @@
+"""The check that comes before a stage's scoring jobs: it stops them, and costs nothing later."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.workflow.world import World, build_world
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = build_world(tmp_path_factory.mktemp("checked"))
+    done = world.snakemake("prefill")
+    assert done.returncode == 0, done.stderr[-4000:]
+    return world
+
+
+def planned(world: World, *targets: str) -> dict[str, int]:
+    """How often a dry run would run each rule."""
+    done = world.snakemake(*targets, "-n", "--quiet", "rules")
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows = re.findall(r"^(\w+) +(\d+)$", done.stdout + done.stderr, flags=re.MULTILINE)
+    return {name: int(count) for name, count in rows if name != "total"}
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
+    tokens = next((world.folder / "cache").rglob("packed_tokens.pt"))
+    flip(tokens)
+    done = world.snakemake("stage1")
+    flip(tokens)
+    assert done.returncode == 1
+    assert "packed_tokens.pt is damaged" in done.stdout + done.stderr
+    assert "packed_tokens.pt is damaged" in world.results("stage1/eval_logs/check.log").read_text()
+    assert not world.results("stage1", "by_checkpoint").exists()
+    assert not world.results("scores").exists()
+
+
+def test_one_broken_checkpoint_is_named_and_the_others_are_scored(world: World) -> None:
+    """It is checked again with the next run, and once all is scored not any more."""
+    weight = next((world.folder / "ckpts/stage1/10/model").rglob("*o_proj*/model_weight*"))
+    whole = weight.read_bytes()
+    weight.write_bytes(whole[:-50])
+    done = world.snakemake("stage1", "--keep-going")
+    assert done.returncode == 1
+    assert re.search(r"warning: checkpoints, stage1/10\n +\S+: ends early", done.stdout)
+    assert world.results("stage1/by_checkpoint/step_20/tier3_cf.json").is_file()
+    assert not world.results("stage1/by_checkpoint/step_10/tier3_cf.json").exists()
+    weight.write_bytes(whole)
+    again = planned(world, "stage1")
+    assert (again["check_stage1"], again["score_stage1"]) == (1, 1)
+    done = world.snakemake("stage1")
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert planned(world, "stage1") == {}
+    assert not list(world.folder.glob(".snakemake/checked/*/*"))
+
+
+def test_a_new_step_is_checked_and_nothing_else_is_scored_again(world: World) -> None:
+    own = yaml.safe_load(world.config.read_text())["stages"]["stage1"]
+    world.change(stages={"stage1": own | {"steps": "all"}})
+    assert planned(world, "stage1") == {}
+    shutil.copytree(world.folder / "ckpts/stage1/20", world.folder / "ckpts/stage1/30")
+    (world.folder / "ckpts/stage1/latest.txt").write_text("30")
+    finished = str(world.results("stage1/by_checkpoint/step_20/tier3_cf.json"))
+    assert planned(world, finished) == {}
+    new = {"check_stage1": 1, "score_stage1": 1, "tables_stage1": 1, "stage1": 1}
+    assert planned(world, "stage1") == new
