@@ -71,5 +71,6 @@ def test_a_new_step_is_checked_and_nothing_else_is_scored_again(world: World) ->
     (world.folder / "ckpts/stage1/latest.txt").write_text("30")
     finished = str(world.results("stage1/by_checkpoint/step_20/tier3_cf.json"))
     assert planned(world, finished) == {}
-    new = {"check_stage1": 1, "score_stage1": 1, "tables_stage1": 1, "stage1": 1}
-    assert planned(world, "stage1") == new
+    new = planned(world, "stage1")
+    costly = {name: count for name, count in new.items() if name.startswith(("check", "score"))}
+    assert costly == {"check_stage1": 1, "score_stage1": 1}
