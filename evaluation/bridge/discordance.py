@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import special
 
 from evaluation.bridge.statistics import (
     ALPHA,
@@ -33,6 +33,10 @@ from evaluation.bridge.statistics import (
 
 FEW = 25
 """Discordant items below which the exact test is used."""
+
+HALVINGS = 50
+"""Of an interval of at most 2: to the last digit. scipy.optimize takes longer to import than to use,
+and every step's deltas are a process of their own."""
 
 FEWEST_TO_REJECT = 6
 """2 * 0.5^6 < 0.05 < 2 * 0.5^5."""
@@ -64,7 +68,7 @@ def _exact(difference: Floats) -> Estimate:
     n = len(difference)
     wins, losses = float(difference[difference > 0].sum()), float(-difference[difference < 0].sum())
     up, down = int((difference > 0).sum()), int((difference < 0).sum())
-    p = float(stats.binomtest(up, up + down).pvalue) if up + down else 1.0
+    p = min(1.0, 2 * float(special.bdtr(min(up, down), up + down, 0.5)))
     low, high = tango_interval(wins, losses, n)
     value = (wins - losses) / n
     se = (high - low) / 2 / quantile(1 - ALPHA / 2, None)
@@ -94,7 +98,7 @@ def _smallest_seen(n: int) -> float | None:
     """The difference d for which P(Binomial(n, d) >= 6) = POWER; None for fewer than 6 items."""
     if n < FEWEST_TO_REJECT:
         return None
-    return float(stats.beta.ppf(POWER, FEWEST_TO_REJECT, n - FEWEST_TO_REJECT + 1))
+    return float(special.betaincinv(FEWEST_TO_REJECT, n - FEWEST_TO_REJECT + 1, POWER))
 
 
 def tango_interval(wins: float, losses: float, n: int) -> tuple[float, float]:
@@ -120,4 +124,7 @@ def _root(excess: Callable[[float], float], centre: float, end: float) -> float:
     near = centre + math.copysign(1e-9, end)
     if abs(centre - end) < 1e-9 or excess(end) <= 0:
         return end
-    return float(optimize.brentq(excess, near, end, xtol=1e-12))
+    for _ in range(HALVINGS):
+        middle = (near + end) / 2
+        near, end = (near, middle) if excess(middle) > 0 else (middle, end)
+    return near

