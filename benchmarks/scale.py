@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM
+from transformers.utils.logging import disable_progress_bar
 
 from evaluation.checkpoints.write import import_hf
 from evaluation.store import write_json
 from tests.slurm import cluster
-from tests.slurm.runs import Run
+from tests.slurm.runs import Run, shared_jobs
 from tests.workflow.world import World, build_world
 
 STAGES = ("stage1", "stage2", "stage3", "stage4")
@@ -60,6 +61,7 @@ def main() -> None:
     was_up = cluster.is_up()
     if not was_up:
         cluster.up()
+    disable_progress_bar()
     os.environ["OMP_NUM_THREADS"] = "1"  # the pretended GPUs of a node share few cores
     try:
         with tempfile.TemporaryDirectory(prefix="scale-") as folder:
@@ -108,7 +110,9 @@ def _run(parent: Path, checkpoints: int, per_job: int) -> Measured:
     name = f"{checkpoints}-{per_job}"
     world = build_ladder(parent / f"world-{name}", checkpoints // len(STAGES))
     folder = parent / f"run-{name}"
-    run = Run(world, folder, folder / "results", profile=_profile(per_job))
+    run = Run(
+        world, folder, folder / "results", profile=shared_jobs(per_job) if per_job > 1 else {}
+    )
     before = set(cluster.slurm("squeue", "--states=all", "-h", "-o", "%i").split())
     begin = time.monotonic()
     run.start("all")
@@ -131,19 +135,6 @@ def _run(parent: Path, checkpoints: int, per_job: int) -> Measured:
         megabytes=round(sum(p.lstat().st_size for p in paths) / 1e6, 1),
         inodes_by_folder=_by_folder(folder, paths),
     )
-
-
-def _profile(per_job: int) -> dict[str, str]:
-    """The shipped profile; all GPUs of a node where jobs have several checkpoints."""
-    if per_job == 1:
-        return {}
-    return {
-        "    # checkpoints: 16": f"    checkpoints: {per_job}",
-        '    # gres: "gpu:4"': '    gres: "gpu:4"',
-        "    # cpus_per_task: 32": "    cpus_per_task: 32",
-        "    # mem_mb: 256000": "    mem_mb: 256000",
-        "    # runtime: 120": "    runtime: 120",
-    }
 
 
 def _follow(run: Run) -> dict[str, float]:

@@ -37,6 +37,15 @@ def make_scoring_slow(world: World) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def shared_jobs(checkpoints: int) -> dict[str, str]:
+    """The profile's lines for so many checkpoints a job, uncommented."""
+    lines = ('gres: "gpu:4"', "cpus_per_task: 32", "mem_mb: 256000", "runtime: 120 * attempt")
+    return {
+        "# checkpoints: 16": f"checkpoints: {checkpoints}",
+        **{f"# {line}": line for line in lines},
+    }
+
+
 @dataclass
 class Run:
     """Snakemake in a folder of its own; checkpoints and caches are the world's."""

@@ -3,13 +3,15 @@
 import os
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from tests.slurm import cluster
 from tests.slurm.conftest import MakeRun
 from tests.slurm.layout import FOLDER, NODES
-from tests.slurm.runs import ROOT
+from tests.slurm.runs import ROOT, shared_jobs
 
 GPU = 'gres: "gpu:1"'
 STYLES = {
@@ -29,6 +31,21 @@ def test_one_gpu_on_one_node(make_run: MakeRun, style: str) -> None:
     assert "NumNodes=1 NumCPUs=8 NumTasks=1 CPUs/Task=8" in asked
     assert ("gpu:a100:1" in asked) == (style != "gres")
     assert "gpu:1" in asked.replace("a100:", "").replace("gres:", "")
+
+
+def test_several_checkpoints_share_a_job(make_run: MakeRun, undisturbed: dict[str, Any]) -> None:
+    """It gets all GPUs of a node, and uses as many as it has checkpoints."""
+    run = make_run(profile=shared_jobs(2))
+    run.score(environment={"OMP_NUM_THREADS": str(torch.get_num_threads())})
+    assert run.wait() == 0, run.log
+    assert run.outcome() == undisturbed
+    lines = cluster.slurm("squeue", "--states=all", "-h", "-o", "%i %k %Z").splitlines()
+    (job,) = (line.split()[0] for line in lines if line.endswith(f" {run.folder}"))
+    assert f"{job} rule_score_stage1_from_10 {run.folder}" in lines
+    assert "gres:gpu:4" in cluster.slurm("scontrol", "show", "job", job)
+    log = run.results / "stage1" / "eval_logs" / "slurm" / "stage1_from_10.log"
+    assert "step 10: begun on GPU 0" in log.read_text()
+    assert "step 20: begun on GPU 1" in log.read_text()
 
 
 def test_the_queue_is_asked_once_a_round(make_run: MakeRun, tmp_path: Path) -> None:
