@@ -39,10 +39,10 @@ def make_scoring_slow(world: World) -> None:
 
 def shared_jobs(checkpoints: int) -> dict[str, str]:
     """The profile's lines for so many checkpoints a job, uncommented."""
-    lines = ('gres: "gpu:4"', "cpus_per_task: 32", "mem_mb: 256000", "runtime: 120 * attempt")
+    lines = ('gres: "gpu:4"', "tasks_per_gpu: 0", "cpus_per_task: 32", "mem_mb: 256000")
     return {
         "# checkpoints: 16": f"checkpoints: {checkpoints}",
-        **{f"# {line}": line for line in lines},
+        **{f"# {line}": line for line in (*lines, "runtime: 120 * attempt")},
     }
 
 

@@ -118,8 +118,8 @@ def steps_of(plan):
 
 def checkpoints_per_job(plan):
     """How many the profile puts into one job: the resource `checkpoints` of the scoring rule."""
-    given = resources_of(f"score_{plan.name}").get("checkpoints")
-    count = 1 if given is None else given.raw
+    given = resources_of(f"score_{plan.name}")
+    count = given["checkpoints"].raw if "checkpoints" in given else 1
     if isinstance(count, int) and count >= 1:
         return count
     raise WorkflowError(
