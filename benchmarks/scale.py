@@ -113,19 +113,18 @@ def _run(parent: Path, checkpoints: int, per_job: int) -> Measured:
     run = Run(
         world, folder, folder / "results", profile=shared_jobs(per_job) if per_job > 1 else {}
     )
-    before = set(cluster.slurm("squeue", "--states=all", "-h", "-o", "%i").split())
     begin = time.monotonic()
     run.start("all")
     usage = _follow(run)
     wall = time.monotonic() - begin
     if run.wait(1.0):
         raise RuntimeError(run.log[-3000:])
-    after = set(cluster.slurm("squeue", "--states=all", "-h", "-o", "%i").split())
+    jobs = cluster.slurm("squeue", "--states=all", "-h", "-o", "%Z").splitlines()
     paths = [path for path in folder.rglob("*") if "profile" not in path.parts]
     return Measured(
         checkpoints=checkpoints,
         per_job=per_job,
-        jobs=len(after - before),
+        jobs=jobs.count(str(folder)),
         wall_s=round(wall),
         cpu_s=usage["cpu"],
         local_cpu_s=usage["local"],
