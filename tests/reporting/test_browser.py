@@ -92,6 +92,27 @@ def results(request: pytest.FixtureRequest, browser: Browser) -> Path:
     return folder
 
 
+FAULTS = {
+    "fetch": '<img src="http://192.0.2.1/x.png">',
+    "hidden fetch": '<script>fetch("http://192.0.2.1/").catch(() => {})</script>',
+    "error": "<script>noSuchFunction()</script>",
+    "figure": '<svg viewBox="0 0 9 9"><circle cx="NaN" cy="4" r="3"/></svg>',
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_page_is_noticed(browser: Browser, tmp_path: Path, fault: str) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(f'<!doctype html><p style="color: #999">pale</p>{FAULTS[fault]}')
+    seen: list[Any] = []
+    with pytest.raises(AssertionError), opened(browser, page) as shown:  # noqa: PT012
+        shown.wait_for_load_state("networkidle")
+        seen += [contrast(shown, printed=False), figures(shown)]
+    assert seen[0] == (1, {"P.": "2.85: pale"})
+    if fault == "figure":
+        assert seen[1][0]["broken"] == ["circle cx=NaN"]
+
+
 def last_step(results: Path) -> tuple[Path, int]:
     """The folder of the last stage that has a bridge, and its last step."""
     stage = max(path.parent for path in results.glob("stage*/bridge"))
