@@ -33,5 +33,6 @@ python -m evaluation bridge-table --config config/demo.yaml
 echo
 echo "This demonstrates the workflow: the checkpoints are one real model with less and less noise added"
 echo "to its weights, and stage 4's step 100 with more, so the order of all of them is known."
+python -m demo.order config/demo.yaml
 echo
 echo "Reports: .demo/results/report.html over all stages, .demo/results/stage*/report.html of each"

@@ -94,17 +94,23 @@ function spreadText({ steps, sd, half }) {
   return `spread (SD) of the last ${steps} steps ${format(sd, 3)}${items}`;
 }
 
+/* What is shown together: a metric of all items, but all rates of Tier4 */
+const isRate = (series) => series.tier === "tier4" && series.item === "overall";
+const kindOf = (series) => (isRate(series) ? "tier4 rates" : series.tier === "tier4" ? `tier4 ${series.metric} by category` : `${series.tier} ${series.metric}`);
+const nameOf = (series) => (isRate(series) ? series.metric : series.item);
+
 /* Small multiples of one metric; items are chosen by chips and found by name */
 function curveBoard(all) {
-  const kinds = [...new Set(all.map((s) => `${s.tier} ${s.metric}`))], hidden = new Set();
+  const kinds = [...new Set(all.map(kindOf))], hidden = new Set();
   const draw = () => {
-    const own = all.filter((s) => `${s.tier} ${s.metric}` === byId("metric").value);
+    const own = all.filter((s) => kindOf(s) === byId("metric").value);
     const wanted = byId("item-filter").value.toLowerCase();
-    drawChips(own.map((s) => s.item), hidden, draw);
+    drawChips(own.map(nameOf), hidden, draw);
     byId("curves").replaceChildren();
     for (const series of own) {
-      if (hidden.has(series.item) || !series.item.toLowerCase().includes(wanted)) continue;
-      const card = figure(byId("curves"), series.item);
+      const name = nameOf(series);
+      if (hidden.has(name) || !name.toLowerCase().includes(wanted)) continue;
+      const card = figure(byId("curves"), name);
       drawCurve(card, series);
       if (series.spread) html(card, "p", { class: "soft" }, spreadText(series.spread));
     }

@@ -1,0 +1,54 @@
+"""The demo's results must agree with the known order of its checkpoints."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.order import disagreements
+from evaluation.settings.config import Config, Stage
+from evaluation.settings.plan import StagePlan
+from evaluation.store import write_json
+from tests.bridge.folders import make_plans
+
+
+def delta(step: int, item: str, flag: str) -> dict[str, Any]:
+    metric = "delta_nats_per_token"
+    known = {"step": step, "tier": "tier2", "item": item, "metric": metric, "flag": flag}
+    return {**known, "primary": item != "overall"}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> StagePlan:
+    """Stage 4: step 100 is noisier than its bridge, step 200 less."""
+    made = make_plans(tmp_path)["second"]
+    content = made.stage.model_dump() | {"bridge": {"stage": "stage3", "step": 1000}}
+    config = Config.model_construct(results=str(tmp_path))
+    return replace(made, name="stage4", stage=Stage(**content), config=config)
+
+
+def write(plan: StagePlan, flags: dict[int, tuple[str, str]], verdict: str, advised: int) -> None:
+    deltas = [
+        delta(step, item, flag)
+        for step, pair in flags.items()
+        for item, flag in zip(("overall", "web"), pair, strict=True)
+    ]
+    verdicts = [{"step": 100, "verdict": verdict}, {"step": 200, "verdict": "undecided"}]
+    write_json(plan.results / "bridge_deltas.json", {"verdicts": verdicts, "deltas": deltas})
+    write_json(plan.results / "recommendation.json", {"step": advised})
+
+
+def test_what_agrees(plan: StagePlan) -> None:
+    write(plan, {100: ("worse", "unclear"), 200: ("better", "better")}, "not met", 200)
+    assert disagreements(plan) == []
+
+
+def test_what_does_not_is_named(plan: StagePlan) -> None:
+    write(plan, {100: ("unclear", "worse"), 200: ("better", "worse")}, "met", 100)
+    assert disagreements(plan) == [
+        "stage4 step 100: Tier2's mean is unclear, not worse",
+        "stage4 step 100: a planted regression is met",
+        "stage4 step 200: tier2 web delta_nats_per_token is worse",
+        "stage4: step 100 is named, not 200, which has the least noise",
+    ]
