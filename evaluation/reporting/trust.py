@@ -1,5 +1,6 @@
 """What a reader needs to believe the numbers: protocols, data, losses on the way, speed."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,12 @@ def _jobs(sides: Mapping[str, Results]) -> Table:
         for step, results in sides.items()
         for tier, header in results.headers.items()
     ]
-    return Table("Jobs", columns, rows)
+    known = [
+        h.content.get("seconds") for results in sides.values() for h in results.headers.values()
+    ]
+    seconds = sum(value for value in known if isinstance(value, int | float))
+    note = f"{seconds:.0f} seconds of the device in all." if rows else ""
+    return Table("Jobs", columns, rows, note)
 
 
 def _job(header: Header) -> tuple[str, ...]:
@@ -113,7 +119,9 @@ def _source(item: Any, folder: Path, checksum: Any) -> str:
     fetched = {} if meta is None else meta.get("source") or {}
     revision = fetched.get("resolved") or item.revision
     name = " ".join(filter(None, (item.dataset or ", ".join(item.files), item.config, item.split)))
-    name += f" @ {revision[:12]}" if revision else " (no revision pinned)"
+    if revision and re.fullmatch(r"[0-9a-f]{40}", revision):
+        revision = revision[:12]
+    name += f" @ {revision}" if revision else " (no revision pinned)"
     states = fetched.get("state") or []
     is_mirror = any(isinstance(one, dict) and one.get("kind") == "mirror" for one in states)
     return f"{name}, from a mirror" if is_mirror else name

@@ -14,10 +14,13 @@ from evaluation.errors import BridgeError
 from evaluation.reporting.compare import compare_folders
 from evaluation.reporting.curves import joined_series
 from evaluation.reporting.front import write_front_page
+from evaluation.reporting.stage import read_stage
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables import SCHEMA
 from evaluation.reporting.terminal import bridge_table
+from evaluation.reporting.trust import trust_tables
 from evaluation.settings.plan import StagePlan
+from evaluation.store import write_json
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, page_data, write_report
 
@@ -182,3 +185,26 @@ def test_compare_two_folders(plans: dict[str, StagePlan]) -> None:
     assert compare_folders(worse, better)[1]
     with pytest.raises(BridgeError, match="no tier files"):
         compare_folders(plan.results, better)
+
+
+def test_trust_names_sources_templates_and_losses(plans: dict[str, StagePlan]) -> None:
+    """Revision of what was fetched, whitespace of templates, what was left out, device time."""
+    plan = plans["second"]
+    folder = plan.task_folder("quiz")
+    meta = {"checksum": {"examples.jsonl": "quiz"}, "source": {"resolved": "0123456789" * 4}}
+    write_json(folder / "meta.json", meta)
+    for side in (plan.bridge_folder, *map(plan.step_folder, STEPS)):
+        tier3 = json.loads((side / "tier3_cf.json").read_text(encoding="utf-8"))
+        tier3["tasks"]["quiz"]["items"] = {"asked": 402, "used": 400, "left_out": {"empty": 2}}
+        tier3["tasks"]["quiz"]["task"] = {"context": " <b>{{ q }}\n", "continuation": " {{ c }}"}
+        write_json(side / "tier3_cf.json", tier3)
+    tables = {table.title: table for table in trust_tables(read_stage(plan, STEPS))}
+    quiz = next(row for row in tables["What was scored"].rows if row[0] == "quiz")
+    assert quiz[1] == "some/quiz train @ 012345678901"
+    assert quiz[3] == "400 of 402 (2 left out: empty)"
+    assert quiz[-1] == "all"
+    (exam,) = [row for row in tables["What was scored"].rows if row[0] == "exam"]
+    assert exam[1].endswith("(no revision pinned)")
+    assert tables["Templates"].rows[0][:3] == ("quiz", " <b>{{ q }}\n", " {{ c }}")
+    assert len(tables["Jobs"].rows) == 12
+    assert tables["Jobs"].note.startswith("24 seconds")
