@@ -198,8 +198,12 @@ def tell(is_done):
     from evaluation.reporting.ending import ending, failing
 
     rules = {job.rule.name for job in workflow.dag.jobs}
-    prefix = "tables_" if is_done else "score_"
-    plans = [plan for plan in PLANS.values() if f"{prefix}{plan.name}" in rules]
+    kind = "tables" if is_done else "score"
+    plans = [
+        plan
+        for plan in PLANS.values()
+        if any(f"{rule}_".startswith(f"{kind}_{plan.name}_") for rule in rules)
+    ]
     text = or_stop(ending if is_done else failing, plans)
     if text:
         print(f"\n{text}\n", file=sys.stderr, flush=True)
