@@ -1,7 +1,8 @@
 """python -m benchmarks.scale: many checkpoints of a tiny model through all stages, on the test cluster.
 
-What is measured is the workflow, not the model: wall time, jobs, the Snakemake process, files. Needs
-root and Slurm's packages, like `make slurm-up`, which it does by itself if no cluster is up.
+What is measured is the workflow, not the model: wall time, jobs, the Snakemake process, files. A job
+has one GPU, that is one process, since the pretended GPUs share the machine's cores. Needs root and
+Slurm's packages, like `make slurm-up`, which it does by itself if no cluster is up.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from transformers.utils.logging import disable_progress_bar
 from evaluation.checkpoints.write import import_hf
 from evaluation.store import write_json
 from tests.slurm import cluster
-from tests.slurm.runs import Run, shared_jobs
+from tests.slurm.runs import Run
 from tests.workflow.world import World, build_world
 
 STAGES = ("stage1", "stage2", "stage3", "stage4")
@@ -55,7 +56,7 @@ class Measured:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--checkpoints", type=int, nargs="+", default=[52, 200])
-    parser.add_argument("--per-job", type=int, default=25, help="checkpoints of one job")
+    parser.add_argument("--per-job", type=int, default=50, help="checkpoints of one job")
     parser.add_argument("--output", type=Path, default=Path(".demo/scale.json"))
     options = parser.parse_args()
     was_up = cluster.is_up()
@@ -111,7 +112,7 @@ def _run(parent: Path, checkpoints: int, per_job: int) -> Measured:
     world = build_ladder(parent / f"world-{name}", checkpoints // len(STAGES))
     folder = parent / f"run-{name}"
     run = Run(
-        world, folder, folder / "results", profile=shared_jobs(per_job) if per_job > 1 else {}
+        world, folder, folder / "results", profile={"# checkpoints: 16": f"checkpoints: {per_job}"}
     )
     begin = time.monotonic()
     run.start("all")
