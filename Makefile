@@ -24,10 +24,10 @@ demo: $(MIRRORS) $(SUITES) $(LADDER)  ## all four stages on a real model, on two
 test: lint pytest  ## every check there is
 
 pytest: $(VENV) $(MODEL)/config.json
-	@python -m pytest
+	@python -m pytest -m ""
 
-test-slurm: $(VENV) $(MODEL)/config.json  ## the workflow on a real Slurm on this machine (needs root)
-	@python -m pytest -m slurm tests/slurm
+test-slurm: $(VENV) $(MODEL)/config.json  ## only those on a real Slurm on this machine (needs root)
+	@python -m pytest -m slurm --durations 0 --durations-min 5 tests/slurm
 
 slurm-up:  ## start a real Slurm on this machine: partitions gpu and serial (needs root)
 	@$(PYTHON) -m tests.slurm.cluster up

@@ -39,6 +39,9 @@ def missing() -> str | None:
         return f"no {', '.join(absent)}: apt-get install slurm-wlm munge iproute2"
     if os.geteuid() != 0:
         return "the one-machine Slurm needs root"
+    foreign = layout.foreign_configuration()
+    if foreign is not None:
+        return f"{foreign} belongs to a Slurm of this machine's own"
     done = subprocess.run(["unshare", "--net", "--pid", "--fork", "true"], capture_output=True)
     return "no right to make network namespaces" if done.returncode else None
 

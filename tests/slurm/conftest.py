@@ -1,14 +1,18 @@
 """The cluster, a world on it, and what an undisturbed run gives."""
 
+import fcntl
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.slurm import cluster
-from tests.slurm.runs import Run, make_scoring_slow
+from tests.slurm import cluster, layout
+from tests.slurm.runs import BOTH, PROMPT_SNAKEMAKE, Outcome, Run, make_scoring_slow
 from tests.workflow.world import World, build_world
+
+missing = cache(cluster.missing)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -17,18 +21,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slurm)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips before anything is built, and at one place, so that one line of the summary says it."""
+    if "running" in getattr(item, "fixturenames", ()) and missing() is not None:
+        pytest.skip(f"no real Slurm to test on: {missing()}")
+
+
 @pytest.fixture(scope="session")
 def running() -> Iterator[None]:
-    """The cluster; one that was up before is left up."""
-    why = cluster.missing()
-    if why is not None:
-        pytest.skip(why)
-    before = cluster.is_up()
-    if not before:
-        cluster.up()
-    yield
-    if not before:
-        cluster.down()
+    """The cluster; one that was up before is left up. Other test runs wait until this one ends."""
+    with open(layout.LOCK, "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = cluster.is_up()
+        if not before:
+            cluster.up()
+        yield
+        if not before:
+            cluster.down()
 
 
 @pytest.fixture
@@ -65,10 +74,11 @@ def make_run(slurm: None, slow_world: World, tmp_path: Path) -> Iterator[MakeRun
         results: Path | None = None,
         settings: dict[str, Any] | None = None,
         profile: dict[str, str] | None = None,
+        program: str = PROMPT_SNAKEMAKE,
     ) -> Run:
         folder = tmp_path / name
         results = results or folder / "results"
-        runs.append(Run(slow_world, folder, results, settings or {}, profile or {}))
+        runs.append(Run(slow_world, folder, results, settings or {}, profile or {}, program))
         return runs[-1]
 
     yield make
@@ -80,11 +90,11 @@ def make_run(slurm: None, slow_world: World, tmp_path: Path) -> Iterator[MakeRun
 @pytest.fixture(scope="session")
 def undisturbed(
     running: None, slow_world: World, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Any]:
+) -> Outcome:
     """What the same scoring gives when nothing goes wrong."""
     folder = tmp_path_factory.mktemp("slurm") / "undisturbed"
-    run = Run(slow_world, folder, folder / "results")
-    run.score()
+    run = Run(slow_world, folder, folder / "results", program=PROMPT_SNAKEMAKE)
+    run.score(steps=BOTH)
     assert run.wait() == 0, run.log
     outcome = run.outcome()
     assert len(outcome) == 8  # two steps of two tiers, a JSON file and a table each

@@ -6,7 +6,9 @@ from pathlib import Path
 FOLDER = Path("/run/evaluation-slurm")
 """Fixed, since the configuration must be found under /etc/slurm: the plugin's inner srun drops
 SLURM_CONF from its environment. One cluster a machine."""
+LOCK = Path("/run/evaluation-slurm.lock")
 ETC = Path("/etc/slurm")
+CONFIGURATION = ("slurm.conf", "gres.conf", "cgroup.conf")
 NETNS = "evaluation-gpu"
 HOST_IP, GPU_IP = "10.199.77.1", "10.199.77.2"
 OUTSIDE_IP, PORT = "10.199.78.1", 17999
@@ -93,23 +95,26 @@ def write_files() -> None:
         device.symlink_to("/dev/null")
 
 
-def link_configuration() -> None:
-    """Links the configuration into /etc/slurm.
+def foreign_configuration() -> Path | None:
+    """A configuration in /etc/slurm that is not this cluster's: the machine has its own Slurm."""
+    for name in CONFIGURATION:
+        path = ETC / name
+        ours = path.is_symlink() and path.readlink().parent == FOLDER
+        if not ours and (path.exists() or path.is_symlink()):
+            return path
+    return None
 
-    Raises:
-        RuntimeError: if the machine has a Slurm configuration of its own there.
-    """
+
+def link_configuration() -> None:
+    """Links the configuration into /etc/slurm."""
+    unlink_configuration()
     ETC.mkdir(parents=True, exist_ok=True)
-    for name in ("slurm.conf", "gres.conf", "cgroup.conf"):
-        link = ETC / name
-        if link.exists() and not link.is_symlink():
-            raise RuntimeError(f"{link} is a file of this machine's own Slurm; not touched")
-        link.unlink(missing_ok=True)
-        link.symlink_to(FOLDER / name)
+    for name in CONFIGURATION:
+        (ETC / name).symlink_to(FOLDER / name)
 
 
 def unlink_configuration() -> None:
-    for name in ("slurm.conf", "gres.conf", "cgroup.conf"):
+    for name in CONFIGURATION:
         link = ETC / name
         if link.is_symlink() and link.readlink().parent == FOLDER:
             link.unlink()

@@ -19,10 +19,13 @@ from tests.workflow.world import World, stored_scores
 
 ROOT = Path(__file__).resolve().parents[2]
 SLICES = 8
-STEPS = (10, 20)
+STEP, OTHER_STEP = 10, 20
+BOTH = (STEP, OTHER_STEP)
+PROMPT_SNAKEMAKE = "tests.slurm.prompt_snakemake"
 FAST_POLLS = ("--slurm-init-seconds-before-status-checks", "3")
 TIMES = {"seconds", "tokens_per_second"}
-ACTIVE = {"RUNNING", "COMPLETING", "PENDING", "CONFIGURING"}
+Outcome = dict[str, Any]
+Stored = dict[str, str]
 
 
 def make_scoring_slow(world: World) -> None:
@@ -56,7 +59,10 @@ class Run:
     settings: dict[str, Any] = field(default_factory=dict)
     profile: dict[str, str] = field(default_factory=dict)
     """Pieces of the shipped profile to replace in this run's copy of it."""
+    program: str = "snakemake"
     process: "subprocess.Popen[bytes] | None" = None
+    steps: set[int] = field(default_factory=set)
+    """All steps that this run was told to score."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -73,14 +79,8 @@ class Run:
     # --- Snakemake ------------------------------------------------------------------------------
 
     def command(self, *arguments: str) -> list[str]:
-        command = [
-            sys.executable,
-            "-m",
-            "snakemake",
-            *arguments,
-            "-s",
-            f"{ROOT}/workflow/Snakefile",
-        ]
+        command = [sys.executable, "-m", self.program, *arguments]
+        command += ["-s", f"{ROOT}/workflow/Snakefile"]
         command += ["--configfile", "config.yaml", "--profile", "profile"]
         return [*command, *FAST_POLLS]
 
@@ -89,20 +89,21 @@ class Run:
             self.process = subprocess.Popen(
                 self.command(*arguments), cwd=self.folder, stdout=log, stderr=log,
                 stdin=subprocess.DEVNULL, start_new_session=True,
-                env={**os.environ, **(environment or {})},
+                env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
             )  # fmt: skip
 
     def score(
         self,
         *options: str,
-        steps: tuple[int, ...] = STEPS,
+        steps: tuple[int, ...] = (STEP,),
         environment: dict[str, str] | None = None,
     ) -> None:
         """Starts scoring the given steps."""
+        self.steps |= set(steps)
         targets = [str(self.tier(step)) for step in steps]
         self.start(*targets, *options, environment=environment)
 
-    def wait(self, seconds: float = 240.0) -> int:
+    def wait(self, seconds: float = 400.0) -> int:
         assert self.process is not None
         try:
             return self.process.wait(timeout=seconds)
@@ -120,7 +121,7 @@ class Run:
 
     # --- its jobs -------------------------------------------------------------------------------
 
-    def jobs(self, step: int = STEPS[0]) -> dict[str, str]:
+    def jobs(self, step: int = STEP) -> dict[str, str]:
         """Slurm ids and states of all jobs of this folder that score a step, oldest first."""
         lines = slurm("squeue", "--states=all", "-h", "-S", "i", "-o", "%i|%T|%k|%Z").splitlines()
         found = {}
@@ -130,11 +131,11 @@ class Run:
                 found[job] = state
         return found
 
-    def job(self, step: int = STEPS[0]) -> str:
+    def job(self, step: int = STEP) -> str:
         """The newest job of a step."""
         return list(self.jobs(step))[-1]
 
-    def node(self, step: int = STEPS[0]) -> str:
+    def node(self, step: int = STEP) -> str:
         return slurm("squeue", "-h", "-j", self.job(step), "-o", "%N")
 
     def scorers(self, step: int | None = None) -> list[int]:
@@ -157,7 +158,7 @@ class Run:
             except OSError:  # it has just ended
                 continue
 
-    def hold(self, step: int | None = STEPS[0], items: int = 2, seconds: float = 120.0) -> int:
+    def hold(self, step: int | None = STEP, items: int = 2, seconds: float = 240.0) -> int:
         """Freezes a scoring process (None: any) once so many items are stored; returns its pid.
 
         A frozen process gets its SIGTERM when Slurm continues it, as Slurm does before it kills.
@@ -177,16 +178,16 @@ class Run:
     def tier(self, step: int) -> Path:
         return self.results / "stage1" / "by_checkpoint" / f"step_{step}" / "tier2_ppl.json"
 
-    def job_log(self, step: int = STEPS[0]) -> str:
+    def job_log(self, step: int = STEP) -> str:
         logs = self.results / "stage1" / "eval_logs" / "slurm"
         return (logs / f"stage1_step_{step}.log").read_text(errors="replace")
 
-    def stored(self) -> dict[str, str]:
+    def stored(self) -> Stored:
         return stored_scores(self.results)
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> Outcome:
         """All tier files but for how long they took: parsed JSON and tables."""
-        found: dict[str, Any] = {}
+        found: Outcome = {}
         for path in sorted(self.results.glob("stage*/*/**/*")):
             if path.suffix == ".json":
                 found[str(path.relative_to(self.results))] = timeless(json.loads(path.read_text()))
@@ -194,9 +195,27 @@ class Run:
                 found[str(path.relative_to(self.results))] = pq.read_table(path).to_pydict()
         return found
 
+    def assert_undisturbed(self, expected: Outcome, kept: Stored) -> None:
+        """The results of the steps asked for are the expected ones, bit for bit.
+
+        No item that had been stored was scored again, and nothing of the run is left behind.
+        """
+        self.assert_kept(kept)
+        folders = {f"step_{step}" for step in self.steps}
+        wanted = {path: one for path, one in expected.items() if Path(path).parent.name in folders}
+        assert len(wanted) == 4 * len(self.steps)  # two tiers, a JSON file and a table each
+        assert self.outcome() == wanted
+        self.assert_clean()
+
+    def assert_kept(self, kept: Stored) -> None:
+        """These items are in the store as they were."""
+        assert kept, "the fault came before anything was stored"
+        now = self.stored()
+        assert {name: now.get(name) for name in kept} == kept
+
     def assert_clean(self) -> None:
         """No process of the run is left, and no half-written file."""
-        wait_for("end of the run's processes", lambda: not list(self.processes()))
+        wait_for("end of the run's processes", lambda: not list(self.processes()), 60.0)
         assert list(self.results.rglob("*.tmp")) == []
 
 

@@ -5,13 +5,10 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 from tests.slurm import cluster
 from tests.slurm.conftest import MakeRun
-from tests.slurm.runs import Run
-
-Outcome = dict[str, Any]
+from tests.slurm.runs import STEP, Outcome
 
 
 def test_controller_away(make_run: MakeRun, undisturbed: Outcome) -> None:
@@ -27,17 +24,14 @@ def test_controller_away(make_run: MakeRun, undisturbed: Outcome) -> None:
     begin = time.monotonic()
     assert run.wait() == 0, run.log
     print(f"finished {time.monotonic() - begin:.0f} s after the controller came back")
-    assert run.outcome() == undisturbed
-    now = run.stored()
-    assert {name: now[name] for name in kept} == kept
     assert len(run.jobs()) == 1
-    run.assert_clean()
+    run.assert_undisturbed(undisturbed, kept)
 
 
 def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Outcome) -> None:
     """The lock is explained; the orphaned job is ended before its successor starts."""
     run = make_run()
-    run.score(steps=(10,))
+    run.score()
     run.hold()
     kept = run.stored()
     orphan = run.job()
@@ -52,10 +46,7 @@ def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Outc
     assert run.wait() == 0, run.log
     assert f"Jobs {orphan} belong to a Snakemake that was killed" in run.log
     assert list(run.jobs().values()) == ["CANCELLED", "COMPLETED"]
-    assert run.outcome() == undisturbed
-    now = run.stored()
-    assert {name: now[name] for name in kept} == kept
-    run.assert_clean()
+    run.assert_undisturbed(undisturbed, kept)
 
 
 def test_a_second_snakemake_in_the_same_folder_is_refused(
@@ -64,24 +55,32 @@ def test_a_second_snakemake_in_the_same_folder_is_refused(
     run = make_run()
     run.score()
     pid = run.hold()
+    kept = run.stored()
     second = subprocess.run(
-        run.command(str(run.tier(10))), cwd=run.folder, capture_output=True, text=True, check=False
+        run.command(str(run.tier(STEP))),
+        cwd=run.folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert second.returncode == 1
     assert "Directory cannot be locked" in second.stderr
     os.kill(pid, signal.SIGCONT)
     assert run.wait() == 0, run.log
-    assert run.outcome() == undisturbed
+    run.assert_undisturbed(undisturbed, kept)
 
 
 def test_two_snakemakes_write_the_same_results(
     make_run: MakeRun, undisturbed: Outcome, tmp_path: Path
 ) -> None:
-    """Two clones with one results folder: both score, neither harms the other."""
-    runs: list[Run] = [make_run(name, results=tmp_path / "shared") for name in ("one", "two")]
-    for run in runs:
-        run.score()
-    for run in runs:
+    """Two clones with one results folder: both score at once, neither harms the other."""
+    one, two = (make_run(name, results=tmp_path / "shared") for name in ("one", "two"))
+    one.score()
+    pid = one.hold()
+    kept = one.stored()
+    two.score()
+    cluster.wait_for("the other's job", lambda: len(one.scorers(STEP)) == 2, 240.0)
+    os.kill(pid, signal.SIGCONT)
+    for run in (one, two):
         assert run.wait() == 0, run.log
-    assert runs[0].outcome() == undisturbed
-    runs[0].assert_clean()
+        run.assert_undisturbed(undisturbed, kept)

@@ -10,10 +10,9 @@ import yaml
 
 from tests.slurm import layout
 from tests.slurm.conftest import MakeRun
-from tests.slurm.runs import STEPS
+from tests.slurm.runs import BOTH, OTHER_STEP, STEP, Outcome
 from tests.workflow.world import World
 
-Outcome = dict[str, Any]
 AT_ONCE = ("--retries", "0", "--latency-wait", "5")
 """Options with which a failure is final at once."""
 
@@ -25,7 +24,7 @@ def test_disk_full(make_run: MakeRun, undisturbed: Outcome) -> None:
     run = make_run(results=results)
     ballast = layout.SMALL_DISK / "ballast"
     try:
-        run.score(*AT_ONCE, steps=(10,))
+        run.score(*AT_ONCE)
         pid = run.hold()
         kept = run.stored()
         fill(ballast)
@@ -38,9 +37,7 @@ def test_disk_full(make_run: MakeRun, undisturbed: Outcome) -> None:
         ballast.unlink()
         run.score()
         assert run.wait() == 0, run.log
-        assert run.outcome() == undisturbed
-        now = run.stored()
-        assert {name: now[name] for name in kept} == kept
+        run.assert_undisturbed(undisturbed, kept)
     finally:
         ballast.unlink(missing_ok=True)
         shutil.rmtree(results, ignore_errors=True)
@@ -61,7 +58,7 @@ def test_caches_vanish(make_run: MakeRun, undisturbed: Outcome, slow_world: Worl
     run = make_run()
     (cache,) = (slow_world.folder / "cache").iterdir()
     away = cache.with_name("away")
-    run.score("--jobs", "1", *AT_ONCE)
+    run.score("--jobs", "1", *AT_ONCE, steps=BOTH)
     pid = run.hold(None)
     try:
         cache.rename(away)
@@ -70,11 +67,11 @@ def test_caches_vanish(make_run: MakeRun, undisturbed: Outcome, slow_world: Worl
     finally:
         away.rename(cache)
     assert "completed successfully, but some output files are missing" in run.log
-    assert sum(run.tier(step).exists() for step in STEPS) == 1
-    run.score()
+    assert sum(run.tier(step).exists() for step in BOTH) == 1
+    kept = run.stored()
+    run.score(steps=BOTH)
     assert run.wait() == 0, run.log
-    assert run.outcome() == undisturbed
-    run.assert_clean()
+    run.assert_undisturbed(undisturbed, kept)
 
 
 def own_checkpoints(world: World, folder: Path, steps: object) -> dict[str, Any]:
@@ -88,41 +85,43 @@ def own_checkpoints(world: World, folder: Path, steps: object) -> dict[str, Any]
 def test_checkpoint_replaced(make_run: MakeRun, slow_world: World, tmp_path: Path) -> None:
     """The results are the new checkpoint's; nothing of the old one is taken for it."""
     folder = tmp_path / "ckpts"
-    settings = own_checkpoints(slow_world, folder, [10])
+    settings = own_checkpoints(slow_world, folder, [STEP])
     run = make_run(settings=settings)
-    run.score(*AT_ONCE, steps=(10,))
+    run.score(*AT_ONCE)
     pid = run.hold()
-    other = folder / "20"
-    (folder / "10").rename(folder / "old")
-    other.rename(folder / "10")
-    for path in (folder / "10").rglob("*"):
+    (folder / str(STEP)).rename(folder / "old")
+    (folder / str(OTHER_STEP)).rename(folder / str(STEP))
+    for path in (folder / str(STEP)).rglob("*"):
         os.utime(path)
     os.kill(pid, signal.SIGCONT)
     assert run.wait() == 1
     assert "replaced while it was being read or scored" in run.log
-    run.score(steps=(10,))
+    assert not run.tier(STEP).exists()
+    kept = run.stored()
+    run.score()
     assert run.wait() == 0, run.log
     fresh = make_run("fresh", settings=settings)
-    fresh.score(steps=(10,))
+    fresh.score()
     assert fresh.wait() == 0, fresh.log
-    assert run.outcome() == fresh.outcome()
+    run.assert_undisturbed(fresh.outcome(), kept)
 
 
 def test_checkpoint_appears(make_run: MakeRun, slow_world: World, tmp_path: Path) -> None:
     """The run under way does not stumble over it; the next one scores it."""
     folder = tmp_path / "ckpts"
+    name = str(OTHER_STEP)
     settings = own_checkpoints(slow_world, folder, "all")
-    (folder / "20").rename(tmp_path / "20")
+    (folder / name).rename(tmp_path / name)
     run = make_run(settings=settings)
-    run.score(steps=(10,))
+    run.score()
     pid = run.hold()
-    (tmp_path / "20").rename(folder / "20")
+    (tmp_path / name).rename(folder / name)
     os.kill(pid, signal.SIGCONT)
     assert run.wait() == 0, run.log
-    assert run.tier(10).is_file()
+    assert run.tier(STEP).is_file()
     kept = run.stored()
-    run.score()
+    run.score(steps=BOTH)
     assert run.wait() == 0, run.log
-    assert run.tier(20).is_file()
-    now = run.stored()
-    assert {name: now[name] for name in kept} == kept
+    assert run.tier(OTHER_STEP).is_file()
+    run.assert_kept(kept)
+    run.assert_clean()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.slurm.runs import ROOT, Run
+from tests.slurm.runs import ROOT, STEP, Run, Stored
 from tests.workflow.world import World
 
 KILLS = 50
@@ -26,7 +26,7 @@ class Scorer:
     """A scoring job of step 10 that can be killed, by way of a warm process."""
 
     def __init__(self, run: Run) -> None:
-        self.line = f"score --config {run.folder}/config.yaml --stage stage1 --step 10\n"
+        self.line = f"score --config {run.folder}/config.yaml --stage stage1 --step {STEP}\n"
         self.server = subprocess.Popen(
             [sys.executable, "-m", "tests.slurm.fork_server"], cwd=ROOT, text=True, bufsize=1,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -83,18 +83,24 @@ def test_killed_at_random_moments(scorer: tuple[Run, Scorer]) -> None:
     assert len(expected) == 4
     dice = random.Random(20)
     kills = finished = 0
+    kept: Stored = {}
     shutil.rmtree(run.results)
     while kills < KILLS:
         pid = job.start()
         if not job.ended(dice.uniform(0.0, lasts)):
             os.kill(pid, signal.SIGKILL)
-        if job.code() == -signal.SIGKILL:
+        killed = job.code() == -signal.SIGKILL
+        now = run.stored()
+        assert {name: now.get(name) for name in kept} == kept
+        if killed:
             kills += 1
+            kept = now
             assert_whole(run.results)
             continue
         finished += 1
         assert run.outcome() == expected
         shutil.rmtree(run.results)
+        kept = {}
     job.start()
     assert job.code() == 0
     assert run.outcome() == expected

@@ -3,26 +3,20 @@
 import os
 import signal
 import time
-from typing import Any
 
 import pytest
 
 from tests.slurm import cluster
 from tests.slurm.conftest import MakeRun
-from tests.slurm.runs import Run
-
-Outcome = dict[str, Any]
+from tests.slurm.runs import STEP, Outcome, Run, Stored
 
 
-def finishes_like(run: Run, expected: Outcome, kept: dict[str, str]) -> None:
+def finishes_like(run: Run, expected: Outcome, kept: Stored) -> None:
     """Ends well, with the same results; nothing that was stored before was scored again."""
     begin = time.monotonic()
     assert run.wait() == 0, run.log
     print(f"finished {time.monotonic() - begin:.0f} s after the fault")
-    assert run.outcome() == expected
-    now = run.stored()
-    assert {name: now[name] for name in kept} == kept
-    run.assert_clean()
+    run.assert_undisturbed(expected, kept)
 
 
 def test_scancel(make_run: MakeRun, undisturbed: Outcome) -> None:
@@ -62,23 +56,23 @@ def test_node_lost(make_run: MakeRun, undisturbed: Outcome, requeue: bool) -> No
 
 
 def test_node_taken_for_lost_while_its_job_runs_on(make_run: MakeRun, undisturbed: Outcome) -> None:
-    """Two jobs score the same checkpoint at once; the first one wakes when the second is done."""
+    """Two jobs score the same checkpoint at once; the first one wakes beside the second."""
     run = make_run()
     run.score()
     first = run.hold()
+    kept = run.stored()
     node = run.node()
     cluster.hang_slurmd(node)
 
     def elsewhere() -> bool:
-        return run.node() not in ("", node) and len(run.scorers(10)) == 2
+        return run.node() not in ("", node) and len(run.scorers(STEP)) == 2
 
-    cluster.wait_for("the second copy", elsewhere, 120.0)
+    cluster.wait_for("the second copy", elsewhere, 240.0)
     os.kill(first, signal.SIGCONT)
     assert run.wait() == 0, run.log
-    cluster.wait_for("end of the first copy", lambda: not run.scorers(), 60.0)
-    assert run.outcome() == undisturbed
+    cluster.wait_for("end of the first copy", lambda: not run.scorers(), 120.0)
     cluster.hang_slurmd(node, signal.SIGCONT)
-    run.assert_clean()
+    run.assert_undisturbed(undisturbed, kept)
 
 
 def test_time_limit(make_run: MakeRun, undisturbed: Outcome) -> None:
@@ -87,7 +81,7 @@ def test_time_limit(make_run: MakeRun, undisturbed: Outcome) -> None:
     run.hold()
     kept = run.stored()
     first = run.job()
-    cluster.wait_for("the time limit", lambda: run.jobs()[first] == "TIMEOUT", 150.0)
+    cluster.wait_for("the time limit", lambda: run.jobs()[first] == "TIMEOUT", 240.0)
     finishes_like(run, undisturbed, kept)
     limits = [
         cluster.slurm("squeue", "--states=all", "-h", "-j", job, "-o", "%l") for job in run.jobs()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tests.slurm import cluster, layout
 from tests.slurm.conftest import MakeRun
+from tests.slurm.runs import STEP
 
 HIDDEN = """
 import contextlib, socket, urllib.request
@@ -44,11 +45,11 @@ def test_scoring_attempts_no_connection(make_run: MakeRun) -> None:
     run = make_run()
 
     def score() -> None:
-        run.score(steps=(10,))
+        run.score()
         assert run.wait() == 0, run.log
 
     assert attempts(score) == 0
-    assert run.tier(10).is_file()
+    assert run.tier(STEP).is_file()
 
 
 def test_an_attempt_that_hides_its_error_is_counted(slurm: None) -> None:

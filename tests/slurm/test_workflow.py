@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from tests.slurm.runs import Run
+from tests.slurm.runs import PROMPT_SNAKEMAKE, Run
 from tests.workflow.world import World
 
 
 def test_a_new_users_path(slurm: None, world: World, tmp_path: Path) -> None:
     """`prefill`, one step's target and both stages, with nothing edited."""
-    run = Run(world, tmp_path / "user", tmp_path / "user" / "results")
+    folder = tmp_path / "user"
+    run = Run(world, folder, folder / "results", program=PROMPT_SNAKEMAKE)
     run.start("prefill")
     assert run.wait() == 0, run.log
     run.start(str(run.tier(20)))
