@@ -17,10 +17,8 @@ import pyarrow.parquet as pq
 from evaluation.bridge.statistics import Floats
 from evaluation.errors import BridgeError
 from evaluation.settings.config import Tier
-from evaluation.settings.plan import TIER_JSON
+from evaluation.settings.plan import TIER_ITEMS, TIER_JSON
 
-BLOCKS = "tier2_ppl_blocks.parquet"
-CANDIDATES = "tier3_cf_candidates.parquet"
 EXTERNAL = "external"
 """How the protocol begins where an external command wrote the files."""
 
@@ -194,7 +192,7 @@ def _rows_of(table: pa.Table, column: str, name: str, path: Path) -> pa.Table:
 
 
 def _slices(header: Header, folder: Path) -> dict[str, SliceResult]:
-    path = folder / BLOCKS
+    path = folder / TIER_ITEMS["tier2"]
     table = _table(header, path, ("slice", "block", "nats", "tokens", "bytes"))
     found = {}
     for name, entry in _entries(header, "slices").items():
@@ -230,7 +228,7 @@ def _blocks(rows: pa.Table, path: Path) -> Blocks:
 
 
 def _tasks(header: Header, folder: Path) -> dict[str, TaskResult]:
-    path = folder / CANDIDATES
+    path = folder / TIER_ITEMS["tier3"]
     columns = ("task", "item", "cluster", "candidate", "gold", "logprob", "unconditional")
     table = _table(header, path, (*columns, "tokens", "chars", "bytes"))
     found = {}

@@ -25,6 +25,13 @@ def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
     return found
 
 
+def configuration_file(checkpoint: Path) -> Path | None:
+    """A file that every writing of a checkpoint renews; None if there is no checkpoint."""
+    names = ("model_config.json", "config.yaml", "config.json")
+    found = (checkpoint / name for name in names if (checkpoint / name).is_file())
+    return next(found, None)
+
+
 def _is_checkpoint(path: Path) -> bool:
     name = path.name
     if not (name.isascii() and name.isdigit()) or str(int(name)) != name:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from evaluation.checkpoints.agreement import check_agreement
 from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
+from evaluation.checkpoints.discovery import configuration_file
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.subjects import bridge_checkpoint, stage_steps
 from evaluation.doctor.caches import Caches, made_last
@@ -20,7 +21,6 @@ from evaluation.prefill.entries import progress
 from evaluation.settings.plan import TIER_JSON, StagePlan
 
 _AT_ONCE = 8
-_CONFIGURATIONS = ("model_config.json", "config.yaml", "config.json")
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,8 @@ def is_scored(subject: Subject, since: float) -> bool:
     So that checkpoints that were scored long ago are not read again, nor missed if they are gone.
     """
     written = [subject.folder / TIER_JSON[tier] for tier in subject.plan.tiers]
-    configurations = [subject.path / name for name in _CONFIGURATIONS]
-    times = [path.stat().st_mtime for path in configurations if path.is_file()]
-    newest = max([since, *times])
+    configuration = configuration_file(subject.path)
+    newest = max(since, configuration.stat().st_mtime if configuration else 0.0)
     return all(path.is_file() and path.stat().st_mtime >= newest for path in written)
 
 

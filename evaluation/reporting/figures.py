@@ -47,13 +47,6 @@ SETTINGS: Any = {
 }
 
 
-def figure_paths(plan: StagePlan) -> dict[tuple[str, Tier], Path]:
-    """The figures of a stage: curves of every tier, forests where it has a bridge."""
-    kinds = ["curves"] if plan.stage.bridge is None else ["curves", "forest"]
-    folder = plan.results / "figures"
-    return {(kind, tier): folder / f"{tier}_{kind}.svg" for tier in plan.tiers for kind in kinds}
-
-
 def write_figures(plan: StagePlan) -> list[Path]:
     """Writes a stage's figures; what there is nothing to draw of is an empty one that says so.
 
@@ -64,11 +57,10 @@ def write_figures(plan: StagePlan) -> list[Path]:
     if not table.exists():
         raise BridgeError(f"{table}: no such file; run `python -m evaluation tables`")
     series = stage_series(pq.read_table(table).to_pylist())
-    paths = figure_paths(plan)
-    for (kind, tier), path in paths.items():
+    for (kind, tier), path in plan.figures.items():
         drawn = _curves(tier, series) if kind == "curves" else _forest(plan, tier)
         _save(drawn, path)
-    return list(paths.values())
+    return list(plan.figures.values())
 
 
 def _new(width: float, height: float) -> "Figure":

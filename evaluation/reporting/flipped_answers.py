@@ -8,12 +8,12 @@ from typing import Any
 from evaluation.bridge.outcomes import prompt_outcome
 from evaluation.bridge.results import Results
 from evaluation.reporting.moved import Flip, Moved, Turned
+from evaluation.settings.plan import TIER_ITEMS
 
 LONGEST = 1500
 """Characters of a prompt or response that are shown."""
 
 RATE = "all_checks_pass_rate"
-GENERATIONS = "tier4_sft_native_generations.jsonl"
 TURNS: dict[int, Turned] = {1: "right", 0: "same", -1: "wrong"}
 
 
@@ -75,7 +75,7 @@ def _cut(text: str) -> str:
 
 
 def _generations(folder: Path) -> dict[str, Any]:
-    path = folder / GENERATIONS
+    path = folder / TIER_ITEMS["tier4"]
     if not path.exists():
         return {}
     with open(path, encoding="utf-8") as file:

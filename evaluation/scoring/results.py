@@ -17,7 +17,7 @@ from evaluation.prefill.caches import SliceCache, TaskCache
 from evaluation.prefill.probes import ProbeCache
 from evaluation.scoring.probes import generations
 from evaluation.scoring.session import Session
-from evaluation.settings.plan import StagePlan
+from evaluation.settings.plan import TIER_ITEMS, TIER_JSON, StagePlan
 from evaluation.store import StoredScore, write_json, write_jsonl, write_parquet
 
 
@@ -124,8 +124,8 @@ class TierFiles:
             },
             "slices": slices,
         }
-        write_parquet(self.subject.folder / "tier2_ppl_blocks.parquet", _stack(scores, "slice"))
-        write_json(self.subject.folder / "tier2_ppl.json", content)
+        write_parquet(self.subject.folder / TIER_ITEMS["tier2"], _stack(scores, "slice"))
+        write_json(self.subject.folder / TIER_JSON["tier2"], content)
 
     def write_tier3(
         self,
@@ -153,8 +153,8 @@ class TierFiles:
             },
             "tasks": tasks,
         }
-        write_parquet(self.subject.folder / "tier3_cf_candidates.parquet", _stack(scores, "task"))
-        write_json(self.subject.folder / "tier3_cf.json", content)
+        write_parquet(self.subject.folder / TIER_ITEMS["tier3"], _stack(scores, "task"))
+        write_json(self.subject.folder / TIER_JSON["tier3"], content)
 
     def write_tier4(
         self,
@@ -171,8 +171,8 @@ class TierFiles:
             "data": cache.meta["definition"],
             "data_checksum": cache.meta["checksum"],
         }
-        write_jsonl(self.subject.folder / "tier4_sft_native_generations.jsonl", generations(score))
-        write_json(self.subject.folder / "tier4_sft_native.json", content)
+        write_jsonl(self.subject.folder / TIER_ITEMS["tier4"], generations(score))
+        write_json(self.subject.folder / TIER_JSON["tier4"], content)
 
     def _header(
         self,

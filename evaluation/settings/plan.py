@@ -30,6 +30,13 @@ TIER_JSON: dict[Tier, str] = {
 }
 """The file of each tier in a checkpoint's results; written last, so it proves the tier complete."""
 
+TIER_ITEMS: dict[Tier, str] = {
+    "tier2": "tier2_ppl_blocks.parquet",
+    "tier3": "tier3_cf_candidates.parquet",
+    "tier4": "tier4_sft_native_generations.jsonl",
+}
+"""The file beside it that holds every block, candidate or answer; external programs write none."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StagePlan:
@@ -90,6 +97,18 @@ class StagePlan:
     @property
     def bridge_log(self) -> Path:
         return self.results / "eval_logs" / "slurm" / f"{self.name}_bridge.log"
+
+    @property
+    def figures(self) -> dict[tuple[str, Tier], Path]:
+        """By kind and tier: curves of every tier, forest plots where there is a bridge."""
+        kinds = ("curves",) if self.stage.bridge is None else ("curves", "forest")
+        folder = self.results / "figures"
+        return {(kind, t): folder / f"{t}_{kind}.svg" for t in self.tiers for kind in kinds}
+
+    def tier_files(self, folder: Path) -> list[Path]:
+        """All files that scoring one checkpoint writes into its folder."""
+        kinds = (TIER_JSON,) if self.stage.command else (TIER_JSON, TIER_ITEMS)
+        return [folder / names[tier] for tier in self.tiers for names in kinds]
 
     def checkpoint(self, step: int) -> Path:
         return Path(self.stage.checkpoints) / str(step)

@@ -7,7 +7,7 @@ import pytest
 
 from evaluation.errors import BridgeError
 from evaluation.reporting import report
-from evaluation.reporting.figures import COLOURS, figure_paths, write_figures
+from evaluation.reporting.figures import COLOURS, write_figures
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, write_report
@@ -22,7 +22,7 @@ def texts(path: Path) -> list[str]:
 def test_curves_and_forests_name_their_items(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
     write_report(plan, STEPS)
-    paths = figure_paths(plan)
+    paths = plan.figures
     assert write_figures(plan) == list(paths.values())
     assert len(paths) == 6
     assert {"web", "code", "overall", "step", "ppl"} <= set(texts(paths["curves", "tier2"]))
@@ -40,7 +40,7 @@ def test_a_stage_without_results_has_figures_that_say_so(tmp_path: Path) -> None
         write_figures(plan)
     write_report(plan, STEPS)
     write_figures(plan)
-    paths = figure_paths(plan)
+    paths = plan.figures
     assert texts(paths["curves", "tier2"]) == ["no results of tier2 yet"]
     assert "no step has been compared" in texts(paths["forest", "tier4"])[0]
 
