@@ -126,3 +126,17 @@ def tell(is_done):
     text = or_stop(ending if is_done else failing, plans)
     if text:
         print(f"\n{text}\n", file=sys.stderr, flush=True)
+
+
+def explain_missing_outputs(logs):
+    """A job whose caches vanished ends "successfully" without output; this says what is gone."""
+    files = {file for plan in PLANS.values() for file in prefilled(plan)}
+    gone = sorted(file for file in files if not Path(file).exists())
+    said = "".join(Path(log).read_text() for log in logs)
+    if gone and "some output files are missing" in said:
+        print(
+            f"{len(gone)} prefilled files are gone, {gone[0]} among them. Jobs that need them end "
+            "without their output files; `snakemake --profile slurm_profile prefill` makes them "
+            "again.",
+            file=sys.stderr,
+        )
