@@ -45,6 +45,7 @@ evaluation() ( export PYTHONPATH={shlex.quote(str(ROOT))}; exec {PYTHON} -m eval
 logged() ( trap '' TERM INT; exec tee "$1" )
 """)
 
+
 def steps_of(plan):
     return or_stop(stage_steps, plan)
 
