@@ -19,6 +19,9 @@ from pathlib import Path
 from tests.slurm import layout
 from tests.slurm.layout import ETC, FOLDER, GPU_NODES, HOST_IP, MUNGE_SOCKET, NETNS, NODES
 
+# Daemons lie where the PATH of a bare environment does not look.
+os.environ["PATH"] = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
+
 PROGRAMS = ("munged", "mungekey", "slurmctld", "slurmd", "sbatch", "ip", "unshare", "nsenter")
 USAGE = """\
 The cluster is up: partitions gpu (4 nodes of 4 GPUs, no network), gpu_requeue and gpu_cancel (the
@@ -33,8 +36,7 @@ Stop it with `make slurm-down`."""
 
 def missing() -> str | None:
     """Why no cluster can run on this machine; None if one can."""
-    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    absent = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
+    absent = [name for name in PROGRAMS if shutil.which(name) is None]
     if absent:
         return f"no {', '.join(absent)}: apt-get install slurm-wlm munge iproute2"
     if os.geteuid() != 0:
