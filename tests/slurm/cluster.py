@@ -28,8 +28,9 @@ The cluster is up: partitions gpu (4 nodes of 4 GPUs, no network), gpu_requeue a
 same nodes, pre-emptable) and serial (1 node). Its files and logs lie in {folder}.
 
     sinfo; squeue
-    snakemake --profile slurm_profile prefill
-    snakemake --profile slurm_profile stage1
+    make demo-data                # checkpoints, questions and text to try it on
+    snakemake prefill --profile slurm_profile --configfile config/demo.yaml
+    snakemake stage1 --profile slurm_profile --configfile config/demo.yaml
 
 Stop it with `make slurm-down`."""
 
