@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,26 +11,17 @@ import pytest
 
 from evaluation.doctor.examine import examine
 from evaluation.doctor.findings import Check
-from tests.workflow.world import World, build_world
+from tests.workflow.world import World, build_prefilled, copy_world
 
 
 @pytest.fixture(scope="session")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    world = build_world(tmp_path_factory.mktemp("pristine"))
-    done = world.evaluation("prefill")
-    assert done.returncode == 0, done.stderr
-    return world
+    return build_prefilled(tmp_path_factory.mktemp("pristine"))
 
 
 @pytest.fixture
 def world(pristine: World, tmp_path: Path) -> World:
-    """A copy to break; its configuration points into the copy, but for the tokenizer's name."""
-    shutil.copytree(pristine.folder, tmp_path / "world")
-    world = World(tmp_path / "world")
-    text = pristine.config.read_text().replace(str(pristine.folder), str(world.folder))
-    text = text.replace(f"name: {world.folder}/tokenizer", f"name: {pristine.folder}/tokenizer")
-    world.config.write_text(text)
-    return world
+    return copy_world(pristine, tmp_path / "world")
 
 
 def look(world: World, stage: str | None = None, *, gate: bool = False) -> dict[str, Check]:

@@ -11,28 +11,19 @@ import yaml
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from tests.workflow.world import World, build_world, stored_scores, write_rows
+from tests.workflow.world import World, build_prefilled, copy_world, stored_scores, write_rows
 
 SCORE = ("score", "--stage", "stage1", "--step", "10")
 
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    world = build_world(tmp_path_factory.mktemp("pristine"))
-    done = world.evaluation("prefill")
-    assert done.returncode == 0, done.stderr
-    return world
+    return build_prefilled(tmp_path_factory.mktemp("pristine"))
 
 
 @pytest.fixture
 def world(pristine: World, tmp_path: Path) -> World:
-    """A copy to break; its configuration points into the copy."""
-    shutil.copytree(pristine.folder, tmp_path, dirs_exist_ok=True)
-    text = pristine.config.read_text().replace(str(pristine.folder), str(tmp_path))
-    text = text.replace(f"name: {tmp_path}/tokenizer", f"name: {pristine.folder}/tokenizer")
-    world = World(tmp_path)
-    world.config.write_text(text)
-    return world
+    return copy_world(pristine, tmp_path)
 
 
 def weight(world: World, part: str) -> Path:

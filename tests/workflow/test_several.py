@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.slurm.runs import timeless
-from tests.workflow.world import ROOT, World, build_world
+from tests.workflow.world import ROOT, World, build_prefilled
 
 BOTH = ("score", "--stage", "stage1", "--step", "10", "20")
 DIES = "kill -9 $PPID"
@@ -23,10 +23,7 @@ DIES = "kill -9 $PPID"
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    world = build_world(tmp_path_factory.mktemp("several"))
-    done = world.evaluation("prefill")
-    assert done.returncode == 0, done.stderr
-    return world
+    return build_prefilled(tmp_path_factory.mktemp("several"))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -96,6 +97,23 @@ def build_world(folder: Path) -> World:
     build_suites(folder / "suites")
     (folder / "config.yaml").write_text(yaml.safe_dump(configuration(folder)))
     return World(folder)
+
+
+def build_prefilled(folder: Path) -> World:
+    world = build_world(folder)
+    done = world.evaluation("prefill")
+    assert done.returncode == 0, done.stderr
+    return world
+
+
+def copy_world(pristine: World, folder: Path) -> World:
+    """A copy to break; its configuration points into it, but for the tokenizer's name."""
+    shutil.copytree(pristine.folder, folder, dirs_exist_ok=True)
+    text = pristine.config.read_text().replace(str(pristine.folder), str(folder))
+    text = text.replace(f"name: {folder}/tokenizer", f"name: {pristine.folder}/tokenizer")
+    world = World(folder)
+    world.config.write_text(text)
+    return world
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
