@@ -7,6 +7,7 @@ import os
 from evaluation.commands import add_config, add_stage
 from evaluation.commands.prefill import Commands
 from evaluation.commands.score import OFFLINE
+from evaluation.errors import EvaluationError
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -27,8 +28,14 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 def doctor(options: argparse.Namespace) -> int:
     os.environ.update(OFFLINE)
     from evaluation.doctor.examine import examine
-    from evaluation.doctor.findings import as_json, screen, worst
+    from evaluation.doctor.findings import as_json, screen
 
     checks = examine(options.config, options.stage, gate=options.gate)
-    print(json.dumps(as_json(checks), indent=1) if options.json else screen(checks))
-    return int(worst(checks) == "fault")
+    print(json.dumps(as_json(checks), indent=1) if options.json else screen(checks), flush=True)
+    faulty = [check.name for check in checks if check.state == "fault"]
+    if faulty and options.gate:
+        stage = f" of {options.stage}" if options.stage else ""
+        raise EvaluationError(
+            f"faults in {', '.join(faulty)}; mend them first: no job{stage} was submitted"
+        )
+    return int(bool(faulty))

@@ -16,7 +16,8 @@ RUNNING_SECONDS = 15 * 60
 def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
     """State of each step and of the stage's own files; `complete` if nothing is missing.
 
-    A state is `done`, `running`, `failed` or `missing`.
+    A state is `done`, `running`, `failed` or `missing`; `check` is what the check before the jobs
+    ended with, if it stopped them.
     """
     has_bridge = plan.stage.bridge is not None
     subjects = {
@@ -27,11 +28,14 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
         subjects["bridge"] = _subject(plan, plan.bridge_folder, plan.bridge_log, False)
     names = ["summary.csv", "report.html"]
     names += [STAGE_TABLE, DELTAS, RECOMMENDATION] if has_bridge else []
+    names += [str(path.relative_to(plan.results)) for path in plan.figures.values()]
     files = {name: "done" if (plan.results / name).exists() else "missing" for name in names}
     states = [state for subject in subjects.values() for state in subject["files"].values()]
+    complete = all(state == "done" for state in (*states, *files.values()))
     return {
         "stage": plan.name,
-        "complete": all(state == "done" for state in (*states, *files.values())),
+        "complete": complete,
+        "check": None if complete else last_error(plan.check_log),
         "subjects": subjects,
         "files": files,
     }
@@ -39,9 +43,11 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
 
 def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
     """What the jobs that failed said last, with their logs; empty if none has failed."""
-    return [
+    found = stage_status(plan, steps)
+    lines = [f"check: {found['check']} ({plan.check_log})"] if found["check"] else []
+    return lines + [
         f"{'bridge' if name == 'bridge' else f'step {name}'}: {subject['error']} ({subject['log']})"
-        for name, subject in stage_status(plan, steps)["subjects"].items()
+        for name, subject in found["subjects"].items()
         if subject["error"]
     ]
 
@@ -87,4 +93,5 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
         missing = [name for name, state in entry["files"].items() if state != "done"]
         lines.append(f"{stage}: {'complete' if entry['complete'] else 'incomplete'}")
         lines += [f"  to come: {', '.join(missing)}"] if missing else []
+        lines += [f"  check: {entry['check']}"] if entry["check"] else []
     return "\n".join([*lines, *errors])

@@ -47,8 +47,8 @@ def _jobs(sides: Mapping[str, Results]) -> Table:
         h.content.get("seconds") for results in sides.values() for h in results.headers.values()
     ]
     seconds = sum(value for value in known if isinstance(value, int | float))
-    note = f"{seconds:.0f} seconds of the device in all." if rows else ""
-    return Table("Jobs", columns, rows, note)
+    note = f"{seconds:.0f} seconds of the device, spent wherever a score was computed first."
+    return Table("Jobs", columns, rows, note if rows else "")
 
 
 def _job(header: Header) -> tuple[str, ...]:

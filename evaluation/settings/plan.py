@@ -99,6 +99,11 @@ class StagePlan:
         return self.results / "eval_logs" / "slurm" / f"{self.name}_bridge.log"
 
     @property
+    def check_log(self) -> Path:
+        """Log of the check before the stage's scoring jobs."""
+        return self.results / "eval_logs" / "check.log"
+
+    @property
     def figures(self) -> dict[tuple[str, Tier], Path]:
         """By kind and tier: curves of every tier, forest plots where there is a bridge."""
         kinds = ("curves",) if self.stage.bridge is None else ("curves", "forest")

@@ -13,6 +13,7 @@ import pytest
 from evaluation.errors import BridgeError
 from evaluation.reporting.compare import compare_folders
 from evaluation.reporting.curves import joined_series
+from evaluation.reporting.figures import write_figures
 from evaluation.reporting.front import write_front_page
 from evaluation.reporting.stage import read_stage
 from evaluation.reporting.status import stage_status, status_table
@@ -160,6 +161,10 @@ def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan
     plan = plans["second"]
     assert not stage_status(plan, STEPS)["complete"]
     write_report(plan, STEPS)
+    assert "to come: figures/tier2_curves.svg" in status_table(
+        {"second": stage_status(plan, STEPS)}
+    )
+    write_figures(plan)
     assert stage_status(plan, STEPS)["complete"]
     logs = plan.results / "eval_logs" / "slurm"
     logs.mkdir(parents=True)

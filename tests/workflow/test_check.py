@@ -42,6 +42,9 @@ def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
     assert "packed_tokens.pt is damaged" in world.results("stage1/eval_logs/check.log").read_text()
     assert not world.results("stage1", "by_checkpoint").exists()
     assert not world.results("scores").exists()
+    said = "check: faults in caches, offline; mend them first: no job of stage1 was submitted"
+    assert f"What failed:\nstage1 {said}" in done.stderr
+    assert said in world.evaluation("status").stdout
 
 
 def test_one_broken_checkpoint_is_named_and_the_others_are_scored(world: World) -> None:

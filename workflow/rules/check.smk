@@ -10,7 +10,7 @@ for _plan in PLANS.values():
         output:
             temp(check_file(_plan)),
         log:
-            f"{_plan.results}/eval_logs/check.log",
+            str(_plan.check_log),
         localrule: True
         conda:
             "../envs/evaluation.yaml"
