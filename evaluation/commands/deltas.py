@@ -82,10 +82,10 @@ def deltas(options: argparse.Namespace) -> int:
 
 def tables(options: argparse.Namespace) -> int:
     from evaluation.bridge.write import write_stage
+    from evaluation.reporting.page import write_page
     from evaluation.reporting.report import stage_page
     from evaluation.reporting.stage import read_stage
     from evaluation.reporting.tables import write_tables
-    from evaluation.store import write_text
 
     plan = _plan(options)
     steps = stage_steps(plan)
@@ -93,7 +93,7 @@ def tables(options: argparse.Namespace) -> int:
         write_stage(plan, steps)
     found = read_stage(plan, steps)
     write_tables(found)
-    write_text(plan.results / "report.html", stage_page(found))
+    write_page(plan.results / "report.html", stage_page(found))
     return 0
 
 

@@ -8,8 +8,7 @@
 that depends on how many steps there are.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from evaluation.bridge.results import Results
@@ -17,10 +16,8 @@ from evaluation.reporting.flipped_answers import flipped_answers
 from evaluation.reporting.flipped_blocks import BlockTexts, flipped_blocks
 from evaluation.reporting.flipped_questions import QuestionTexts, flipped_questions
 from evaluation.reporting.moved import Moved
+from evaluation.reporting.page import Room
 from evaluation.reporting.stage import StageResults
-
-BUDGET = 2_000_000
-"""Bytes of JSON that the flips of a stage may take."""
 
 MOST, FEWEST = 12, 2
 """Flips of an item shown in each direction: MOST for a few steps, FEWEST for many."""
@@ -28,20 +25,19 @@ MOST, FEWEST = 12, 2
 Page = dict[str, Any]
 
 
-def stage_flips(found: StageResults, first: Sequence[int] = ()) -> Page:
+def stage_flips(found: StageResults, room: Room, first: Sequence[int] = ()) -> Page:
     """Flips of all steps that there is room for, those of `first` before the others."""
     page: Page = {"items": {}, "steps": {}, "left": []}
     if found.bridge is None:
         return page
-    bridge, room = found.bridge.tables(), BUDGET
+    bridge = found.bridge.tables()
     most = max(FEWEST, min(MOST, 60 // max(1, len(found.steps))))
     texts = QuestionTexts(found.plan), BlockTexts(found.plan)
     for step in in_order(sorted(found.steps), first):
-        if room <= 0:
+        is_full = bool(page["left"])  # what follows would hardly find room either
+        moved = () if is_full else _moved(found.steps[step].tables(), bridge, texts, most)
+        if is_full or not _add(page, step, moved, room):
             page["left"].append(step)
-            continue
-        moved = _moved(found.steps[step].tables(), bridge, texts, most)
-        room -= _add(page, step, moved)
     page["left"].sort()
     return page
 
@@ -62,24 +58,27 @@ def _moved(
     yield from flipped_answers(ours, bridge)
 
 
-def _add(page: Page, step: int, moved: Iterable[Moved]) -> int:
-    """Puts a step's flips on the page; returns how many bytes that took."""
-    rows, size = [], 0
+def _add(page: Page, step: int, moved: Iterable[Moved], room: Room) -> bool:
+    """Puts a step's flips on the page; False if there is no room for them."""
+    rows, added = [], {}
     for one in moved:
-        known = page["items"].setdefault(f"{one.tier}/{one.item}", {})
-        new = {flip.id: flip.shared for flip in one.shown if flip.id not in known}
-        known |= new
-        shown = [{"id": flip.id, "turned": flip.turned, "ours": flip.ours} for flip in one.shown]
-        row: Mapping[str, Any] = {
-            "tier": one.tier,
-            "item": one.item,
-            "of": one.of,
-            "gained": one.gained,
-            "lost": one.lost,
-            "label": one.label,
-            "shown": shown,
-        }
-        rows.append(row)
-        size += len(json.dumps([row, new], ensure_ascii=False).encode())
+        name = f"{one.tier}/{one.item}"
+        known = page["items"].get(name, {})
+        added[name] = {flip.id: flip.shared for flip in one.shown if flip.id not in known}
+        rows.append(
+            {
+                "tier": one.tier,
+                "item": one.item,
+                "of": one.of,
+                "gained": one.gained,
+                "lost": one.lost,
+                "label": one.label,
+                "shown": [{"id": f.id, "turned": f.turned, "ours": f.ours} for f in one.shown],
+            }
+        )
+    if not room.take([rows, added]):
+        return False
+    for name, new in added.items():
+        page["items"].setdefault(name, {}).update(new)
     page["steps"][str(step)] = rows
-    return size
+    return True

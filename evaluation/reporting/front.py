@@ -1,12 +1,13 @@
 """The front page: the stages in a row, then what they share on one axis of training steps."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.reporting.curves import Series, joined_series, stage_series
-from evaluation.reporting.page import packed_series, render, some
+from evaluation.reporting.page import packed_series, render, some, write_page
 from evaluation.reporting.report import advice, aim_title, chosen_step, stage_verdict
 from evaluation.reporting.stage import StageResults, read_stage
 from evaluation.reporting.status import failures
@@ -15,9 +16,14 @@ from evaluation.reporting.values import OVERALL
 from evaluation.settings.plan import StagePlan
 from evaluation.store import write_text
 
+OVERVIEW = "overview.rst"
+
 
 def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
-    """Writes the page that shows all stages in a row; what is not there yet is named."""
+    """Writes the page that shows all stages in a row; what is not there yet is named.
+
+    Beside it the table with which Snakemake's report opens.
+    """
     found = {name: read_stage(plan, stage_steps(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
     sparks = {name: _spark(stage, series[name]) for name, stage in found.items()}
@@ -28,7 +34,33 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
         "series": packed_series(joined_series(series)),
     }
     cards = [_card(stage, sparks[name]) for name, stage in found.items()]
-    write_text(output, render("front.html", data, title="Evaluation of the stages", stages=cards))
+    write_page(output, render("front.html", data, title="Evaluation of the stages", stages=cards))
+    write_text(output.with_name(OVERVIEW), _overview(cards))
+
+
+def _overview(cards: Sequence[Mapping[str, Any]]) -> str:
+    """Each stage in a few lines of reStructuredText; the report has little room where it opens."""
+    return "\n".join(line for card in cards for line in (*_in_words(card), ""))
+
+
+def _in_words(card: Mapping[str, Any]) -> Iterator[str]:
+    beside = ", ".join(map(str, card["beside"]))
+    advice = card["advice"] or card["why_not"]
+    advice += f"; not told apart from it: step {beside}" if beside else ""
+    yield f"| **{_plain(card['name'])}: {_plain(card['verdict'])}**"
+    yield f"| {_plain(advice)}"
+    yield f"| {_plain(card['headline'])}"
+    if card["objective"]:
+        yield f"| *{_plain('; '.join(card['objective']))}*"
+    if card["missing"]:
+        yield f"| missing: {_plain(card['missing'])}"
+    for failure in card["failures"]:
+        yield f"| failed: {_plain(failure)}"
+
+
+def _plain(text: str) -> str:
+    """Text in which no sign is markup."""
+    return re.sub(r"([^\w\s]|_)", r"\\\1", " ".join(text.split()))
 
 
 def _spark(found: StageResults, series: Sequence[Series]) -> Series | None:

@@ -9,46 +9,60 @@ from typing import Any
 
 from evaluation.bridge.deltas import HEADLINES, OVERALL
 from evaluation.reporting.curves import Series, stage_series
-from evaluation.reporting.flips import stage_flips
-from evaluation.reporting.page import packed_deltas, packed_series, render, rounded
+from evaluation.reporting.flips import in_order, stage_flips
+from evaluation.reporting.page import (
+    LARGEST,
+    Room,
+    packed_deltas,
+    packed_series,
+    render,
+    rounded,
+)
 from evaluation.reporting.stage import StageResults
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables import summary_rows
 from evaluation.reporting.trust import trust_tables
 
+DELTAS_SHARE = 0.75
+"""Of the room that curves leave, what deltas may take; flips have the rest."""
+
 
 def stage_page(found: StageResults) -> str:
     """The page of whatever results there are, which says what is missing."""
-    plan, chosen, series = found.plan, chosen_step(found), stage_series(summary_rows(found))
+    chosen, series = chosen_step(found), stage_series(summary_rows(found))
+    data: dict[str, Any] = {"step": chosen, "series": packed_series(series)}
+    words = _words(found, series)
+    room = Room(LARGEST - len(render("stage.html", data, **words).encode()))
     first = [] if chosen is None else [chosen, max(found.steps)]
-    data = {
-        "step": chosen,
-        "series": packed_series(series),
-        "deltas": packed_deltas(
-            row for content in found.deltas.values() for row in _deltas(content)
-        ),
-        "flips": stage_flips(found, first),
-    }
+    data["deltas"], data["without_deltas"] = _deltas(found, Room(room.left * DELTAS_SHARE), first)
+    room.take(data["deltas"])
+    data["flips"] = stage_flips(found, room, first)
+    return render("stage.html", data, **words)
+
+
+def _words(found: StageResults, series: Sequence[Series]) -> dict[str, Any]:
+    """What the page says in words and tables."""
+    plan = found.plan
     verdicts = [
         {"step": step, "verdict": content["verdict"], "aims": content["aims"]}
         for step, content in found.deltas.items()
     ]
-    return render(
-        "stage.html",
-        data,
-        title=plan.name,
-        verdict=stage_verdict(found),
-        advice=advice(found),
-        no_advice=(found.recommendation or {}).get("why", "the bridge has not been compared yet"),
-        has_bridge=plan.stage.bridge is not None,
-        bridge=next((row["bridge"] for c in found.deltas.values() for row in c["deltas"]), None),
-        objective=[aim_title(aim.model_dump()) for aim in plan.stage.objective],
-        missing=found.missing,
-        failures=failures(plan, found.asked),
-        verdicts=verdicts,
-        noise=_noise(found, series),
-        trust=trust_tables(found),
-    )
+    bridges = (row["bridge"] for content in found.deltas.values() for row in content["deltas"])
+    no_advice = (found.recommendation or {}).get("why", "the bridge has not been compared yet")
+    return {
+        "title": plan.name,
+        "verdict": stage_verdict(found),
+        "advice": advice(found),
+        "no_advice": no_advice,
+        "has_bridge": plan.stage.bridge is not None,
+        "bridge": next(bridges, None),
+        "objective": [aim_title(aim.model_dump()) for aim in plan.stage.objective],
+        "missing": found.missing,
+        "failures": failures(plan, found.asked),
+        "verdicts": verdicts,
+        "noise": _noise(found, series),
+        "trust": trust_tables(found),
+    }
 
 
 def chosen_step(found: StageResults) -> int | None:
@@ -97,7 +111,22 @@ def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
     return None
 
 
-def _deltas(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _deltas(
+    found: StageResults, room: Room, first: Sequence[int]
+) -> tuple[dict[str, Any], list[int]]:
+    """Packed deltas of all steps that there is room for, and the steps that there is none for."""
+    kept: dict[int, list[dict[str, Any]]] = {}
+    left: list[int] = []
+    for step in in_order(sorted(found.deltas), first):
+        rows = _rows(found.deltas[step])
+        if left or not room.take(packed_deltas(rows)["rows"]):
+            left.append(step)
+        else:
+            kept[step] = rows
+    return packed_deltas(row for step in sorted(kept) for row in kept[step]), sorted(left)
+
+
+def _rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows of packed_deltas; `headline` ones are in the forest plot, by `name` and `label`."""
     rows = []
     for row in content["deltas"]:

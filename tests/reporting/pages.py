@@ -1,5 +1,7 @@
 """What a page holds."""
 
+import base64
+import gzip
 import json
 import re
 from pathlib import Path
@@ -26,5 +28,5 @@ def page_data(page: Path) -> dict[str, Any]:
     """What a page draws from."""
     found = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None
-    content: dict[str, Any] = json.loads(found[1])
+    content: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
     return content

@@ -4,8 +4,6 @@ import contextlib
 import json
 import re
 import shutil
-import signal
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,55 +13,13 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Locator, Page
 
-from evaluation.__main__ import main
 from tests.conftest import ROOT
-from tests.reporting.browser import (
-    NARROW,
-    WIDE,
-    contrast,
-    figures,
-    launched,
-    missing,
-    numbers,
-    opened,
-    states,
-)
-from tests.workflow.world import build_world
+from tests.reporting.browser import NARROW, WIDE, contrast, figures, numbers, opened, states
+from tests.reporting.conftest import write_up
 
 DEMO = ROOT / ".demo" / "results"
 RUNS = ["tiny", "demo"] if (DEMO / "report.html").is_file() else ["tiny"]
 TIER2, TIER3 = "tier2_ppl.json", "tier3_cf.json"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    why = missing()
-    if why is not None:
-        pytest.skip(why)
-    with launched(tmp_path_factory.mktemp("browser")) as browser:
-        yield browser
-
-
-def command(*arguments: str, config: Path) -> None:
-    """Runs a command of the package in this process, which has imported all it needs."""
-    handler = signal.getsignal(signal.SIGTERM)
-    assert main([*arguments, "--config", str(config)]) == 0
-    signal.signal(signal.SIGTERM, handler)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of both stages of the tiny ladder, scored, compared and written up."""
-    world = build_world(tmp_path_factory.mktemp("report") / "world")
-    command("prefill", config=world.config)
-    for step in (10, 20):
-        command("score", "--stage", "stage1", "--step", str(step), config=world.config)
-    command("score", "--stage", "stage2", "--bridge", config=world.config)
-    for step in (5, 15):
-        for name in ("score", "deltas"):
-            command(name, "--stage", "stage2", "--step", str(step), config=world.config)
-    write_up(["stage1", "stage2"], world.config)
-    return world.results()
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +33,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with contextlib.chdir(ROOT):  # its other folders are relative ones
         write_up(config["stages"], folder / "config.yaml")
     return folder / "results"
-
-
-def write_up(stages: Iterable[str], config: Path) -> None:
-    for stage in stages:
-        command("tables", "--stage", stage, config=config)
-    command("front-page", config=config)
 
 
 @pytest.fixture(scope="module", params=RUNS)

@@ -1,15 +1,19 @@
 """Pages of results that are few, many, broken or strangely named: they build and say what is missing."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.reporting import report
 from evaluation.reporting.ending import ending, failing
 from evaluation.reporting.figures import write_figures
 from evaluation.reporting.front import write_front_page
-from evaluation.reporting.page import embedded
+from evaluation.reporting.page import LARGEST, embedded, write_page
 from evaluation.reporting.report import stage_page
 from evaluation.reporting.stage import StageResults, read_stage
 from evaluation.settings.plan import StagePlan
@@ -120,26 +124,56 @@ def rename(path: Path, section: str, name: str) -> None:
     write_json(path, content)
 
 
-def test_embedded_text_cannot_end_its_script() -> None:
+def test_embedded_text_cannot_end_its_element() -> None:
     text = embedded({"text": "</script><!-- \u2028 &amp;"})
-    assert "<" not in text
-    assert json.loads(text) == {"text": "</script><!-- \u2028 &amp;"}
+    assert re.fullmatch(r"[A-Za-z0-9+/=]+", text)
 
 
 def test_five_hundred_steps(plans: dict[str, StagePlan]) -> None:
-    """One step's results under 500 numbers: the page stays small and says what it leaves out."""
+    """One step's results under 500 numbers: all on a page that opens inside Snakemake's report."""
     plan = plans["second"]
-    found = read_stage(plan, (20,))
     many = tuple(range(1, 501))
-    text = stage_page(_repeated(found, many))
-    assert len(text) < 8_000_000
-    (plan.results / "report.html").write_text(text, encoding="utf-8")
-    data = page_data(plan.results / "report.html")
+    data = _page_data(plan, _repeated(read_stage(plan, (20,)), many))
     assert len(data["series"][0]["points"]["step"]) == 500
     assert len(data["deltas"]["rows"]) == 500 * len(data["deltas"]["keys"])
     shown, left = list(map(int, data["flips"]["steps"])), data["flips"]["left"]
     assert sorted([*shown, *left]) == list(many)
     assert 500 in shown
+
+
+def test_what_finds_no_room_on_a_page_is_named(
+    plans: dict[str, StagePlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recommended step and the last one come first, and the curves always have all steps."""
+    plan, many = plans["second"], tuple(range(1, 101))
+    found = _repeated(read_stage(plan, (20,)), many)
+    monkeypatch.setattr(report, "LARGEST", 0)
+    limit = len(stage_page(found).encode()) + 20_000
+    monkeypatch.setattr(report, "LARGEST", limit)
+    data = _page_data(plan, found)
+    assert len(data["series"][0]["points"]["step"]) == 100
+    kept, left = {row[0] for row in data["deltas"]["rows"]}, data["without_deltas"]
+    assert 100 in kept
+    assert len(left) > 10
+    assert sorted([*kept, *left]) == list(many)
+    assert (plan.results / "report.html").stat().st_size < limit
+
+
+def test_a_page_too_large_for_snakemakes_report_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_page(tmp_path / "small.html", "x")
+    assert not caplog.records
+    write_page(tmp_path / "large.html", "x" * 1_600_000)
+    assert "large.html: 1.6 MB" in caplog.text
+    assert "report.zip" in caplog.text
+
+
+def _page_data(plan: StagePlan, found: StageResults) -> dict[str, Any]:
+    text = stage_page(found)
+    assert len(text.encode()) < LARGEST
+    (plan.results / "report.html").write_text(text, encoding="utf-8")
+    return page_data(plan.results / "report.html")
 
 
 def _repeated(found: StageResults, steps: tuple[int, ...]) -> StageResults:

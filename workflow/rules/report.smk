@@ -76,6 +76,7 @@ rule front_page:
             category="overview",
             labels={"page": "all stages"},
         ),
+        f"{CONFIG.results}/overview.rst",
     log:
         f"{CONFIG.results}/front_page.log",
     localrule: True

@@ -1,5 +1,3 @@
-"use strict";
-const DATA = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
@@ -24,6 +22,18 @@ function fill(select, values, chosen) {
   if (chosen !== undefined && chosen !== null) select.value = chosen;
 }
 
+/* JSON, compressed, in base64 */
+async function unpacked(text) {
+  if (!window.DecompressionStream) {
+    html(document.body, "p", { class: "worse" }, "Figures need a browser from 2023 or later.");
+  }
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+const DATA = await unpacked(byId("data").textContent);
+
 /* digits: 4 to read, 7 for what the files hold */
 function format(value, digits = 4) {
   if (value === null || value === undefined) return "–";
@@ -36,6 +46,7 @@ function format(value, digits = 4) {
 const exact = (value) => format(value, 7);
 const signed = (value) => (value > 0 ? "+" : "") + format(value);
 const interval = (low, high) => (low === null || low === undefined ? "no interval" : `[${format(low)}, ${format(high)}]`);
+const named = (steps) => `${steps.length === 1 ? "step" : `${steps.length} steps:`} ${short(steps.join(", "), 120)}`;
 const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
 /* Inside Snakemake's report a page is a data: URL, where links to its own parts lead nowhere */

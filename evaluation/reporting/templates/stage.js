@@ -94,6 +94,8 @@ function tableHead() {
 
 curveBoard(DATA.series.map(unpackSeries));
 if (byId("forest")) {
+  const without = DATA.without_deltas;
+  if (without.length) byId("left").textContent = `To keep this page small, it has no deltas of ${named(without)}; they are in bridge_deltas.csv.`;
   fill(byId("forest-step"), [...new Set(DELTAS.map((d) => d.step))].map((step) => [step, step]), DATA.step);
   byId("forest-step").addEventListener("change", forest);
   forest();

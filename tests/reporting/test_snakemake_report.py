@@ -1,0 +1,101 @@
+"""What `snakemake --report` makes, in a real browser without a network."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from docutils.core import publish_doctree
+from playwright.sync_api import Browser, Page
+
+from evaluation.reporting.front import OVERVIEW, write_front_page
+from evaluation.reporting.page import LARGEST
+from evaluation.settings.plan import StagePlan
+from tests.reporting.browser import figures, opened
+from tests.reporting.conftest import command
+from tests.workflow.world import World
+
+OWN_WARNING = "cdn.tailwindcss.com should not be used in production"
+"""Snakemake's report says this of itself."""
+
+
+@pytest.fixture(scope="module")
+def report(browser: Browser, tiny_world: World) -> Path:
+    del browser  # comes first, as nothing is scored where there is none
+    for stage in ("stage1", "stage2"):
+        command("figures", "--stage", stage, config=tiny_world.config)
+    page = tiny_world.folder / "report.html"
+    done = tiny_world.snakemake("--report", str(page))
+    assert done.returncode == 0, done.stderr[-3000:]
+    return page
+
+
+def click(page: Page, *names: str) -> None:
+    for name in names:
+        page.get_by_text(name, exact=True).first.click()
+
+
+def test_it_opens_with_the_verdict_of_every_stage(
+    browser: Browser, report: Path, tiny_world: World
+) -> None:
+    advice = tiny_world.read("stage2", "recommendation.json")
+    kind = "Recommended" if advice["meets"] else "Least bad"
+    with opened(browser, report, known=OWN_WARNING) as page:
+        said = page.locator("div.prose")
+        said.wait_for()
+        text = said.inner_text()
+        assert "stage1: no objective" in text
+        assert f"stage2: {advice['verdict']}\n{kind}: step {advice['step']}" in text
+        said.get_by_role("link", name="All stages").click()
+        page.get_by_text("all stages", exact=True).wait_for()
+
+
+@pytest.mark.parametrize(
+    "path", [("overview",), ("stage1", "report"), ("stage2", "report")], ids="/".join
+)
+def test_pages_open_inside_it(browser: Browser, report: Path, path: tuple[str, ...]) -> None:
+    with opened(browser, report, known=OWN_WARNING) as page:
+        click(page, *path)
+        page.locator("[iconname=eye]").first.click()
+        inner = page.frame_locator("iframe")
+        inner.locator("#data[data-state=drawn]").wait_for(state="attached")
+        assert inner.locator("#curves svg polyline").count() > 0
+        frame = page.frames[1]
+        assert frame.url.startswith("data:text/html")
+        found = figures(frame)
+        assert found
+        assert all(figure["marks"] and not figure["broken"] for figure in found)
+
+
+@pytest.mark.parametrize(("size", "is_shown"), [(LARGEST, True), (LARGEST + 100_000, False)])
+def test_the_largest_page_that_opens(
+    browser: Browser, tmp_path: Path, size: int, is_shown: bool
+) -> None:
+    """Chromium shows nothing of a data: URL of more than 2 MiB."""
+    start = "<!doctype html><p>here</p>"
+    code = base64.b64encode((start + " " * (size - len(start))).encode()).decode()
+    url = f"data:text/html;charset=utf8;filename=report.html;base64,{code}"
+    (tmp_path / "page.html").write_text(f'<!doctype html><iframe src="{url}"></iframe>')
+    with opened(browser, tmp_path / "page.html") as page:
+        page.wait_for_load_state("load")
+        assert page.frames[1].get_by_text("here").count() == is_shown
+
+
+def test_the_overview_is_free_of_markup_by_accident(plans: dict[str, StagePlan]) -> None:
+    """Whatever names and errors hold."""
+    plan = plans["second"]
+    for step in (10, 20, 30):
+        plan.checkpoint(step).mkdir(parents=True)
+    plans["first"].checkpoint(100).mkdir(parents=True)
+    (plan.step_folder(20) / "tier3_cf.json").unlink()
+    log = plan.results / "eval_logs" / "slurm" / "second_step_20.log"
+    log.parent.mkdir(parents=True)
+    said = "*no* `room` |for| x_ in <b>/tmp/[1]_\\ **"
+    log.write_text(f"error: {said}\n", encoding="utf-8")
+    page = plan.results.parent / "report.html"
+    write_front_page(plans, page)
+    tree = publish_doctree((page.parent / OVERVIEW).read_text(encoding="utf-8"))
+    assert not [node for node in tree.findall() if node.tagname == "system_message"]
+    assert said in tree.astext()
+    verdict = json.loads((plan.results / "recommendation.json").read_text())["verdict"]
+    assert f"second: {verdict}" in tree.astext()
