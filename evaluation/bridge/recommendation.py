@@ -7,7 +7,7 @@ keep something, or else the step that loses least beyond its margins. Steps that
 0.05 (Holm's correction over them) cannot tell from the chosen one stand beside it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,20 +62,15 @@ def recommend(
         return {"stage": stage, "step": None, "meets": None, "why": why, "beside": [], "others": []}
     headline = headline_aim(objective)
     best, pool = choose(steps, headline)
-    others = [step for step in pool if step is not best]
-    aimed = objective[headline]
+    aimed, aim = objective[headline], best.aims[headline]
     theirs = read(best.step, aimed.tier)
     tests = {
-        step.step: _against(aimed, read(step.step, aimed.tier), theirs, stage) for step in others
+        step.step: _against(aimed, read(step.step, aimed.tier), theirs, stage)
+        for step in pool
+        if step is not best
     }
-    adjusted = holm({str(step): test.p for step, test in tests.items()})
-    beside = [
-        {"step": step, "delta": test.value, "low": test.low, "high": test.high, "p": test.p}
-        for step, test in tests.items()
-        if (p := adjusted[str(step)]) is None or p >= ALPHA
-    ]
-    names = {entry["step"] for entry in beside}
-    aim = best.aims[headline]
+    beside = _not_told_apart(tests)
+    names = {best.step, *(entry["step"] for entry in beside)}
     return {
         "stage": stage,
         "step": best.step,
@@ -98,7 +93,7 @@ def recommend(
                 "why": _fell_out(step, best, pool, headline),
             }
             for step in steps
-            if step is not best and step.step not in names
+            if step.step not in names
         ],
     }
 
@@ -107,6 +102,16 @@ def _against(aim: Aim, ours: Results, theirs: Results, stage: str) -> Estimate:
     """A step against the chosen one on the headline alone."""
     _, delta = aimed_at(aim, compare(ours, theirs), f"stages.{stage}.objective")
     return delta.estimate
+
+
+def _not_told_apart(tests: Mapping[int, Estimate]) -> list[dict[str, Any]]:
+    """The steps whose Holm-corrected test against the chosen one finds no difference."""
+    adjusted = holm({str(step): test.p for step, test in tests.items()})
+    return [
+        {"step": step, "delta": test.value, "low": test.low, "high": test.high, "p": test.p}
+        for step, test in tests.items()
+        if (p := adjusted[str(step)]) is None or p >= ALPHA
+    ]
 
 
 def _headline(step: JudgedStep, headline: int) -> str:
