@@ -30,8 +30,9 @@ def plans(tmp_path: Path) -> dict[str, StagePlan]:
     return plans
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Closed with its module: Playwright's event loop runs as long, and others must start theirs."""
     why = missing()
     if why is not None:
         pytest.skip(why)
