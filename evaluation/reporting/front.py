@@ -22,7 +22,7 @@ OVERVIEW = "overview.rst"
 def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     """Writes the page that shows all stages in a row; what is not there yet is named.
 
-    Beside it the table with which Snakemake's report opens.
+    Beside it the lines with which Snakemake's report opens.
     """
     found = {name: read_stage(plan, stage_steps(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
