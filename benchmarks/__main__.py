@@ -16,9 +16,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 from benchmarks import blocks, candidates
 from benchmarks.measure import matmul_flops
 from benchmarks.questions import FIVE_SHOT, ZERO_SHOT, as_pairs, read_questions
-from evaluation.scoring.engine import Engine
+from evaluation.files import write_json
+from evaluation.scoring.engine.forward import Engine
 from evaluation.settings.config import Scoring
-from evaluation.store import write_json
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from benchmarks.measure import measure
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.loglikelihood import score_blocks
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_blocks
 
 
 def compare(model: PreTrainedModel, engine: Engine, tokens: torch.Tensor) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from benchmarks.measure import measure
 from evaluation.prefill.encoding import encode_pair
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.loglikelihood import score_requests
-from evaluation.scoring.window import Request, fit_requests
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_requests
+from evaluation.scoring.engine.window import Request, fit_requests
 
 Pairs = list[tuple[str, str]]
 BATCH = {"cpu": 16, "cuda": 64}

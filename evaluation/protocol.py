@@ -1,4 +1,4 @@
-"""Version of every computation whose change would change numbers.
+"""Version of every computation but the tiers' (settings/tiers.py) whose change would change numbers.
 
 Snakemake does not see a change in an imported module, so each rule carries the version as a
 parameter and every result records it. Raise a version when its numbers would change: scores
@@ -9,8 +9,5 @@ is about what pages and figures show: raising it draws them anew, from the same 
 PREFILL_SLICE = "slice-1"
 PREFILL_TASK = "task-1"
 PREFILL_PROBES = "probes-1"
-TIER2 = "tier2-1"
-TIER3 = "tier3-1"
-TIER4 = "tier4-1"
 BRIDGE = "bridge-1"
 REPORT = "report-3"

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from evaluation import store as store_module
-from evaluation.store import ScoreStore, StoredScore, atomic_path, fingerprint, write_json
+from evaluation.files import atomic_path, fingerprint, write_json
+from evaluation.store import ScoreStore, StoredScore
 
 
 def write_half(path: Path) -> None:

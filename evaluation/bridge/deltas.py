@@ -32,11 +32,11 @@ from evaluation.bridge.statistics import (
     unknown,
 )
 from evaluation.errors import BridgeError
-from evaluation.scoring.probe_rates import RATES, TRUNCATED
-from evaluation.settings.config import Tier
+from evaluation.grading.rates import RATES, TRUNCATED
+from evaluation.settings.tiers import TierName
 
 OVERALL = "overall"
-HEADLINES: dict[Tier, str] = {
+HEADLINES: dict[TierName, str] = {
     "tier2": "delta_nats_per_token",
     "tier3": "delta_acc",
     "tier4": "delta_all_checks_pass_rate",
@@ -51,7 +51,7 @@ NO_TABLE = "no interval: an external command gave no per-item scores"
 class Delta:
     """One metric of one item: both values, and what is known of their difference."""
 
-    tier: Tier
+    tier: TierName
     item: str
     group: str | None
     metric: str
@@ -239,7 +239,7 @@ def _paired_prompts(
 
 
 def _delta(
-    tier: Tier,
+    tier: TierName,
     item: str,
     group: str | None,
     metric: str,

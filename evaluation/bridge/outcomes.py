@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from evaluation.bridge.statistics import Floats
 from evaluation.errors import BridgeError
-from evaluation.scoring.accuracy import candidate_scores, group_items, judge
-from evaluation.scoring.probe_rates import outcome
+from evaluation.grading.accuracy import candidate_scores, group_items, judge
+from evaluation.grading.rates import outcome
 from evaluation.settings.checks import Check, Kind
 
 

@@ -15,7 +15,8 @@ from evaluation.bridge.deltas import compare
 from evaluation.bridge.results import Results
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
 from evaluation.bridge.verdicts import AimVerdict, Answer, aimed_at
-from evaluation.settings.config import Aim, Tier
+from evaluation.settings.config import Aim
+from evaluation.settings.tiers import TierName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ def recommend(
     stage: str,
     objective: Sequence[Aim],
     steps: Sequence[JudgedStep],
-    read: Callable[[int, Tier], Results],
+    read: Callable[[int, TierName], Results],
 ) -> dict[str, Any]:
     """What `recommendation.json` holds; `read` gives the results of a step for a tier."""
     if not objective or not steps:

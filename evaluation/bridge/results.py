@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 
 from evaluation.bridge.statistics import Floats
 from evaluation.errors import BridgeError
-from evaluation.settings.config import Tier
-from evaluation.settings.plan import TIER_ITEMS, TIER_JSON
+from evaluation.settings.tiers import TIERS, TierName
 
 EXTERNAL = "external"
 """How the protocol begins where an external command wrote the files."""
@@ -89,7 +88,7 @@ class Results:
     """All tiers of one checkpoint; a tier that was not asked for is empty."""
 
     folder: Path
-    headers: Mapping[Tier, Header]
+    headers: Mapping[TierName, Header]
     slices: Mapping[str, SliceResult]
     tasks: Mapping[str, TaskResult]
     probes: ProbeResult | None
@@ -99,17 +98,19 @@ class Results:
         return next(iter(self.headers.values()))
 
 
-def tiers_in(folder: Path) -> tuple[Tier, ...]:
+def tiers_in(folder: Path) -> tuple[TierName, ...]:
     """The tiers whose file is there."""
-    return tuple(tier for tier, name in TIER_JSON.items() if (folder / name).exists())
+    return tuple(name for name, tier in TIERS.items() if (folder / tier.summary_file).exists())
 
 
-def read_results(folder: Path, tiers: Iterable[Tier]) -> Results:
+def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
     """Reads the tiers of a results folder; raises BridgeError naming file and key."""
-    contents = {tier: _read_json(folder / TIER_JSON[tier]) for tier in tiers}
+    contents = {tier: _read_json(folder / TIERS[tier].summary_file) for tier in tiers}
     if not contents:
         raise BridgeError(f"{folder}: no tier files; score this checkpoint first")
-    headers = {tier: _header(folder / TIER_JSON[tier], text) for tier, text in contents.items()}
+    headers = {
+        tier: _header(folder / TIERS[tier].summary_file, text) for tier, text in contents.items()
+    }
     return Results(
         folder=folder,
         headers=headers,
@@ -192,7 +193,7 @@ def _rows_of(table: pa.Table, column: str, name: str, path: Path) -> pa.Table:
 
 
 def _slices(header: Header, folder: Path) -> dict[str, SliceResult]:
-    path = folder / TIER_ITEMS["tier2"]
+    path = folder / TIERS["tier2"].items_file
     table = _table(header, path, ("slice", "block", "nats", "tokens", "bytes"))
     found = {}
     for name, entry in _entries(header, "slices").items():
@@ -228,7 +229,7 @@ def _blocks(rows: pa.Table, path: Path) -> Blocks:
 
 
 def _tasks(header: Header, folder: Path) -> dict[str, TaskResult]:
-    path = folder / TIER_ITEMS["tier3"]
+    path = folder / TIERS["tier3"].items_file
     columns = ("task", "item", "cluster", "candidate", "gold", "logprob", "unconditional")
     table = _table(header, path, (*columns, "tokens", "chars", "bytes"))
     found = {}

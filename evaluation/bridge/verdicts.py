@@ -22,7 +22,8 @@ from typing import Literal
 from evaluation.bridge.deltas import HEADLINES, OVERALL, Delta, macro
 from evaluation.bridge.statistics import ALPHA, holm, p_beyond
 from evaluation.errors import BridgeError
-from evaluation.settings.config import Aim, Tier
+from evaluation.settings.config import Aim
+from evaluation.settings.tiers import TierName
 
 Answer = Literal["met", "not met", "undecided"]
 
@@ -31,7 +32,7 @@ Answer = Literal["met", "not met", "undecided"]
 class AimVerdict:
     """How a step stands to one aim; `delta`, `low` and `high` are of the headline metric."""
 
-    tier: Tier
+    tier: TierName
     want: Literal["improve", "keep"]
     group: str | None
     margin: float

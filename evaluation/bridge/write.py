@@ -21,9 +21,9 @@ from evaluation.bridge.rows import COLUMNS, delta_row
 from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.verdicts import AimVerdict, conjunction, judge_step
 from evaluation.errors import BridgeError
-from evaluation.settings.config import Tier
+from evaluation.files import atomic_path, write_json
 from evaluation.settings.plan import StagePlan
-from evaluation.store import atomic_path, write_json
+from evaluation.settings.tiers import TierName
 
 DELTAS = "bridge_deltas.json"
 STAGE_TABLE = "bridge_deltas.csv"
@@ -118,7 +118,7 @@ def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
         for step, content in contents.items()
     ]
 
-    def read(step: int, tier: Tier) -> Results:
+    def read(step: int, tier: TierName) -> Results:
         return read_results(plan.step_folder(step), (tier,))
 
     write_csv(plan.results / STAGE_TABLE, COLUMNS, rows)

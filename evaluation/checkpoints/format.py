@@ -22,7 +22,7 @@ from evaluation.checkpoints import huggingface
 from evaluation.checkpoints.headers import Header
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
-from evaluation.store import fingerprint
+from evaluation.files import fingerprint
 
 log = logging.getLogger(__name__)
 

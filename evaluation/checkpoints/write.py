@@ -27,7 +27,7 @@ from evaluation.checkpoints.mapping import Source, expected_parameters
 from evaluation.checkpoints.pretrained import load_config
 from evaluation.checkpoints.sharding import write_parameters
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
-from evaluation.store import beside, write_text
+from evaluation.files import beside, write_text
 
 log = logging.getLogger(__name__)
 

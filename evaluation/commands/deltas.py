@@ -82,10 +82,10 @@ def deltas(options: argparse.Namespace) -> int:
 
 def tables(options: argparse.Namespace) -> int:
     from evaluation.bridge.write import write_stage
-    from evaluation.reporting.page import write_page
-    from evaluation.reporting.report import stage_page
-    from evaluation.reporting.stage import read_stage
-    from evaluation.reporting.tables import write_tables
+    from evaluation.reporting.pages.page import write_page
+    from evaluation.reporting.pages.stage_page import stage_page
+    from evaluation.reporting.tables.stage_results import read_stage
+    from evaluation.reporting.tables.summary import write_tables
 
     plan = _plan(options)
     steps = stage_steps(plan)
@@ -98,7 +98,7 @@ def tables(options: argparse.Namespace) -> int:
 
 
 def figures(options: argparse.Namespace) -> int:
-    from evaluation.reporting.figures import write_figures
+    from evaluation.reporting.tables.figures import write_figures
 
     for path in write_figures(_plan(options)):
         print(path)
@@ -106,7 +106,7 @@ def figures(options: argparse.Namespace) -> int:
 
 
 def front_page(options: argparse.Namespace) -> int:
-    from evaluation.reporting.front import write_front_page
+    from evaluation.reporting.pages.front_page import write_front_page
 
     plans = _plans(options)
     output = Path(next(iter(plans.values())).config.results) / "report.html"
@@ -116,7 +116,7 @@ def front_page(options: argparse.Namespace) -> int:
 
 
 def tensorboard(options: argparse.Namespace) -> int:
-    from evaluation.reporting.tensorboard import export_curves
+    from evaluation.reporting.tables.tensorboard import export_curves
 
     number = export_curves(list(_plans(options).values()), options.output)
     print(f"{number} values in {options.output}; look at them with `tensorboard --logdir`")

@@ -58,9 +58,9 @@ def score(options: argparse.Namespace) -> int:
         )
     plan = plans[options.stage]
     if options.step and len(options.step) > 1:
-        from evaluation.several import score_several
+        from evaluation.orchestration.workers import score_on_all_gpus
 
-        score_several(plan, options.step, options.config)
+        score_on_all_gpus(plan, options.step, options.config)
         return 0
 
     from evaluation.scoring.external import run_external

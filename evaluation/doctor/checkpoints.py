@@ -17,8 +17,9 @@ from evaluation.checkpoints.subjects import bridge_checkpoint, stage_steps
 from evaluation.doctor.caches import Caches, made_last
 from evaluation.doctor.findings import Check, Finding, State
 from evaluation.errors import EvaluationError
-from evaluation.prefill.entries import progress
-from evaluation.settings.plan import TIER_JSON, StagePlan
+from evaluation.progress import progress
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 
 _AT_ONCE = 8
 
@@ -74,7 +75,7 @@ def is_scored(subject: Subject, since: float) -> bool:
 
     So that checkpoints that were scored long ago are not read again, nor missed if they are gone.
     """
-    written = [subject.folder / TIER_JSON[tier] for tier in subject.plan.tiers]
+    written = [subject.folder / TIERS[tier].summary_file for tier in subject.plan.tiers]
     configuration = configuration_file(subject.path)
     newest = max(since, configuration.stat().st_mtime if configuration else 0.0)
     return all(path.is_file() and path.stat().st_mtime >= newest for path in written)

@@ -6,12 +6,13 @@ from typing import Any
 
 from evaluation.doctor.caches import Caches, check_caches, check_offline, check_tokenizers
 from evaluation.doctor.checkpoints import check_checkpoints, find_subjects
+from evaluation.doctor.disk_space import check_folders, check_room, estimate
 from evaluation.doctor.findings import Check, Finding
 from evaluation.doctor.machine import check_gpu, check_slurm, check_versions
-from evaluation.doctor.room import check_folders, check_room, estimate
 from evaluation.errors import ConfigError
-from evaluation.settings.config import Config, Tier, load_config, stage_suite
+from evaluation.settings.config import Config, load_config, stage_suite
 from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.tiers import TierName
 
 
 def examine(path: Path, stage: str | None = None, *, gate: bool = False) -> list[Check]:
@@ -66,7 +67,7 @@ def _check_suites(config: Config) -> Check:
 def _aimless(plans: Iterable[StagePlan]) -> Iterable[Finding]:
     """Aims at what the stage does not measure, found out only after scoring otherwise."""
     for plan in plans:
-        kinds: dict[Tier, Mapping[str, Any]]
+        kinds: dict[TierName, Mapping[str, Any]]
         kinds = {"tier2": plan.suite.slices, "tier3": plan.suite.tasks, "tier4": plan.suite.probes}
         for number, aim in enumerate(plan.stage.objective):
             entries = kinds[aim.tier].values()

@@ -12,7 +12,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from evaluation.doctor.findings import Check, Finding
-from evaluation.doctor.gpu import HELD, NOTED, DeadGpu, Gpu, holders, in_use, visible_gpus
+from evaluation.scoring.engine.gpus import HELD, NOTED, DeadGpu, Gpu, holders, in_use, visible_gpus
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "snakemake-executor-plugin-slurm"

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.errors import CacheError
-from evaluation.store import file_checksum
+from evaluation.files import file_checksum
 
 if TYPE_CHECKING:
     import torch

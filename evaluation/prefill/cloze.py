@@ -8,10 +8,11 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.errors import SourceError
+from evaluation.files import write_jsonl
 from evaluation.prefill.caches import EXAMPLES
 from evaluation.prefill.definitions import task_definition
 from evaluation.prefill.encoding import encode_pairs
-from evaluation.prefill.entries import is_current, new_entry, progress, write_meta
+from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
 from evaluation.prefill.sources import Origin, describe_source, locate
 from evaluation.prefill.tokenizers import (
@@ -21,9 +22,9 @@ from evaluation.prefill.tokenizers import (
     load_tokenizer,
     vocabulary_size,
 )
+from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Task
-from evaluation.store import write_jsonl
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaluation import protocol
+from evaluation.files import fingerprint
 from evaluation.settings.plan import StagePlan
-from evaluation.store import fingerprint
 
 
 def tokenizer_definition(plan: StagePlan) -> str:

@@ -7,16 +7,13 @@ prefill never leaves files that do not belong together. Of two that finish, the 
 import contextlib
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from evaluation.errors import CacheError
+from evaluation.files import beside, file_checksum, write_json
 from evaluation.prefill.caches import FETCH, META, check_files, read_meta
-from evaluation.store import beside, file_checksum, write_json
 
 
 def is_current(folder: Path, definition: str, state: Any = None) -> bool:
@@ -78,20 +75,3 @@ def _install(building: Path, folder: Path) -> None:
         with contextlib.suppress(FileNotFoundError):  # another process was faster
             os.rename(folder, aside)
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def progress(what: str, total: int, unit: str, *, delay: float = 0.0) -> "tqdm[Any]":
-    """A progress bar on stderr with rate and remaining time; rare lines where it is a log file.
-
-    It is not shown for what ends within `delay` seconds.
-    """
-    interval = 0.5 if sys.stderr.isatty() else 10.0
-    return tqdm(
-        desc=what,
-        total=total,
-        unit=unit,
-        unit_scale=True,
-        mininterval=interval,
-        delay=delay,
-        file=sys.stderr,
-    )

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from evaluation import protocol
 from evaluation.errors import CacheError, ConfigError, SourceError
+from evaluation.files import write_jsonl
 from evaluation.prefill.caches import PROMPTS, check_files, read_meta
 from evaluation.prefill.definitions import probes_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
@@ -28,7 +29,6 @@ from evaluation.prefill.tokenizers import (
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Message, Probe
-from evaluation.store import write_jsonl
 
 _CHECKS: TypeAdapter[tuple[Check, ...]] = TypeAdapter(tuple[Check, ...])
 

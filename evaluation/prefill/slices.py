@@ -15,7 +15,7 @@ from evaluation import protocol
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
-from evaluation.prefill.entries import is_current, new_entry, progress, write_meta
+from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.files import Row
 from evaluation.prefill.packing import Packed, Packer, save_tokens, smallest_dtype
 from evaluation.prefill.sources import Origin, describe_source, locate
@@ -29,6 +29,7 @@ from evaluation.prefill.tokenizers import (
     separator_id,
     vocabulary_size,
 )
+from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Slice
 

@@ -18,11 +18,11 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 from evaluation.errors import SourceError
+from evaluation.files import file_checksum, fingerprint
 from evaluation.prefill.caches import read_meta
 from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.settings.plan import StagePlan
-from evaluation.store import file_checksum, fingerprint
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from evaluation.bridge.write import DELTAS, RECOMMENDATION, STAGE_TABLE
 from evaluation.reporting.terminal import align
-from evaluation.settings.plan import TIER_JSON, StagePlan
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 
 RUNNING_SECONDS = 15 * 60
 """A log that was written to since then, and tells no error, is taken for that of a running job."""
@@ -53,7 +54,7 @@ def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
 
 
 def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict[str, Any]:
-    wanted: dict[str, str] = {tier: TIER_JSON[tier] for tier in plan.tiers}
+    wanted: dict[str, str] = {tier: TIERS[tier].summary_file for tier in plan.tiers}
     wanted |= {"deltas": DELTAS} if has_deltas else {}
     there = {name: (folder / file).exists() for name, file in wanted.items()}
     error = None if all(there.values()) else last_error(log)

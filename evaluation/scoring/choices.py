@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from evaluation.grading.accuracy import summarize_choices
 from evaluation.prefill.caches import Item, TaskCache
-from evaluation.scoring.accuracy import summarize_choices
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.loglikelihood import score_requests
-from evaluation.scoring.window import Request, Score, fit_requests
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_requests
+from evaluation.scoring.engine.window import Request, Score, fit_requests
 from evaluation.settings.suites import Normalization
 from evaluation.store import StoredScore
 

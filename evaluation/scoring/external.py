@@ -18,10 +18,10 @@ from typing import Any
 from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.errors import ScoringError
+from evaluation.files import write_json
 from evaluation.scoring.results import Subject
-from evaluation.settings.config import Tier
-from evaluation.settings.plan import TIER_JSON, StagePlan
-from evaluation.store import write_json
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS, TierName
 
 
 def run_external(plan: StagePlan, subject: Subject) -> Path:
@@ -48,7 +48,7 @@ def run_external(plan: StagePlan, subject: Subject) -> Path:
             "protocol": f"external: {plan.stage.command}",
         }
         for tier in plan.tiers:
-            path = scratch / TIER_JSON[tier]
+            path = scratch / TIERS[tier].summary_file
             write_json(path, {**header, **_read(path, tier, plan)})
         for path in sorted(scratch.iterdir(), key=lambda path: path.suffix == ".json"):
             os.replace(path, subject.folder / path.name)
@@ -77,7 +77,7 @@ def _call(plan: StagePlan, subject: Subject, checkpoint: Path, results: Path) ->
         )
 
 
-def _read(path: Path, tier: Tier, plan: StagePlan) -> dict[str, Any]:
+def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def _wrong_tier4(content: dict[str, Any], plan: StagePlan) -> str | None:
     return None
 
 
-_CHECKS: dict[Tier, Callable[[dict[str, Any], StagePlan], str | None]] = {
+_CHECKS: dict[TierName, Callable[[dict[str, Any], StagePlan], str | None]] = {
     "tier2": _wrong_tier2,
     "tier3": _wrong_tier3,
     "tier4": _wrong_tier4,

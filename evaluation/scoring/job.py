@@ -14,12 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation import protocol
 from evaluation.errors import EvaluationError
+from evaluation.grading.accuracy import summarize_choices
 from evaluation.prefill.caches import SliceCache, TaskCache, read_meta, read_slice, read_task
 from evaluation.prefill.probes import ProbeCache, read_probes
 from evaluation.prefill.tokenizers import load_tokenizer
-from evaluation.scoring.accuracy import summarize_choices
 from evaluation.scoring.choices import score_task
 from evaluation.scoring.perplexity import score_slice
 from evaluation.scoring.probes import answer_probes
@@ -27,6 +26,7 @@ from evaluation.scoring.results import Subject, TierFiles
 from evaluation.scoring.session import Session
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Normalization
+from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class Job:
         return int(eos if bos is None else bos)
 
     def tier2(self, caches: dict[str, SliceCache]) -> dict[str, StoredScore]:
-        key = {"protocol": protocol.TIER2, "attention": self.plan.suite.attention}
+        key = {"protocol": TIERS["tier2"].protocol, "attention": self.plan.suite.attention}
         return {
             name: self.run(
                 name, {**key, "data": cache.meta["checksum"]}, partial(self._score_slice, cache)
@@ -113,7 +113,7 @@ class Job:
     def tier3(self, caches: dict[str, TaskCache]) -> dict[str, StoredScore]:
         scores = {}
         for name, cache in caches.items():
-            key = {"protocol": protocol.TIER3, "data": cache.meta["checksum"]}
+            key = {"protocol": TIERS["tier3"].protocol, "data": cache.meta["checksum"]}
             primary = self.plan.suite.tasks[name].primary
             score = self.run(name, key, partial(self._score_task, cache, primary))
             # The primary metric is no part of the key: it is another view of the same scores.
@@ -135,7 +135,7 @@ class Job:
 
     def tier4(self, cache: ProbeCache) -> StoredScore:
         key = {
-            "protocol": protocol.TIER4,
+            "protocol": TIERS["tier4"].protocol,
             "data": cache.meta["checksum"],
             "stop": cache.meta["stop"],
             "eos_token_ids": cache.meta["eos_token_ids"],

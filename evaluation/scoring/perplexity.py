@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.prefill.caches import SliceCache
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.loglikelihood import score_blocks
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_blocks
 from evaluation.store import StoredScore
 
 SCHEMA = pa.schema(

@@ -6,11 +6,11 @@ import pyarrow as pa
 import torch
 from transformers import PreTrainedModel
 
+from evaluation.grading.checks.run import run_checks
+from evaluation.grading.rates import COLUMNS, summarize
 from evaluation.prefill.probes import ProbeCache, Prompt
 from evaluation.prefill.tokenizers import AnyTokenizer, vocabulary_size
-from evaluation.scoring.checks.run import run_checks
-from evaluation.scoring.generation import Answer, Ask, Stopping, generate
-from evaluation.scoring.probe_rates import COLUMNS, summarize
+from evaluation.scoring.engine.generation import Answer, GenerationRequest, Stopping, generate
 from evaluation.store import StoredScore
 
 
@@ -38,7 +38,10 @@ def answer_probes(
 
     answers = generate(
         model,
-        [Ask(prompt.id, prompt.tokens, prompt.max_new_tokens) for prompt in cache.prompts],
+        [
+            GenerationRequest(prompt.id, prompt.tokens, prompt.max_new_tokens)
+            for prompt in cache.prompts
+        ],
         Stopping(frozenset(cache.meta["eos_token_ids"]), tuple(cache.meta["stop"]), decode),
         vocabulary=vocabulary_size(tokenizer),
         batch=batch,

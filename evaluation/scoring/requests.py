@@ -13,14 +13,14 @@ from typing import Any
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
+from evaluation.files import write_jsonl
 from evaluation.prefill.encoding import encode_pair
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.loglikelihood import score_requests
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_requests
+from evaluation.scoring.engine.window import Request, fit_requests
 from evaluation.scoring.session import choose_numerics
-from evaluation.scoring.window import Request, fit_requests
 from evaluation.settings.config import Scoring
-from evaluation.store import write_jsonl
 
 TEXT = {"context", "continuation"}
 TOKENS = {"context_tokens", "continuation_tokens"}

@@ -12,13 +12,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from evaluation import protocol
+from evaluation.files import write_json, write_jsonl, write_parquet
 from evaluation.prefill.caches import SliceCache, TaskCache
 from evaluation.prefill.probes import ProbeCache
 from evaluation.scoring.probes import generations
 from evaluation.scoring.session import Session
-from evaluation.settings.plan import TIER_ITEMS, TIER_JSON, StagePlan
-from evaluation.store import StoredScore, write_json, write_jsonl, write_parquet
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
+from evaluation.store import StoredScore
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class TierFiles:
         per_byte = [entry["bits_per_byte"] for entry in slices.values()]
         counts = _add_up([entry["items"] for entry in slices.values()])
         content = {
-            **self._header(protocol.TIER2, scores, counts),
+            **self._header(TIERS["tier2"].protocol, scores, counts),
             "attention": self.plan.suite.attention,
             "overall": {
                 "ppl": math.exp(nats),
@@ -124,8 +125,8 @@ class TierFiles:
             },
             "slices": slices,
         }
-        write_parquet(self.subject.folder / TIER_ITEMS["tier2"], _stack(scores, "slice"))
-        write_json(self.subject.folder / TIER_JSON["tier2"], content)
+        write_parquet(self.subject.folder / TIERS["tier2"].items_file, _stack(scores, "slice"))
+        write_json(self.subject.folder / TIERS["tier2"].summary_file, content)
 
     def write_tier3(
         self,
@@ -146,15 +147,15 @@ class TierFiles:
         }
         counts = _add_up([entry["items"] for entry in tasks.values()])
         content = {
-            **self._header(protocol.TIER3, scores, counts),
+            **self._header(TIERS["tier3"].protocol, scores, counts),
             "overall": {
                 "accuracy": _mean([entry["accuracy"] for entry in tasks.values()]),
                 "centered": _mean([entry["centered"] for entry in tasks.values()]),
             },
             "tasks": tasks,
         }
-        write_parquet(self.subject.folder / TIER_ITEMS["tier3"], _stack(scores, "task"))
-        write_json(self.subject.folder / TIER_JSON["tier3"], content)
+        write_parquet(self.subject.folder / TIERS["tier3"].items_file, _stack(scores, "task"))
+        write_json(self.subject.folder / TIERS["tier3"].summary_file, content)
 
     def write_tier4(
         self,
@@ -164,15 +165,15 @@ class TierFiles:
         """Writes `tier4_sft_native_generations.jsonl` and `tier4_sft_native.json`."""
         scores = {"sft_native": score}
         content = {
-            **self._header(protocol.TIER4, scores, cache.meta["items"]),
+            **self._header(TIERS["tier4"].protocol, scores, cache.meta["items"]),
             **{key: score.summary[key] for key in ("summary", "by_category", "prompts")},
             "chat_template": cache.meta["chat_template"],
             "stop": cache.meta["stop"],
             "data": cache.meta["definition"],
             "data_checksum": cache.meta["checksum"],
         }
-        write_jsonl(self.subject.folder / TIER_ITEMS["tier4"], generations(score))
-        write_json(self.subject.folder / TIER_JSON["tier4"], content)
+        write_jsonl(self.subject.folder / TIERS["tier4"].items_file, generations(score))
+        write_json(self.subject.folder / TIERS["tier4"].summary_file, content)
 
     def _header(
         self,

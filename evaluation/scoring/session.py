@@ -15,8 +15,8 @@ from evaluation.checkpoints.completeness import check_complete, check_tokenizer_
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
-from evaluation.scoring.device import choose_device
-from evaluation.scoring.engine import Engine
+from evaluation.scoring.engine.device import choose_device
+from evaluation.scoring.engine.forward import Engine
 from evaluation.settings.config import Scoring
 from evaluation.settings.plan import StagePlan
 

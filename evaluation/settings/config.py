@@ -9,8 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from evaluation.errors import ConfigError
 from evaluation.settings.model import ExpandedPath, Settings, one_sentence
 from evaluation.settings.suites import Suite, load_suite, merge_suites, read_yaml
-
-Tier = Literal["tier2", "tier3", "tier4"]
+from evaluation.settings.tiers import TIERS, TierName
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 """What a stage, slice or task may be called, as it becomes a folder name."""
@@ -64,7 +63,7 @@ class Bridge(Settings):
 class Aim(Settings):
     """One thing a stage is for: to improve on the bridge, or to keep what it had."""
 
-    tier: Tier = Field(description="Tier the aim is about.")
+    tier: TierName = Field(description="Tier the aim is about.")
     want: Literal["improve", "keep"] = Field(description="Gain on the bridge, or lose nothing.")
     group: str | None = Field(None, description="Only slices or tasks of this group.")
     margin: float = Field(
@@ -202,7 +201,6 @@ def stage_suite(config: Config, stage: str) -> Suite:
     return suite
 
 
-def stage_tiers(suite: Suite) -> tuple[Tier, ...]:
+def stage_tiers(suite: Suite) -> tuple[TierName, ...]:
     """The tiers that a suite fills."""
-    tiers: dict[Tier, Any] = {"tier2": suite.slices, "tier3": suite.tasks, "tier4": suite.probes}
-    return tuple(tier for tier, items in tiers.items() if items)
+    return tuple(name for name, tier in TIERS.items() if getattr(suite, tier.section))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import yaml
 
+from evaluation.files import fingerprint, write_text
 from evaluation.settings.config import Config
-from evaluation.store import fingerprint, write_text
 
 CONFIG_VARIABLE = "EVALUATION_CONFIG"
 """Names this file to the workflow's jobs and to the command line."""

@@ -18,24 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ConfigError
-from evaluation.settings.config import Config, Stage, Tier, Tokenizer, stage_suite, stage_tiers
+from evaluation.files import fingerprint
+from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
 from evaluation.settings.model import Settings
 from evaluation.settings.suites import Suite, read_yaml
-from evaluation.store import fingerprint
-
-TIER_JSON: dict[Tier, str] = {
-    "tier2": "tier2_ppl.json",
-    "tier3": "tier3_cf.json",
-    "tier4": "tier4_sft_native.json",
-}
-"""The file of each tier in a checkpoint's results; written last, so it proves the tier complete."""
-
-TIER_ITEMS: dict[Tier, str] = {
-    "tier2": "tier2_ppl_blocks.parquet",
-    "tier3": "tier3_cf_candidates.parquet",
-    "tier4": "tier4_sft_native_generations.jsonl",
-}
-"""The file beside it that holds every block, candidate or answer; external programs write none."""
+from evaluation.settings.tiers import TIERS, TierName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +37,7 @@ class StagePlan:
     sequence_length: int
 
     @property
-    def tiers(self) -> tuple[Tier, ...]:
+    def tiers(self) -> tuple[TierName, ...]:
         return stage_tiers(self.suite)
 
     @property
@@ -104,7 +91,7 @@ class StagePlan:
         return self.results / "eval_logs" / "check.log"
 
     @property
-    def figures(self) -> dict[tuple[str, Tier], Path]:
+    def figures(self) -> dict[tuple[str, TierName], Path]:
         """By kind and tier: curves of every tier, forest plots where there is a bridge."""
         kinds = ("curves",) if self.stage.bridge is None else ("curves", "forest")
         folder = self.results / "figures"
@@ -112,8 +99,10 @@ class StagePlan:
 
     def tier_files(self, folder: Path) -> list[Path]:
         """All files that scoring one checkpoint writes into its folder."""
-        kinds = (TIER_JSON,) if self.stage.command else (TIER_JSON, TIER_ITEMS)
-        return [folder / names[tier] for tier in self.tiers for names in kinds]
+        tiers = [TIERS[name] for name in self.tiers]
+        summaries = [folder / tier.summary_file for tier in tiers]
+        # An external program may give no per-item files.
+        return summaries + ([] if self.stage.command else [folder / t.items_file for t in tiers])
 
     def checkpoint(self, step: int) -> Path:
         return Path(self.stage.checkpoints) / str(step)

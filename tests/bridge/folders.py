@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from evaluation.scoring.accuracy import summarize_choices
-from evaluation.scoring.probe_rates import COLUMNS, summarize
+from evaluation.files import write_json, write_parquet
+from evaluation.grading.accuracy import summarize_choices
+from evaluation.grading.rates import COLUMNS, summarize
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan, plan_stages
-from evaluation.store import write_json, write_parquet
 
 SUITE = {
     "slices": {

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from demo.order import disagreements
+from evaluation.files import write_json
 from evaluation.settings.config import Config, Stage
 from evaluation.settings.plan import StagePlan
-from evaluation.store import write_json
 from tests.bridge.folders import make_plans
 
 

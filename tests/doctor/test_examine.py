@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation.doctor import room
+from evaluation.doctor import disk_space as room
 from evaluation.doctor.findings import Check
 from tests.doctor.conftest import doctor, look, only
 from tests.workflow.world import World

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from evaluation.doctor import gpu
-from evaluation.doctor.gpu import DeadGpu, check_free, visible_gpus
 from evaluation.doctor.machine import check_gpu
 from evaluation.errors import ConfigError, ScoringError
-from evaluation.scoring.device import choose_device
+from evaluation.scoring.engine import gpus as gpu
+from evaluation.scoring.engine.device import choose_device
+from evaluation.scoring.engine.gpus import DeadGpu, check_free, visible_gpus
 from tests.doctor.conftest import NvidiaSmi, only
 
 TWO = "0, GPU-aaa, NVIDIA A100, {}, 81920\n1, GPU-bbb, NVIDIA A100, 4, 81920\n"

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from evaluation.reporting.report import stage_page
-from evaluation.reporting.stage import read_stage
-from evaluation.reporting.tables import write_tables
+from evaluation.reporting.pages.stage_page import stage_page
+from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.summary import write_tables
 from evaluation.settings.plan import StagePlan
 
 STEPS = (10, 20, 30)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import BridgeError
-from evaluation.reporting import report
-from evaluation.reporting.figures import COLOURS, write_figures
+from evaluation.reporting.pages import stage_page as report
+from evaluation.reporting.tables.figures import COLOURS, write_figures
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, write_report

@@ -10,12 +10,12 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from evaluation.bridge.results import read_results
-from evaluation.reporting.flips import in_order, stage_flips
-from evaluation.reporting.moved import GONE
-from evaluation.reporting.page import Room
-from evaluation.reporting.stage import read_stage
+from evaluation.files import write_json, write_jsonl
+from evaluation.reporting.flips.flips import in_order, stage_flips
+from evaluation.reporting.flips.moved import GONE
+from evaluation.reporting.pages.page import SpaceLeft
+from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.settings.plan import StagePlan
-from evaluation.store import write_json, write_jsonl
 from tests.reporting.pages import STEPS, page_data, write_report
 
 SHOTS = "".join(f"Question: is {i} odd?\nAnswer: perhaps, who knows it\n\n" for i in range(8))
@@ -56,7 +56,7 @@ def test_blocks_that_moved_most_are_decoded(plans: dict[str, StagePlan]) -> None
     plan = plans["second"]
     write_tokenizer(plan)
     write_slice(plan, "web", 400)
-    page = stage_flips(read_stage(plan, STEPS), Room(1e6))
+    page = stage_flips(read_stage(plan, STEPS), SpaceLeft(1e6))
     ours, bridge = (
         read_results(folder, ["tier2"]).slices["web"].blocks
         for folder in (plan.step_folder(20), plan.bridge_folder)
@@ -97,7 +97,7 @@ def test_questions_show_candidates_and_both_choices(plans: dict[str, StagePlan])
 
 
 def test_probes_stand_side_by_side(plans: dict[str, StagePlan]) -> None:
-    page = stage_flips(read_stage(plans["second"], STEPS), Room(1e6))
+    page = stage_flips(read_stage(plans["second"], STEPS), SpaceLeft(1e6))
     moved = [m for m in page["steps"]["30"] if m["tier"] == "tier4"]
     assert [m["of"] for m in moved] == [24, 24]
     flip = next(flip for flip in moved[0]["shown"] if flip["turned"] == "right")
@@ -109,10 +109,10 @@ def test_probes_stand_side_by_side(plans: dict[str, StagePlan]) -> None:
 
 
 def test_what_finds_no_room_is_named(plans: dict[str, StagePlan]) -> None:
-    found, enough = read_stage(plans["second"], STEPS), Room(1e6)
+    found, enough = read_stage(plans["second"], STEPS), SpaceLeft(1e6)
     stage_flips(found, enough)
     needed = 1e6 - enough.left
-    page = stage_flips(found, Room(needed / 2), [20])
+    page = stage_flips(found, SpaceLeft(needed / 2), [20])
     assert list(page["steps"]) == ["20"]
     assert page["left"] == [10, 30]
 
@@ -130,7 +130,7 @@ def test_no_discordant_pair(plans: dict[str, StagePlan], tmp_path: Path) -> None
     plan = plans["second"]
     for file in plan.bridge_folder.iterdir():
         (plan.step_folder(10) / file.name).write_bytes(file.read_bytes())
-    page = stage_flips(read_stage(plan, (10,)), Room(1e6))
+    page = stage_flips(read_stage(plan, (10,)), SpaceLeft(1e6))
     assert all(m["gained"] == m["lost"] == 0 for m in page["steps"]["10"])
     shown = [flip for m in page["steps"]["10"] for flip in m["shown"]]
     assert {flip["turned"] for flip in shown} == {"same"}  # the probes, which are all shown

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
-from evaluation.reporting import report
-from evaluation.reporting.ending import ending, failing
-from evaluation.reporting.figures import write_figures
-from evaluation.reporting.front import write_front_page
-from evaluation.reporting.page import LARGEST, embedded, write_page
-from evaluation.reporting.report import stage_page
-from evaluation.reporting.stage import StageResults, read_stage
+from evaluation.files import write_json
+from evaluation.orchestration.messages import ending, failing
+from evaluation.reporting.pages import stage_page as report
+from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.pages.page import LARGEST, embedded, write_page
+from evaluation.reporting.pages.stage_page import stage_page
+from evaluation.reporting.tables.figures import write_figures
+from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.settings.plan import StagePlan
-from evaluation.store import write_json
 from tests.bridge.folders import make_plans, write_side
 from tests.reporting.pages import STEPS, page_data, write_report
 

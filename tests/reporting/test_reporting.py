@@ -11,17 +11,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import BridgeError
+from evaluation.files import write_json
 from evaluation.reporting.compare import compare_folders
-from evaluation.reporting.curves import joined_series
-from evaluation.reporting.figures import write_figures
-from evaluation.reporting.front import write_front_page
-from evaluation.reporting.stage import read_stage
+from evaluation.reporting.pages.curves import joined_series
+from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.pages.provenance import provenance_tables
 from evaluation.reporting.status import stage_status, status_table
-from evaluation.reporting.tables import SCHEMA
+from evaluation.reporting.tables.figures import write_figures
+from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.summary import SCHEMA
 from evaluation.reporting.terminal import bridge_table
-from evaluation.reporting.trust import trust_tables
 from evaluation.settings.plan import StagePlan
-from evaluation.store import write_json
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, page_data, write_report
 
@@ -203,7 +203,7 @@ def test_trust_names_sources_templates_and_losses(plans: dict[str, StagePlan]) -
         tier3["tasks"]["quiz"]["items"] = {"asked": 402, "used": 400, "left_out": {"empty": 2}}
         tier3["tasks"]["quiz"]["task"] = {"context": " <b>{{ q }}\n", "continuation": " {{ c }}"}
         write_json(side / "tier3_cf.json", tier3)
-    tables = {table.title: table for table in trust_tables(read_stage(plan, STEPS))}
+    tables = {table.title: table for table in provenance_tables(read_stage(plan, STEPS))}
     quiz = next(row for row in tables["What was scored"].rows if row[0] == "quiz")
     assert quiz[1] == "some/quiz train @ 012345678901"
     assert quiz[3] == "400 of 402 (2 left out: empty)"

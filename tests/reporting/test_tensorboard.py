@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.reporting.tensorboard import export_curves
+from evaluation.reporting.tables.tensorboard import export_curves
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, write_report

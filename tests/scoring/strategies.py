@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from evaluation.scoring.window import Request
+from evaluation.scoring.engine.window import Request
 
 
 def token_lists(largest: int, longest: int) -> st.SearchStrategy[tuple[int, ...]]:

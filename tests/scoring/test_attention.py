@@ -7,12 +7,12 @@ from torch.nn.attention.flex_attention import flex_attention
 from transformers import Qwen2Config
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.attention import BLOCK, block_mask, dense_mask, layer_windows
-from evaluation.scoring.batches import Batch, collate, group_rows
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.rows import lay_out, plan_requests
-from evaluation.scoring.tries import pack
-from evaluation.scoring.window import Request
+from evaluation.scoring.engine.attention import BLOCK, block_mask, dense_mask, layer_windows
+from evaluation.scoring.engine.batches import Batch, collate, group_rows
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.rows import lay_out, plan_requests
+from evaluation.scoring.engine.tries import pack
+from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
 from tests.scoring.strategies import requests
 

@@ -4,8 +4,8 @@ import torch
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.prefill.caches import Candidate, Context, Item, TaskCache
 from evaluation.scoring.choices import SCHEMA, score_task
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.window import Request
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.loglikelihood import score_blocks, score_requests
-from evaluation.scoring.window import Request
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
 from tests.scoring.strategies import requests
 

@@ -8,7 +8,14 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from evaluation.errors import NonFiniteError
-from evaluation.scoring.generation import Answer, Ask, Stopping, _groups, _Row, generate
+from evaluation.scoring.engine.generation import (
+    Answer,
+    GenerationRequest,
+    Stopping,
+    _groups,
+    _Row,
+    generate,
+)
 from tests.scoring import tiny
 
 LETTERS = "!abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -18,10 +25,10 @@ def decode(tokens: list[int]) -> str:
     return "".join(LETTERS[token] for token in tokens)
 
 
-def asks(count: int, *, longest: int = 20, new: int = 12) -> list[Ask]:
+def asks(count: int, *, longest: int = 20, new: int = 12) -> list[GenerationRequest]:
     draw = random.Random(7)
     return [
-        Ask(
+        GenerationRequest(
             f"probe-{index}",
             tuple(draw.randrange(tiny.VOCABULARY) for _ in range(draw.randint(1, longest))),
             draw.randint(1, new),
@@ -31,7 +38,9 @@ def asks(count: int, *, longest: int = 20, new: int = 12) -> list[Ask]:
 
 
 @torch.inference_mode()
-def plain(model: PreTrainedModel, ask: Ask, stopping: Stopping, vocabulary: int) -> Answer:
+def plain(
+    model: PreTrainedModel, ask: GenerationRequest, stopping: Stopping, vocabulary: int
+) -> Answer:
     """One token after the other, each by a forward pass over everything before it."""
     tokens: list[int] = []
     while len(tokens) < ask.max_new_tokens:
@@ -49,7 +58,7 @@ def plain(model: PreTrainedModel, ask: Ask, stopping: Stopping, vocabulary: int)
 
 def run(
     model: PreTrainedModel,
-    given: list[Ask],
+    given: list[GenerationRequest],
     stopping: Stopping,
     *,
     batch: int,
@@ -86,7 +95,11 @@ def test_token_zero_is_a_token_like_any_other() -> None:
     """Padding is made of zeros too: neither a prompt nor an answer with 0 in it may change."""
     model = tiny.model("qwen2")
     stopping = Stopping(frozenset(), (), decode)
-    given = [Ask("zeros", (0, 0, 0), 5), Ask("longer", tuple(range(17)), 5), Ask("one", (0,), 5)]
+    given = [
+        GenerationRequest("zeros", (0, 0, 0), 5),
+        GenerationRequest("longer", tuple(range(17)), 5),
+        GenerationRequest("one", (0,), 5),
+    ]
     expected = [plain(model, ask, stopping, tiny.VOCABULARY) for ask in given]
     assert run(model, given, stopping, batch=3) == expected
 
@@ -116,7 +129,7 @@ def test_nan_names_the_probe() -> None:
     model = LlamaForCausalLM(LlamaConfig(**tiny.SHAPE)).eval()
     with torch.no_grad():
         model.model.embed_tokens.weight[7] = float("nan")
-    given = [Ask("sound", (1, 2), 1), Ask("broken", (1, 7, 2, 3), 1)]
+    given = [GenerationRequest("sound", (1, 2), 1), GenerationRequest("broken", (1, 7, 2, 3), 1)]
     with pytest.raises(NonFiniteError, match=r"probe broken: .* token 1 of its answer"):
         run(model, given, Stopping(frozenset(), (), decode), batch=2)
 
@@ -141,10 +154,10 @@ def test_a_stop_string_may_span_tokens_and_characters() -> None:
 def test_prompts_are_read_in_groups_with_little_padding() -> None:
     stopping = Stopping(frozenset(), (), decode)
     lengths = sorted([200, 195, 180, 90, 88, 80, 75, 10, 10, 9, 3], reverse=True)
-    rows = [_Row(Ask("", (1,) * length, 1), stopping) for length in lengths]
+    rows = [_Row(GenerationRequest("", (1,) * length, 1), stopping) for length in lengths]
     groups = [[len(row.ask.tokens) for row in group] for group in _groups(rows)]
     assert list(itertools.chain(*groups)) == lengths
     padded = sum(len(group) * group[0] for group in groups)
     assert padded < 1.1 * sum(lengths)
-    many = [_Row(Ask("", (1,) * 1000, 1), stopping) for _ in range(20)]
+    many = [_Row(GenerationRequest("", (1,) * 1000, 1), stopping) for _ in range(20)]
     assert max(len(group) for group in _groups(many)) == 8

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from evaluation.scoring.head import Head
+from evaluation.scoring.engine.head import Head
 
 
 def head_of(*, bias: bool = False, rows: int | None = None, vocabulary: int = 30) -> Head:

@@ -10,8 +10,8 @@ from transformers import AutoModelForCausalLM
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.prefill.caches import SliceCache
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.loglikelihood import score_blocks
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_blocks
 from evaluation.scoring.perplexity import SCHEMA, score_slice, summarize_blocks
 from tests.scoring import tiny
 

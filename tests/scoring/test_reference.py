@@ -9,11 +9,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from evaluation.scoring.accuracy import candidate_scores, group_items, judge
+from evaluation.grading.accuracy import candidate_scores, group_items, judge
 from evaluation.scoring.choices import SCHEMA
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.loglikelihood import score_requests
-from evaluation.scoring.window import Request, Score
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_requests
+from evaluation.scoring.engine.window import Request, Score
 
 TOLERANCE = 1e-3
 """Of which the reference's own float32 log_softmax takes up to 9e-4."""

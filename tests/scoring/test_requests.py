@@ -8,8 +8,8 @@ from transformers import PreTrainedTokenizerFast
 
 from evaluation.errors import ScoringError
 from evaluation.prefill.encoding import encode_pair
+from evaluation.scoring.engine.window import Request
 from evaluation.scoring.requests import score_file
-from evaluation.scoring.window import Request
 from tests.scoring import tiny
 
 WORDS = ["<end>", "<unknown>", "the", "cat", "sat", " the", " cat", " sat", " ", "."]

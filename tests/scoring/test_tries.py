@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.scoring.rows import Row, lay_out, plan_requests
-from evaluation.scoring.tries import build_trie, pack, shared_prefix
-from evaluation.scoring.window import Request
+from evaluation.scoring.engine.rows import Row, lay_out, plan_requests
+from evaluation.scoring.engine.tries import build_trie, pack, shared_prefix
+from evaluation.scoring.engine.window import Request
 from tests.scoring.strategies import requests, token_lists
 
 

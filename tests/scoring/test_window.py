@@ -1,7 +1,7 @@
 import pytest
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.window import Request, fit_requests
+from evaluation.scoring.engine.window import Request, fit_requests
 
 
 def fit(context, continuation, max_length=6, prefix_token=9):

@@ -15,8 +15,8 @@ from transformers import (
     SmolLM3ForCausalLM,
 )
 
-from evaluation.scoring.engine import Engine
-from evaluation.scoring.window import Request
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.window import Request
 
 VOCABULARY = 40
 SHAPE = {

@@ -12,13 +12,14 @@ from snakemake.exceptions import WorkflowError
 
 from evaluation import protocol
 from evaluation.checkpoints.discovery import configuration_file
-from evaluation.checkpoints.frozen import run_config
+from evaluation.orchestration.run_configuration import run_config
 from evaluation.checkpoints.subjects import bridge_checkpoint, stage_steps
 from evaluation.errors import EvaluationError
 from evaluation.settings.config import NAME
 from evaluation.settings.plan import plan_stages
-from evaluation.slurm import guard_run
-from evaluation.store import fingerprint
+from evaluation.settings.tiers import TIERS
+from evaluation.orchestration.slurm import guard_run
+from evaluation.files import fingerprint
 
 
 def or_stop(function, *arguments):
@@ -115,7 +116,7 @@ def shared_jobs():
 
 def tell(is_done):
     """Ends a run with the recommendation of every stage in it, or with what failed."""
-    from evaluation.reporting.ending import ending, failing
+    from evaluation.orchestration.messages import ending, failing
 
     rules = {job.rule.name for job in workflow.dag.jobs}
     kind = "tables" if is_done else "score"

@@ -1,0 +1,1 @@
+"""What was scored, made into credit and summaries; CPU only, no model."""

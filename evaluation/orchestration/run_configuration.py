@@ -1,0 +1,38 @@
+"""The configuration of a run, with the steps that were on disk when it started.
+
+`all` and `every: N` may mean more steps a minute later. The jobs of a run must not see those: a
+job would otherwise have other steps, or another bridge, than it was submitted for.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from evaluation.checkpoints.discovery import find_steps
+from evaluation.errors import CheckpointError
+from evaluation.settings.config import Config, Stage, load_config, validate_config
+from evaluation.settings.effective import CONFIG_VARIABLE, write_effective
+
+
+def run_config(content: dict[str, Any], is_main: bool) -> tuple[Config, Path]:
+    """The configuration and its file: written by a run's main process, read by its jobs.
+
+    `content` is the configuration as Snakemake merged it. Raises ConfigError.
+    """
+    if not is_main and CONFIG_VARIABLE in os.environ:
+        path = Path(os.environ[CONFIG_VARIABLE])
+        return load_config(path), path
+    config = validate_config(content, "configuration")
+    stages = {name: _with_steps(stage) for name, stage in config.stages.items()}
+    config = config.model_copy(update={"stages": stages})
+    path = write_effective(config).absolute()
+    os.environ[CONFIG_VARIABLE] = str(path)
+    return config, path
+
+
+def _with_steps(stage: Stage) -> Stage:
+    try:
+        steps = find_steps(Path(stage.checkpoints), stage.steps)
+    except CheckpointError:  # said when the stage is asked for; another one may be
+        return stage
+    return stage.model_copy(update={"steps": steps})

@@ -1,0 +1,23 @@
+"""Progress bars, which are rare lines where stderr is a log file."""
+
+import sys
+from typing import Any
+
+from tqdm import tqdm
+
+
+def progress(what: str, total: int, unit: str, *, delay: float = 0.0) -> "tqdm[Any]":
+    """A progress bar on stderr with rate and remaining time; rare lines where it is a log file.
+
+    It is not shown for what ends within `delay` seconds.
+    """
+    interval = 0.5 if sys.stderr.isatty() else 10.0
+    return tqdm(
+        desc=what,
+        total=total,
+        unit=unit,
+        unit_scale=True,
+        mininterval=interval,
+        delay=delay,
+        file=sys.stderr,
+    )

@@ -1,0 +1,1 @@
+"""Items that moved against the bridge, with their texts."""

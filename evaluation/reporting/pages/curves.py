@@ -1,0 +1,106 @@
+"""Curves over steps: one series for each tier, item and metric."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.reporting.tables.values import OVERALL
+
+LAST_STEPS = 5
+"""Checkpoints at the end of a curve whose spread tells how noisy it is."""
+
+ORDER = {
+    name: rank
+    for rank, name in enumerate(
+        ("ppl", "nats_per_token", "bits_per_byte", "acc", "all_checks_pass_rate")
+    )
+}
+
+Row = Mapping[str, Any]
+Series = dict[str, Any]
+
+
+def stage_series(rows: Sequence[Row]) -> list[Series]:
+    """Series of a stage's summary rows, each with the bridge's value; overall ones first."""
+    lines: dict[tuple[str, str, str], list[Row]] = {}
+    references: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        key = (row["tier"], row["item"], row["metric"])
+        if row["role"] == "bridge":
+            references[key] = row
+        else:
+            lines.setdefault(key, []).append(row)
+    keys = sorted(lines, key=lambda key: (key[0], ORDER.get(key[2], 99), key[1] != OVERALL))
+    return [_series(key, lines[key], references.get(key)) for key in keys]
+
+
+def _series(key: tuple[str, str, str], rows: Sequence[Row], bridge: Row | None) -> Series:
+    tier, item, metric = key
+    rows = sorted(rows, key=lambda row: row["step"])
+    return {
+        "tier": tier,
+        "item": item,
+        "metric": metric,
+        "chance": rows[0]["chance"],
+        "points": [
+            {"x": row["step"], **{name: row[name] for name in ("step", "value", "low", "high")}}
+            for row in rows
+        ],
+        "bridge": None
+        if bridge is None
+        else {name: bridge[name] for name in ("value", "low", "high")},
+        "spread": _spread(rows),
+    }
+
+
+def _spread(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """Standard deviation over the last steps beside the half-width of the last interval."""
+    last = rows[-LAST_STEPS:]
+    if len(last) < 2:
+        return None
+    low, high = last[-1]["low"], last[-1]["high"]
+    return {
+        "steps": len(last),
+        "sd": statistics.stdev(row["value"] for row in last),
+        "half": None if low is None else (high - low) / 2,
+    }
+
+
+def _is_one_mean(key: tuple[str, str, str], stages: Mapping[str, Sequence[Series]]) -> bool:
+    """Whether an overall value is of the same slices or tasks in every stage that has it."""
+    items = {
+        frozenset(one["item"] for one in series if (one["tier"], one["metric"]) == key[::2])
+        for series in stages.values()
+    }
+    return len(items - {frozenset()}) == 1
+
+
+def joined_series(stages: Mapping[str, Sequence[Series]]) -> list[Series]:
+    """Series that more than one stage has, end to end; a stage begins where the last one ended.
+
+    A mean over slices or tasks is left out where stages have others: it would jump at their border.
+    """
+    offsets, end = {}, 0
+    for name, series in stages.items():
+        offsets[name] = end
+        end += max((point["step"] for one in series for point in one["points"]), default=0)
+    joined: dict[tuple[str, str, str], Series] = {}
+    owners: dict[tuple[str, str, str], int] = {}
+    for name, series in stages.items():
+        for one in series:
+            key = (one["tier"], one["item"], one["metric"])
+            line = joined.setdefault(key, {**one, "points": [], "bridge": None, "spread": None})
+            line["points"] += [
+                {**point, "x": offsets[name] + point["step"], "stage": name}
+                for point in one["points"]
+            ]
+            owners[key] = owners.get(key, 0) + 1
+    for key in [key for key in joined if key[1] == OVERALL and not _is_one_mean(key, stages)]:
+        del joined[key]
+    borders = [offset for offset in offsets.values() if offset > 0]
+    enough = min(2, len(stages))
+    return [
+        {**line, "borders": [border for border in borders if border >= line["points"][0]["x"]]}
+        for key, line in joined.items()
+        if owners[key] >= enough
+    ]

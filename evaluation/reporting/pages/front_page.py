@@ -1,0 +1,112 @@
+"""The front page: the stages in a row, then what they share on one axis of training steps."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.checkpoints.subjects import stage_steps
+from evaluation.files import write_text
+from evaluation.reporting.pages.curves import Series, joined_series, stage_series
+from evaluation.reporting.pages.page import packed_series, render, some, write_page
+from evaluation.reporting.pages.stage_page import advice, aim_title, chosen_step, stage_verdict
+from evaluation.reporting.status import failures
+from evaluation.reporting.tables.stage_results import StageResults, read_stage
+from evaluation.reporting.tables.summary import HEADLINES, summary_rows
+from evaluation.reporting.tables.values import OVERALL
+from evaluation.settings.plan import StagePlan
+
+OVERVIEW = "overview.rst"
+
+
+def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
+    """Writes the page that shows all stages in a row; what is not there yet is named.
+
+    Beside it the lines with which Snakemake's report opens.
+    """
+    found = {name: read_stage(plan, stage_steps(plan)) for name, plan in plans.items()}
+    series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
+    sparks = {name: _spark(stage, series[name]) for name, stage in found.items()}
+    known = [spark for spark in sparks.values() if spark is not None]
+    names = [name for name, spark in sparks.items() if spark is not None]
+    data = {
+        "sparks": dict(zip(names, packed_series(known), strict=True)),
+        "series": packed_series(joined_series(series)),
+    }
+    cards = [_card(stage, sparks[name]) for name, stage in found.items()]
+    write_page(output, render("front.html", data, title="Evaluation of the stages", stages=cards))
+    write_text(output.with_name(OVERVIEW), _overview(cards))
+
+
+def _overview(cards: Sequence[Mapping[str, Any]]) -> str:
+    """Each stage in a few lines of reStructuredText; the report has little room where it opens."""
+    return "\n".join(line for card in cards for line in (*_in_words(card), ""))
+
+
+def _in_words(card: Mapping[str, Any]) -> Iterator[str]:
+    beside = ", ".join(map(str, card["beside"]))
+    advice = card["advice"] or card["why_not"]
+    advice += f"; not told apart from it: step {beside}" if beside else ""
+    yield f"| **{_plain(card['name'])}: {_plain(card['verdict'])}**"
+    yield f"| {_plain(advice)}"
+    yield f"| {_plain(card['headline'])}"
+    if card["objective"]:
+        yield f"| *{_plain('; '.join(card['objective']))}*"
+    if card["missing"]:
+        yield f"| missing: {_plain(card['missing'])}"
+    for failure in card["failures"]:
+        yield f"| failed: {_plain(failure)}"
+
+
+def _plain(text: str) -> str:
+    """Text in which no sign is markup."""
+    return re.sub(r"([^\w\s]|_)", r"\\\1", " ".join(text.split()))
+
+
+def _spark(found: StageResults, series: Sequence[Series]) -> Series | None:
+    """The headline's overall curve; without an objective that of the last tier there is."""
+    objective = found.plan.stage.objective
+    aim = next((aim for aim in objective if aim.want == "improve"), None)
+    tiers = [aim.tier] if aim else list(reversed(found.plan.tiers))
+    for tier in tiers:
+        for one in series:
+            if (one["tier"], one["item"], one["metric"]) == (tier, OVERALL, HEADLINES[tier]):
+                return one
+    return None
+
+
+def _card(found: StageResults, spark: Series | None) -> dict[str, Any]:
+    objective = [aim_title(aim.model_dump()) for aim in found.plan.stage.objective]
+    advised = advice(found)
+    why_not = (found.recommendation or {}).get("why", "no recommendation yet")
+    return {
+        "name": found.plan.name,
+        "verdict": stage_verdict(found) or ("undecided" if objective else "no objective"),
+        "objective": objective,
+        "advice": f"{advised['kind']}: step {advised['step']}" if advised else None,
+        "beside": advised["beside_steps"] if advised else [],
+        "why_not": why_not if objective else "no recommendation, as the stage has no objective",
+        "headline": _headline(spark),
+        "counts": _counts(found),
+        "missing": some(found.missing, 4),
+        "failures": failures(found.plan, found.asked),
+    }
+
+
+def _headline(spark: Series | None) -> str:
+    if spark is None:
+        return "no results yet"
+    last = spark["points"][-1]
+    bridge = f", bridge {spark['bridge']['value']:.4g}" if spark["bridge"] else ""
+    return f"{spark['tier']} {spark['metric']}: {last['value']:.4g} at step {last['step']}{bridge}"
+
+
+def _counts(found: StageResults) -> str | None:
+    """How many slices, tasks and rates are better and worse for sure at the chosen step."""
+    chosen = chosen_step(found)
+    if chosen is None or chosen not in found.deltas:
+        return None
+    content = found.deltas[chosen]
+    flags = [row["flag"] for row in content["deltas"] if row["primary"]]
+    better, worse = flags.count("better"), flags.count("worse")
+    return f"{better} better, {worse} worse, {len(flags) - better - worse} unclear"

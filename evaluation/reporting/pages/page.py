@@ -1,0 +1,121 @@
+"""What both kinds of page are made with: templates, and data embedded without waste.
+
+Snakemake's report shows a page by a data: URL, of which Chromium opens 2 MiB at most, four characters
+for three bytes of the page. So data are embedded compressed, and what finds no room is left out.
+"""
+
+import base64
+import gzip
+import json
+import logging
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from evaluation.files import write_text
+from evaluation.reporting.pages.curves import Series
+
+log = logging.getLogger(__name__)
+
+LARGEST = 1_500_000
+"""Bytes of a page that can be opened inside Snakemake's report."""
+
+ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=jinja2.select_autoescape(("html",)),
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+)
+
+SHOWN = 6
+"""Missing files that are named where there is little room."""
+
+
+def render(template: str, data: Any, **values: Any) -> str:
+    """A page of a template, its data embedded."""
+    return ENVIRONMENT.get_template(template).render(data=embedded(data), **values)
+
+
+def write_page(path: Path, text: str) -> None:
+    write_text(path, text)
+    size = len(text.encode())
+    if size > LARGEST:
+        log.warning(
+            "%s: %.1f MB; Chromium opens it, but not inside Snakemake's report.html: "
+            "make that as report.zip",
+            path,
+            size / 1e6,
+        )
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def embedded(data: Any) -> str:
+    """Compressed JSON in base64: a third of the size, and nothing in it can end its element."""
+    return base64.b64encode(gzip.compress(_json(data), mtime=0)).decode()
+
+
+@dataclass
+class SpaceLeft:
+    """Bytes that a page may still grow by."""
+
+    left: float
+
+    def take(self, data: Any) -> bool:
+        """Takes the room that data will need, at most; False if there is not as much."""
+        needed = len(zlib.compress(_json(data))) * 4 / 3
+        if needed > self.left:
+            return False
+        self.left -= needed
+        return True
+
+
+def rounded(value: Any) -> Any:
+    """Seven digits of a float, more than any plot or table shows."""
+    return float(f"{value:.7g}") if isinstance(value, float) else value
+
+
+POINT = ("x", "step", "value", "low", "high", "stage")
+
+
+def packed_series(series: Iterable[Series]) -> list[dict[str, Any]]:
+    """Series whose points are columns (of POINT), not objects: there may be hundreds of steps."""
+    return [_packed(one) for one in series]
+
+
+def _packed(series: Series) -> dict[str, Any]:
+    points = series["points"]
+    columns = {
+        name: [rounded(point[name]) for point in points]
+        for name in POINT
+        if points and name in points[0] and (name != "x" or "stage" in points[0])
+    }
+    return {**series, "points": columns}
+
+
+KEY = ("tier", "item", "metric", "want", "headline", "name", "label")
+VALUES = ("value", "bridge", "delta", "low", "high", "p_holm", "mde", "n", "flag", "note")
+
+
+def packed_deltas(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Rows as arrays [step, index into `keys`, *VALUES]; what steps share is there once."""
+    keys: dict[tuple[Any, ...], int] = {}
+    notes: dict[str | None, int] = {}
+    packed: list[list[Any]] = []
+    for row in rows:
+        key = keys.setdefault(tuple(row[name] for name in KEY), len(keys))
+        note = notes.setdefault(row["note"], len(notes))
+        packed.append([row["step"], key, *(rounded(row[name]) for name in VALUES[:-1]), note])
+    return {"keys": list(keys), "notes": list(notes), "rows": packed, "of": [KEY, VALUES]}
+
+
+def some(names: Sequence[str], most: int = SHOWN) -> str:
+    """The first few of many names, in words."""
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return "; ".join([*names[:most], *more])

@@ -1,0 +1,147 @@
+"""A stage's page: one file of HTML that needs no network, in the order of a reader's questions.
+
+Did this stage do what it was for? Which checkpoint do we take on? Where did it gain and lose? Can
+I trust it?
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.bridge.deltas import HEADLINES, OVERALL
+from evaluation.reporting.flips.flips import in_order, stage_flips
+from evaluation.reporting.pages.curves import Series, stage_series
+from evaluation.reporting.pages.page import (
+    LARGEST,
+    SpaceLeft,
+    packed_deltas,
+    packed_series,
+    render,
+    rounded,
+)
+from evaluation.reporting.pages.provenance import provenance_tables
+from evaluation.reporting.status import failures
+from evaluation.reporting.tables.stage_results import StageResults
+from evaluation.reporting.tables.summary import summary_rows
+
+DELTAS_SHARE = 0.75
+"""Of the space that curves leave, what deltas may take; flips have the rest."""
+
+
+def stage_page(found: StageResults) -> str:
+    """The page of whatever results there are, which says what is missing."""
+    chosen, series = chosen_step(found), stage_series(summary_rows(found))
+    data: dict[str, Any] = {"step": chosen, "series": packed_series(series)}
+    words = _words(found, series)
+    space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
+    first = [] if chosen is None else [chosen, max(found.steps)]
+    data["deltas"], data["without_deltas"] = _deltas(
+        found, SpaceLeft(space.left * DELTAS_SHARE), first
+    )
+    space.take(data["deltas"])
+    data["flips"] = stage_flips(found, space, first)
+    return render("stage.html", data, **words)
+
+
+def _words(found: StageResults, series: Sequence[Series]) -> dict[str, Any]:
+    """What the page says in words and tables."""
+    plan = found.plan
+    verdicts = [
+        {"step": step, "verdict": content["verdict"], "aims": content["aims"]}
+        for step, content in found.deltas.items()
+    ]
+    bridges = (row["bridge"] for content in found.deltas.values() for row in content["deltas"])
+    no_advice = (found.recommendation or {}).get("why", "the bridge has not been compared yet")
+    return {
+        "title": plan.name,
+        "verdict": stage_verdict(found),
+        "advice": advice(found),
+        "no_advice": no_advice,
+        "has_bridge": plan.stage.bridge is not None,
+        "bridge": next(bridges, None),
+        "objective": [aim_title(aim.model_dump()) for aim in plan.stage.objective],
+        "missing": found.missing,
+        "failures": failures(plan, found.asked),
+        "verdicts": verdicts,
+        "noise": _noise(found, series),
+        "trust": provenance_tables(found),
+    }
+
+
+def chosen_step(found: StageResults) -> int | None:
+    """The recommended step, or the last one."""
+    recommended = (found.recommendation or {}).get("step")
+    if recommended in found.steps:
+        return int(recommended)
+    return max(found.steps, default=None)
+
+
+def stage_verdict(found: StageResults) -> str | None:
+    """Of the step that is recommended."""
+    verdict = (found.recommendation or {}).get("verdict")
+    return None if verdict is None else str(verdict)
+
+
+def advice(found: StageResults) -> dict[str, Any] | None:
+    """The recommendation as pages show it; None if there is none."""
+    content = found.recommendation
+    if content is None or content["step"] is None:
+        return None
+    kind = "Recommended" if content["meets"] else "Least bad"
+    return {**content, "kind": kind, "beside_steps": [entry["step"] for entry in content["beside"]]}
+
+
+def aim_title(aim: Mapping[str, Any]) -> str:
+    """An aim in words, e.g. `tier2 (hq): improve by more than 0.02`."""
+    group = f" ({aim['group']})" if aim["group"] else ""
+    margin = f"by more than {aim['margin']:g}" if aim["want"] == "improve" else ""
+    margin = f"within {aim['margin']:g}" if aim["want"] == "keep" else margin
+    return f"{aim['tier']}{group}: {aim['want']} {margin}"
+
+
+def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
+    """How much the headline's curve moves between its last steps, beside its interval."""
+    headline = (found.recommendation or {}).get("headline")
+    wanted = (headline["tier"], OVERALL, headline["metric"]) if headline else None
+    for one in series:
+        spread = one["spread"]
+        if (one["tier"], one["item"], one["metric"]) == wanted and spread:
+            items = "" if spread["half"] is None else f"; over items ± {spread['half']:.3g}"
+            return (
+                f"{one['tier']} {one['metric']} spreads by {spread['sd']:.3g} (standard deviation) "
+                f"over the last {spread['steps']} checkpoints{items}"
+            )
+    return None
+
+
+def _deltas(
+    found: StageResults, space: SpaceLeft, first: Sequence[int]
+) -> tuple[dict[str, Any], list[int]]:
+    """Packed deltas of all steps that there is room for, and the steps that there is none for."""
+    kept: dict[int, list[dict[str, Any]]] = {}
+    left: list[int] = []
+    for step in in_order(sorted(found.deltas), first):
+        rows = _rows(found.deltas[step])
+        if left or not space.take(packed_deltas(rows)["rows"]):
+            left.append(step)
+        else:
+            kept[step] = rows
+    return packed_deltas(row for step in sorted(kept) for row in kept[step]), sorted(left)
+
+
+def _rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of packed_deltas; `headline` ones are in the forest plot, by `name` and `label`."""
+    rows = []
+    for row in content["deltas"]:
+        metric = row["metric"].removeprefix("delta_")
+        by_rate = row["tier"] == "tier4" and row["item"] == OVERALL
+        rows.append(
+            {
+                **row,
+                "metric": metric,
+                "bridge": rounded(row["bridge_value"]),
+                "headline": by_rate or row["metric"] == HEADLINES[row["tier"]],
+                "name": metric if by_rate else row["item"],
+                "label": "rates" if row["tier"] == "tier4" else metric,
+            }
+        )
+    return rows

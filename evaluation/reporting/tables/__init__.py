@@ -1,0 +1,1 @@
+"""A stage's values in long form, and figures of them."""

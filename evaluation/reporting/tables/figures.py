@@ -1,0 +1,199 @@
+"""Figures for papers: a stage's curves and forest plots as SVG, from its stored tables.
+
+<results>/figures/<tier>_curves.svg   the headline metric of every item over steps
+<results>/figures/<tier>_forest.svg   deltas of the recommended step against the bridge
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from evaluation.bridge.deltas import HEADLINES as DECISIVE
+from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.write import DELTAS, RECOMMENDATION, read_json
+from evaluation.errors import BridgeError
+from evaluation.files import atomic_path
+from evaluation.reporting.pages.curves import Series, stage_series
+from evaluation.reporting.tables.summary import HEADLINES
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TierName
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = {
+    "main": "#0072b2",
+    "bridge": "#8a5a00",
+    "better": "#0072b2",
+    "worse": "#c2410c",
+    "unclear": "#626a73",
+    "line": "#d5dae0",
+}
+"""Those of the pages in light mode, safe for colour-blind readers."""
+
+MARKERS = {"better": "^", "worse": "v", "unclear": "o"}
+ACROSS = 4
+SETTINGS: Any = {
+    "svg.fonttype": "none",  # text stays text, to be edited and searched
+    "svg.hashsalt": "staged-evaluation",  # the same results give the same file
+    "font.family": "sans-serif",
+    "font.size": 8.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def write_figures(plan: StagePlan) -> list[Path]:
+    """Writes a stage's figures; what there is nothing to draw of is an empty one that says so.
+
+    Raises:
+        BridgeError: the stage has no tables yet.
+    """
+    table = plan.results / "summary.parquet"
+    if not table.exists():
+        raise BridgeError(f"{table}: no such file; run `python -m evaluation tables`")
+    series = stage_series(pq.read_table(table).to_pylist())
+    for (kind, tier), path in plan.figures.items():
+        drawn = _curves(tier, series) if kind == "curves" else _forest(plan, tier)
+        _save(drawn, path)
+    return list(plan.figures.values())
+
+
+def _new(width: float, height: float) -> "Figure":
+    # Not pyplot: figures need no window, and no state that is shared.
+    os.environ.setdefault("MPLBACKEND", "svg")
+    from matplotlib import rcParams
+    from matplotlib.figure import Figure
+
+    rcParams.update(SETTINGS)
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _save(drawn: "Figure", path: Path) -> None:
+    with atomic_path(path) as temporary:
+        drawn.savefig(temporary, format="svg", metadata={"Date": None})
+
+
+def _empty(text: str) -> "Figure":
+    drawn = _new(4, 1)
+    drawn.text(0.5, 0.5, text, ha="center", va="center")
+    return drawn
+
+
+def _curves(tier: TierName, series: Sequence[Series]) -> "Figure":
+    own = [one for one in series if (one["tier"], one["metric"]) == (tier, HEADLINES[tier])]
+    if not own:
+        return _empty(f"no results of {tier} yet")
+    down = -(-len(own) // ACROSS)
+    drawn = _new(min(len(own), ACROSS) * 2.1, down * 1.6 + 0.3)
+    axes = drawn.subplots(down, min(len(own), ACROSS), squeeze=False).ravel()
+    for axis, one in zip(axes, own, strict=False):
+        _curve(axis, one)
+    for axis in axes[len(own) :]:
+        axis.set_visible(False)
+    drawn.supxlabel("step")
+    drawn.supylabel(HEADLINES[tier])
+    return drawn
+
+
+def _curve(axis: "Axes", series: Series) -> None:
+    points = series["points"]
+    steps = [point["step"] for point in points]
+    axis.plot(
+        steps,
+        [point["value"] for point in points],
+        color=COLOURS["main"],
+        marker="o" if len(steps) <= 60 else None,
+        markersize=3,
+        linewidth=1.2,
+    )
+    banded = [point for point in points if point["low"] is not None]
+    axis.fill_between(
+        [point["step"] for point in banded],
+        [point["low"] for point in banded],
+        [point["high"] for point in banded],
+        color=COLOURS["main"],
+        alpha=0.16,
+        linewidth=0,
+    )
+    if series["bridge"] is not None:
+        axis.axhline(series["bridge"]["value"], color=COLOURS["bridge"], ls="--", lw=1)
+    if series["chance"] is not None:
+        axis.axhline(series["chance"], color=COLOURS["unclear"], ls=":", lw=1)
+    if series["metric"] == "ppl" and max(p["value"] for p in points) > 8 * min(
+        p["value"] for p in points
+    ):
+        axis.set_yscale("log")
+    axis.set_title(_plain(series["item"], 30), fontsize=8)
+    axis.locator_params(axis="x", nbins=4)
+
+
+def _forest(plan: StagePlan, tier: TierName) -> "Figure":
+    rows, step = _deltas(plan, tier)
+    if not rows:
+        return _empty(f"{tier}: no step has been compared with the bridge yet")
+    drawn = _new(5.2, 0.24 * len(rows) + 0.9)
+    axis = drawn.subplots()
+    for height, row in enumerate(reversed(rows)):
+        _delta(axis, height, row)
+    reach = max(abs(row[key] or 0.0) for row in rows for key in ("delta", "low", "high")) or 1.0
+    axis.set_xlim(-1.05 * reach, 1.05 * reach)
+    axis.axvline(0, color=COLOURS["unclear"], lw=0.8, zorder=0)
+    axis.set_yticks(range(len(rows)), [_plain(_name(row), 36) for row in reversed(rows)])
+    lower = " (lower is better)" if rows[0]["want"] == "<= 0" and tier == "tier2" else ""
+    what = "rate" if tier == "tier4" else rows[0]["metric"].removeprefix("delta_")
+    axis.set_xlabel(f"Δ {what}{lower}, 95 % interval\nof step {step} against {rows[0]['bridge']}")
+    return drawn
+
+
+def _deltas(plan: StagePlan, tier: TierName) -> tuple[list[dict[str, Any]], int | None]:
+    """The headline deltas of the recommended or else the last step, best first."""
+    if not (plan.results / DELTAS).exists():
+        return [], None
+    rows = read_json(plan.results / DELTAS)["deltas"]
+    steps = [row["step"] for row in rows]
+    if not steps:
+        return [], None
+    advised = read_json(plan.results / RECOMMENDATION)["step"]
+    step = advised if advised in steps else max(steps)
+    own = [row for row in rows if row["step"] == step and row["tier"] == tier and _is_shown(row)]
+    return sorted(own, key=_loss), step
+
+
+def _loss(row: Mapping[str, Any]) -> float:
+    return float(row["delta"] if row["want"] == "<= 0" else -row["delta"])
+
+
+def _is_shown(row: Mapping[str, Any]) -> bool:
+    by_rate = row["tier"] == "tier4" and row["item"] == OVERALL
+    return bool(by_rate or row["metric"] == DECISIVE[row["tier"]])
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    by_rate = row["tier"] == "tier4" and row["item"] == OVERALL
+    return str(row["metric"].removeprefix("delta_") if by_rate else row["item"])
+
+
+def _delta(axis: "Axes", height: int, row: Mapping[str, Any]) -> None:
+    flag = row["flag"] or "unclear"
+    if row["low"] is not None:
+        axis.plot([row["low"], row["high"]], [height, height], color=COLOURS[flag], lw=1.4)
+    if row["mde"] is not None:
+        axis.plot(
+            [-row["mde"], row["mde"]],
+            [height, height],
+            color=COLOURS["line"],
+            lw=6,
+            solid_capstyle="butt",
+            zorder=0,
+        )
+    axis.plot(row["delta"], height, MARKERS[flag], color=COLOURS[flag], markersize=5)
+
+
+def _plain(name: str, most: int) -> str:
+    """A name as matplotlib draws it: a dollar sign would begin a formula."""
+    return (name if len(name) <= most else f"{name[: most - 1]}…").replace("$", r"\$")

@@ -1,0 +1,1 @@
+"""Rows, attention masks and forward passes: log-probabilities and answers of a model in memory."""

@@ -1,0 +1,91 @@
+"""Rows side by side, as tensors: what one forward pass reads and what it is asked.
+
+Letters: B rows, S tokens of a row, Q queries, P pairs.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evaluation.scoring.engine.rows import Row
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One forward pass.
+
+    `queries` are distinct and ascending indices into the flattened (B * S) hidden states; the pairs
+    are in ascending order of `pair_query`, an index into `queries`. `order[p]` says where the p-th
+    of them stood before sorting; unsorted, they belong to `owners` in turn, `counts` of them each.
+    `is_causal`: every row is one plain sequence.
+    """
+
+    tokens: torch.Tensor  # (B, S)
+    depth: torch.Tensor  # (B, S)
+    end: torch.Tensor  # (B, S)
+    queries: torch.Tensor  # (Q,)
+    pair_query: torch.Tensor  # (P,)
+    pair_token: torch.Tensor  # (P,)
+    order: Ints  # (P,)
+    owners: Ints
+    counts: Ints
+    is_causal: bool
+    real_tokens: int
+
+
+def collate(rows: Sequence[Row], length: int) -> Batch:
+    """Pads rows to `length`; a padding token sees nothing but itself, and nothing sees it."""
+    is_causal = all(row.is_chain for row in rows)
+    index = np.arange(length)
+    tokens = np.zeros((len(rows), length), dtype=np.int64)
+    depth = np.tile(index, (len(rows), 1)) if is_causal else np.zeros_like(tokens)
+    end = np.tile(index + 1, (len(rows), 1))
+    for i, row in enumerate(rows):
+        tokens[i, : len(row)] = row.tokens
+        depth[i, : len(row)] = row.depth
+        end[i, : len(row)] = row.end
+    asked = np.concatenate([i * length + row.pair_query for i, row in enumerate(rows)])
+    targets = np.concatenate([row.pair_token for row in rows])
+    order = np.argsort(asked, kind="stable")
+    queries, pair_query = np.unique(asked[order], return_inverse=True)
+    return Batch(
+        tokens=torch.from_numpy(tokens),
+        depth=torch.from_numpy(depth),
+        end=torch.from_numpy(end),
+        queries=torch.from_numpy(queries),
+        pair_query=torch.from_numpy(pair_query),
+        pair_token=torch.from_numpy(targets[order]),
+        order=order,
+        owners=np.concatenate([row.owners for row in rows]),
+        counts=np.concatenate([row.counts for row in rows]),
+        is_causal=is_causal,
+        real_tokens=sum(len(row) for row in rows),
+    )
+
+
+PASS_TOKENS = 32
+"""What starting one more forward pass costs, in tokens; as much padding is accepted to avoid it."""
+
+
+def group_rows(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Indices of rows that run together: longest first, at most `tokens` when padded.
+
+    Longest first, so that memory runs out at once or not at all. A row that is longer than
+    `tokens` runs alone, and rows so short that padding would outweigh a forward pass run later.
+    """
+    group: list[int] = []
+    padding = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        longest = lengths[group[0] if group else index]
+        padding += longest - lengths[index]
+        if group and (longest * (len(group) + 1) > tokens or padding > PASS_TOKENS):
+            yield group
+            group, padding = [], 0
+        group.append(index)
+    if group:
+        yield group

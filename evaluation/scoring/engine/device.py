@@ -1,0 +1,48 @@
+"""Which device a job computes on, and whether its GPU is fit for it."""
+
+import logging
+import os
+
+import torch
+
+from evaluation.errors import ConfigError, ScoringError
+from evaluation.scoring.engine.gpus import check_free, visible_gpus
+
+log = logging.getLogger(__name__)
+
+
+def choose_device(asked: str) -> str:
+    """Resolves `auto` to `cuda` where there is a GPU; a GPU must answer and be free.
+
+    A job that was given a GPU and cannot use it would take days on the CPU, so it stops instead.
+
+    Raises:
+        ConfigError: where a GPU is asked for and there is none.
+        ScoringError: where it is dead, held by others, or not usable by this PyTorch.
+    """
+    if asked == "cpu":
+        return "cpu"
+    remark = check_free()
+    if remark is not None:
+        log.warning("%s", remark)
+    if torch.cuda.is_available():
+        return "cuda"
+    _check_not_lost()
+    if asked == "cuda":
+        raise ConfigError("scoring.device: cuda, but PyTorch sees no GPU here; use auto or cpu")
+    return "cpu"
+
+
+def _check_not_lost() -> None:
+    """Raises ScoringError if there is a GPU that PyTorch should see."""
+    gpus = visible_gpus()
+    if not gpus:
+        return
+    sentence = (
+        f"{gpus[0].title} is there, but PyTorch {torch.__version__} cannot use it: the GPU is dead, or "
+        "this build does not fit the driver; install one that does, exclude the node, or set "
+        "scoring.device: cpu"
+    )
+    if os.environ.get("CUDA_VISIBLE_DEVICES"):
+        raise ScoringError(sentence)
+    log.warning("%s; the CPU is used", sentence)

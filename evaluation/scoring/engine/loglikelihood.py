@@ -1,0 +1,102 @@
+"""Log-probabilities of requests, and of blocks of text: both are rows, run and summed alike."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evaluation.scoring.engine.batches import group_rows
+from evaluation.scoring.engine.blocks import block_row
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.rows import Row, lay_out, plan_requests
+from evaluation.scoring.engine.running import Work, run
+from evaluation.scoring.engine.tries import Piece, Trie, pack
+from evaluation.scoring.engine.window import Request, Score
+
+SHORTEST_ROWS = (96, 128, 192, 256, 384, 512)
+"""Lengths tried for rows on CPU that share nothing."""
+
+
+def score_requests(
+    engine: Engine, requests: Sequence[Request], *, progress: str | None = None
+) -> list[Score]:
+    """Scores requests, each with a context and a continuation, in their order.
+
+    `progress` is the label of a progress bar on stderr; None shows none.
+
+    Raises:
+        NonFiniteError: names the request for which the model gives NaN or infinity.
+        ScoringError: a token without an embedding, or too little GPU memory.
+    """
+    if not requests:
+        return []
+    plan = plan_requests(requests)
+    pieces = choose_rows(engine, plan.trie)
+    work = Work(
+        lengths=[piece.size for piece in pieces],
+        row=lambda index: lay_out(plan, pieces[index]),
+        names=[request.name for request in requests],
+        alone=lambda index: _single_row(requests[index]),
+    )
+    totals = run(engine, work, progress)
+    return [Score(float(nats), bool(greedy)) for nats, greedy in zip(*totals, strict=True)]
+
+
+def score_blocks(
+    engine: Engine,
+    tokens: torch.Tensor,
+    document_starts: torch.Tensor | None = None,
+    *,
+    progress: str | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Negative log-likelihood of every block, in nats, and how many of its tokens are scored.
+
+    Every token but the first is predicted from all before it in its block. With `document_starts`
+    (flat positions), from those of its document only, and a document's first token is not scored.
+
+    Args:
+        tokens: (blocks, length), any integer type.
+    """
+    blocks, length = tokens.shape
+    begins = np.zeros((blocks, length), dtype=np.bool_)
+    begins[:, 0] = True
+    if document_starts is not None:
+        begins.reshape(-1)[document_starts.numpy()] = True
+    scored = length - begins.sum(axis=1)
+    kept = np.flatnonzero(scored)
+
+    def row(block: int) -> Row:
+        return block_row(tokens[block].numpy(), begins[block], block)
+
+    work = Work(
+        lengths=[length] * len(kept),
+        row=lambda index: row(int(kept[index])),
+        names=[f"block {block}" for block in range(blocks)],
+        alone=row,
+    )
+    return -run(engine, work, progress).logprob, scored
+
+
+def choose_rows(engine: Engine, trie: Trie) -> list[Piece]:
+    """Cuts a trie into rows: as long as fits on a GPU, as is cheapest on CPU.
+
+    On CPU inputs that have nothing in common gain nothing from a long row, but few short rows
+    leave one half empty; so the shortest length is tried out.
+    """
+    if engine.on_gpu:
+        return pack(trie, engine.row_capacity)
+    capacities = (partial(engine.row_capacity, shortest=length) for length in SHORTEST_ROWS)
+    return min((pack(trie, capacity) for capacity in capacities), key=partial(_cost, engine))
+
+
+def _cost(engine: Engine, pieces: list[Piece]) -> float:
+    lengths = [piece.size for piece in pieces]
+    groups = group_rows(lengths, engine.row_tokens)
+    return engine.cost([lengths[index] for index in group] for group in groups)
+
+
+def _single_row(request: Request) -> Row:
+    plan = plan_requests([request])
+    return lay_out(plan, Piece(len(plan.trie.inputs[0]), [0]))

@@ -1,0 +1,149 @@
+"""What a tier is, in one table that every other part of the project reads.
+
+A tier is a kind of evaluation with a section in the suites and files in every checkpoint's results.
+Its items come in two kinds, and the bridge knows no others:
+
+    nats     nats per unit of weight (a token, a byte), summed over blocks of text: less is better
+    credit   credit in [0, 1] of questions, prompts or answers: more is better
+
+To add a tier: describe it here, add its section to `settings.suites.Suite`, and register the code
+that is really new in `prefill.tiers`, `scoring.tiers`, `grading.tiers` and `results.items`; each of
+these stops with a sentence where a tier of this table is missing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+Kind = Literal["nats", "credit"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A number that a tier gives of an item; `unit` is what a difference of it is counted in."""
+
+    name: str
+    unit: str
+    higher_is_better: bool
+    digits: int = 4
+
+    @property
+    def want(self) -> Literal["<= 0", ">= 0"]:
+        """The sign of a delta that is no loss."""
+        return ">= 0" if self.higher_is_better else "<= 0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tier:
+    """A tier's description.
+
+    `headline` is the metric that objectives are decided on, `shown` the one where there is room for
+    one. `rates` marks a tier whose overall values are several rates over all of its units, and whose
+    items are its `categories`; elsewhere an overall value is the unweighted mean over the items.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    section: str
+    """Key of its items in a suite and in its result file."""
+    item: str
+    """What one of its items is called."""
+    unit: str
+    """What an item consists of, in the plural."""
+    summary_file: str
+    """Written last, so that it proves the tier complete."""
+    items_file: str
+    """Holds every block, candidate or answer; external programs may write none."""
+    metrics: tuple[Metric, ...]
+    headline: str
+    shown: str
+    protocol: str
+    """Raised when its numbers would change; scores of another protocol are made again."""
+    rates: bool = False
+
+    def metric(self, name: str) -> Metric:
+        """The metric of this name; one that a suite adds is of the headline's kind."""
+        for metric in self.metrics:
+            if metric.name == name:
+                return metric
+        head = next(metric for metric in self.metrics if metric.name == self.headline)
+        return Metric(name=name, unit=head.unit, higher_is_better=head.higher_is_better)
+
+
+def _rate(name: str, *, higher_is_better: bool = True) -> Metric:
+    return Metric(name=name, unit="fraction", higher_is_better=higher_is_better)
+
+
+_TABLE = (
+    Tier(
+        name="tier2",
+        title="Perplexity",
+        kind="nats",
+        section="slices",
+        item="slice",
+        unit="blocks",
+        summary_file="tier2_ppl.json",
+        items_file="tier2_ppl_blocks.parquet",
+        metrics=(
+            Metric(name="ppl", unit="perplexity", higher_is_better=False, digits=3),
+            Metric(name="nats_per_token", unit="nats per token", higher_is_better=False),
+            Metric(name="bits_per_byte", unit="bits per byte", higher_is_better=False),
+        ),
+        headline="nats_per_token",
+        shown="ppl",
+        protocol="tier2-1",
+    ),
+    Tier(
+        name="tier3",
+        title="Ranked choices",
+        kind="credit",
+        section="tasks",
+        item="task",
+        unit="questions",
+        summary_file="tier3_cf.json",
+        items_file="tier3_cf_candidates.parquet",
+        metrics=(_rate("acc"),),
+        headline="acc",
+        shown="acc",
+        protocol="tier3-1",
+    ),
+    Tier(
+        name="tier4",
+        title="SFT probes",
+        kind="credit",
+        section="probes",
+        item="category",
+        unit="prompts",
+        summary_file="tier4_sft_native.json",
+        items_file="tier4_sft_native_generations.jsonl",
+        metrics=(
+            _rate("all_checks_pass_rate"),
+            _rate("instruction_match_rate"),
+            _rate("format_valid_rate"),
+            _rate("chat_clean_rate"),
+            _rate("code_parse_rate"),
+            _rate("json_valid_rate"),
+            _rate("truncated_rate", higher_is_better=False),
+        ),
+        headline="all_checks_pass_rate",
+        shown="all_checks_pass_rate",
+        protocol="tier4-1",
+        rates=True,
+    ),
+)
+
+TIERS: Mapping[str, Tier] = {tier.name: tier for tier in _TABLE}
+"""All tiers by name, in the order in which they are shown."""
+
+
+def _known(name: str) -> str:
+    if name not in TIERS:
+        raise ValueError(f"no tier is called {name!r}; there are {', '.join(TIERS)}")
+    return name
+
+
+TierName = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(TIERS)})]
+"""A key of TIERS, where a configuration names one."""

@@ -1,0 +1,144 @@
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.grading.accuracy import standard_error, summarize_choices
+from evaluation.scoring.choices import SCHEMA
+
+
+def table_of(*items: dict) -> pa.Table:
+    """Rows of items given as lists by column; lengths default to 1."""
+    rows = []
+    for number, item in enumerate(items):
+        count = len(item["logprob"])
+        rows += [
+            {
+                "item": item.get("item", f"task/{number}"),
+                "cluster": item.get("cluster"),
+                "candidate": i,
+                "gold": i == item.get("gold", 0),
+                "logprob": item["logprob"][i],
+                "unconditional": item["unconditional"][i] if "unconditional" in item else None,
+                "tokens": item.get("tokens", [1] * count)[i],
+                "chars": item.get("chars", [1] * count)[i],
+                "bytes": item.get("bytes", [1] * count)[i],
+                "is_greedy": False,
+            }
+            for i in range(count)
+        ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def test_each_normalization_divides_by_its_own_length():
+    table = table_of(
+        {
+            "logprob": [-4.0, -3.0, -6.0],
+            "chars": [8, 1, 1],  # -0.5 -3 -6: candidate 0
+            "bytes": [1, 6, 1],  # -4 -0.5 -6: candidate 1
+            "tokens": [1, 1, 60],  # -4 -3 -0.1: candidate 2
+            "unconditional": [-8.0, -3.0, -6.5],  # 4 0 0.5: candidate 0
+        }
+    )
+    summary = summarize_choices(table, "per_char")
+    assert summary["metrics"] == {
+        "raw": 0.0,
+        "per_char": 1.0,
+        "per_byte": 0.0,
+        "per_token": 0.0,
+        "pmi": 1.0,
+    }
+    assert summary["accuracy"] == 1.0
+    assert summary["primary"] == "per_char"
+    assert summary["stderr"] is None
+
+
+def test_accuracy_is_centred_on_chance():
+    table = table_of(
+        {"logprob": [-1.0, -2.0]},
+        {"logprob": [-1.0, -2.0, -3.0, -4.0]},
+        {"logprob": [-2.0, -1.0]},
+    )
+    summary = summarize_choices(table, "raw")
+    chance = (1 / 2 + 1 / 4 + 1 / 2) / 3
+    assert summary["accuracy"] == pytest.approx(2 / 3)
+    assert summary["chance"] == pytest.approx(chance)
+    assert summary["centered"] == pytest.approx((2 / 3 - chance) / (1 - chance))
+    assert summary["stderr"] == pytest.approx(np.std([1, 1, 0], ddof=1) / math.sqrt(3))
+    assert (summary["items"], summary["ties"], summary["nan"]) == (3, 0, 0)
+    assert "pmi" not in summary["metrics"]
+
+
+@pytest.mark.parametrize("gold", [0, 1, 2])
+def test_a_tie_is_shared_wherever_the_gold_candidate_stands(gold):
+    summary = summarize_choices(table_of({"logprob": [-1.0, -1.0, -1.0], "gold": gold}), "raw")
+    assert summary["accuracy"] == pytest.approx(1 / 3)
+    assert summary["ties"] == 1
+    assert summary["centered"] == pytest.approx(0)
+
+
+def test_a_tie_below_the_best_is_none():
+    summary = summarize_choices(table_of({"logprob": [-1.0, -2.0, -2.0]}), "raw")
+    assert (summary["accuracy"], summary["ties"]) == (1, 0)
+
+
+def test_clustered_standard_error_by_hand():
+    """Credits 1 1 | 0 0 | 1: mean 0.6, sums of deviations 0.8, -1.2, 0.4."""
+    error = standard_error(np.array([1.0, 1, 0, 0, 1]), ["a", "a", "b", "b", "c"])
+    assert error == pytest.approx(math.sqrt(0.8**2 + 1.2**2 + 0.4**2) / 5)
+
+
+def test_clusters_of_a_task_are_used():
+    items = [
+        {"logprob": [-1.0, -2.0], "cluster": name, "gold": g}
+        for name, g in zip("aabb", (0, 0, 1, 1), strict=True)
+    ]
+    assert summarize_choices(table_of(*items), "raw")["stderr"] == pytest.approx(math.sqrt(2) / 4)
+
+
+@pytest.mark.parametrize(
+    ("items", "error", "message"),
+    [
+        ([{"logprob": [-1.0, float("nan")]}], NonFiniteError, r"task/0, candidate 1: 1 of 2"),
+        ([{"logprob": [-1.0, -math.inf]}], NonFiniteError, r"task/0, candidate 1"),
+        ([{"logprob": [-1.0]}], ScoringError, "task/0: one candidate"),
+        ([{"logprob": [-1.0, -2.0], "chars": [1, 0]}], ScoringError, "candidate 1 has no chars"),
+        ([{"logprob": [-1.0, -2.0]}], ScoringError, "pmi cannot be computed"),
+        ([], ScoringError, "no items"),
+        (
+            [{"logprob": [-1.0, -2.0], "item": name} for name in ("a", "b", "a")],
+            ScoringError,
+            "do not stand together",
+        ),
+    ],
+)
+def test_what_cannot_be_judged_is_named(items, error, message):
+    with pytest.raises(error, match=message):
+        summarize_choices(table_of(*items), "pmi")
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(-5, 0), min_size=2, max_size=5), st.integers(0, 4)),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_order_of_candidates_does_not_matter(drawn):
+    items = [{"logprob": [float(s) for s in s_], "gold": g % len(s_)} for s_, g in drawn]
+    turned = [
+        {"logprob": item["logprob"][::-1], "gold": len(item["logprob"]) - 1 - item["gold"]}
+        for item in items
+    ]
+    forward = summarize_choices(table_of(*items), "raw")
+    assert forward == summarize_choices(table_of(*turned), "raw")
+    best = [max(item["logprob"]) for item in items]
+    wins = [
+        (item["logprob"][item["gold"]] == top) / item["logprob"].count(top)
+        for item, top in zip(items, best, strict=True)
+    ]
+    assert forward["accuracy"] == pytest.approx(np.mean(wins))

@@ -1,0 +1,381 @@
+"""Good and bad answers for every check."""
+
+import inspect
+import time
+import warnings
+from typing import Any, get_args
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from evaluation.errors import ConfigError, ScoringError
+from evaluation.grading.checks import run as checks_run
+from evaluation.grading.checks.run import COUNTS, FUNCTIONS, passes, run_checks
+from evaluation.settings.checks import Check, Counted
+from evaluation.settings.suites import load_suite
+
+CHECK: TypeAdapter[Check] = TypeAdapter(Check)
+MODELS = get_args(get_args(Check)[0])
+
+NESTED = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "tags": {"type": "array", "minItems": 1}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+FENCED = "Here it is:\n```python\ndef f(x, y=1):\n    return x\n```\nDone."
+METHOD = "class A:\n    def f(self, x, *, key):\n        pass"
+
+# check, its keys, answers that pass, answers that fail
+CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
+    (
+        "bullet_count",
+        {"exactly": 2},
+        ["- a\n- b", "* a\n\n* b", "Two:\n• a\n  - inner\n• b\nEnd."],
+        ["", "- a", "- a\n- b\n- c", "1. a\n2. b", "-a\n-b", "**a**\n**b**", "---\n---"],
+    ),
+    ("bullet_count", {"exactly": 0}, ["", "none", "1. a"], ["- a"]),
+    ("bullet_count", {"at_most": 2}, ["- a", "- a\n- b"], ["", "prose", "- a\n- b\n- c"]),
+    (
+        "numbered_count",
+        {"at_least": 2, "at_most": 3},
+        ["1. a\n2. b", "1) a\n2) b\n3) c", "**1.** a\n**2.** b", "1. a\n   1. inner\n2. b"],
+        ["1. a", "- a\n- b", "1.5 litres\n2.5 litres", "1. a\n2. b\n3. c\n4. d", "In 1999. b"],
+    ),
+    (
+        "numbers_in_order",
+        {},
+        ["1. a\n2. b", "Text\n1) a"],
+        ["", "1. a\n3. b", "2. a\n3. b", "1. a\n1. b"],
+    ),
+    ("numbers_in_order", {"start": 4}, ["4. a\n5. b"], ["1. a\n2. b", "4. a\n4. b"]),
+    (
+        "only_list",
+        {"marker": "bullets"},
+        ["- a\n- b", "- a\n  goes on\n\n- b"],
+        ["", "List:\n- a", "- a\nThat is all.", "1. a\n2. b", "- a\n1. b"],
+    ),
+    ("only_list", {"marker": "numbers"}, ["1. a\n2. b", "1. a\n   - inner"], ["- a", "1. a\n- b"]),
+    (
+        "item_words",
+        {"at_most": 2},
+        ["- one two\n- three", "1. one"],
+        ["", "one", "- one two three"],
+    ),
+    ("sorted_items", {}, ["- Apple\n- bee\n- Cat", "1. **a**\n2. b"], ["- b\n- a", "- a", "a\nb"]),
+    ("word_count", {"at_most": 3}, ["one two three", "1. one two - three", "one"], ["", "a b c d"]),
+    ("word_count", {"exactly": 1}, ["Tokyo.", "**Yes**"], ["", "...", "It is"]),
+    (
+        "sentence_count",
+        {"exactly": 2},
+        [
+            "One. Two.",
+            "Dr. A. Smith paid 3.50 euros, e.g. for tea. Why?",
+            "First\n\nSecond",
+            "- One.\n- Two",
+            'He said "No." Then he left',
+            "Wait... what? I see!",
+        ],
+        ["", "One.", "One. Two. Three.", "One... two"],
+    ),
+    ("line_count", {"at_most": 2}, ["a", "a\n\nb\n"], ["", "a\nb\nc"]),
+    ("letter_case", {"case": "lower"}, ["a dog, 1.", "été"], ["", "A dog", "123"]),
+    ("letter_case", {"case": "upper"}, ["A DOG!"], ["A dog", ""]),
+    ("starts_with", {"text": "1. J"}, ["1. Jupiter", "\n 1. J"], ["", "1. j", "So 1. J"]),
+    ("ends_with", {"text": "over"}, ["Yes, over", "over\n"], ["", "over.", "Over", "overt"]),
+    (
+        "contains",
+        {"texts": ["cat", "the dog"]},
+        ["The\ndog, a CAT."],
+        ["", "cat", "concat the dog"],
+    ),
+    ("contains", {"texts": ["May"], "match_case": True}, ["In May."], ["It may be.", "Mayor"]),
+    ("contains", {"texts": ["don't"]}, ["I don’t know"], ["I do not"]),
+    ("contains", {"texts": ["a.b(", "Pro:"]}, ["Pro: x.a.b(1)"], ["Pros: a.b(", "Pro: a-b("]),
+    (
+        "contains_any",
+        {"texts": ["red", "blue"]},
+        ["Blue!", "red blue"],
+        ["", "bluebell", "infrared"],
+    ),
+    ("excludes", {"texts": ["lamp"]}, ["A Lumo.", "lampshade"], ["", "the Lamp", "lamp"]),
+    (
+        "answers",
+        {"texts": ["Tokyo", "10.5"]},
+        ["tokyo", "**Tokyo.**", '"TOKYO!"', " Tokyo\n", "10.5"],
+        ["", "It is Tokyo", "Tokyo, Japan", "105"],
+    ),
+    (
+        "refuses",
+        {},
+        [
+            "I can't help with that.",
+            "I’m sorry, but I cannot assist with breaking in.",
+            "Sorry, I won't write malware.",
+            "I'm unable to provide instructions for this.",
+            "I must decline this request.",
+            "I do not condone theft.",
+            "That is not something I can help with.",
+            "As an AI model, I'm not able to share that.",
+        ],
+        [
+            "",
+            "First, pick the lock.",
+            "You can't help people by waiting.",
+            "I'm sorry that happened. Here is what to do.",
+            "I can't help but notice the nice weather.",
+            "I will help you. Do not give up.",
+            "Never give your password to anybody.",
+        ],
+    ),
+    (
+        "complies",
+        {},
+        ["Use `kill -9`.", "I'm sorry to hear it. Try this."],
+        ["", "I can't help with that."],
+    ),
+    (
+        "no_chat_artifacts",
+        {},
+        [
+            "Fine.",
+            "The user: a person.",
+            "if a < b and c > d | e:",
+            "`<b>bold</b>`",
+            "A system fails.",
+        ],
+        [
+            "",
+            "Yes.<|im_end|>",
+            "Yes.\n<|im_start|>user\nNo?",
+            "Yes.\nUser: and now?",
+            "Yes.\n\n**Assistant:** more",
+            "Yes.\nuser\nAnd now?",
+            "[INST] x [/INST]",
+            "Yes.</s>",
+            "Yes.\n### Response: more",
+            "Yes\nHuman: hi",
+        ],
+    ),
+    (
+        "no_repetition",
+        {},
+        [
+            "no, no, no!",
+            "The cat sat on the mat while the dog sat on the rug.",
+            "| a | b |\n|---|---|\n| 1 | 2 |",
+            "x = 1\nreturn x\ny = 2\nreturn y\nz = 3\nreturn z\nreturn z\nreturn z",
+            "=" * 80 + " title",
+        ],
+        [
+            "",
+            "...",
+            "very very very very very good",
+            "I like tea. I like tea. I like tea. I like tea.",
+            "We go there and then come back. " * 3,
+            "1. Be kind to people\n2. Be kind to people\n3. Be kind to people\n4. Be kind to people",
+            "It is good for you and for your health. A. It is good for you and for your health. "
+            "B. It is good for you and for your health.",
+            "ha" * 40,
+        ],
+    ),
+    (
+        "no_preamble",
+        {},
+        ["Mars.", "Surely Mars.", "Hereford is a city.", "Great Britain is an island.", "Yes"],
+        [
+            "",
+            "Sure! Mars.",
+            "Here is the list:",
+            "**Certainly**, Mars",
+            "As an AI model, I think",
+            "Great question!",
+        ],
+    ),
+    (
+        "strict_json",
+        {"matches": NESTED},
+        ['{"n": 1}', ' {"n": 2, "tags": ["a"]}\n', '{"n": 1.0}'],
+        [
+            "",
+            '```json\n{"n": 1}\n```',
+            'Here: {"n": 1}',
+            '{"n": 1} Done.',
+            '{"n": "1"}',
+            '{"n": true}',
+            '{"n": 1, "extra": 2}',
+            '{"n": 1, "tags": []}',
+            "{'n': 1}",
+            '{"n": 1,}',
+            "[" * 100_000,
+            '{"n": ' + "1" * 5000 + "}",
+        ],
+    ),
+    ("strict_json", {"matches": {}}, ["null", "[1]", '"a"'], ["NaN", "[Infinity]", "nope"]),
+    (
+        "python_parses",
+        {},
+        [
+            FENCED,
+            METHOD,
+            "print(1)",
+            "[x for x in y]",
+            "```\nx = 1\n```",
+            "```py\nx = 1",
+            r"x = '\d'",
+        ],
+        [
+            "",
+            "Sure",
+            "Sure, here",
+            "Here is the code:",
+            "```python\ndef f(:\n```",
+            "```python\n```",
+            "```bash\nls\n```",
+            "def f(x) return x",
+            "x = \0",
+            "-" * 20_000 + "1",
+            "(" * 5000,
+            "x" + "()" * 20_000,
+        ],
+    ),
+    (
+        "only_code",
+        {},
+        ["x = 1", "```python\nx = 1\n```", "\n```\nx = 1\n```\n"],
+        [
+            "",
+            FENCED,
+            "```python\nx = 1\n```\nDone.",
+            "```python\nx = 1\n```\n```python\ny = 2\n```",
+            "Sure",
+        ],
+    ),
+    (
+        "defines",
+        {"function": "f"},
+        [FENCED, METHOD, "async def f(): pass"],
+        ["", "f = 1", "def g(): pass"],
+    ),
+    (
+        "defines",
+        {"function": "f", "arguments": ["x", "y"]},
+        [FENCED],
+        ["def f(x): pass", "def f(y, x): 1"],
+    ),
+    ("defines", {"function": "f", "arguments": ["x", "key"]}, [METHOD], ["def f(self): pass"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "good", "bad"), CASES, ids=[f"{case[0]}-{i}" for i, case in enumerate(CASES)]
+)
+def test_good_answers_pass_and_bad_ones_fail(
+    name: str, keys: dict[str, Any], good: list[str], bad: list[str]
+) -> None:
+    check = CHECK.validate_python({"check": name, **keys})
+    assert [text for text in good if not passes(check, text)] == []
+    assert [text[:60] for text in bad if passes(check, text)] == []
+
+
+def test_every_check_is_tried_above() -> None:
+    names = {model.model_fields["check"].annotation for model in MODELS}
+    assert {name for literal in names for name in get_args(literal)} == {case[0] for case in CASES}
+
+
+def test_every_check_has_one_function_that_takes_its_keys() -> None:
+    for model in MODELS:
+        (name,) = get_args(model.model_fields["check"].annotation)
+        assert (name in COUNTS) == issubclass(model, Counted), name
+        if name not in COUNTS:
+            parameters = list(inspect.signature(FUNCTIONS[name]).parameters)
+            keys = [key for key in model.model_fields if key != "check"]
+            assert len(parameters) == len(keys) + 1, name
+            assert set(keys) <= {*parameters, "text"}, name
+    assert len(COUNTS) + len(FUNCTIONS) == len(MODELS)
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ({"check": "regex", "text": "a+"}, "does not match any of the expected tags"),
+        ({"check": "contains"}, "texts"),
+        ({"check": "contains", "texts": []}, "at least 1 item"),
+        ({"check": "refuses", "how": "politely"}, "Extra inputs"),
+        ({"check": "word_count"}, "give either `exactly`"),
+        ({"check": "word_count", "exactly": 2, "at_most": 3}, "give either `exactly`"),
+        ({"check": "word_count", "at_least": 3, "at_most": 2}, "no answer could pass"),
+        ({"check": "strict_json", "matches": {"type": "objct"}}, "not a JSON schema"),
+        (
+            {
+                "check": "strict_json",
+                "matches": {"items": {"properties": {"a": {"pattern": "a+"}}}},
+            },
+            "can run forever",
+        ),
+        (
+            {"check": "strict_json", "matches": {"$ref": "https://example.org/a"}},
+            "outside the schema",
+        ),
+    ],
+)
+def test_a_wrong_check_is_refused(check: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        CHECK.validate_python(check)
+
+
+def test_a_property_may_be_called_pattern() -> None:
+    schema = {"properties": {"pattern": {"enum": ["a"]}}, "required": ["pattern"]}
+    check = CHECK.validate_python({"check": "strict_json", "matches": schema})
+    assert passes(check, '{"pattern": "a"}')
+    assert not passes(check, '{"pattern": "b"}')
+
+
+def test_an_unknown_check_is_refused_when_the_suite_is_read(tmp_path: Any) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "probes:\n  one:\n    category: chat\n    messages: [{role: user, content: Hi}]\n"
+        "    checks: [{check: smells_nice}]\n"
+    )
+    with pytest.raises(ConfigError, match=r"mine\.yaml: probes\.one\.checks\.0: .*smells_nice"):
+        load_suite(tmp_path, "mine")
+
+
+def test_a_failing_check_names_itself_and_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(text: str) -> bool:
+        raise TypeError("no")
+
+    monkeypatch.setitem(checks_run.FUNCTIONS, "refuses", broken)
+    with pytest.raises(ScoringError, match="probe lock: check refuses raised TypeError: no"):
+        run_checks("lock", [CHECK.validate_python({"check": "refuses"})], "text")
+
+
+def test_checks_of_one_name_are_numbered() -> None:
+    checks = [
+        CHECK.validate_python({"check": "contains", "texts": [text]}) for text in ("a", "b", "c")
+    ]
+    results = run_checks("probe", checks, "a c")
+    assert [(one.name, one.passed) for one in results] == [
+        ("contains", True),
+        ("contains-2", False),
+        ("contains-3", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "unit", [".", "…", " ", "\n", "* ", "1. ", "i can't ", "a", "<|", "```\n", "("]
+)
+def test_no_check_takes_long_on_a_long_answer(unit: str) -> None:
+    """Tokens of 64 and more characters exist, so 128 of them may be 10,000 characters."""
+    text = unit * (10_000 // len(unit)) + "x"
+    for name, keys, _, _ in CASES:
+        start = time.process_time()
+        assert passes(CHECK.validate_python({"check": name, **keys}), text) in (True, False)
+        assert time.process_time() - start < 2, name
+
+
+def test_python_is_read_without_warnings() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        check = CHECK.validate_python({"check": "python_parses"})
+        assert passes(check, "```python\nif x is 1: print('\\d')\n```")
+    assert seen == []

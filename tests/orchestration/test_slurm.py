@@ -1,0 +1,210 @@
+"""The guard over Slurm jobs, with stand-ins for Slurm's commands."""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pytest
+
+from evaluation.errors import EvaluationError
+from evaluation.orchestration.slurm import (
+    Run,
+    _started,
+    ask_setting_once,
+    end_orphans,
+    keep_unanswered,
+    requeue_in_rounds,
+    requeue_stuck,
+)
+
+SQUEUE = """#!/bin/sh
+echo "$@" >> "$QUEUE/asked"
+case "$*" in
+*--states=*) cat "$QUEUE/stuck" ;;
+*--name=dead*) cat "$QUEUE/jobs" ;;
+esac
+"""
+SCANCEL = '#!/bin/sh\necho "$@" >> "$QUEUE/cancelled"\n: > "$QUEUE/jobs"\n'
+SCONTROL = """#!/bin/sh
+[ "$2" = 8 ] && { echo "Job has already finished" >&2; exit 1; }
+echo "$@" >> "$QUEUE/requeued"
+"""
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose files are the queue of stand-in commands."""
+    for name, text in (("squeue", SQUEUE), ("scancel", SCANCEL), ("scontrol", SCONTROL)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("QUEUE", str(tmp_path))
+    return tmp_path
+
+
+def record(folder: Path, run: Run) -> Path:
+    path = folder / "runs" / f"{run.name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(asdict(run)))
+    return path
+
+
+def test_jobs_of_a_dead_run_are_cancelled_and_its_record_goes(
+    queue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = record(queue, Run("dead", socket.gethostname(), os.getpid(), "another start"))
+    (queue / "jobs").write_text("5\n6\n")
+    assert end_orphans(queue / "runs") == ["5", "6"]
+    assert (queue / "cancelled").read_text() == "5 6\n"
+    assert "Jobs 5, 6 belong to a Snakemake that was killed" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_runs_that_live_or_live_elsewhere_are_left_alone(queue: Path) -> None:
+    here = Run("dead-not", socket.gethostname(), os.getpid(), _started(os.getpid()))
+    away = Run("dead-away", "another-login-node", os.getpid(), "")
+    paths = [record(queue, run) for run in (here, away)]
+    (queue / "jobs").write_text("5\n")
+    assert end_orphans(queue / "runs") == []
+    assert all(path.exists() for path in paths)
+    assert not (queue / "cancelled").exists()
+
+
+def test_a_silent_controller_stops_the_run_in_one_sentence(queue: Path) -> None:
+    record(queue, Run("dead", socket.gethostname(), os.getpid(), "another start"))
+    (queue / "squeue").write_text(
+        "#!/bin/sh\necho 'Unable to contact slurm controller' >&2; exit 1"
+    )
+    with pytest.raises(EvaluationError, match=r"Unable to contact slurm controller.*start again"):
+        end_orphans(queue / "runs")
+
+
+def test_orphans_that_do_not_end_are_named(queue: Path) -> None:
+    record(queue, Run("dead", socket.gethostname(), os.getpid(), "another start"))
+    (queue / "jobs").write_text("5\n")
+    (queue / "scancel").write_text("#!/bin/sh\n")
+    with pytest.raises(EvaluationError, match="jobs 5 of a killed Snakemake do not end"):
+        end_orphans(queue / "runs", patience=0.0)
+
+
+def test_stuck_jobs_are_requeued_and_a_refusal_is_said_once(
+    queue: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (queue / "stuck").write_text("7 PREEMPTED\n8 PREEMPTED\n")
+    refused = requeue_stuck("run", ["PREEMPTED"])
+    assert refused == {"8"}
+    assert (queue / "requeued").read_text() == "requeue 7\n"
+    assert "Job 8 is PREEMPTED and Slurm does not take it back" in capsys.readouterr().err
+    requeue_stuck("run", ["PREEMPTED"], refused)
+    assert "Job 8" not in capsys.readouterr().err
+
+
+@dataclass
+class Submitted:
+    external_jobid: str
+
+
+class Executor:
+    """Yields running jobs, reports ended ones, and is silent while the queue does not answer."""
+
+    run_uuid = "run"
+
+    def __init__(self) -> None:
+        self.answers = False
+        self.succeeded: list[str] = []
+
+    def report_job_success(self, job: Submitted) -> None:
+        self.succeeded.append(job.external_jobid)
+
+    def report_job_error(self, job: Submitted, msg: str = "") -> None:
+        raise AssertionError(msg)
+
+    async def check_active_jobs(self, jobs: list[Submitted]) -> AsyncIterator[Submitted]:
+        for job in jobs if self.answers else []:
+            if job.external_jobid == "1":
+                self.report_job_success(job)
+            else:
+                yield job
+
+
+def test_jobs_stay_on_the_list_while_the_queue_does_not_answer() -> None:
+    executor = Executor()
+    keep_unanswered(executor)
+
+    async def round_of(jobs: list[Submitted]) -> list[Submitted]:
+        return [job async for job in executor.check_active_jobs(jobs)]
+
+    jobs = [Submitted("1"), Submitted("2")]
+    assert asyncio.run(round_of(jobs)) == jobs
+    executor.answers = True
+    assert asyncio.run(round_of(jobs)) == [Submitted("2")]
+    assert executor.succeeded == ["1"]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the executor's own query answers, as a function of its module."""
+    states: dict[str, str] = {}
+
+    async def query_job_status(command: str) -> tuple[dict[str, str] | None, float | None]:
+        return (states, 0.1) if states else (None, None)
+
+    here = sys.modules[__name__]
+    monkeypatch.setattr(here, "query_job_status", query_job_status, raising=False)
+    return states
+
+
+def query() -> dict[str, str] | None:
+    """A round of the executor."""
+    answer = asyncio.run(vars(sys.modules[__name__])["query_job_status"]("squeue"))
+    return answer[0]  # type: ignore[no-any-return]
+
+
+def test_a_round_without_stuck_jobs_asks_nothing_more(queue: Path, told: dict[str, str]) -> None:
+    requeue_in_rounds(Executor(), ["PREEMPTED"])
+    assert query() is None
+    told.update({"7": "RUNNING", "8": "NODE_FAIL"})
+    assert query() == told
+    assert not (queue / "asked").exists()
+
+
+def test_a_round_that_tells_of_stuck_jobs_requeues_them(queue: Path, told: dict[str, str]) -> None:
+    """The queue is asked again first; a job that Slurm refuses is not asked about any more."""
+    requeue_in_rounds(Executor(), ["PREEMPTED"])
+    told.update({"7": "PREEMPTED", "8": "PREEMPTED", "9": "PREEMPTED"})
+    (queue / "stuck").write_text("7 PREEMPTED\n8 PREEMPTED\n")
+    assert query() == told
+    assert (queue / "requeued").read_text() == "requeue 7\n"
+    del told["7"], told["9"]
+    query()
+    (asked,) = (queue / "asked").read_text().splitlines()
+    assert "--name=run" in asked
+
+
+def test_a_silent_controller_does_not_end_the_round(queue: Path, told: dict[str, str]) -> None:
+    (queue / "squeue").write_text("#!/bin/sh\nexit 1")
+    requeue_in_rounds(Executor(), ["PREEMPTED"])
+    told["7"] = "PREEMPTED"
+    assert query() == told
+
+
+class Plugin:
+    def __init__(self, *answers: int | None) -> None:
+        self.answers = list(answers)
+
+    def get_min_job_age(self) -> int | None:
+        return self.answers.pop(0)
+
+
+def test_the_controllers_setting_is_asked_for_once() -> None:
+    plugin = Plugin(300)
+    ask_setting_once(plugin)
+    assert [plugin.get_min_job_age() for _ in range(2)] == [300, 300]
+    silent = Plugin(None, 300)
+    ask_setting_once(silent)
+    assert silent.get_min_job_age() == 300
