@@ -8,15 +8,21 @@ EvaluationError
 │   ├── IncompleteCheckpoint   … because something of it is missing or still being written
 │   └── UnsupportedCheckpoint  … because no model class represents it exactly
 ├── ScoringError           a score that cannot be computed
-│   └── NonFiniteError         … because the model gives NaN or infinite values
+│   ├── NonFiniteError         … because the model gives NaN or infinite values
+│   └── CommandError           … because a stage's external command does not give it
 └── BridgeError            two results that must not be compared
 
 Every message names the file, key or item, what was expected, and what to do.
 """
 
+from typing import ClassVar
+
 
 class EvaluationError(Exception):
-    """Base of all errors a user can mend; printed without a traceback, exit code 1."""
+    """Base of all errors a user can fix; printed without a traceback, exit code 1."""
+
+    is_final: ClassVar[bool] = False
+    """Whether the checkpoint is at fault, so that others go on without it and a retry is no use."""
 
 
 class ConfigError(EvaluationError):
@@ -34,6 +40,8 @@ class CacheError(EvaluationError):
 class CheckpointError(EvaluationError):
     """A checkpoint cannot be read."""
 
+    is_final = True
+
 
 class IncompleteCheckpoint(CheckpointError):
     """A checkpoint lacks a file or a slice of a tensor, or is still being written."""
@@ -49,6 +57,14 @@ class ScoringError(EvaluationError):
 
 class NonFiniteError(ScoringError):
     """The model gives NaN or infinite values."""
+
+    is_final = True
+
+
+class CommandError(ScoringError):
+    """A stage's external command fails, or what it writes is not what the suite asks for."""
+
+    is_final = True
 
 
 class BridgeError(EvaluationError):

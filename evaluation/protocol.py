@@ -1,13 +1,15 @@
 """Version of every computation but the tiers' (settings/tiers.py) whose change would change numbers.
 
-Snakemake does not see a change in an imported module, so each rule carries the version as a
-parameter and every result records it. Raise a version when its numbers would change: scores
-stored under the old one are then computed again, and a bridge refuses to compare the two. REPORT
-is about what pages and figures show: raising it draws them anew, from the same numbers.
+Snakemake does not see a change in an imported module, so versions are part of every step's key
+(records.py) and every result records them. Raise a version when its numbers would change: what was
+made under the old one is then made again, and a bridge refuses to compare the two. RESULTS is about
+what is written into the tier files beside numbers, REPORT about what pages and figures show.
 """
 
+PREFILL_TOKENIZER = "tokenizer-1"
 PREFILL_SLICE = "slice-1"
 PREFILL_TASK = "task-1"
-PREFILL_PROBES = "probes-1"
+PREFILL_PROBES = "probes-2"
+RESULTS = "results-1"
 BRIDGE = "bridge-1"
 REPORT = "report-3"

@@ -10,6 +10,7 @@ import logging
 import os
 import zipfile
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,10 +50,14 @@ class ScoreStore:
 
     def get(self, item: str, key: Any) -> StoredScore | None:
         """What is stored; None if nothing is, or if the file is damaged (it is set aside)."""
+        return self.read(self.path(item, key).name)
+
+    def read(self, name: str) -> StoredScore | None:
+        """A score by the name of its file; None like `get`."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self.path(item, key)
+        path = self.folder / name
         content = self._read(path)
         if content is None:
             return None
@@ -65,10 +70,37 @@ class ScoreStore:
         return StoredScore(table.replace_schema_metadata(None), summary)
 
     def put(self, item: str, key: Any, score: StoredScore) -> None:
-        summary = json.dumps(score.summary, allow_nan=False).encode()
-        write_parquet(
-            self.path(item, key), score.table.replace_schema_metadata({_SUMMARY: summary})
-        )
+        _write(self.path(item, key), score)
+
+    def put_part(self, item: str, key: Any, score: StoredScore) -> None:
+        """Adds rows to an item that is scored little by little; its rows have a column `key`."""
+        rows = fingerprint(sorted(score.table["key"].to_pylist()))
+        _write(self.folder / f"{self.prefix(item, key)}-{rows}.parquet", score)
+
+    def prefix(self, item: str, key: Any) -> str:
+        """How the names of an item's parts begin."""
+        return f"{item}-{fingerprint(key)}"
+
+    def parts(self, prefix: str) -> list[StoredScore]:
+        """All parts of an item that can be read, in the order of their names."""
+        found = (self.read(name) for name in sorted(self._names()) if name.startswith(f"{prefix}-"))
+        return [part for part in found if part is not None]
+
+    def holders(self, names: Iterable[str]) -> list[Path]:
+        """The files that hold these scores (those that are there), each once."""
+        wanted, found = set(names), []
+        for archive in sorted(self.folder.glob("*.zip")):
+            if wanted & set(_archived(archive)):
+                found.append(archive)
+        return found + [path for name in sorted(wanted) if (path := self.folder / name).is_file()]
+
+    def names_of(self, prefix: str) -> list[str]:
+        """The names of an item's parts."""
+        return sorted(name for name in self._names() if name.startswith(f"{prefix}-"))
+
+    def _names(self) -> set[str]:
+        names = {path.name for path in self.folder.glob("*.parquet")}
+        return names.union(*(_archived(archive) for archive in self.folder.glob("*.zip")))
 
     def pack(self) -> None:
         """Moves all scores that are files of their own into an archive."""
@@ -99,6 +131,20 @@ class ScoreStore:
             except (zipfile.BadZipFile, zlib.error) as error:
                 _set_aside(name, error)
         return content
+
+
+def _write(path: Path, score: StoredScore) -> None:
+    summary = json.dumps(score.summary, allow_nan=False).encode()
+    write_parquet(path, score.table.replace_schema_metadata({_SUMMARY: summary}))
+
+
+def _archived(archive: Path) -> list[str]:
+    """Names in an archive; none if it is damaged, which reading a score of it then tells."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            return opened.namelist()
+    except (FileNotFoundError, zipfile.BadZipFile):
+        return []
 
 
 def _file(path: Path) -> bytes | None:

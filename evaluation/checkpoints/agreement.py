@@ -1,7 +1,7 @@
 """Whether a checkpoint was trained as its stage says: the same tokenizer and sequence length."""
 
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.errors import ConfigError
+from evaluation.errors import CheckpointError
 from evaluation.settings.plan import StagePlan
 
 
@@ -10,7 +10,7 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
     known = {plan.tokenizer.name, *plan.tokenizer.also_known_as}
     named = checkpoint.tokenizer_name
     if named is not None and named not in known:
-        raise ConfigError(
+        raise CheckpointError(
             f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
             f"{plan.tokenizer.name!r}; if both are the same, add the first to tokenizer.also_known_as"
         )
@@ -18,12 +18,12 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
     if trained is None or trained == plan.sequence_length:
         return
     if trained < plan.sequence_length:
-        raise ConfigError(
+        raise CheckpointError(
             f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
             f"{plan.sequence_length}; set sequence_length: {trained}"
         )
     if not plan.stage.allow_shorter_sequences:
-        raise ConfigError(
+        raise CheckpointError(
             f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
             f"{plan.sequence_length}; set sequence_length: {trained}, or accept shorter ones with "
             f"stages.{plan.name}.allow_shorter_sequences: true"

@@ -5,6 +5,9 @@ from pathlib import Path
 from evaluation.errors import CheckpointError
 from evaluation.settings.config import Every, Steps
 
+CONFIGURATIONS = ("model_config.json", "config.yaml", "config.json")
+"""Files that every writing of a checkpoint renews."""
+
 
 def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
     """The steps asked for: a list as it is given, `all` and `every: N` in ascending order.
@@ -27,8 +30,7 @@ def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
 
 def configuration_file(checkpoint: Path) -> Path | None:
     """A file that every writing of a checkpoint renews; None if there is no checkpoint."""
-    names = ("model_config.json", "config.yaml", "config.json")
-    found = (checkpoint / name for name in names if (checkpoint / name).is_file())
+    found = (checkpoint / name for name in CONFIGURATIONS if (checkpoint / name).is_file())
     return next(found, None)
 
 

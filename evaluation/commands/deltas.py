@@ -2,12 +2,14 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.commands import add_config, add_stage
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError
+from evaluation.records import RECORDED
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 
@@ -74,44 +76,37 @@ def _plan(options: argparse.Namespace) -> StagePlan:
 
 
 def deltas(options: argparse.Namespace) -> int:
-    from evaluation.bridge.write import write_deltas
+    from evaluation.bridge.step import make_deltas
 
-    print(write_deltas(_plan(options), options.step))
+    plan = _plan(options)
+    record = make_deltas(plan, options.step)
+    if record.error is not None:
+        print(f"error: {record.error}", file=sys.stderr)
+        return RECORDED
+    print(plan.step_folder(options.step))
     return 0
 
 
 def tables(options: argparse.Namespace) -> int:
-    from evaluation.bridge.write import write_stage
-    from evaluation.reporting.pages.page import write_page
-    from evaluation.reporting.pages.stage_page import stage_page
-    from evaluation.reporting.tables.stage_results import read_stage
-    from evaluation.reporting.tables.summary import write_tables
+    from evaluation.reporting.steps import make_tables
 
-    plan = _plan(options)
-    steps = stage_steps(plan)
-    if plan.stage.bridge is not None:
-        write_stage(plan, steps)
-    found = read_stage(plan, steps)
-    write_tables(found)
-    write_page(plan.results / "report.html", stage_page(found))
+    make_tables(_plan(options))
     return 0
 
 
 def figures(options: argparse.Namespace) -> int:
-    from evaluation.reporting.tables.figures import write_figures
+    from evaluation.reporting.steps import make_figures
 
-    for path in write_figures(_plan(options)):
-        print(path)
+    plan = _plan(options)
+    for name in make_figures(plan).files:
+        print(plan.results / name)
     return 0
 
 
 def front_page(options: argparse.Namespace) -> int:
-    from evaluation.reporting.pages.front_page import write_front_page
+    from evaluation.reporting.steps import make_front_page
 
-    plans = _plans(options)
-    output = Path(next(iter(plans.values())).config.results) / "report.html"
-    write_front_page(plans, output)
-    print(output)
+    print(make_front_page(_plans(options)))
     return 0
 
 

@@ -2,17 +2,19 @@
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.commands import add_config, add_stage
 from evaluation.commands.prefill import Commands
-from evaluation.errors import ConfigError
+from evaluation.errors import ConfigError, ScoringError
+from evaluation.records import RECORDED
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 
 if TYPE_CHECKING:
-    from evaluation.scoring.results import Subject
+    from evaluation.checkpoints.subjects import Subject
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -35,6 +37,22 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.set_defaults(run=score)
 
     command = commands.add_parser(
+        "collect", help="a scored checkpoint's tier files, from its stored scores"
+    )
+    add_config(command)
+    add_stage(command)
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("--step", type=int, nargs=1, help="step of the stage")
+    which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
+    command.set_defaults(run=collect)
+
+    command = commands.add_parser(
+        "expect", help="whether a result file is there; if not, why it could not be made"
+    )
+    command.add_argument("file", type=Path)
+    command.set_defaults(run=expect)
+
+    command = commands.add_parser(
         "loglikelihood", help="log-probabilities of a JSONL file of contexts and continuations"
     )
     command.add_argument("checkpoint", type=Path)
@@ -51,44 +69,62 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def score(options: argparse.Namespace) -> int:
     os.environ.update(OFFLINE)
+    plan, plans = _plans(options)
+    if options.step and len(options.step) > 1:
+        from evaluation.orchestration.workers import score_on_all_gpus
+
+        return score_on_all_gpus(plan, options.step, options.config)
+
+    from evaluation.scoring.job import score_subject
+
+    subject = _subject(plan, plans, options)
+    score_subject(subject)
+    return _collect(subject)
+
+
+def collect(options: argparse.Namespace) -> int:
+    plan, plans = _plans(options)
+    return _collect(_subject(plan, plans, options))
+
+
+def _collect(subject: "Subject") -> int:
+    from evaluation.grading.collect import collect as make
+
+    record = make(subject)
+    if record.error is not None:
+        print(f"error: {record.error}", file=sys.stderr)
+        return RECORDED
+    print(subject.folder)
+    return 0
+
+
+def expect(options: argparse.Namespace) -> int:
+    from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
+    from evaluation.records import read_record
+
+    if options.file.is_file():
+        return 0
+    records = [read_record(options.file.parent, step) for step in (COLLECT, STEP_DELTAS)]
+    reasons = [record.error for record in records if record is not None and record.error]
+    why = reasons[0] if reasons else "nothing has made it"
+    raise ScoringError(f"{options.file}: there is no such result: {why}")
+
+
+def _plans(options: argparse.Namespace) -> tuple[StagePlan, dict[str, StagePlan]]:
     plans = plan_stages(load_config(options.config))
     if options.stage not in plans:
         raise ConfigError(
             f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
         )
-    plan = plans[options.stage]
-    if options.step and len(options.step) > 1:
-        from evaluation.orchestration.workers import score_on_all_gpus
-
-        score_on_all_gpus(plan, options.step, options.config)
-        return 0
-
-    from evaluation.scoring.external import run_external
-    from evaluation.scoring.job import score_checkpoint
-
-    subject = _subject(plan, plans, options)
-    run = run_external if plan.stage.command else score_checkpoint
-    print(run(plan, subject))
-    return 0
+    return plans[options.stage], plans
 
 
 def _subject(
     plan: StagePlan, plans: dict[str, StagePlan], options: argparse.Namespace
 ) -> "Subject":
-    from evaluation.checkpoints.subjects import bridge_checkpoint, stage_steps
-    from evaluation.scoring.results import bridge_subject, step_subject
+    from evaluation.checkpoints.subjects import bridge_subject, step_subject
 
-    if options.bridge:
-        bridge = bridge_checkpoint(plan, plans)
-        return bridge_subject(plan, bridge.path, bridge.step)
-    (step,) = options.step
-    if not plan.checkpoint(step).is_dir():
-        raise ConfigError(
-            f"stages.{plan.name}: no checkpoint of step {step} under "
-            f"{plan.stage.checkpoints}; the configured steps are "
-            f"{', '.join(map(str, stage_steps(plan)))}"
-        )
-    return step_subject(plan, step)
+    return bridge_subject(plan, plans) if options.bridge else step_subject(plan, options.step[0])
 
 
 def loglikelihood(options: argparse.Namespace) -> int:

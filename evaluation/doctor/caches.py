@@ -7,16 +7,17 @@ from typing import Any
 
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
-from evaluation.prefill.caches import FETCH, META, read_meta
+from evaluation.prefill.caches import FETCH, read_meta
 from evaluation.prefill.definitions import (
     probes_definition,
+    saved_description,
     slice_definition,
     task_definition,
     tokenizer_definition,
 )
 from evaluation.prefill.entries import check_entry
 from evaluation.prefill.probes import chat_template
-from evaluation.prefill.tokenizers import AnyTokenizer, describe, load_tokenizer, saved_description
+from evaluation.prefill.tokenizers import AnyTokenizer, describe, load_tokenizer
 from evaluation.settings.plan import StagePlan
 
 
@@ -48,13 +49,6 @@ def items(plan: StagePlan) -> Iterator[tuple[Path, str]]:
         yield plan.task_folder(name), "task"
     if plan.suite.probes:
         yield plan.probes_folder, "probes"
-
-
-def made_last(plan: StagePlan) -> float:
-    """When the newest of a stage's caches was made, seconds since the epoch; 0 if there is none."""
-    folders = [plan.tokenizer_folder, *(folder for folder, _ in items(plan))]
-    metas = [folder / META for folder in folders]
-    return max((path.stat().st_mtime for path in metas if path.is_file()), default=0.0)
 
 
 def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
@@ -94,7 +88,9 @@ def check_caches(plans: Iterable[StagePlan], caches: Caches) -> Check:
 def _count(seen: set[Path], findings: list[Finding]) -> str:
     if findings:
         return f"{len(findings)} of {len(seen)} entries are missing, stale or damaged"
-    size = sum(path.stat().st_size for folder in seen for path in folder.iterdir())
+    size = sum(
+        path.stat().st_size for folder in seen for path in folder.iterdir() if path.is_file()
+    )
     return f"{len(seen)} entries, {size / 1e6:,.1f} MB, every checksum right"
 
 

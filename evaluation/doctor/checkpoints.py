@@ -11,28 +11,16 @@ from pathlib import Path
 
 from evaluation.checkpoints.agreement import check_agreement
 from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
-from evaluation.checkpoints.discovery import configuration_file
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
-from evaluation.checkpoints.subjects import bridge_checkpoint, stage_steps
-from evaluation.doctor.caches import Caches, made_last
+from evaluation.checkpoints.subjects import Subject, stage_subjects
+from evaluation.dependencies.outdated import Outdated
+from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding, State
 from evaluation.errors import EvaluationError
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
 
 _AT_ONCE = 8
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A checkpoint of a stage, and the folder for its results."""
-
-    plan: StagePlan
-    label: str
-    path: Path
-    folder: Path
-    is_bridge: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,40 +33,24 @@ class Subjects:
 
 
 def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -> Subjects:
-    """All steps and bridges of the chosen stages."""
+    """All steps and bridges of the chosen stages; those that are scored are not read again."""
+    outdated = Outdated(plans)
     to_score, scored, problems = [], 0, []
     for plan in chosen:
-        since = made_last(plan)
         try:
-            steps = stage_steps(plan)
-            found = [_step(plan, step) for step in steps]
-            if plan.stage.bridge is not None:
-                path = bridge_checkpoint(plan, dict(plans)).path
-                found.append(Subject(plan, f"{plan.name} bridge", path, plan.bridge_folder, True))
+            found = stage_subjects(plan, plans)
         except EvaluationError as error:
             problems.append(Finding("fault", plan.name, str(error)))
             continue
-        for subject in found:
-            if is_scored(subject, since):
-                scored += 1
-            else:
-                to_score.append(subject)
+        late = [subject for subject in found if outdated.score(subject)]
+        to_score += late
+        scored += len(found) - len(late)
     return Subjects(tuple(to_score), scored, tuple(problems))
 
 
-def _step(plan: StagePlan, step: int) -> Subject:
-    return Subject(plan, f"{plan.name}/{step}", plan.checkpoint(step), plan.step_folder(step))
-
-
-def is_scored(subject: Subject, since: float) -> bool:
-    """Whether all tiers are there and older neither than the caches nor than the checkpoint.
-
-    So that checkpoints that were scored long ago are not read again, nor missed if they are gone.
-    """
-    written = [subject.folder / TIERS[tier].summary_file for tier in subject.plan.tiers]
-    configuration = configuration_file(subject.path)
-    newest = max(since, configuration.stat().st_mtime if configuration else 0.0)
-    return all(path.is_file() and path.stat().st_mtime >= newest for path in written)
+def label(subject: Subject) -> str:
+    name = subject.plan.name
+    return f"{name} bridge" if subject.role == "bridge" else f"{name}/{subject.step}"
 
 
 def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list[Check]:
@@ -86,25 +58,29 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
 
     With `gate`, what stops one job but not those of the other checkpoints is a warning.
     """
-    opened = _open_all({subject.path for subject in subjects.to_score})
+    opened = _open_all({subject.checkpoint for subject in subjects.to_score})
     broken: list[tuple[Subject, str]] = []
     foreign: list[tuple[Subject, str]] = []
     for subject in subjects.to_score:
-        found = opened[subject.path]
+        found = opened[subject.checkpoint]
         if isinstance(found, str):
             broken.append((subject, found))
         elif sentence := _disagreement(subject.plan, found, caches):
             foreign.append((subject, sentence))
-    steps = [subject for subject in subjects.to_score if not subject.is_bridge]
-    bridges = [subject for subject in subjects.to_score if subject.is_bridge]
-    refused = [subject for subject, _ in (*broken, *foreign) if not subject.is_bridge]
+    steps = [subject for subject in subjects.to_score if subject.role == "step"]
+    bridges = [subject for subject in subjects.to_score if (subject.role == "bridge")]
+    refused = [subject for subject, _ in (*broken, *foreign) if subject.role == "step"]
     state: State = "warning" if gate and len(refused) < len(steps) else "fault"
 
     def findings(pairs: list[tuple[Subject, str]], role: bool | None) -> tuple[Finding, ...]:
         return tuple(
-            Finding("warning" if gate and subject.is_bridge else state, subject.label, sentence)
+            Finding(
+                "warning" if gate and (subject.role == "bridge") else state,
+                label(subject),
+                sentence,
+            )
             for subject, sentence in pairs
-            if role in (None, subject.is_bridge)
+            if role in (None, (subject.role == "bridge"))
         )
 
     done = f"; {subjects.scored} already scored" if subjects.scored else ""
@@ -120,7 +96,7 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
 
 
 def _broken(broken: list[tuple[Subject, str]]) -> str:
-    number = sum(not subject.is_bridge for subject, _ in broken)
+    number = sum(subject.role == "step" for subject, _ in broken)
     return f"; {number} cannot be read" if number else ""
 
 

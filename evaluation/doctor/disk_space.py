@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluation.checkpoints.subjects import Subject
 from evaluation.doctor.caches import Caches
-from evaluation.doctor.checkpoints import Subject
 from evaluation.doctor.findings import Check, Finding
 from evaluation.settings.plan import StagePlan
 

@@ -104,16 +104,15 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
         NonFiniteError: a log-probability is NaN or infinite; names the item.
         ScoringError: no items, an item with one candidate, or nothing to compute the primary from.
     """
-    groups = group_items(table)
-    _check_items(table, groups)
+    groups = check_items(table)
     gold = table["gold"].to_numpy(zero_copy_only=False)
     outcomes = {
         name: judge(scores, gold, groups) for name, scores in candidate_scores(table).items()
     }
     if primary not in outcomes:
         raise ScoringError(
-            f"the primary metric {primary} cannot be computed: the cache holds no unconditional "
-            "candidates; set `unconditional_context` and prefill again"
+            f"the primary metric {primary} cannot be computed: no unconditional candidates were "
+            "scored; set `unconditional_context` and run again"
         )
     credit, tied = outcomes[primary]
     accuracy, chance = float(credit.mean()), float((1 / groups.sizes).mean())
@@ -132,7 +131,9 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
     }
 
 
-def _check_items(table: pa.Table, groups: Groups) -> None:
+def check_items(table: pa.Table) -> Groups:
+    """The items of a table of which accuracies can be told; raises ScoringError for any other."""
+    groups = group_items(table)
     if not len(groups.starts):
         raise ScoringError("the task has no items; look at its cache and `limit`")
     ids = table["item"].take(groups.starts).to_pylist()
@@ -145,6 +146,8 @@ def _check_items(table: pa.Table, groups: Groups) -> None:
         raise ScoringError(
             f"{ids[lonely[0]]}: one candidate leaves nothing to choose; leave it out"
         )
+    _finite(table, "logprob")
+    return groups
 
 
 def _finite(table: pa.Table, column: str) -> Floats:

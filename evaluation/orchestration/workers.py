@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evaluation.errors import ScoringError
+from evaluation.records import RECORDED
 from evaluation.reporting.status import last_error
 from evaluation.settings.config import load_config
 from evaluation.settings.effective import CONFIG_VARIABLE
@@ -31,8 +32,10 @@ PATIENCE = 3.0
 """Seconds between SIGTERM and SIGKILL; Slurm itself may wait no longer than five."""
 
 
-def score_on_all_gpus(plan: StagePlan, steps: Sequence[int], config: Path) -> None:
+def score_on_all_gpus(plan: StagePlan, steps: Sequence[int], config: Path) -> int:
     """Scores steps of a stage on all GPUs that the job sees; without one, one after the other.
+
+    Returns 0, or RECORDED if some cannot be scored and their records say why.
 
     Raises:
         ScoringError: naming every step that failed, once all others are done.
@@ -51,6 +54,7 @@ def score_on_all_gpus(plan: StagePlan, steps: Sequence[int], config: Path) -> No
             f"reasons stand above and in {plan.step_log(min(workers.failed)).parent}. The others are "
             "scored: run again, which takes seconds for them, or take the failed ones out of `steps`"
         )
+    return RECORDED if workers.recorded else 0
 
 
 def gpus_to_use(plan: StagePlan) -> list[str | None]:
@@ -94,6 +98,7 @@ class _Workers:
         self.plan = plan
         self.threads = threads
         self.failed: set[int] = set()
+        self.recorded: set[int] = set()
         self.workers: list[_Worker] = []
         self.stopping = False
         self.hiring = threading.Lock()
@@ -133,7 +138,7 @@ class _Workers:
         if code == 0:
             log.info("step %d: done in %.1f s", step, seconds)
         elif not self.stopping:
-            self.failed.add(step)
+            (self.recorded if code == RECORDED else self.failed).add(step)
             path = self.plan.step_log(step)
             log.error("step %d: %s (%s)", step, last_error(path) or f"exit code {code}", path)
 

@@ -5,17 +5,18 @@ here imports torch or transformers; `about` is what a tokenizer's meta.json says
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.files import fingerprint
+from evaluation.files import file_checksum, fingerprint
 from evaluation.settings.plan import StagePlan
 
 
 def tokenizer_definition(plan: StagePlan) -> str:
     """Identity of the saved tokenizer."""
     wanted = plan.tokenizer.model_dump(exclude={"also_known_as"})
-    return fingerprint([protocol.PREFILL_TASK, wanted])
+    return fingerprint([protocol.PREFILL_TOKENIZER, wanted])
 
 
 def slice_definition(plan: StagePlan, name: str, about: Mapping[str, Any]) -> str:
@@ -24,7 +25,7 @@ def slice_definition(plan: StagePlan, name: str, about: Mapping[str, Any]) -> st
     return fingerprint(
         {
             "protocol": protocol.PREFILL_SLICE,
-            "slice": item.model_dump(mode="json", exclude={"group", "streaming"}),
+            "slice": item.definition(),
             "tokenizer": [about["fingerprint"], about["prepend_bos"]],
             "sequence_length": plan.sequence_length,
         }
@@ -37,7 +38,7 @@ def task_definition(plan: StagePlan, name: str, about: Mapping[str, Any]) -> str
     return fingerprint(
         {
             "protocol": protocol.PREFILL_TASK,
-            "task": task.model_dump(mode="json", exclude={"group", "primary", "streaming"}),
+            "task": task.definition(),
             "tokenizer": [about["fingerprint"], about["prepend_bos"]],
             "sequence_length": plan.sequence_length,
         }
@@ -45,12 +46,15 @@ def task_definition(plan: StagePlan, name: str, about: Mapping[str, Any]) -> str
 
 
 def probes_definition(plan: StagePlan, template: str, about: Mapping[str, Any]) -> str:
-    """Identity of a stage's prompts, rendered by this chat template."""
+    """Identity of a stage's prompts, rendered by this chat template.
+
+    What becomes of the answers (checks, categories) is no part of it.
+    """
     probes = plan.suite.probes
     return fingerprint(
         {
             "protocol": protocol.PREFILL_PROBES,
-            "probes": {name: probe.model_dump(mode="json") for name, probe in probes.items()},
+            "probes": {name: probe.definition() for name, probe in probes.items()},
             "order": list(probes),
             "chat_template": template,
             "stop": list(plan.suite.stop),
@@ -58,3 +62,23 @@ def probes_definition(plan: StagePlan, template: str, about: Mapping[str, Any]) 
             "sequence_length": plan.sequence_length,
         }
     )
+
+
+def folder_state(folder: Path) -> dict[str, str] | None:
+    """Checksums of a local tokenizer's files, so that a changed one is noticed; None for the hub."""
+    if not folder.is_dir():
+        return None
+    patterns = ("*token*", "*.model", "vocab*", "merges*", "chat_template*")
+    files = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+    return {path.name: file_checksum(path) for path in sorted(files)}
+
+
+_DESCRIPTION = (
+    *("name", "fingerprint", "class", "prepend_bos"),
+    *("vocab_size", "bos_token_id", "eos_token_id"),
+)
+
+
+def saved_description(meta: dict[str, Any]) -> dict[str, Any]:
+    """The part of a tokenizer's meta.json that `describe` gave."""
+    return {key: meta[key] for key in _DESCRIPTION}

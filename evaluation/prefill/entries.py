@@ -7,22 +7,35 @@ prefill never leaves files that do not belong together. Of two that finish, the 
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import CacheError
 from evaluation.files import beside, file_checksum, write_json
 from evaluation.prefill.caches import FETCH, META, check_files, read_meta
+from evaluation.records import is_intact, read_record, write_record
+
+STEP = "prefill"
+"""Name of an entry's record, whose key is the entry's definition."""
 
 
 def is_current(folder: Path, definition: str, state: Any = None) -> bool:
-    """Whether an entry is there, undamaged, of this definition, and made of unchanged files."""
+    """Whether an entry is there, undamaged, of this definition, and made of unchanged files.
+
+    `state` is that of the source's files; None where it cannot change or cannot be told. An entry
+    that is current has its record afterwards.
+    """
     try:
         meta = check_entry(folder, definition)
     except CacheError:
         return False
-    return state is None or meta.get("source", {}).get("state") == state
+    if state is not None and meta.get("source", {}).get("state") != state:
+        return False
+    record = read_record(folder, STEP)
+    if record is None or record.key != definition or not is_intact(record, folder):
+        _record(folder, definition, meta, tuple(meta["checksum"]))
+    return True
 
 
 def check_entry(folder: Path, definition: str) -> dict[str, Any]:
@@ -56,6 +69,13 @@ def write_meta(building: Path, meta: dict[str, Any], names: Sequence[str]) -> No
             os.fsync(file.fileno())
     checksums = {name: file_checksum(building / name) for name in names}
     write_json(building / META, {**meta, "checksum": checksums})
+    _record(building, meta["definition"], meta, names)
+
+
+def _record(folder: Path, definition: str, meta: Mapping[str, Any], names: Sequence[str]) -> None:
+    state = meta.get("source", {}).get("state")
+    files = [folder / name for name in (*names, META)]
+    write_record(folder, STEP, definition, files, about={"state": state})
 
 
 def _install(building: Path, folder: Path) -> None:

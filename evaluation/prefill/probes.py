@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import TemplateError
-from pydantic import TypeAdapter
 
 from evaluation import protocol
 from evaluation.errors import CacheError, ConfigError, SourceError
@@ -22,15 +21,13 @@ from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
+    default_template,
     describe,
     encode,
     prefill_tokenizer,
 )
-from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Message, Probe
-
-_CHECKS: TypeAdapter[tuple[Check, ...]] = TypeAdapter(tuple[Check, ...])
 
 _DATE = "01 Jan 2025"
 """What a template that writes the date is told, so that a prompt is the same on every day."""
@@ -48,12 +45,10 @@ _REPLY = "REPLY"
 
 @dataclass(frozen=True)
 class Prompt:
-    """A probe as a model sees it, and the checks its answer must pass."""
+    """A probe as a model sees it."""
 
     id: str
-    category: str
     messages: tuple[Mapping[str, str], ...]
-    checks: tuple[Check, ...]
     max_new_tokens: int
     prompt: str
     tokens: tuple[int, ...]
@@ -109,9 +104,7 @@ def read_probes(folder: Path) -> ProbeCache:
 def _prompt(row: dict[str, Any]) -> Prompt:
     return Prompt(
         id=row["id"],
-        category=row["category"],
         messages=tuple(row["messages"]),
-        checks=_CHECKS.validate_python(row["checks"]),
         max_new_tokens=row["max_new_tokens"],
         prompt=row["prompt"],
         tokens=tuple(row["tokens"]),
@@ -120,13 +113,13 @@ def _prompt(row: dict[str, Any]) -> Prompt:
 
 def chat_template(tokenizer: AnyTokenizer, plan: StagePlan) -> str:
     """The template of a stage's probes as Jinja2 text; raises SourceError if there is none."""
-    given = plan.suite.chat_template
-    if given is None and not tokenizer.chat_template:
+    template = plan.suite.chat_template or default_template(tokenizer)
+    if template is None:
         raise SourceError(
             f"tokenizer {plan.tokenizer.name} has no chat template, and none is given for the "
             f"probes of {plan.name}: set `chat_template:` in the suite that holds them"
         )
-    return given if given is not None else str(tokenizer.get_chat_template())
+    return template
 
 
 def _render(
@@ -165,9 +158,7 @@ def _row(
         tokens = start + tokens
     return {
         "id": name,
-        "category": probe.category,
         "messages": [message.model_dump() for message in probe.messages],
-        "checks": [check.model_dump(mode="json", exclude_unset=True) for check in probe.checks],
         "max_new_tokens": probe.max_new_tokens,
         "prompt": text,
         "tokens": tokens,
@@ -213,7 +204,6 @@ def _meta(
     return {
         "protocol": protocol.PREFILL_PROBES,
         "items": {"asked": len(rows), "used": len(rows), "left_out": {}},
-        "categories": sorted({row["category"] for row in rows}),
         "max_tokens": max(len(row["tokens"]) + row["max_new_tokens"] for row in rows),
         "vocab_size_needed": 1 + max([*eos_ids, *(max(row["tokens"]) for row in rows)]),
         "chat_template": template,

@@ -18,9 +18,13 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 from evaluation.errors import SourceError
-from evaluation.files import file_checksum, fingerprint
+from evaluation.files import fingerprint
 from evaluation.prefill.caches import read_meta
-from evaluation.prefill.definitions import tokenizer_definition
+from evaluation.prefill.definitions import (
+    folder_state,
+    saved_description,
+    tokenizer_definition,
+)
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.settings.plan import StagePlan
 
@@ -163,7 +167,7 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
     Raises SourceError if it cannot be loaded, or lacks the BOS that is to be prepended.
     """
     wanted = plan.tokenizer
-    state = _folder_state(Path(wanted.name))
+    state = folder_state(Path(wanted.name))
     definition = tokenizer_definition(plan)
     if not is_current(plan.tokenizer_folder, definition, state):
         tokenizer = load_tokenizer(wanted.name, use_fast=wanted.use_fast, revision=wanted.revision)
@@ -173,8 +177,16 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
             names = sorted(path.name for path in building.iterdir())
             meta = describe(tokenizer, wanted.name, wanted.prepend_bos)
             meta |= {"definition": definition, "revision": wanted.revision}
+            meta |= {"chat_template": default_template(tokenizer)}
             write_meta(building, meta | {"source": {"state": state}}, names)
     return saved_description(read_meta(plan.tokenizer_folder))
+
+
+def default_template(tokenizer: AnyTokenizer) -> str | None:
+    """The chat template that a tokenizer brings along, if it does."""
+    given = tokenizer.chat_template
+    found = given.get("default") if isinstance(given, dict) else given
+    return str(found) if found else None
 
 
 def _save(tokenizer: AnyTokenizer, folder: Path) -> None:
@@ -186,28 +198,8 @@ def _save(tokenizer: AnyTokenizer, folder: Path) -> None:
         raise
 
 
-def _folder_state(folder: Path) -> dict[str, str] | None:
-    """Checksums of a local tokenizer's files, so that a changed one is noticed; None for the hub."""
-    if not folder.is_dir():
-        return None
-    patterns = ("*token*", "*.model", "vocab*", "merges*", "chat_template*")
-    files = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
-    return {path.name: file_checksum(path) for path in sorted(files)}
-
-
-_DESCRIPTION = (
-    *("name", "fingerprint", "class", "prepend_bos"),
-    *("vocab_size", "bos_token_id", "eos_token_id"),
-)
-
-
-def saved_description(meta: dict[str, Any]) -> dict[str, Any]:
-    """The part of a tokenizer's meta.json that `describe` gave."""
-    return {key: meta[key] for key in _DESCRIPTION}
-
-
 def describe(tokenizer: AnyTokenizer, name: str, prepend_bos: bool) -> dict[str, Any]:
-    """What a meta.json says about the tokenizer, under the keys of _DESCRIPTION."""
+    """What a meta.json says about the tokenizer, under the keys of `saved_description`."""
     return {
         "name": name,
         "fingerprint": tokenizer_fingerprint(tokenizer),

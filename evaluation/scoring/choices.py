@@ -6,12 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.grading.accuracy import summarize_choices
+from evaluation.grading.accuracy import check_items
 from evaluation.prefill.caches import Item, TaskCache
-from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.loglikelihood import score_requests
+from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.window import Request, Score, fit_requests
-from evaluation.settings.suites import Normalization
 from evaluation.store import StoredScore
 
 SCHEMA = pa.schema(
@@ -31,10 +29,9 @@ SCHEMA = pa.schema(
 
 
 def score_task(
-    engine: Engine,
+    backend: Backend,
     cache: TaskCache,
     *,
-    primary: Normalization,
     max_length: int,
     prefix_token: int,
 ) -> StoredScore:
@@ -46,11 +43,11 @@ def score_task(
     asked = [request for item in cache.items for request in _requests(item)]
     fitted = fit_requests(asked, max_length=max_length, prefix_token=prefix_token)
     name = cache.items[0].id.rpartition("/")[0] if cache.items else ""
-    scores = iter(score_requests(engine, fitted.requests, progress=f"Tier3 {name}"))
+    scores = iter(backend.log_likelihoods(fitted.requests, label=f"Tier3 {name}"))
     rows = [row for item in cache.items for row in _rows(item, scores)]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    summary = {**summarize_choices(table, primary), "truncated_contexts": fitted.truncated}
-    return StoredScore(table, summary)
+    check_items(table)
+    return StoredScore(table, {"truncated_contexts": fitted.truncated})
 
 
 def _requests(item: Item) -> list[Request]:

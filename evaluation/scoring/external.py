@@ -2,65 +2,100 @@
 
 It is called with LIGHTEVAL_CHECKPOINT_PATH, LIGHTEVAL_RESULTS_DIR, LIGHTEVAL_STEP,
 LIGHTEVAL_TOKENIZER, LIGHTEVAL_SEQ_LEN and EVAL_DATA_DIR set and writes the tier files into
-LIGHTEVAL_RESULTS_DIR. They count only if they hold what the suite asks for.
+LIGHTEVAL_RESULTS_DIR. They count only if they hold what the suite asks for, and go into the score
+store like any score: the same command is not run again for the same checkpoint, suite and data.
 """
 
 import json
+import logging
 import math
 import os
+import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.errors import ScoringError
-from evaluation.files import write_json
-from evaluation.scoring.results import Subject
+from evaluation.checkpoints.subjects import Subject
+from evaluation.errors import CommandError
+from evaluation.files import fingerprint
+from evaluation.prefill.caches import read_meta
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import TIERS, TierName, complete
+from evaluation.store import ScoreStore, StoredScore
+
+log = logging.getLogger(__name__)
+
+LINE = "line"
+"""Column of a stored JSONL file."""
 
 
-def run_external(plan: StagePlan, subject: Subject) -> Path:
-    """Runs the stage's command, validates its tier files and moves them into place.
+def command_name(command: str) -> str:
+    """A command as results name it: its program and a fingerprint, since it may hold secrets."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    program = next((Path(word).name for word in words if "=" not in word), "command")
+    return f"{program} {fingerprint(command)[:8]}"
+
+
+def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
+    """Runs the stage's command unless what it gives is stored already.
+
+    Returns what the job's record says of it, the store, and the names of its scores there.
 
     Raises:
-        ScoringError: if the command fails or a tier file is missing or does not hold what the
-            suite asks for; nothing is moved then.
+        CommandError: if the command fails, or a tier file is missing or does not hold what the suite
+            asks for; nothing is stored then.
     """
-    checkpoint = open_checkpoint(subject.checkpoint)
+    plan, checkpoint = subject.plan, open_checkpoint(subject.checkpoint)
     check_whole(checkpoint)  # the program may know models that the engine does not
-    subject.folder.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".external-", dir=subject.folder))
-    try:
-        _call(plan, subject, checkpoint.path, scratch)
-        header = {
-            "stage": plan.name,
-            "step": subject.step,
-            "role": subject.role,
-            "checkpoint": str(checkpoint.path),
-            "checkpoint_identity": checkpoint.identity,
-            "tokenizer": {"name": plan.tokenizer.name},
-            "sequence_length": plan.sequence_length,
-            "protocol": f"external: {plan.stage.command}",
-        }
-        for tier in plan.tiers:
-            path = scratch / TIERS[tier].summary_file
-            write_json(path, {**header, **_read(path, tier, plan)})
-        for path in sorted(scratch.iterdir(), key=lambda path: path.suffix == ".json"):
-            os.replace(path, subject.folder / path.name)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return subject.folder
+    store = ScoreStore(plan.scores, checkpoint.identity)
+    key = _key(plan)
+    names = {tier: store.path(f"external-{tier}", key).name for tier in plan.tiers}
+    if any(store.read(name) is None for name in names.values()):
+        scratch = Path(tempfile.mkdtemp(prefix="external-", dir=plan.config.results))
+        try:
+            _call(subject, checkpoint.path, scratch)
+            scores = {tier: _stored(scratch, tier, plan) for tier in plan.tiers}
+            _tell_unused(scratch, plan)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        for tier, score in scores.items():
+            store.put(f"external-{tier}", key, score)
+    about = {
+        "checkpoint": str(checkpoint.path),
+        "identity": checkpoint.identity,
+        "tokenizer": {"name": plan.tokenizer.name},
+        "sequence_length": plan.sequence_length,
+        "tiers": {tier: {"external": name} for tier, name in names.items()},
+    }
+    return about, store, list(names.values())
 
 
-def _call(plan: StagePlan, subject: Subject, checkpoint: Path, results: Path) -> None:
-    command = plan.stage.command
-    if command is None:
-        raise ScoringError(f"stages.{plan.name}.command: no external command is configured")
+def _key(plan: StagePlan) -> dict[str, Any]:
+    folders = [plan.tokenizer_folder, *map(plan.slice_folder, plan.suite.slices)]
+    folders += map(plan.task_folder, plan.suite.tasks)
+    folders += [plan.probes_folder] if plan.suite.probes else []
+    return {
+        "command": plan.stage.command,
+        "sequence_length": plan.sequence_length,
+        "tiers": list(plan.tiers),
+        "data": {folder.name: read_meta(folder)["checksum"] for folder in folders},
+    }
+
+
+def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
+    plan, command = subject.plan, subject.plan.stage.command or ""
     contract = {
         "LIGHTEVAL_CHECKPOINT_PATH": str(checkpoint),
         "LIGHTEVAL_RESULTS_DIR": str(results),
@@ -69,31 +104,91 @@ def _call(plan: StagePlan, subject: Subject, checkpoint: Path, results: Path) ->
         "LIGHTEVAL_SEQ_LEN": str(plan.sequence_length),
         "EVAL_DATA_DIR": str(plan.cache),
     }
-    done = subprocess.run(command, shell=True, env={**os.environ, **contract}, check=False)
-    if done.returncode:
-        raise ScoringError(
-            f"stages.{plan.name}.command: {command!r} ended with exit code {done.returncode} for "
-            f"{checkpoint}; its own output is above"
+    where = f"stages.{plan.name}.command: {command_name(command)}"
+    hours = plan.stage.command_hours
+    process = subprocess.Popen(
+        command,
+        shell=True,
+        env={**os.environ, **contract},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        code = process.wait(timeout=hours * 3600)
+    except subprocess.TimeoutExpired:
+        raise CommandError(
+            f"{where} did not end within {hours:g} h for {checkpoint} and was stopped; raise "
+            f"stages.{plan.name}.command_hours or look at why it hangs"
+        ) from None
+    finally:
+        _end_group(process)
+    if code:
+        raise CommandError(
+            f"{where} ended with exit code {code} for {checkpoint}; its own output is above"
         )
 
 
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    """Ends a command with all that it has started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    finally:
+        process.wait()
+
+
+def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
+    """A tier's summary as it was written, with its table of items if there is one."""
+    content = _read(folder / TIERS[tier].summary_file, tier, plan)
+    path = folder / TIERS[tier].items_file
+    if not path.is_file() or path.is_symlink():
+        return StoredScore(pa.table({}), {"content": content, "has_items": False})
+    try:
+        if path.suffix == ".parquet":
+            table = pq.read_table(path)
+        else:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            table = pa.table({LINE: pa.array(lines, pa.string())})
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise CommandError(
+            f"stages.{plan.name}.command: its {path.name} cannot be read: {error}"
+        ) from None
+    return StoredScore(table, {"content": content, "has_items": True})
+
+
+def _tell_unused(folder: Path, plan: StagePlan) -> None:
+    known = {file for tier in plan.tiers for file in _file_names(tier)}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in known)
+    if others:
+        log.warning(
+            "stages.%s.command: it also wrote %s, which no tier asks for; not kept",
+            plan.name,
+            ", ".join(others),
+        )
+
+
+def _file_names(tier: TierName) -> tuple[str, str]:
+    return TIERS[tier].summary_file, TIERS[tier].items_file
+
+
 def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
+    if not path.is_file() or path.is_symlink():
+        raise CommandError(
+            f"stages.{plan.name}.command: it ended well but wrote no file {path.name} into "
+            "LIGHTEVAL_RESULTS_DIR"
+        )
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ScoringError(
-            f"stages.{plan.name}.command: it ended well but wrote no {path.name} into "
-            "LIGHTEVAL_RESULTS_DIR"
-        ) from None
-    except ValueError as error:
-        raise ScoringError(
+    except (ValueError, RecursionError) as error:
+        raise CommandError(
             f"stages.{plan.name}.command: its {path.name} is not JSON: {error}"
         ) from None
     if not isinstance(content, dict):
-        raise ScoringError(f"stages.{plan.name}.command: its {path.name} is not a JSON object")
+        raise CommandError(f"stages.{plan.name}.command: its {path.name} is not a JSON object")
     wrong = _CHECKS[tier](content, plan)
     if wrong:
-        raise ScoringError(f"stages.{plan.name}.command: its {path.name}: {wrong}")
+        raise CommandError(f"stages.{plan.name}.command: its {path.name}: {wrong}")
     return content
 
 
@@ -103,7 +198,7 @@ def _is_number(value: Any, low: float, high: float) -> bool:
 
 
 def _wrong_entries(
-    content: dict[str, Any], section: str, names: list[str], key: str, high: float
+    content: dict[str, Any], section: str, names: list[str], key: str, low: float, high: float
 ) -> str | None:
     entries = content.get(section)
     if not isinstance(entries, dict):
@@ -112,17 +207,23 @@ def _wrong_entries(
         entry = entries.get(name)
         if not isinstance(entry, dict):
             return f"{section}.{name} is missing"
-        if not _is_number(entry.get(key), 0.0, high):
-            return f"{section}.{name}.{key} is {entry.get(key)!r}, not a number from 0 to {high}"
+        if not _is_number(entry.get(key), low, high):
+            return (
+                f"{section}.{name}.{key} is {entry.get(key)!r}, not a number from {low} to {high}"
+            )
     return None
 
 
+SMALLEST = 1.0
+"""Perplexity: no model's is below that of one that is always certain and right."""
+
+
 def _wrong_tier2(content: dict[str, Any], plan: StagePlan) -> str | None:
-    return _wrong_entries(content, "slices", list(plan.suite.slices), "ppl", math.inf)
+    return _wrong_entries(content, "slices", list(plan.suite.slices), "ppl", SMALLEST, math.inf)
 
 
 def _wrong_tier3(content: dict[str, Any], plan: StagePlan) -> str | None:
-    return _wrong_entries(content, "tasks", list(plan.suite.tasks), "accuracy", 1.0)
+    return _wrong_entries(content, "tasks", list(plan.suite.tasks), "accuracy", 0.0, 1.0)
 
 
 def _wrong_tier4(content: dict[str, Any], plan: StagePlan) -> str | None:
@@ -133,8 +234,7 @@ def _wrong_tier4(content: dict[str, Any], plan: StagePlan) -> str | None:
     return None
 
 
-_CHECKS: dict[TierName, Callable[[dict[str, Any], StagePlan], str | None]] = {
-    "tier2": _wrong_tier2,
-    "tier3": _wrong_tier3,
-    "tier4": _wrong_tier4,
-}
+_CHECKS: Mapping[str, Callable[[dict[str, Any], StagePlan], str | None]] = complete(
+    {"tier2": _wrong_tier2, "tier3": _wrong_tier3, "tier4": _wrong_tier4},
+    "scoring.external._CHECKS",
+)

@@ -1,32 +1,37 @@
-"""One job: a checkpoint scored on all that a stage evaluates, and its tier files written.
+"""One job: a checkpoint scored on all that a stage evaluates.
 
 Every item goes through the score store: what is there is taken, what is not is scored and kept at
 once, so a job that was killed goes on after its last finished item. The model is loaded only if
-something is missing.
+something is missing. What the job leaves is a record that names the scores; `grading.collect` makes
+the tier files of them.
 """
 
 import importlib.metadata
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from evaluation.errors import EvaluationError
-from evaluation.grading.accuracy import summarize_choices
-from evaluation.prefill.caches import SliceCache, TaskCache, read_meta, read_slice, read_task
+from evaluation.checkpoints.subjects import Subject
+from evaluation.dependencies.caches import CacheStates, describe_entry, stage_entries
+from evaluation.dependencies.steps import SCORE, checkpoint_state, score_key
+from evaluation.errors import CacheError, EvaluationError
+from evaluation.prefill.caches import (
+    FETCH,
+    SliceCache,
+    TaskCache,
+    read_meta,
+    read_slice,
+    read_task,
+)
 from evaluation.prefill.probes import ProbeCache, read_probes
-from evaluation.prefill.tokenizers import load_tokenizer
-from evaluation.scoring.choices import score_task
-from evaluation.scoring.perplexity import score_slice
-from evaluation.scoring.probes import answer_probes
-from evaluation.scoring.results import Subject, TierFiles
+from evaluation.records import Record, write_record
+from evaluation.scoring.external import run_external
 from evaluation.scoring.session import Session
+from evaluation.scoring.tiers import SCORERS
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import Normalization
-from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
@@ -35,7 +40,7 @@ PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
 
 @dataclass(frozen=True)
-class Caches:
+class StageData:
     """Everything that prefill made for a stage, read and checked."""
 
     slices: dict[str, SliceCache] = field(default_factory=dict)
@@ -50,9 +55,9 @@ class Caches:
         return max(int(meta["vocab_size_needed"]) for meta in metas)
 
 
-def read_caches(plan: StagePlan) -> Caches:
+def read_stage_data(plan: StagePlan) -> StageData:
     """Reads all caches of a stage; raises CacheError for the first missing or corrupt one."""
-    return Caches(
+    return StageData(
         slices={name: read_slice(plan.slice_folder(name)) for name in plan.suite.slices},
         tasks={name: read_task(plan.task_folder(name)) for name in plan.suite.tasks},
         probes=read_probes(plan.probes_folder) if plan.suite.probes else None,
@@ -60,123 +65,133 @@ def read_caches(plan: StagePlan) -> Caches:
 
 
 class Job:
-    """Scores items of one checkpoint through the store."""
+    """Scores items of one checkpoint through the store; `names` collects the scores it used."""
 
     def __init__(self, plan: StagePlan, session: Session, tokenizer: dict[str, Any]) -> None:
         self.plan = plan
         self.session = session
         self.tokenizer = tokenizer
         self.store = ScoreStore(plan.scores, session.checkpoint.identity)
+        self.names: list[str] = []
 
-    def run(self, item: str, key: dict[str, Any], score: Callable[[], StoredScore]) -> StoredScore:
-        """The stored score of an item, scored now if there is none."""
-        key = {
-            **key,
+    def key(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """All that decides an item's numbers."""
+        return {
+            **own,
             "tokenizer": self.tokenizer["fingerprint"],
             "sequence_length": self.plan.sequence_length,
             **self.session.numeric_settings(),
         }
-        stored = self.store.get(item, key)
-        if stored is not None:
-            log.info("%s: already scored", item)
-            return stored
-        before = self.session.tokens_processed  # loads the model, which is no part of the time
-        start = time.perf_counter()
-        try:
-            fresh = score()
-        except EvaluationError as error:
-            raise type(error)(f"{self.session.checkpoint.path}: {item}: {error}") from error
-        spent = {
-            "seconds": round(time.perf_counter() - start, 3),
-            "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
-            "tokens_processed": self.session.tokens_processed - before,
+
+    def item(
+        self,
+        name: str,
+        own: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        score: Callable[[], StoredScore],
+    ) -> dict[str, Any]:
+        """Scores an item unless it is stored; returns what the record says of it."""
+        key = self.key({**own, "data": meta["checksum"]})
+        if self.store.get(name, key) is None:
+            before = self.session.backend.tokens_processed  # loads the model, which takes no part
+            start = time.perf_counter()
+            with self.naming(name):
+                fresh = score()
+            spent = {
+                "seconds": time.perf_counter() - start,
+                "tokens_processed": self.session.backend.tokens_processed - before,
+            }
+            self.store.put(name, key, self.stamped(fresh, spent))
+        else:
+            log.info("%s: already scored", name)
+        self.names.append(self.store.path(name, key).name)
+        return {
+            "score": self.names[-1],
+            "data": meta["definition"],
+            "data_checksum": meta["checksum"],
+            "items": meta["items"],
         }
-        fresh = replace(fresh, summary={**spent, **fresh.summary})
-        self.store.put(item, key, fresh)
-        return fresh
+
+    @contextmanager
+    def naming(self, name: str) -> Iterator[None]:
+        """Errors of the block name checkpoint and item."""
+        try:
+            yield
+        except EvaluationError as error:
+            raise type(error)(f"{self.session.checkpoint.path}: {name}: {error}") from error
+
+    def stamped(self, score: StoredScore, spent: Mapping[str, Any]) -> StoredScore:
+        """A score with what it took, and with which packages."""
+        packages = {name: importlib.metadata.version(name) for name in PACKAGES}
+        stamp = {**spent, "seconds": round(spent["seconds"], 3), "packages": packages}
+        return replace(score, summary={**score.summary, **stamp})
 
     @property
-    def _prefix_token(self) -> int:
+    def prefix_token(self) -> int:
         """What stands before an empty context: BOS, or EOS if there is none."""
         bos, eos = self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"]
         return int(eos if bos is None else bos)
 
-    def tier2(self, caches: dict[str, SliceCache]) -> dict[str, StoredScore]:
-        key = {"protocol": TIERS["tier2"].protocol, "attention": self.plan.suite.attention}
-        return {
-            name: self.run(
-                name, {**key, "data": cache.meta["checksum"]}, partial(self._score_slice, cache)
-            )
-            for name, cache in caches.items()
-        }
 
-    def tier3(self, caches: dict[str, TaskCache]) -> dict[str, StoredScore]:
-        scores = {}
-        for name, cache in caches.items():
-            key = {"protocol": TIERS["tier3"].protocol, "data": cache.meta["checksum"]}
-            primary = self.plan.suite.tasks[name].primary
-            score = self.run(name, key, partial(self._score_task, cache, primary))
-            # The primary metric is no part of the key: it is another view of the same scores.
-            summary = {**score.summary, **summarize_choices(score.table, primary)}
-            scores[name] = replace(score, summary=summary)
-        return scores
+def score_subject(subject: Subject) -> Record:
+    """Scores one checkpoint of a stage, or tells from its record why it cannot be.
 
-    def _score_slice(self, cache: SliceCache) -> StoredScore:
-        return score_slice(self.session.engine, cache, self.plan.suite.attention)
-
-    def _score_task(self, cache: TaskCache, primary: Normalization) -> StoredScore:
-        return score_task(
-            self.session.engine,
-            cache,
-            primary=primary,
-            max_length=self.plan.sequence_length,
-            prefix_token=self._prefix_token,
-        )
-
-    def tier4(self, cache: ProbeCache) -> StoredScore:
-        key = {
-            "protocol": TIERS["tier4"].protocol,
-            "data": cache.meta["checksum"],
-            "stop": cache.meta["stop"],
-            "eos_token_ids": cache.meta["eos_token_ids"],
-        }
-        return self.run(
-            "sft_native",
-            key,
-            lambda: answer_probes(
-                self.session.model,
-                load_tokenizer(
-                    str(self.plan.tokenizer_folder), use_fast=self.plan.tokenizer.use_fast
-                ),
-                cache,
-                batch=self.plan.config.scoring.generation_batch,
-                device=self.session.numerics.device,
-            ),
-        )
-
-
-def score_checkpoint(plan: StagePlan, subject: Subject) -> Path:
-    """Scores one checkpoint on a stage's suite and writes its tier files.
+    An error that lies with the checkpoint is recorded: others go on without it.
 
     Raises:
-        EvaluationError: for a missing cache, an unreadable, disagreeing or meanwhile replaced
-            checkpoint, or a score that cannot be computed; what was scored stays in the store.
+        EvaluationError: any other, such as a missing cache or a GPU that does not answer; what was
+            scored stays in the store.
     """
+    plan, state = subject.plan, checkpoint_state(subject.checkpoint)
+    caches = current_caches(plan)
+    about: dict[str, Any] = {"caches": caches, "checkpoint_state": state}
+    try:
+        made, store, names = _score(subject)
+    except EvaluationError as error:
+        if not error.is_final:
+            raise
+        log.debug("where it happened:", exc_info=True)
+        return write_record(
+            subject.folder, SCORE, score_key(subject), error=str(error), about=about
+        )
+    store.pack()
+    files = store.holders(names)
+    return write_record(subject.folder, SCORE, score_key(subject), files, about={**about, **made})
+
+
+def current_caches(plan: StagePlan) -> dict[str, dict[str, str]]:
+    """What is known of each cache of a stage, by folder; raises CacheError if one is not current."""
+    states, found = CacheStates(), {}
+    for entry in stage_entries(plan):
+        record = states.record(entry)
+        if record is None or states.state(entry) == "missing":
+            raise CacheError(f"{entry.folder} is not prefilled; run `{FETCH}`")
+        if states.state(entry) == "stale":
+            raise CacheError(
+                f"{entry.folder} is damaged, or was made under other settings or from other data "
+                f"than those of the configuration; run `{FETCH}`"
+            )
+        found[entry.folder.relative_to(plan.config.cache).as_posix()] = describe_entry(record)
+    return found
+
+
+def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
+    """What the record says of the scores, the store, and the names of the scores in it."""
+    plan = subject.plan
+    if plan.stage.command:
+        return run_external(subject)
     tokenizer = read_meta(plan.tokenizer_folder)
-    caches = read_caches(plan)
-    session = Session(plan, subject.checkpoint, caches.vocab_size_needed)
+    data = read_stage_data(plan)
+    session = Session(plan, subject.checkpoint, data.vocab_size_needed)
     job = Job(plan, session, tokenizer)
-    slices = job.tier2(caches.slices)
-    tasks = job.tier3(caches.tasks)
-    probes = job.tier4(caches.probes) if caches.probes else None
-    # Written later than a replaced checkpoint, the files would look up to date to Snakemake.
+    tiers = {name: SCORERS[name](job, data) for name in plan.tiers}
     session.check_unchanged()
-    files = TierFiles(plan, subject, session, tokenizer)
-    if caches.slices:
-        files.write_tier2(caches.slices, slices)
-    if caches.tasks:
-        files.write_tier3(caches.tasks, tasks)
-    if caches.probes and probes:
-        files.write_tier4(caches.probes, probes)
-    job.store.pack()
-    return subject.folder
+    about = {
+        "checkpoint": str(session.checkpoint.path),
+        "identity": session.checkpoint.identity,
+        "tokenizer": {key: tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
+        "sequence_length": plan.sequence_length,
+        **session.numeric_settings(),
+        "tiers": tiers,
+    }
+    return about, job.store, job.names

@@ -16,10 +16,10 @@ from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
 from evaluation.prefill.encoding import encode_pair
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
+from evaluation.scoring.engine.backend import choose_numerics
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request, fit_requests
-from evaluation.scoring.session import choose_numerics
 from evaluation.settings.config import Scoring
 
 TEXT = {"context", "continuation"}

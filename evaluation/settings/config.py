@@ -109,6 +109,9 @@ class Stage(Settings):
     command: str | None = Field(
         None, description="External program that scores in place of the engine."
     )
+    command_hours: float = Field(
+        24.0, gt=0, le=1000, description="Time that `command` may take for one checkpoint."
+    )
 
     @field_validator("steps")
     @classmethod

@@ -20,8 +20,7 @@ from typing import Any
 from evaluation.errors import ConfigError
 from evaluation.files import fingerprint
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
-from evaluation.settings.model import Settings
-from evaluation.settings.suites import Suite, read_yaml
+from evaluation.settings.suites import Source, Suite, read_yaml
 from evaluation.settings.tiers import TIERS, TierName
 
 
@@ -127,12 +126,12 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, Any]] = {}
     for plan in plans.values():
-        items: list[tuple[Path, Settings]]
+        items: list[tuple[Path, Source]]
         items = [(plan.slice_folder(k), v) for k, v in plan.suite.slices.items()]
         items += [(plan.task_folder(k), v) for k, v in plan.suite.tasks.items()]
         for folder, item in items:
-            owner, known = seen.setdefault(folder, (plan.name, item))
-            if known != item:
+            owner, known = seen.setdefault(folder, (plan.name, item.definition()))
+            if known != item.definition():
                 raise ConfigError(
                     f"{folder.name!r} is defined differently in the suites of {owner} and {plan.name}, "
                     "which share a cache; give one of them another name"

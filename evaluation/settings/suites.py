@@ -5,7 +5,7 @@ type, so `choices: choices.text` is a list and `gold: label|int` an integer.
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
@@ -20,6 +20,9 @@ Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
 class Source(Settings):
     """Rows of a dataset on the hub, in a mirror of it, or in local files."""
 
+    VIEWS: ClassVar[frozenset[str]] = frozenset({"group", "streaming"})
+    """Keys that change neither what is fetched nor what is scored."""
+
     dataset: str | None = Field(None, description="Hub id, also the name under `mirrors`.")
     config: str | None = Field(None, description="Configuration (subset) of the dataset.")
     split: str = Field("train", description="Split to read.")
@@ -31,6 +34,10 @@ class Source(Settings):
     streaming: bool = Field(
         False, description="Read row by row; falls back to a download where streaming fails."
     )
+
+    def definition(self) -> dict[str, Any]:
+        """All that decides what is fetched and scored."""
+        return self.model_dump(mode="json", exclude=set(self.VIEWS))
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Source":
@@ -51,6 +58,8 @@ class Slice(Source):
 
 class Task(Source):
     """Questions whose candidate answers are ranked by log-likelihood (cloze formulation)."""
+
+    VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"primary"}
 
     configs: tuple[str, ...] = Field(
         (), description="Several configurations read as one task, e.g. MMLU's subjects."
@@ -97,6 +106,10 @@ class Probe(Settings):
     messages: tuple[Message, ...] = Field(min_length=1, description="The conversation so far.")
     checks: tuple[Check, ...] = Field(min_length=1, description="What the answer must pass.")
     max_new_tokens: int = Field(256, gt=0, description="Tokens of the answer at most.")
+
+    def definition(self) -> dict[str, Any]:
+        """What the model is asked; its answer is stored, and graded whenever the checks change."""
+        return self.model_dump(mode="json", include={"messages", "max_new_tokens"})
 
     @model_validator(mode="after")
     def _asks(self) -> "Probe":

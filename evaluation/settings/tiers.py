@@ -13,9 +13,11 @@ these stops with a sentence where a tier of this table is missing.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
+
+from evaluation.errors import ConfigError
 
 Kind = Literal["nats", "credit"]
 
@@ -147,3 +149,15 @@ def _known(name: str) -> str:
 
 TierName = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(TIERS)})]
 """A key of TIERS, where a configuration names one."""
+
+Registered = TypeVar("Registered")
+
+
+def complete(registry: Mapping[str, Registered], name: str) -> Mapping[str, Registered]:
+    """A registry of functions by tier, which must have one for each; `name` is for the sentence."""
+    if set(registry) != set(TIERS):
+        raise ConfigError(
+            f"{name} has {', '.join(registry)}, but the tiers are {', '.join(TIERS)}; register what "
+            "is missing"
+        )
+    return registry

@@ -7,10 +7,9 @@ for _plan in PLANS.values():
         name:
             f"deltas_{_plan.name}"
         input:
-            tier_files(_plan, f"{_plan.results}/by_checkpoint/step_{{step}}"),
-            tier_files(_plan, _plan.bridge_folder),
+            lambda w, plan=_plan: INPUTS.deltas(plan, w.step),
         output:
-            f"{_plan.results}/by_checkpoint/step_{{step}}/bridge_deltas.json",
+            made(f"{_plan.results}/by_checkpoint/step_{{step}}", "deltas"),
         log:
             f"{_plan.results}/eval_logs/deltas_{{step}}.log",
         localrule: True
@@ -18,7 +17,6 @@ for _plan in PLANS.values():
             "../envs/evaluation.yaml"
         params:
             stage=_plan.name,
-            objective=fingerprint([aim.model_dump() for aim in _plan.stage.objective]),
-            protocol=protocol.BRIDGE,
         shell:
             "evaluation deltas --stage {params.stage} --step {wildcards.step} 2>&1 | logged {log:q}"
+            " || recorded $?"

@@ -1,5 +1,5 @@
 # Before a GPU is asked for: what would stop every job of a stage stops here, in seconds. Part of every
-# run in which a checkpoint of the stage has no results yet, and of no other; its output lasts as long.
+# run in which a checkpoint of the stage is to be scored, and of no other.
 for _plan in PLANS.values():
 
     rule:
@@ -8,7 +8,7 @@ for _plan in PLANS.values():
         input:
             prefilled(_plan),
         output:
-            temp(check_file(_plan)),
+            temp(INPUTS.check_token(_plan)),
         log:
             str(_plan.check_log),
         localrule: True
@@ -18,3 +18,10 @@ for _plan in PLANS.values():
             stage=_plan.name,
         shell:
             "evaluation doctor --gate --stage {params.stage} 2>&1 | logged {log:q} && touch {output:q}"
+
+
+# What the rules that are outdated ask for; it is never there.
+rule outdated:
+    output:
+        temp(touch(INPUTS.token)),
+    localrule: True

@@ -1,82 +1,73 @@
 # Online, CPU only: tokens, examples and prompts are fetched and cached for the offline jobs.
-SETUPS = sorted({plan.cache.name for plan in PLANS.values()})
+CACHE = f"{CONFIG.cache}/{{setup}}"
 
 
 wildcard_constraints:
-    setup="|".join(map(re.escape, SETUPS)),
+    setup="|".join(re.escape(name) for name in sorted({p.cache.name for p in PLANS.values()})),
     stage="|".join(map(re.escape, PLANS)),
     item=NAME,
     step=r"\d+",
+    folder=CHECKPOINT,
 
 
 rule prefill_tokenizer:
+    input:
+        lambda w: INPUTS.cache(INPUTS.entry("tokenizer", w.setup, "")),
     output:
-        f"{CONFIG.cache}/{{setup}}/tokenizer/meta.json",
+        made(f"{CACHE}/tokenizer", "prefill"),
     log:
-        f"{CONFIG.cache}/{{setup}}/logs/tokenizer.log",
+        f"{CACHE}/logs/tokenizer.log",
     conda:
         "../envs/evaluation.yaml"
     params:
-        stage=lambda w: owner(w, "tokenizer").name,
-        protocol=protocol.PREFILL_SLICE,
+        stage=lambda w: INPUTS.entry("tokenizer", w.setup, "").plan.name,
     shell:
         "evaluation prefill --stage {params.stage} --tokenizer 2>&1 | logged {log:q}"
 
 
 rule prefill_slice:
     input:
-        f"{CONFIG.cache}/{{setup}}/tokenizer/meta.json",
+        lambda w: INPUTS.cache(INPUTS.entry("slice", w.setup, w.item)),
     output:
-        tokens=f"{CONFIG.cache}/{{setup}}/ppl_slices/{{item}}/packed_tokens.pt",
-        index=f"{CONFIG.cache}/{{setup}}/ppl_slices/{{item}}/index.pt",
-        meta=f"{CONFIG.cache}/{{setup}}/ppl_slices/{{item}}/meta.json",
+        made(f"{CACHE}/ppl_slices/{{item}}", "prefill"),
     log:
-        f"{CONFIG.cache}/{{setup}}/logs/slice_{{item}}.log",
+        f"{CACHE}/logs/slice_{{item}}.log",
     benchmark:
-        f"{CONFIG.cache}/{{setup}}/logs/slice_{{item}}.benchmark.jsonl"
+        f"{CACHE}/logs/slice_{{item}}.benchmark.jsonl"
     conda:
         "../envs/evaluation.yaml"
     threads: 4
     params:
-        stage=lambda w: owner(w, "slice").name,
-        definition=lambda w: definition(w, "slice"),
-        protocol=protocol.PREFILL_SLICE,
+        stage=lambda w: INPUTS.entry("slice", w.setup, w.item).plan.name,
     shell:
         "evaluation prefill --stage {params.stage} --slice {wildcards.item} 2>&1 | logged {log:q}"
 
 
 rule prefill_task:
     input:
-        f"{CONFIG.cache}/{{setup}}/tokenizer/meta.json",
+        lambda w: INPUTS.cache(INPUTS.entry("task", w.setup, w.item)),
     output:
-        examples=f"{CONFIG.cache}/{{setup}}/cf_tasks/{{item}}/examples.jsonl",
-        meta=f"{CONFIG.cache}/{{setup}}/cf_tasks/{{item}}/meta.json",
+        made(f"{CACHE}/cf_tasks/{{item}}", "prefill"),
     log:
-        f"{CONFIG.cache}/{{setup}}/logs/task_{{item}}.log",
+        f"{CACHE}/logs/task_{{item}}.log",
     benchmark:
-        f"{CONFIG.cache}/{{setup}}/logs/task_{{item}}.benchmark.jsonl"
+        f"{CACHE}/logs/task_{{item}}.benchmark.jsonl"
     conda:
         "../envs/evaluation.yaml"
     params:
-        stage=lambda w: owner(w, "task").name,
-        definition=lambda w: definition(w, "task"),
-        protocol=protocol.PREFILL_TASK,
+        stage=lambda w: INPUTS.entry("task", w.setup, w.item).plan.name,
     shell:
         "evaluation prefill --stage {params.stage} --task {wildcards.item} 2>&1 | logged {log:q}"
 
 
 rule prefill_probes:
     input:
-        f"{CONFIG.cache}/{{setup}}/tokenizer/meta.json",
+        lambda w: INPUTS.cache(INPUTS.entry("probes", w.setup, w.stage)),
     output:
-        prompts=f"{CONFIG.cache}/{{setup}}/sft_native/{{stage}}/prompts.jsonl",
-        meta=f"{CONFIG.cache}/{{setup}}/sft_native/{{stage}}/meta.json",
+        made(f"{CACHE}/sft_native/{{stage}}", "prefill"),
     log:
-        f"{CONFIG.cache}/{{setup}}/logs/probes_{{stage}}.log",
+        f"{CACHE}/logs/probes_{{stage}}.log",
     conda:
         "../envs/evaluation.yaml"
-    params:
-        definition=lambda w: suite_fingerprint(PLANS[w.stage]),
-        protocol=protocol.PREFILL_PROBES,
     shell:
         "evaluation prefill --stage {wildcards.stage} --probes 2>&1 | logged {log:q}"

@@ -7,25 +7,24 @@ for _plan in PLANS.values():
         name:
             f"tables_{_plan.name}"
         input:
-            lambda w, plan=_plan: step_files(plan),
+            lambda w, plan=_plan: INPUTS.tables(plan),
         output:
+            made(_plan.results, "tables"),
             summary=report(
-                f"{_plan.results}/summary.csv",
+                update(f"{_plan.results}/summary.csv"),
                 caption="../report/summary.rst",
                 category=_plan.name,
                 subcategory="tables",
                 labels={"table": "all scores and deltas"},
             ),
-            parquet=f"{_plan.results}/summary.parquet",
-            markdown=f"{_plan.results}/summary.md",
+            others=[update(file) for file in other_files(_plan)],
             report=report(
-                f"{_plan.results}/report.html",
+                update(f"{_plan.results}/report.html"),
                 caption="../report/stage.rst",
                 category=_plan.name,
                 subcategory="report",
                 labels={"page": "verdict, curves, deltas, flips, trust"},
             ),
-            bridge=[] if _plan.stage.bridge is None else bridge_files(_plan),
         log:
             f"{_plan.results}/eval_logs/tables.log",
         localrule: True
@@ -33,7 +32,6 @@ for _plan in PLANS.values():
             "../envs/evaluation.yaml"
         params:
             stage=_plan.name,
-            protocol=[protocol.BRIDGE, protocol.REPORT],
         shell:
             "evaluation tables --stage {params.stage} 2>&1 | logged {log:q}"
 
@@ -41,12 +39,12 @@ for _plan in PLANS.values():
         name:
             f"figures_{_plan.name}"
         input:
-            f"{_plan.results}/summary.parquet",
-            [] if _plan.stage.bridge is None else bridge_files(_plan),
+            lambda w, plan=_plan: INPUTS.figures(plan),
         output:
+            made(_plan.results, "figures"),
             [
                 report(
-                    file,
+                    update(file),
                     caption=f"../report/{kind}.rst",
                     category=_plan.name,
                     subcategory=tier,
@@ -61,28 +59,26 @@ for _plan in PLANS.values():
             "../envs/evaluation.yaml"
         params:
             stage=_plan.name,
-            protocol=[protocol.BRIDGE, protocol.REPORT],
         shell:
             "evaluation figures --stage {params.stage} 2>&1 | logged {log:q}"
 
 
 rule front_page:
     input:
-        [f"{plan.results}/summary.csv" for plan in PLANS.values()],
+        lambda w: INPUTS.front(),
     output:
+        made(CONFIG.results, "front"),
         report(
-            FRONT_PAGE,
+            update(FRONT_PAGE),
             caption="../report/front.rst",
             category="overview",
             labels={"page": "all stages"},
         ),
-        f"{CONFIG.results}/overview.rst",
+        update(f"{CONFIG.results}/overview.rst"),
     log:
         f"{CONFIG.results}/front_page.log",
     localrule: True
     conda:
         "../envs/evaluation.yaml"
-    params:
-        protocol=[protocol.BRIDGE, protocol.REPORT],
     shell:
         "evaluation front-page 2>&1 | logged {log:q}"

@@ -1,21 +1,14 @@
-# Offline: one job per checkpoint and stage loads the model once and scores all tiers.
-# A rule per stage, since stages fill different tiers.
-SCORE_PROTOCOL = [TIERS["tier2"].protocol, TIERS["tier3"].protocol, TIERS["tier4"].protocol]
-
+# Offline: one job per checkpoint and stage loads the model once and scores all tiers into the store; a
+# local step makes the tier files of it. A rule per stage, so that a profile can tell them apart.
 for _plan in PLANS.values():
 
     rule:
         name:
             f"score_{_plan.name}"
         input:
-            lambda w, plan=_plan, caches=prefilled(_plan): caches_checked(
-                plan, caches, tier_files(plan, plan.step_folder(w.step))
-            ),
-            checkpoint=lambda w, plan=_plan: checkpoint_file(
-                plan.checkpoint(int(w.step))
-            ),
+            lambda w, plan=_plan: INPUTS.score([step_subject(plan, int(w.step))]),
         output:
-            tier_files(_plan, f"{_plan.results}/by_checkpoint/step_{{step}}"),
+            made(f"{_plan.results}/by_checkpoint/step_{{step}}", "score"),
         log:
             f"{_plan.results}/eval_logs/slurm/{_plan.name}_step_{{step}}.log",
         benchmark:
@@ -25,10 +18,9 @@ for _plan in PLANS.values():
         threads: 8
         params:
             stage=_plan.name,
-            suite=suite_fingerprint(_plan),
-            protocol=SCORE_PROTOCOL,
         shell:
             "evaluation score --stage {params.stage} --step {wildcards.step} 2>&1 | logged {log:q}"
+            " || recorded $?"
 
 
 # Several steps in one job, where the profile asks for it; preferred, as these have no wildcard.
@@ -39,16 +31,11 @@ for _plan, _run in shared_jobs():
         name:
             _rule
         input:
-            lambda w, plan=_plan, run=_run, caches=prefilled(_plan): caches_checked(
-                plan,
-                caches,
-                [file for n in run for file in tier_files(plan, plan.step_folder(n))],
+            lambda w, plan=_plan, run=_run: INPUTS.score(
+                [step_subject(plan, step) for step in run]
             ),
-            checkpoints=lambda w, plan=_plan, run=_run: [
-                checkpoint_file(plan.checkpoint(step)) for step in run
-            ],
         output:
-            [file for n in _run for file in tier_files(_plan, _plan.step_folder(n))],
+            [made(_plan.step_folder(step), "score") for step in _run],
         log:
             f"{_plan.results}/eval_logs/slurm/{_plan.name}_from_{_run[0]}.log",
         benchmark:
@@ -59,40 +46,72 @@ for _plan, _run in shared_jobs():
         params:
             stage=_plan.name,
             steps=_run,
-            suite=suite_fingerprint(_plan),
-            protocol=SCORE_PROTOCOL,
         shell:
             "evaluation score --stage {params.stage} --step {params.steps} 2>&1 | logged {log:q}"
+            " || recorded $?"
 
     workflow.get_rule(_rule).resources.update(resources_of(f"score_{_plan.name}"))
 
 
 for _plan in PLANS.values():
-    if _plan.stage.bridge is None:
-        continue
+
+    if _plan.stage.bridge is not None:
+
+        rule:
+            name:
+                f"score_{_plan.name}_bridge"
+            input:
+                lambda w, plan=_plan: INPUTS.bridge_score(plan),
+            output:
+                made(_plan.bridge_folder, "score"),
+            log:
+                f"{_plan.results}/eval_logs/slurm/{_plan.name}_bridge.log",
+            benchmark:
+                f"{_plan.results}/eval_logs/slurm/{_plan.name}_bridge.benchmark.jsonl"
+            conda:
+                "../envs/evaluation.yaml"
+            threads: 8
+            params:
+                stage=_plan.name,
+            shell:
+                "evaluation score --stage {params.stage} --bridge 2>&1 | logged {log:q}"
+                " || recorded $?"
 
     rule:
         name:
-            f"score_{_plan.name}_bridge"
+            f"collect_{_plan.name}"
         input:
-            lambda w, plan=_plan, caches=prefilled(_plan): caches_checked(
-                plan, caches, tier_files(plan, plan.bridge_folder)
-            ),
-            checkpoint=lambda w, plan=_plan: checkpoint_file(bridge_of(plan).path),
-            origin=lambda w, plan=_plan: ancient(bridge_origin(plan)),
+            lambda w, plan=_plan: INPUTS.collect(plan, w.folder),
         output:
-            tier_files(_plan, _plan.bridge_folder),
+            made(f"{_plan.results}/{{folder}}", "collect"),
         log:
-            f"{_plan.results}/eval_logs/slurm/{_plan.name}_bridge.log",
-        benchmark:
-            f"{_plan.results}/eval_logs/slurm/{_plan.name}_bridge.benchmark.jsonl"
+            f"{_plan.results}/eval_logs/collect/{{folder}}.log",
+        localrule: True
         conda:
             "../envs/evaluation.yaml"
-        threads: 8
         params:
             stage=_plan.name,
-            suite=suite_fingerprint(_plan),
-            checkpoint=lambda w, plan=_plan: str(bridge_of(plan).path),
-            protocol=SCORE_PROTOCOL,
+            which=lambda w: (
+                "--bridge" if w.folder == "bridge" else f"--step {w.folder.rpartition('_')[2]}"
+            ),
         shell:
-            "evaluation score --stage {params.stage} --bridge 2>&1 | logged {log:q}"
+            "evaluation collect --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
+            " || recorded $?"
+
+    # One file as the target: all it takes to make it, and a sentence where it cannot be made.
+    rule:
+        name:
+            f"file_of_{_plan.name}"
+        input:
+            lambda w, plan=_plan: INPUTS.result_file(
+                plan, w.folder, w.file == "bridge_deltas.json"
+            ),
+        output:
+            update(f"{_plan.results}/{{folder}}/{{file}}"),
+        wildcard_constraints:
+            file="|".join(map(re.escape, result_files(_plan))),
+        localrule: True
+        conda:
+            "../envs/evaluation.yaml"
+        shell:
+            "evaluation expect {output:q}"

@@ -10,9 +10,9 @@ trained. Logits are fp32, as the best two often tie in bf16.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch.nn.functional import pad
@@ -21,54 +21,11 @@ from transformers import DynamicCache, PreTrainedModel
 
 from evaluation.errors import NonFiniteError
 from evaluation.progress import progress
+from evaluation.scoring.answers import Answer, GenerationRequest, Stopping, StopReason
 from evaluation.scoring.engine.head import Head
 
-StopReason = Literal["eos", "stop_string", "length"]
-
-_WINDOW_SLACK = 4  # tokens; a token may begin in the middle of a character
 _NEARLY = 0.85  # prompts read together are at least this long, relative to the longest
 _READ_TOKENS = 8192  # and so many tokens in all, padding included, unless one alone is longer
-
-
-@dataclass(frozen=True)
-class GenerationRequest:
-    """A prompt and how long its answer may be."""
-
-    id: str
-    tokens: tuple[int, ...]
-    max_new_tokens: int
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a model said: its text, cut at the first stop string, and all tokens but EOS."""
-
-    text: str
-    tokens: tuple[int, ...]
-    stop_reason: StopReason
-
-
-@dataclass(frozen=True)
-class Stopping:
-    """When an answer ends: at one of these ids, or once its text holds one of these strings."""
-
-    eos_ids: frozenset[int]
-    strings: tuple[str, ...]
-    decode: Callable[[list[int]], str]
-
-    def reached(self, tokens: list[int]) -> bool:
-        """Whether the last token completed a stop string."""
-        if not self.strings:
-            return False
-        window = max(len(text.encode()) for text in self.strings) + _WINDOW_SLACK
-        tail = self.decode(tokens[-window:])
-        return any(text in tail for text in self.strings) and self.cut(tokens)[1]
-
-    def cut(self, tokens: list[int]) -> tuple[str, bool]:
-        """The text up to the first stop string, and whether there is one."""
-        text = self.decode(tokens)
-        found = [place for stop in self.strings if (place := text.find(stop)) >= 0]
-        return (text[: min(found)], True) if found else (text, False)
 
 
 @dataclass
@@ -104,8 +61,8 @@ def generate(
     vocabulary: int,
     batch: int,
     device: str | torch.device,
-) -> list[Answer]:
-    """Answers in the order of the requests, `batch` of them at once, longest prompts first.
+) -> Iterator[dict[int, Answer]]:
+    """Answers by the index of their request, `batch` of them at once, longest prompts first.
 
     Args:
         vocabulary: ids from here on are never chosen.
@@ -114,19 +71,14 @@ def generate(
         NonFiniteError: where the model gives NaN or infinity, naming the prompt.
     """
     order = sorted(range(len(requests)), key=lambda index: -len(requests[index].tokens))
-    answers: dict[int, Answer] = {}
     head = Head(model.get_output_embeddings())
-    with (
-        torch.inference_mode(),
-        _sdpa(model),
-        progress("probes", len(requests), "answer") as bar,
-    ):
+    with progress("probes", len(requests), "answer") as bar:
         for start in range(0, len(order), batch):
             chosen = order[start : start + batch]
             rows = [_Row(requests[index], stopping) for index in chosen]
-            _decode(model, head, rows, vocabulary, device, bar)
-            answers.update(zip(chosen, (row.answer() for row in rows), strict=True))
-    return [answers[index] for index in range(len(requests))]
+            with torch.inference_mode(), _sdpa(model):
+                _decode(model, head, rows, vocabulary, device, bar)
+            yield dict(zip(chosen, (row.answer() for row in rows), strict=True))
 
 
 @contextlib.contextmanager

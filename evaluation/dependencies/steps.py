@@ -1,0 +1,138 @@
+"""The steps between caches and pages, and the key of each: all that its outputs depend on.
+
+    step      in the folder of    reads                             makes
+    score     a checkpoint        caches, the checkpoint            scores in the store
+    collect   a checkpoint        its scores                        tier files
+    deltas    a step              tier files of it and the bridge   bridge_deltas.json
+    tables    a stage             all of the above                  summary, deltas, report
+    figures   a stage             its tables                        SVG files
+    front     the results         all stages' tables                report.html
+
+What is only another view of stored scores (groups, primary metrics, checks, margins) is in the key of
+`collect` or of what follows, never in that of `score`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation import protocol
+from evaluation.checkpoints.discovery import CONFIGURATIONS
+from evaluation.checkpoints.subjects import Subject
+from evaluation.files import fingerprint
+from evaluation.records import Record, read_record
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
+
+SCORE = "score"
+COLLECT = "collect"
+STEP_DELTAS = "deltas"
+TABLES = "tables"
+FIGURES = "figures"
+FRONT = "front"
+
+CheckpointState = list[list[Any]]
+
+
+def checkpoint_state(path: Path) -> CheckpointState:
+    """Name, size and time of change (ns) of a checkpoint's configurations; empty if it is not there.
+
+    Whoever writes a checkpoint writes these, so they tell that it was replaced. To look at every
+    shard of every checkpoint would take minutes on a parallel file system.
+    """
+    found: CheckpointState = []
+    for name in CONFIGURATIONS:
+        try:
+            status = (path / name).stat()
+        except OSError:
+            continue
+        found.append([name, status.st_size, status.st_mtime_ns])
+    return found
+
+
+def score_key(subject: Subject) -> str:
+    """Of everything but caches and checkpoint, which the record names one by one."""
+    plan = subject.plan
+    return fingerprint(
+        {
+            "protocols": {name: TIERS[name].protocol for name in plan.tiers},
+            "attention": plan.suite.attention,
+            "tokenizer": plan.tokenizer.model_dump(),
+            "sequence_length": plan.sequence_length,
+            "device": plan.config.scoring.device,
+            "dtype": plan.config.scoring.dtype,
+            "command": plan.stage.command,
+            "allow_shorter_sequences": plan.stage.allow_shorter_sequences,
+            "checkpoint": str(subject.checkpoint),
+            "items": {TIERS[name].section: list(_items(plan, name)) for name in plan.tiers},
+        }
+    )
+
+
+def collect_key(subject: Subject, score: Record) -> str:
+    plan = subject.plan
+    return fingerprint(
+        {
+            "protocol": protocol.RESULTS,
+            "stage": plan.name,
+            "step": subject.step,
+            "role": subject.role,
+            "items": {
+                name: {
+                    key: item.model_dump(mode="json") for key, item in _items(plan, name).items()
+                }
+                for name in plan.tiers
+            },
+            "score": score.identity,
+        }
+    )
+
+
+def deltas_key(plan: StagePlan, step: int, ours: Record, bridge: Record) -> str:
+    return fingerprint(
+        {
+            "protocol": protocol.BRIDGE,
+            "stage": plan.name,
+            "step": step,
+            "objective": [aim.model_dump() for aim in plan.stage.objective],
+            "sides": [ours.identity, bridge.identity],
+        }
+    )
+
+
+def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record | None]) -> str:
+    """`made_from` are the records of the steps' and the bridge's results and deltas, in order."""
+    return fingerprint(
+        {
+            "protocol": [protocol.BRIDGE, protocol.REPORT],
+            "stage": plan.name,
+            "steps": list(steps),
+            "has_bridge": plan.stage.bridge is not None,
+            "objective": [aim.model_dump() for aim in plan.stage.objective],
+            "suite": plan.suite.model_dump(mode="json"),
+            "made_from": [record and record.identity for record in made_from],
+        }
+    )
+
+
+def stage_records(plan: StagePlan, steps: Sequence[int]) -> list[Record | None]:
+    """The records that a stage's tables are made from."""
+    records = [read_record(plan.step_folder(step), COLLECT) for step in steps]
+    if plan.stage.bridge is not None:
+        records.append(read_record(plan.bridge_folder, COLLECT))
+        records += [read_record(plan.step_folder(step), STEP_DELTAS) for step in steps]
+    return records
+
+
+def figures_key(tables: Record) -> str:
+    return fingerprint([protocol.REPORT, tables.identity])
+
+
+def front_key(tables: Mapping[str, Record]) -> str:
+    stages = {name: record.identity for name, record in tables.items()}
+    return fingerprint([protocol.REPORT, list(stages), stages])
+
+
+def _items(plan: StagePlan, tier: str) -> Mapping[str, Any]:
+    items: Mapping[str, Any] = getattr(plan.suite, TIERS[tier].section)
+    return items

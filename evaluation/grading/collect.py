@@ -1,0 +1,73 @@
+"""The tier files of one checkpoint, made of its stored scores: no model, no GPU, seconds.
+
+In `by_checkpoint/step_<STEP>/` or `bridge/`. Groups, primary metrics and the checks of answers are
+applied here, so that changing them scores nothing again. The per-item tables are written before the
+JSON that summarizes them, so that a JSON's existence proves that the whole tier is there.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluation.checkpoints.subjects import Subject
+from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
+from evaluation.errors import EvaluationError, ScoringError
+from evaluation.files import write_json
+from evaluation.grading.external import external_tier
+from evaluation.grading.header import header
+from evaluation.grading.tiers import GRADERS, GradedTier
+from evaluation.records import Record, read_record, write_record
+from evaluation.settings.tiers import TIERS
+from evaluation.store import ScoreStore
+
+
+def collect(subject: Subject) -> Record:
+    """Writes the tier files of a checkpoint that was scored, or records why there are none.
+
+    Raises:
+        ScoringError: the checkpoint has not been scored, or its scores are gone from the store.
+    """
+    score = read_record(subject.folder, SCORE)
+    if score is None:
+        raise ScoringError(f"{subject.folder}: this checkpoint has not been scored; score it first")
+    key = collect_key(subject, score)
+    error = score.error
+    files: list[Path] = []
+    if error is None:
+        try:
+            files = _write_tiers(subject, score.about)
+        except EvaluationError as wrong:
+            error = str(wrong)
+    _remove_others(subject, files)
+    return write_record(subject.folder, COLLECT, key, files, error=error)
+
+
+def _write_tiers(subject: Subject, about: Mapping[str, Any]) -> list[Path]:
+    store = ScoreStore(subject.plan.scores, about["identity"])
+    graded = {name: _grade(subject, store, name, about) for name in subject.plan.tiers}
+    files = []
+    for name, one in graded.items():
+        tier = TIERS[name]
+        if one.write_items is not None:
+            one.write_items(subject.folder / tier.items_file)
+            files.append(subject.folder / tier.items_file)
+        write_json(subject.folder / tier.summary_file, one.content)
+        files.append(subject.folder / tier.summary_file)
+    return files
+
+
+def _grade(subject: Subject, store: ScoreStore, name: str, about: Mapping[str, Any]) -> GradedTier:
+    entry = about["tiers"][name]
+    if "external" in entry:
+        return external_tier(subject, store, name, about)
+    graded = GRADERS[name](subject.plan, store, entry)
+    top = header(subject, name, about, graded.summaries, graded.counts)
+    return GradedTier({**top, **graded.content}, graded.write_items)
+
+
+def _remove_others(subject: Subject, files: list[Path]) -> None:
+    """Tier files that are of other suites, or of a checkpoint that cannot be scored any more."""
+    for tier in TIERS.values():
+        for name in (tier.summary_file, tier.items_file):
+            if subject.folder / name not in files:
+                (subject.folder / name).unlink(missing_ok=True)

@@ -1,0 +1,64 @@
+"""What every tier file says first: of which checkpoint, under which protocol, at what cost."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from evaluation.checkpoints.subjects import Subject
+from evaluation.settings.tiers import TIERS
+
+
+def header(
+    subject: Subject,
+    tier: str,
+    about: Mapping[str, Any],
+    summaries: Iterable[Mapping[str, Any]],
+    items: Mapping[str, Any],
+) -> dict[str, Any]:
+    """`about` is of the job's record, `summaries` are those of the scores."""
+    summaries = list(summaries)
+    seconds = sum(summary["seconds"] for summary in summaries)
+    tokens = sum(summary["tokens_processed"] for summary in summaries)
+    return {
+        **origin(subject, about),
+        "protocol": TIERS[tier].protocol,
+        "packages": _packages(summaries),
+        "device": about["device"],
+        "dtype": about["dtype"],
+        "seconds": round(seconds, 3),
+        "tokens_per_second": round(tokens / seconds, 1) if seconds else None,
+        "items": items,
+    }
+
+
+def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "stage": subject.plan.name,
+        "step": subject.step,
+        "role": subject.role,
+        "checkpoint": about["checkpoint"],
+        "checkpoint_identity": about["identity"],
+        "tokenizer": about["tokenizer"],
+        "sequence_length": about["sequence_length"],
+    }
+
+
+def _packages(summaries: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The versions that the scores were computed with, which may be older than today's."""
+    versions: dict[str, set[str]] = {}
+    for summary in summaries:
+        for package, version in summary["packages"].items():
+            versions.setdefault(package, set()).add(version)
+    return {package: sorted(found) for package, found in sorted(versions.items())}
+
+
+def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Items asked for, used and left out, over all items of a tier."""
+    counts, left_out = list(counts), dict[str, int]()
+    for count in counts:
+        for reason, number in count["left_out"].items():
+            left_out[reason] = left_out.get(reason, 0) + number
+    return {
+        "asked": sum(count["asked"] for count in counts),
+        "used": sum(count["used"] for count in counts),
+        "left_out": left_out,
+    }

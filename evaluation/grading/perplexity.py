@@ -1,0 +1,61 @@
+"""Perplexity, nats per token and bits per byte from stored losses; needs neither model nor torch."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.errors import NonFiniteError, ScoringError
+
+
+def summarize_blocks(table: pa.Table) -> dict[str, Any]:
+    """Perplexity, nats per token and bits per byte over the blocks of a table.
+
+    Bits per byte makes models with different tokenizers comparable: the information of all scored
+    tokens over the UTF-8 bytes of all scored text, whatever it was cut into. In detail:
+
+    1. It is a ratio of sums, not a mean of ratios: blocks of long words weigh by their bytes.
+    2. The first token of a block is context: neither its nats nor its bytes count.
+    3. A separator between documents is predicted, so its nats count; it has no bytes.
+    4. With document attention a document's first token has no nats, but its bytes count, as in
+       every other slice of the same text: the ratio is low by about one token's share a document,
+       the same for all models with one tokenizer. With BOS before documents it is exact.
+
+    Raises:
+        NonFiniteError: names the block.
+        ScoringError: nothing is scored.
+    """
+    check_blocks(table)
+    nats, tokens, text = (table[name].to_numpy() for name in ("nats", "tokens", "bytes"))
+    nats_per_token = float(nats.sum() / tokens.sum())
+    return {
+        "ppl": _perplexity(nats_per_token),
+        "nats_per_token": nats_per_token,
+        "bits_per_byte": float(nats.sum() / math.log(2) / text.sum()),
+        "tokens": int(tokens.sum()),
+        "blocks": len(nats),
+        "bytes": int(text.sum()),
+    }
+
+
+def check_blocks(table: pa.Table) -> None:
+    """Raises NonFiniteError or ScoringError where nothing can be said of a slice."""
+    nats = table["nats"].to_numpy()
+    broken = np.flatnonzero(~np.isfinite(nats))
+    if len(broken):
+        raise NonFiniteError(f"block {table['block'][broken[0]]}: its loss is NaN or infinite")
+    scored = int(table["tokens"].to_numpy().sum())
+    if not scored or not table["bytes"].to_numpy().sum():
+        raise ScoringError("no token of the slice is scored: its blocks are too short or empty")
+    _perplexity(float(nats.sum() / scored))
+
+
+def _perplexity(nats_per_token: float) -> float:
+    try:
+        return math.exp(nats_per_token)
+    except OverflowError:
+        raise NonFiniteError(
+            f"the loss of {nats_per_token:.0f} nats a token has no finite perplexity; the model's "
+            "weights may be damaged"
+        ) from None

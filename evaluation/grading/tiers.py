@@ -1,0 +1,136 @@
+"""What each tier's stored scores are made into: the content of its JSON, and its per-item file."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from evaluation.errors import ScoringError
+from evaluation.files import write_jsonl, write_parquet
+from evaluation.grading.accuracy import summarize_choices
+from evaluation.grading.header import add_up
+from evaluation.grading.perplexity import summarize_blocks
+from evaluation.grading.probes import generations, grade_answers
+from evaluation.grading.rates import summarize
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import complete
+from evaluation.store import ScoreStore, StoredScore
+
+SPENT = ("seconds", "tokens_processed")
+
+
+@dataclass(frozen=True)
+class GradedTier:
+    """`content` is the tier's JSON; `summaries` and `counts` of its scores go into its header."""
+
+    content: dict[str, Any]
+    write_items: Callable[[Path], object] | None
+    summaries: list[Mapping[str, Any]] = field(default_factory=list)
+    counts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def grade_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
+    """Tier2. The overall perplexity is exp of the unweighted mean of the slices' nats per token."""
+    scores = _scores(store, entry)
+    slices = {
+        name: {
+            **_spent(score),
+            **summarize_blocks(score.table),
+            "attention": entry["attention"],
+            **_origin(entry["items"][name], plan.suite.slices[name].group),
+        }
+        for name, score in scores.items()
+    }
+    nats = _mean([one["nats_per_token"] for one in slices.values()])
+    per_byte = [one["bits_per_byte"] for one in slices.values()]
+    overall = {"ppl": math.exp(nats), "nats_per_token": nats, "bits_per_byte": _mean(per_byte)}
+    content = {"attention": entry["attention"], "overall": overall, "slices": slices}
+    return _graded(content, scores, "slice", slices)
+
+
+def grade_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
+    """Tier3. The overall accuracy is the unweighted mean of the tasks' primary accuracies."""
+    scores = _scores(store, entry)
+    tasks = {}
+    for name, score in scores.items():
+        task = plan.suite.tasks[name]
+        tasks[name] = {
+            **_spent(score),
+            **summarize_choices(score.table, task.primary),
+            "truncated_contexts": score.summary["truncated_contexts"],
+            **_origin(entry["items"][name], task.group),
+            "task": task.model_dump(mode="json"),
+        }
+    overall = {key: _mean([one[key] for one in tasks.values()]) for key in ("accuracy", "centered")}
+    return _graded({"overall": overall, "tasks": tasks}, scores, "task", tasks)
+
+
+def grade_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
+    """Tier4: stored answers, checked as the suite asks for now."""
+    parts = store.parts(entry["answers"])
+    wanted = set(entry["prompts"].values())
+    used = [part for part in parts if wanted & set(part.table["key"].to_pylist())]
+    table = grade_answers(plan.suite.probes, entry["prompts"], [part.table for part in used])
+    content = {
+        **summarize(table),
+        **{key: entry[key] for key in ("chat_template", "stop", "data", "data_checksum")},
+    }
+    write = partial(write_jsonl, rows=generations(table))
+    return GradedTier(content, write, [part.summary for part in used], entry["items"])
+
+
+Grader = Callable[[StagePlan, ScoreStore, Mapping[str, Any]], GradedTier]
+
+GRADERS: Mapping[str, Grader] = complete(
+    {"tier2": grade_slices, "tier3": grade_tasks, "tier4": grade_probes}, "grading.tiers.GRADERS"
+)
+
+
+def _graded(
+    content: dict[str, Any],
+    scores: Mapping[str, StoredScore],
+    column: str,
+    items: Mapping[str, Mapping[str, Any]],
+) -> GradedTier:
+    write = partial(write_parquet, table=_stack(scores, column))
+    counts = add_up(item["items"] for item in items.values())
+    return GradedTier(content, write, [score.summary for score in scores.values()], counts)
+
+
+def _scores(store: ScoreStore, entry: Mapping[str, Any]) -> dict[str, StoredScore]:
+    found = {}
+    for name, item in entry["items"].items():
+        score = store.read(item["score"])
+        if score is None:
+            raise ScoringError(
+                f"{store.folder / item['score']}: the score of {name} is gone; score this "
+                "checkpoint again"
+            )
+        found[name] = score
+    return found
+
+
+def _spent(score: StoredScore) -> dict[str, Any]:
+    return {key: score.summary[key] for key in SPENT}
+
+
+def _origin(item: Mapping[str, Any], group: str | None) -> dict[str, Any]:
+    return {**{key: item[key] for key in ("data", "data_checksum", "items")}, "group": group}
+
+
+def _stack(scores: Mapping[str, StoredScore], column: str) -> pa.Table:
+    """All items' tables under each other, the item's name as the first column."""
+    tables = [
+        score.table.add_column(0, column, pa.array([name] * score.table.num_rows, pa.string()))
+        for name, score in scores.items()
+    ]
+    return pa.concat_tables(tables)
+
+
+def _mean(values: Iterable[float]) -> float:
+    values = list(values)
+    return math.fsum(values) / len(values)

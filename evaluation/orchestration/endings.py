@@ -1,0 +1,112 @@
+"""How a run of the workflow starts and ends: orphans, recommendations, and what failed."""
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.checkpoints.subjects import stage_steps
+from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES, stage_records, tables_key
+from evaluation.errors import EvaluationError
+from evaluation.orchestration.rule_inputs import TOKENS, RuleInputs
+from evaluation.orchestration.slurm import guard_run
+from evaluation.records import read_record
+from evaluation.reporting.status import failures
+from evaluation.reporting.terminal import advice_lines
+from evaluation.settings.plan import StagePlan
+
+
+def start(workflow: Any, inputs: RuleInputs) -> None:
+    """Called as a run starts; raises EvaluationError like `guard_run`."""
+    guard_run(workflow)
+    own = Path(inputs.token).parent
+    for left in TOKENS.glob("*"):  # of runs that were killed: this one holds the folder's lock
+        if left != own:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def end(workflow: Any, inputs: RuleInputs, log: object, *, failed: bool = False) -> None:
+    """Called as a run ends: every stage's recommendation, then what failed.
+
+    A run in which a job failed makes the tables of what there is, which Snakemake leaves out.
+
+    Raises:
+        EvaluationError: naming the checkpoints that have no results though all jobs ended well.
+    """
+    rules = {job.rule.name for job in workflow.dag.jobs}
+    plans = [plan for plan in inputs.plans.values() if _takes_part(plan, rules)]
+    tables = [plan for plan in plans if f"tables_{plan.name}" in rules]
+    shutil.rmtree(Path(inputs.token).parent, ignore_errors=True)
+    if failed:
+        for plan in tables:
+            _make_what_there_is(plan)
+        _say(failing(plans))
+        return
+    _say(ending(tables))
+    left_out = [line for plan in tables for line in recorded_errors(plan)]
+    if left_out:
+        _say("\n".join(["What failed:", *left_out]))
+        raise EvaluationError(
+            f"{len(left_out)} results could not be made, and tables and reports name them; the rest "
+            f"is done. The first: {left_out[0]}"
+        )
+
+
+def ending(plans: Sequence[StagePlan]) -> str:
+    """What a run ends with: each stage's recommendation and where to read more."""
+    return "\n".join(line for plan in plans for line in _ending(plan))
+
+
+def failing(plans: Sequence[StagePlan]) -> str:
+    """The last sentences of the jobs that failed, with their logs; empty if none says why."""
+    lines = [f"{plan.name} {said}" for plan in plans for said in failures(plan, stage_steps(plan))]
+    return "\n".join(["What failed:", *lines]) if lines else ""
+
+
+def recorded_errors(plan: StagePlan) -> Iterator[str]:
+    """A line for each checkpoint without results, and for each that could not be compared."""
+    subjects = [(f"step {step}", plan.step_folder(step)) for step in stage_steps(plan)]
+    subjects += [("bridge", plan.bridge_folder)] if plan.stage.bridge is not None else []
+    without = set()
+    for label, folder in subjects:
+        record = read_record(folder, COLLECT)
+        if record is not None and record.error is not None:
+            without.add(label)
+            yield f"{plan.name} {label}: {record.error}"
+    for label, folder in subjects:
+        record = read_record(folder, STEP_DELTAS)
+        if not without & {label, "bridge"} and record is not None and record.error is not None:
+            yield f"{plan.name} {label}: deltas: {record.error}"
+
+
+def _takes_part(plan: StagePlan, rules: set[str]) -> bool:
+    name = plan.name
+    kinds = ("tables", "figures", "score", "collect", "deltas", "check", "file_of")
+    own = {*(f"{kind}_{name}" for kind in kinds), f"score_{name}_bridge"}
+    return bool(rules & own) or any(rule.startswith(f"score_{name}_from_") for rule in rules)
+
+
+def _make_what_there_is(plan: StagePlan) -> None:
+    """Tables and report of a stage for which a job failed, so that they name it."""
+    from evaluation.reporting.steps import make_tables
+
+    steps = stage_steps(plan)
+    records = stage_records(plan, steps)
+    made = read_record(plan.results, TABLES)
+    if not any(records) or (made and made.key == tables_key(plan, steps, records)):
+        return
+    with contextlib.suppress(EvaluationError):  # what failed is said all the same
+        make_tables(plan)
+
+
+def _ending(plan: StagePlan) -> list[str]:
+    lines = ["no bridge, so no recommendation"] if plan.stage.bridge is None else advice_lines(plan)
+    first, *others = [*lines, f"report: {plan.results / 'report.html'}"]
+    return [f"{plan.name}: {first}", *(f"  {line}" for line in others)]
+
+
+def _say(text: str) -> None:
+    if text:
+        print(f"\n{text}\n", file=sys.stderr, flush=True)

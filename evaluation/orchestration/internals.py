@@ -1,0 +1,35 @@
+"""What we use of Snakemake and its Slurm executor beyond what they document, looked for at the start.
+
+dag_settings.rerun_triggers    Snakemake's own reasons to run a job again are switched off: records
+                               decide (records.py)
+dag_settings.force_incomplete  files of a killed run need no flag: every file is written whole
+scheduler._executor, …         see slurm.py, which lets a run live with lost and pre-empted jobs
+"""
+
+from importlib.metadata import version
+from typing import Any
+
+from evaluation.errors import EvaluationError
+
+TESTED = "9.27"
+
+
+def require(owner: object, *names: str) -> None:
+    """Raises EvaluationError where Snakemake lacks something that we rely on."""
+    missing = [name for name in names if not hasattr(owner, name)]
+    if missing:
+        raise EvaluationError(
+            f"Snakemake {version('snakemake')} has no {type(owner).__name__}.{missing[0]}, which this "
+            f"workflow relies on; install the version it is tested with (pip install 'snakemake~={TESTED}')"
+        )
+
+
+def decide_by_records(workflow: Any) -> None:
+    """Lets records alone decide what runs again; files of a killed run are whole or not there."""
+    from snakemake.settings.enums import RerunTrigger
+
+    require(workflow, "dag_settings", "is_main_process")
+    require(workflow.dag_settings, "rerun_triggers", "force_incomplete")
+    require(RerunTrigger, "MTIME")
+    workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
+    workflow.dag_settings.force_incomplete = True

@@ -1,0 +1,120 @@
+"""Records: what each step of the workflow made, and from what.
+
+A step leaves `.made/<step>.json` in the folder of its outputs when it is done. The record holds the
+step's key, the fingerprint of everything that its outputs depend on, and the state of every output.
+A run compares records with the keys that the configuration gives now: what differs is made again,
+and nothing else. Neither the age of a file nor Snakemake's own memory decides.
+
+A step that failed for good leaves a record too, with its sentence: others go on without it, and
+every run tries it again.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluation.files import file_checksum, fingerprint, write_json
+
+FOLDER = ".made"
+
+RECORDED = 3
+"""Exit code of a step that failed for good and left a record of it: others go on without it."""
+
+
+class FileState(NamedTuple):
+    """A file as a step left it: bytes, time of change in ns, SHA-256 in hex."""
+
+    size: int
+    changed: int
+    checksum: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What a step left; `files` are relative to the step's folder, `about` is the step's own."""
+
+    key: str
+    files: Mapping[str, FileState] = field(default_factory=dict)
+    error: str | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """What steps that read these outputs depend on: their content, whenever it was made."""
+        checksums = {name: state.checksum for name, state in self.files.items()}
+        return fingerprint([self.key, checksums, self.error])
+
+
+def record_path(folder: Path, step: str) -> Path:
+    return folder / FOLDER / f"{step}.json"
+
+
+def write_record(
+    folder: Path,
+    step: str,
+    key: str,
+    outputs: Iterable[Path] = (),
+    *,
+    error: str | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Record:
+    """Records a step whose `outputs` lie in `folder`; they must be there."""
+    files = {os.path.relpath(path, folder): file_state(path) for path in outputs}
+    record = Record(key=key, files=files, error=error, about=about or {})
+    content = {"key": key, "error": error, "files": files, "about": record.about}
+    write_json(record_path(folder, step), content)
+    return record
+
+
+def read_record(folder: Path, step: str) -> Record | None:
+    """A step's record; None if there is none, or if it is not whole: the step then runs again."""
+    try:
+        content = json.loads(record_path(folder, step).read_text(encoding="utf-8"))
+        files = {name: FileState(*state) for name, state in content["files"].items()}
+        record = Record(
+            key=content["key"], files=files, error=content["error"], about=content["about"]
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return record if _is_typed(record) else None
+
+
+def _is_typed(record: Record) -> bool:
+    return (
+        isinstance(record.key, str)
+        and isinstance(record.error, str | None)
+        and isinstance(record.about, dict)
+        and all(
+            isinstance(state.size, int)
+            and isinstance(state.changed, int)
+            and isinstance(state.checksum, str)
+            for state in record.files.values()
+        )
+    )
+
+
+def file_state(path: Path) -> FileState:
+    status = path.stat()
+    return FileState(status.st_size, status.st_mtime_ns, file_checksum(path))
+
+
+def is_intact(record: Record, folder: Path) -> bool:
+    """Whether every output is as the step left it.
+
+    A file of the same size and time of change is taken to be; one that was merely copied or touched
+    is compared by its checksum.
+    """
+    return all(_is_same(folder / name, state) for name, state in record.files.items())
+
+
+def _is_same(path: Path, state: FileState) -> bool:
+    try:
+        status = path.stat()
+        if not path.is_file() or status.st_size != state.size:
+            return False
+        return status.st_mtime_ns == state.changed or file_checksum(path) == state.checksum
+    except OSError:
+        return False

@@ -1,0 +1,77 @@
+"""A stage's tables, figures and the front page as steps of the workflow, each with its record."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from evaluation.bridge.write import DELTAS, RECOMMENDATION, STAGE_TABLE, write_stage
+from evaluation.checkpoints.subjects import stage_steps
+from evaluation.dependencies.steps import (
+    FIGURES,
+    FRONT,
+    STEP_DELTAS,
+    TABLES,
+    figures_key,
+    front_key,
+    stage_records,
+    tables_key,
+)
+from evaluation.errors import BridgeError
+from evaluation.records import Record, read_record, write_record
+from evaluation.reporting.pages.front_page import OVERVIEW, write_front_page
+from evaluation.reporting.pages.page import write_page
+from evaluation.reporting.pages.stage_page import stage_page
+from evaluation.reporting.tables.figures import write_figures
+from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.summary import write_tables
+from evaluation.settings.plan import StagePlan
+
+SUMMARIES = ("summary.csv", "summary.parquet", "summary.md")
+PAGE = "report.html"
+BRIDGE_FILES = (STAGE_TABLE, DELTAS, RECOMMENDATION)
+
+
+def make_tables(plan: StagePlan) -> Record:
+    """Writes tables, recommendation and report of whatever results there are."""
+    steps = stage_steps(plan)
+    key = tables_key(plan, steps, stage_records(plan, steps))
+    files = [*SUMMARIES, PAGE]
+    if plan.stage.bridge is None:
+        _forget_bridge(plan, steps)
+    else:
+        write_stage(plan, [step for step in steps if _is_compared(plan, step)])
+        files += BRIDGE_FILES
+    found = read_stage(plan, steps)
+    write_tables(found)
+    write_page(plan.results / PAGE, stage_page(found))
+    return write_record(plan.results, TABLES, key, [plan.results / name for name in files])
+
+
+def make_figures(plan: StagePlan) -> Record:
+    """Writes a stage's figures; raises BridgeError as long as it has no tables."""
+    tables = read_record(plan.results, TABLES)
+    if tables is None:
+        raise BridgeError(f"{plan.results}: no tables yet; run `python -m evaluation tables`")
+    return write_record(plan.results, FIGURES, figures_key(tables), write_figures(plan))
+
+
+def make_front_page(plans: Mapping[str, StagePlan]) -> Path:
+    """Writes the page of all stages; returns its path."""
+    results = Path(next(iter(plans.values())).config.results)
+    found = {name: read_record(plan.results, TABLES) for name, plan in plans.items()}
+    write_front_page(plans, results / PAGE)
+    known = {name: record for name, record in found.items() if record is not None}
+    write_record(results, FRONT, front_key(known), [results / PAGE, results / OVERVIEW])
+    return results / PAGE
+
+
+def _is_compared(plan: StagePlan, step: int) -> bool:
+    record = read_record(plan.step_folder(step), STEP_DELTAS)
+    return record is not None and record.error is None
+
+
+def _forget_bridge(plan: StagePlan, steps: tuple[int, ...]) -> None:
+    """Removes what was made when the stage had a bridge: nothing of it holds any more."""
+    for name in BRIDGE_FILES:
+        (plan.results / name).unlink(missing_ok=True)
+    for step in steps:
+        (plan.step_folder(step) / DELTAS).unlink(missing_ok=True)

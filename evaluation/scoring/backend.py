@@ -1,0 +1,46 @@
+"""What a scoring job talks to: something that runs one checkpoint."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.scoring.answers import Answer, GenerationRequest, Stopping
+from evaluation.scoring.engine.window import Request, Score
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Backend(Protocol):
+    """Log-likelihoods, losses and answers of one checkpoint; loads nothing before it is asked.
+
+    Every call raises NonFiniteError where the model gives NaN or infinity, and ScoringError where it
+    cannot be run; both name the item.
+    """
+
+    @property
+    def device(self) -> str:
+        """Where it computes, e.g. `cuda`; part of every score's key."""
+
+    @property
+    def dtype(self) -> str:
+        """What it computes in, e.g. `bfloat16`; likewise."""
+
+    @property
+    def tokens_processed(self) -> int:
+        """Tokens read so far; loads the model if it is not loaded."""
+
+    def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
+        """Of each continuation after its context, in their order."""
+
+    def block_nats(
+        self, tokens: "torch.Tensor", document_starts: "torch.Tensor | None", *, label: str
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Nats of each block (blocks, length) of packed tokens, and how many tokens are scored."""
+
+    def answers(
+        self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
+    ) -> Iterator[dict[int, Answer]]:
+        """Greedy answers by the index of their request, in batches as they are done."""

@@ -1,0 +1,103 @@
+"""The project's own engine as a backend: a transformers model, loaded when it is first needed."""
+
+import functools
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.load import load_model
+from evaluation.scoring.answers import Answer, GenerationRequest, Stopping
+from evaluation.scoring.engine.device import choose_device
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.generation import generate
+from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.engine.window import Request, Score
+from evaluation.settings.config import Scoring
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """Device and dtype a model runs in."""
+
+    device: str
+    dtype: torch.dtype
+
+    @property
+    def dtype_name(self) -> str:
+        return str(self.dtype).removeprefix("torch.")
+
+
+def choose_numerics(scoring: Scoring, checkpoint: Checkpoint) -> Numerics:
+    """Resolves `auto`; raises like `choose_device`."""
+    device = choose_device(scoring.device)
+    name: str = scoring.dtype
+    if name == "auto":
+        name = "float32" if device == "cpu" else checkpoint.dtype
+    return Numerics(device, getattr(torch, name))
+
+
+class EngineBackend:
+    """Runs a checkpoint by the engine; `loaded` is called once the model is in memory."""
+
+    def __init__(
+        self, scoring: Scoring, checkpoint: Checkpoint, loaded: Callable[[], None]
+    ) -> None:
+        self._scoring = scoring
+        self._checkpoint = checkpoint
+        self._loaded = loaded
+        self._numerics = choose_numerics(scoring, checkpoint)
+
+    @property
+    def device(self) -> str:
+        return self._numerics.device
+
+    @property
+    def dtype(self) -> str:
+        return self._numerics.dtype_name
+
+    @property
+    def tokens_processed(self) -> int:
+        return self.engine.tokens_processed
+
+    @functools.cached_property
+    def model(self) -> PreTrainedModel:
+        start = time.perf_counter()
+        model = load_model(self._checkpoint, dtype=self._numerics.dtype, device=self.device)
+        self._loaded()
+        log.info("loaded %s in %.1f s", self._checkpoint.path, time.perf_counter() - start)
+        return model
+
+    @functools.cached_property
+    def engine(self) -> Engine:
+        on_cpu = self.device == "cpu"
+        row_tokens = self._scoring.cpu_row_tokens if on_cpu else self._scoring.row_tokens
+        return Engine(self.model, row_tokens=row_tokens, device=self.device)
+
+    def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
+        return score_requests(self.engine, requests, progress=label)
+
+    def block_nats(
+        self, tokens: torch.Tensor, document_starts: torch.Tensor | None, *, label: str
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        return score_blocks(self.engine, tokens, document_starts, progress=label)
+
+    def answers(
+        self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
+    ) -> Iterator[dict[int, Answer]]:
+        return generate(
+            self.model,
+            requests,
+            stopping,
+            vocabulary=vocabulary,
+            batch=self._scoring.generation_batch,
+            device=self.device,
+        )

@@ -1,0 +1,90 @@
+"""What scoring a tier means: every item of it through the store.
+
+Each function returns what the job's record says of the tier: the name of each score, and of what it
+was made.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from evaluation.errors import ScoringError
+from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.scoring.choices import score_task
+from evaluation.scoring.perplexity import score_slice
+from evaluation.scoring.prompts import answer_prompts, prompt_key
+from evaluation.settings.tiers import TIERS, complete
+
+if TYPE_CHECKING:
+    from evaluation.scoring.job import Job, StageData
+
+Scorer = Callable[["Job", "StageData"], dict[str, Any]]
+
+
+def score_slices(job: "Job", data: "StageData") -> dict[str, Any]:
+    """Tier2."""
+    attention = job.plan.suite.attention
+    own = {"protocol": TIERS["tier2"].protocol, "attention": attention}
+    items = {
+        name: job.item(
+            name, own, cache.meta, partial(score_slice, job.session.backend, cache, attention)
+        )
+        for name, cache in data.slices.items()
+    }
+    return {"attention": attention, "items": items}
+
+
+def score_tasks(job: "Job", data: "StageData") -> dict[str, Any]:
+    """Tier3."""
+    own = {"protocol": TIERS["tier3"].protocol}
+    score = partial(
+        score_task,
+        job.session.backend,
+        max_length=job.plan.sequence_length,
+        prefix_token=job.prefix_token,
+    )
+    items = {
+        name: job.item(name, own, cache.meta, partial(score, cache))
+        for name, cache in data.tasks.items()
+    }
+    return {"items": items}
+
+
+def score_probes(job: "Job", data: "StageData") -> dict[str, Any]:
+    """Tier4: answers to all prompts that have none yet."""
+    cache = data.probes
+    if cache is None:
+        raise ScoringError(f"stages.{job.plan.name}: its prompts were not read")
+    meta = cache.meta
+    key = job.key(
+        {
+            "protocol": TIERS["tier4"].protocol,
+            "stop": meta["stop"],
+            "eos_token_ids": meta["eos_token_ids"],
+        }
+    )
+    prefix = job.store.prefix("answers", key)
+    stored = {one for part in job.store.parts(prefix) for one in part.table["key"].to_pylist()}
+    missing = list({prompt_key(prompt): prompt for prompt in cache.prompts}.items())
+    asked = [prompt for one, prompt in missing if one not in stored]
+    if asked:
+        plan = job.plan
+        tokenizer = load_tokenizer(str(plan.tokenizer_folder), use_fast=plan.tokenizer.use_fast)
+        with job.naming("probes"):
+            for part in answer_prompts(job.session.backend, tokenizer, cache, asked):
+                job.store.put_part("answers", key, job.stamped(part, part.summary))
+    job.names += job.store.names_of(prefix)
+    return {
+        "answers": prefix,
+        "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
+        "data": meta["definition"],
+        "data_checksum": meta["checksum"],
+        "items": meta["items"],
+        "chat_template": meta["chat_template"],
+        "stop": meta["stop"],
+    }
+
+
+SCORERS: Mapping[str, Scorer] = complete(
+    {"tier2": score_slices, "tier3": score_tasks, "tier4": score_probes}, "scoring.tiers.SCORERS"
+)
