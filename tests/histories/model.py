@@ -105,6 +105,21 @@ class Model:
     def _has(self, place: str, damages: tuple[str, ...]) -> bool:
         return place in self.checkpoints and self.checkpoints[place].damage in damages
 
+    def repair(self) -> None:
+        """Takes back what cannot be fulfilled, and copies anew what has no configuration."""
+        for place, known in self.checkpoints.items():
+            if known.damage == "no_config":
+                self.clock += 1
+                self.checkpoints[place] = Copy(known.seed, self.clock)
+        for stage, own in self.stages.items():
+            there = self.on_disk(stage)
+            if isinstance(own["steps"], list):
+                own["steps"] = [step for step in own["steps"] if step in there] or "all"
+        first = next(iter(self.stages))
+        for stage, own in self.stages.items():
+            if (place := self.bridge(stage)) is not None and place not in self.checkpoints:
+                own["bridge"] = {"stage": first, "step": self.on_disk(first)[0]}
+
     def suite(self, stage: str) -> dict[str, dict[str, Any]]:
         """Slices, tasks and probes of a stage, by name."""
         merged: dict[str, dict[str, Any]] = {"slices": {}, "tasks": {}, "probes": {}}

@@ -19,6 +19,7 @@ import json
 import mmap
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ def begin() -> None:
         else:
             assert hasattr(protocol, name), name
             setattr(protocol, name, version)
+    time.perf_counter = lambda: 0.0  # how long something took is no difference
     if "HISTORIES_MAIN" not in os.environ:  # Snakemake itself, or a command by hand
         os.environ["HISTORIES_MAIN"] = str(os.getpid())
         _MOMENTS[:] = bytes(8)
@@ -164,13 +166,14 @@ def _counted(
         # What else decides: where documents start, or when an answer ends.
         rest = [sorted(other.strings) for other in others if hasattr(other, "strings")]
         rest += [other.tolist() for other in others if hasattr(other, "tolist")]
-        _count(standing, tier, [[unit, rest] for unit in units] if tier == "tier4" else [units])
+        name = named.get("progress") or ", ".join(one.id for one in asked)
+        _count(standing, tier, name, [[u, rest] for u in units] if tier == "tier4" else [units])
         return (stand if model is standing else real)(model, asked, *others, **named)
 
     return counting
 
 
-def _count(model: Model, tier: str, items: list[Any]) -> None:
+def _count(model: Model, tier: str, name: str, items: list[Any]) -> None:
     from evaluation.settings.tiers import TIERS
 
     place = os.environ.get("HISTORIES_COUNTS")
@@ -180,7 +183,7 @@ def _count(model: Model, tier: str, items: list[Any]) -> None:
         for item in items:
             text = json.dumps([model.content, model.state, model.dtype, item])
             key = hashlib.sha256(f"{TIERS[tier].protocol} {text}".encode()).hexdigest()[:16]
-            file.write(json.dumps({"tier": tier, "key": key, "pid": os.getpid()}) + "\n")
+            file.write(json.dumps({"tier": tier, "name": name, "key": key}) + "\n")
 
 
 def _moment(rename: Callable[..., None]) -> Callable[..., None]:
