@@ -1,0 +1,202 @@
+"""A history: edits, accidents and runs in their order, played and judged.
+
+An action is a list: an edit or accident by its name with its arguments, `run TARGET`, or a run that
+is cut short (`killed MOMENT`, `stopped MOMENT`). `repaired` takes back what cannot be fulfilled.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.histories.accidents import ACCIDENTS, ROOTS
+from tests.histories.economy import Economy
+from tests.histories.edits import EDITS
+from tests.histories.model import Model, World, environment
+from tests.histories.oracle import differences, snapshot
+from tests.histories.runner import Done, Server
+
+Action = list[Any]
+
+RUNS = ("run", "killed", "stopped")
+LOSES_SCORES = ("store_hit", "store_removed", "results_removed")
+LOSES_CACHES = ("cache_hit", "cache_removed", "cache_entry_removed")
+MADE = (*ROOTS, "cache", ".snakemake")
+
+
+def is_change(action: Action) -> bool:
+    return action[0] not in ("run", "repaired")
+
+
+@dataclass
+class Report:
+    """What was found wrong, and what was done until then."""
+
+    failures: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    runs: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Player:
+    """Plays one history in a folder of its own."""
+
+    server: Server
+    world: World
+    model: Model
+    extra: dict[str, str] = field(default_factory=dict)
+    report: Report = field(default_factory=Report)
+
+    def __post_init__(self) -> None:
+        self.world.folder.mkdir(parents=True)
+        self.world.write(None, self.model)
+        self.economy = Economy(self.world.folder)
+
+    def play(self, actions: Iterable[Action]) -> Report:
+        for action in actions:
+            self._act(action)
+        if self.model.impossible() or self.model.doubtful():
+            self._run("all")
+            self._act(["repaired"])
+        self._tell("run all, at the end")
+        self._run("all")
+        self._again()
+        self._compare()
+        return self.report
+
+    def _act(self, action: Action) -> None:
+        name, *arguments = action
+        self._tell(" ".join(str(part) for part in action))
+        if name == "run":
+            self._run(arguments[0])
+        elif name in RUNS:
+            self._cut_short(name, int(arguments[0]))
+        elif name in ACCIDENTS:
+            met = ACCIDENTS[name][1](self.world.folder, *arguments)
+            self.report.told[-1] += f" ({met})"
+            if name in LOSES_SCORES:
+                self.economy.forget_scores()
+            if name in LOSES_CACHES:
+                self.economy.forget_caches()
+        else:
+            before = self.model.copy()
+            self.model.repair() if name == "repaired" else EDITS[name][1](self.model, *arguments)
+            self.world.write(before, self.model)
+
+    def _tell(self, what: str) -> None:
+        self.report.told.append(what)
+
+    def _wrong(self, what: str) -> None:
+        self.report.failures.append(what)
+        self.report.told.append(f"    ✗ {what}")
+
+    def _snakemake(self, *arguments: str, **extra: str) -> Done:
+        told = {**environment(self.world, self.model), **self.extra, **extra}
+        done = self.server.snakemake(self.world.folder, *arguments, extra=told)
+        self.report.runs += 1
+        self.report.seconds += done.seconds
+        (self.world.folder / "said.log").write_text(done.said)
+        return done
+
+    def _run(self, target: str) -> Done:
+        arguments = [] if target == "all" else [target]
+        before = snapshot(self.world.folder)
+        self.economy.before()
+        done = self._snakemake(*arguments)
+        self._spent(self.economy.after(self.model, is_cut=False))
+        self._judge(target, done, before)
+        return done
+
+    def _spent(self, in_vain: Iterator[str]) -> None:
+        for what in in_vain:
+            self._wrong(what)
+
+    def _judge(self, target: str, done: Done, before: dict[str, Any]) -> None:
+        if "Traceback" in done.said:
+            self._wrong(f"a traceback: {done.said.strip().splitlines()[-1][:300]}")
+        if target != "all":
+            return
+        broken = self.model.broken()
+        touched = _touched(before, snapshot(self.world.folder))
+        if keys := self.model.impossible():
+            self._expect(done, 1, "what cannot be fulfilled")
+            if not any(key in done.said for key in keys):
+                self._wrong(f"none of {sorted(keys)} is named: {_tail(done)}")
+            if touched:
+                self._wrong(f"touched by a run that is refused: {', '.join(touched[:4])}")
+        elif self.model.doubtful() or broken:
+            self._expect(done, 1, "a broken checkpoint")
+            if not any(f"ckpts/{place}" in done.said for place in broken):
+                self._wrong(f"none of {sorted(broken)} is named: {_tail(done)}")
+        else:
+            self._expect(done, 0, "nothing to complain about")
+
+    def _expect(self, done: Done, code: int, why: str) -> None:
+        if done.code != code:
+            self._wrong(f"exit code {done.code}, with {why}: {_tail(done)}")
+
+    def _cut_short(self, how: str, moment: int) -> None:
+        kind = "KILL" if how == "killed" else "TERM"
+        self.economy.before()
+        done = self._snakemake(HISTORIES_ACCIDENT=f"{kind} {moment}")
+        self.report.told[-1] += f" (exit code {done.code})"
+        self._spent(self.economy.after(self.model, is_cut=True))
+        if how == "killed":
+            unlocked = self._snakemake("--unlock")
+            if unlocked.code and not self.model.impossible():
+                self._wrong(f"--unlock ended with {unlocked.code}: {_tail(unlocked)}")
+
+    def _again(self) -> None:
+        """The same target once more finds nothing to do."""
+        before = snapshot(self.world.folder)
+        self.economy.before()
+        done = self._snakemake()
+        self._spent(self.economy.after(self.model, is_cut=False))
+        if self.economy.scored():
+            self._wrong(f"run again, {self.economy.scored()} items were scored")
+        if self.model.broken():
+            self._expect(done, 1, "a broken checkpoint, run again")
+            return
+        self._expect(done, 0, "nothing to do")
+        if "Nothing to be done" not in done.said:
+            self._wrong(f"run again, there was something to do: {_tail(done)}")
+        if touched := _touched(before, snapshot(self.world.folder)):
+            self._wrong(f"run again, {', '.join(touched[:4])} changed")
+
+    def _compare(self) -> None:
+        """Beside a run in the same folder, from nothing."""
+        folder = self.world.folder
+        ours, fresh = folder / ".ours", folder / ".fresh"
+        _move(folder, ours)
+        done = self._snakemake()
+        _move(folder, fresh)
+        _move(ours, folder)
+        self._expect(done, int(bool(self.model.broken())), "a fresh run")
+        for what in differences(self.model, folder, fresh):
+            self._wrong(what)
+
+
+def _move(source: Path, target: Path) -> None:
+    target.mkdir(exist_ok=True)
+    for name in MADE:
+        if (source / name).exists():
+            shutil.move(source / name, target / name)
+
+
+def _touched(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    names = before.keys() | after.keys()
+    return sorted(name for name in names if before.get(name) != after.get(name))
+
+
+def _tail(done: Done) -> str:
+    lines = [line.strip() for line in done.said.splitlines() if line.strip()]
+    errors = [line for line in lines if "rror" in line and "log" not in line]
+    return " | ".join((errors or lines)[-2:])[:400]
+
+
+def read(path: Path) -> list[Action]:
+    actions: list[Action] = json.loads(path.read_text())
+    return actions

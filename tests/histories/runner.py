@@ -1,0 +1,88 @@
+"""Starts the warm server, and runs Snakemake and the command line in it."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SNAKEFILE = ROOT / "workflow" / "Snakefile"
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended: its exit code (negative: killed by that signal), and what it said."""
+
+    code: int
+    said: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    place: Path
+
+    def snakemake(
+        self, folder: Path, *arguments: str, extra: Mapping[str, str] | None = None
+    ) -> Done:
+        """`snakemake …` as a user runs it, with the configuration of that folder."""
+        command = ["-m", "snakemake", *arguments, "--configfile", str(folder / "config.yaml")]
+        command += ["--cores", "2", "--keep-going", "--rerun-incomplete", "--latency-wait", "0"]
+        return self.run(folder, [*command, "-s", str(SNAKEFILE)], extra)
+
+    def run(
+        self, folder: Path, arguments: Sequence[str], extra: Mapping[str, str] | None = None
+    ) -> Done:
+        """Runs `python <arguments>`; what is left of its process group is killed at the end."""
+        environment = {**os.environ, **(extra or {}), "HISTORIES_SOCKET": str(self.place)}
+        environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        request = {"arguments": list(arguments), "folder": str(folder)}
+        content = json.dumps({**request, "environment": environment, "group": 0}).encode()
+        start = time.perf_counter()
+        with tempfile.TemporaryFile() as said, open(os.devnull, "rb") as nothing:
+            with socket.socket(socket.AF_UNIX) as link:
+                link.settimeout(PATIENCE)
+                link.connect(str(self.place))
+                files = [nothing.fileno(), said.fileno(), said.fileno()]
+                socket.send_fds(link, [struct.pack("!I", len(content))], files)
+                link.sendall(content)
+                answers = link.makefile()
+                pid = int(answers.readline())
+                code = int(answers.readline())
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+            said.seek(0)
+            text = said.read().decode(errors="replace")
+        return Done(code, text, time.perf_counter() - start)
+
+
+@contextlib.contextmanager
+def server() -> Iterator[Server]:
+    """A server that ends with the block."""
+    with tempfile.TemporaryDirectory(prefix="histories-") as folder:
+        place = Path(folder) / "socket"
+        command = [sys.executable, "-W", "ignore", "-m", "tests.histories.server", str(place)]
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert process.stdout and process.stdin
+            if process.stdout.readline() != "ready\n":
+                raise RuntimeError(f"the server ended as it began: exit code {process.wait()}")
+            yield Server(place)
+        finally:
+            assert process.stdin
+            process.stdin.close()
+            process.wait()
