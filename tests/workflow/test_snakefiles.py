@@ -14,7 +14,8 @@ EITHER = ([], ["-s", "workflow/Snakefile"], ["-s", "Snakefile"])
 
 def planned(text: str) -> list[str]:
     """The jobs and their files, without times."""
-    return [line for line in text.splitlines() if line.startswith(("rule", "localrule", "    "))]
+    lines = text.splitlines()
+    return sorted(line for line in lines if line.startswith(("rule", "localrule", "    ")))
 
 
 def at_the_root(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -1,10 +1,6 @@
 # Offline: one job per checkpoint and stage loads the model once and scores all tiers.
 # A rule per stage, since stages fill different tiers.
-SCORE_PROTOCOL = [
-    TIERS["tier2"].protocol,
-    TIERS["tier3"].protocol,
-    TIERS["tier4"].protocol,
-]
+SCORE_PROTOCOL = [TIERS["tier2"].protocol, TIERS["tier3"].protocol, TIERS["tier4"].protocol]
 
 for _plan in PLANS.values():
 
