@@ -15,7 +15,7 @@ EITHER = ([], ["-s", "workflow/Snakefile"], ["-s", "Snakefile"])
 def planned(text: str) -> list[str]:
     """The jobs and their files, without times."""
     lines = text.splitlines()
-    return sorted(line for line in lines if line.startswith(("rule", "localrule", "    ")))
+    return sorted(line for line in lines if line.startswith(("rule", "localrule", "    output:")))
 
 
 def at_the_root(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
