@@ -41,14 +41,14 @@ lint: $(VENV)  ## ruff, mypy, snakefmt, snakemake --lint, codespell
 	ruff check .
 	ruff format --check .
 	mypy
-	snakefmt --check workflow
+	snakefmt --check Snakefile workflow
 	SCRATCH=$${SCRATCH:-.cache/lint} snakemake --lint
 	codespell
 
 format: $(VENV)  ## let ruff and snakefmt rewrite what they can
 	ruff check --fix .
 	ruff format .
-	snakefmt workflow
+	snakefmt Snakefile workflow
 
 bench: .venv-bench/.complete $(MODEL)/config.json  ## speed beside lm-evaluation-harness
 	@.venv-bench/bin/python -m benchmarks

@@ -112,7 +112,13 @@ def _run(parent: Path, checkpoints: int, per_job: int) -> Measured:
     world = build_ladder(parent / f"world-{name}", checkpoints // len(STAGES))
     folder = parent / f"run-{name}"
     run = Run(
-        world, folder, folder / "results", profile={"# checkpoints: 16": f"checkpoints: {per_job}"}
+        world,
+        folder,
+        folder / "results",
+        profile={
+            "# shared_scoring:": "shared_scoring:",
+            "#   checkpoints: 16": f"  checkpoints: {per_job}",
+        },
     )
     begin = time.monotonic()
     run.start("all")

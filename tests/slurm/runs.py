@@ -44,8 +44,9 @@ def shared_jobs(checkpoints: int) -> dict[str, str]:
     """The profile's lines for so many checkpoints a job, uncommented."""
     lines = ('gres: "gpu:4"', "tasks_per_gpu: 0", "cpus_per_task: 32", "mem_mb: 256000")
     return {
-        "# checkpoints: 16": f"checkpoints: {checkpoints}",
-        **{f"# {line}": line for line in (*lines, "runtime: 120 * attempt")},
+        "# shared_scoring:": "shared_scoring:",
+        "#   checkpoints: 16": f"  checkpoints: {checkpoints}",
+        **{f"#   {line}": f"  {line}" for line in (*lines, "runtime: 120 * attempt")},
     }
 
 

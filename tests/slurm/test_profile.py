@@ -17,7 +17,7 @@ GPU = 'gres: "gpu:1"'
 STYLES = {
     "gres": {},
     "typed": {GPU: 'gres: "gpu:a100:1"'},
-    "gpus": {GPU: 'gpu: 1\n    gpu_model: "a100"'},
+    "gpus": {GPU: 'gpu: 1\n  gpu_model: "a100"'},
 }
 
 

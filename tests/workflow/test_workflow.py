@@ -51,9 +51,10 @@ def test_a_run_ends_with_the_recommendation_and_a_dry_run_does_not(world: World)
     assert "no recommendation" not in done.stdout + done.stderr
 
 
-def test_the_report_holds_pages_and_figures(world: World) -> None:
+@pytest.mark.parametrize("snakefile", ["workflow/Snakefile", "Snakefile"])
+def test_the_report_holds_pages_and_figures(world: World, snakefile: str) -> None:
     page = world.folder / "report.html"
-    done = world.snakemake("--report", str(page))
+    done = world.snakemake("--report", str(page), snakefile=snakefile)
     assert done.returncode == 0, done.stderr[-3000:]
     text = page.read_text()
     for name in ("stage2/report.html", "tier4_forest.svg", "tier2_curves.svg", "summary.csv"):

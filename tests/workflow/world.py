@@ -45,9 +45,11 @@ class World:
         content.update(keys)
         self.config.write_text(yaml.safe_dump(content))
 
-    def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def snakemake(
+        self, *arguments: str, snakefile: str = "workflow/Snakefile"
+    ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "snakemake", *arguments, "--configfile", str(self.config)]
-        command += ["--cores", "2", "-s", str(ROOT / "workflow" / "Snakefile")]
+        command += ["--cores", "2", "-s", str(ROOT / snakefile)]
         return self._run(command)
 
     def evaluation(self, *arguments: str) -> subprocess.CompletedProcess[str]:

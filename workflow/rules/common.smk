@@ -5,11 +5,13 @@ import sys
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(workflow.basedir).parent
+# Of this file, as the main Snakefile is either of two.
+ROOT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from snakemake.exceptions import WorkflowError
+from snakemake.resources import Resources
 
 from evaluation.checkpoints.discovery import configuration_file
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
@@ -39,13 +41,17 @@ recorded() {{{{ [ "$1" -eq 3 ]; }}}}  # it failed for good, and its record says 
 
 
 def resources_of(rule):
-    """What the profile or the command line sets for a rule."""
-    return workflow.resource_settings.overwrite_resources.get(rule, {})
+    """What the profile or the command line sets for a scoring rule's jobs of several checkpoints."""
+    given = workflow.resource_settings.overwrite_resources
+    return Resources({**given.get("shared_scoring", {}), **given.get(rule, {})})
 
 
 def checkpoints_per_job(plan):
-    """How many the profile puts into one job: the resource `checkpoints` of the scoring rule."""
-    given = resources_of(f"score_{plan.name}")
+    """How many the profile puts into one job: the resource `checkpoints`."""
+    given = {
+        **(workflow.resource_settings.default_resources or {}),
+        **resources_of(f"score_{plan.name}"),
+    }
     count = given["checkpoints"].raw if "checkpoints" in given else 1
     if isinstance(count, int) and count >= 1:
         return count

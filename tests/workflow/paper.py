@@ -1,0 +1,87 @@
+"""A world on paper: all that a plan is made of, and nothing that could be scored."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+SUITES = {
+    "base": {"slices": {"text": {"dataset": "made/text"}}},
+    "chat": {
+        "extends": "base",
+        "probes": {
+            "colour": {
+                "category": "concise",
+                "messages": [{"role": "user", "content": "Name a colour."}],
+                "checks": [{"check": "no_chat_artifacts"}],
+            }
+        },
+    },
+}
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Stages by any name, with steps 10 and 20 of each on disk."""
+
+    folder: Path
+    stages: dict[str, dict[str, Any]]
+    top: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        (self.folder / "suites").mkdir(parents=True)
+        for name, suite in SUITES.items():
+            (self.folder / "suites" / f"{name}.yaml").write_text(yaml.safe_dump(suite))
+        self.config.write_text(yaml.safe_dump(self.content, sort_keys=False))
+        for number in range(len(self.stages)):
+            for step in (10, 20):
+                checkpoint = self.folder / "ckpts" / str(number) / str(step)
+                checkpoint.mkdir(parents=True)
+                (checkpoint / "config.json").write_text("{}")
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config.yaml"
+
+    @property
+    def content(self) -> dict[str, Any]:
+        stages = {
+            name: {"checkpoints": f"ckpts/{number}", "steps": [10, 20], "suites": ["base"], **keys}
+            for number, (name, keys) in enumerate(self.stages.items())
+        }
+        content = {
+            "results": "results",
+            "cache": "cache",
+            "suites": "suites",
+            "tokenizer": {"name": "made/tokenizer"},
+            "sequence_length": 64,
+            "stages": stages,
+        }
+        return {**content, **self.top}
+
+    def snakemake(
+        self, *arguments: str, snakefile: str = "workflow/Snakefile", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "snakemake", *arguments, "-s", str(ROOT / snakefile)]
+        return self._run([*command, "--configfile", "config.yaml"], variables)
+
+    def evaluation(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self._run([sys.executable, "-m", "evaluation", *arguments], variables)
+
+    def _run(
+        self, command: list[str], variables: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        own = {"PYTHONPATH": str(ROOT), "EVALUATION_CONFIG": str(self.config)}
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**os.environ, **own, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )

@@ -1,0 +1,58 @@
+"""Two Snakefiles, of which Snakemake finds one by itself: both mean the same."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.paper import ROOT, Paper
+
+EITHER = ([], ["-s", "workflow/Snakefile"], ["-s", "Snakefile"])
+
+
+def planned(text: str) -> list[str]:
+    """The jobs and their files, without times."""
+    lines = text.splitlines()
+    return sorted(line for line in lines if line.startswith(("rule", "localrule", "    output:")))
+
+
+def at_the_root(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "snakemake", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "SCRATCH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_same_jobs_by_default_and_by_name(tmp_path: Path) -> None:
+    paper = Paper(tmp_path / "paper", {"one": {}, "two": {"bridge": {"stage": "one"}}})
+    for targets in ([], ["two"], ["prefill"]):
+        inner, outer = (
+            paper.snakemake(*targets, "-n", snakefile=file)
+            for file in ("workflow/Snakefile", "Snakefile")
+        )
+        assert (inner.returncode, outer.returncode) == (0, 0), inner.stdout + outer.stdout
+        assert planned(inner.stdout) == planned(outer.stdout) != []
+    assert "rule score_one" not in outer.stdout  # of the last, prefill
+
+
+@pytest.mark.parametrize("which", EITHER, ids=["found", "workflow", "top"])
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--lint",), "your workflow is in a good condition"),
+        (("--list-rules",), "tables_stage4"),
+        (("-n", "prefill"), "prefill_slice"),
+    ],
+)
+def test_from_the_root(
+    tmp_path: Path, which: list[str], arguments: tuple[str, ...], expected: str
+) -> None:
+    done = at_the_root(*arguments, *which, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert expected in done.stdout + done.stderr
