@@ -7,6 +7,7 @@ EvaluationError
 ├── CheckpointError        a checkpoint that cannot be read
 │   ├── IncompleteCheckpoint   … because something of it is missing or still being written
 │   └── UnsupportedCheckpoint  … because no model class represents it exactly
+├── OutputError            a path that cannot be written to
 ├── ScoringError           a score that cannot be computed
 │   └── NonFiniteError         … because the model gives NaN or infinite values
 └── BridgeError            two results that must not be compared
@@ -41,6 +42,10 @@ class IncompleteCheckpoint(CheckpointError):
 
 class UnsupportedCheckpoint(CheckpointError):
     """No model class represents the checkpoint exactly."""
+
+
+class OutputError(EvaluationError):
+    """A path that the user named cannot be written to."""
 
 
 class ScoringError(EvaluationError):

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,11 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_stage(command)
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "--step", type=int, nargs="+", help="step of the stage; several share the GPUs that it sees"
+        "--step",
+        type=int,
+        nargs="+",
+        action="extend",
+        help="step of the stage; several share the GPUs that it sees",
     )
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
     command.set_defaults(run=score)
@@ -38,8 +43,15 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "loglikelihood", help="log-probabilities of a JSONL file of contexts and continuations"
     )
     command.add_argument("checkpoint", type=Path)
-    command.add_argument("--requests", type=Path, required=True, help="FILE.jsonl or .jsonl.gz")
-    command.add_argument("--output", type=Path, required=True, help="FILE.jsonl to write")
+    command.add_argument(
+        "--requests", type=Path, required=True, help="JSONL, also gzipped: a file, a pipe, or -"
+    )
+    command.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        help="FILE.jsonl, which appears whole at the end; a pipe, a device or - is written through",
+    )
     command.add_argument("--tokenizer", help="hub id or folder; the checkpoint's own if not given")
     command.add_argument(
         "--dtype", choices=("auto", "float32", "bfloat16", "float16"), default="auto"
@@ -57,31 +69,26 @@ def score(options: argparse.Namespace) -> int:
             f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
         )
     plan = plans[options.stage]
-    if options.step and len(options.step) > 1:
+    steps = tuple(dict.fromkeys(options.step or ()))  # a step named twice is scored once
+    if len(steps) > 1:
         from evaluation.orchestration.workers import score_on_all_gpus
 
-        score_on_all_gpus(plan, options.step, options.config)
+        score_on_all_gpus(plan, steps, options.config)
         return 0
 
     from evaluation.scoring.external import run_external
     from evaluation.scoring.job import score_checkpoint
 
-    subject = _subject(plan, plans, options)
+    subject = _bridge(plan, plans) if options.bridge else _step(plan, steps[0])
     run = run_external if plan.stage.command else score_checkpoint
     print(run(plan, subject))
     return 0
 
 
-def _subject(
-    plan: StagePlan, plans: dict[str, StagePlan], options: argparse.Namespace
-) -> "Subject":
-    from evaluation.checkpoints.subjects import bridge_checkpoint, stage_steps
-    from evaluation.scoring.results import bridge_subject, step_subject
+def _step(plan: StagePlan, step: int) -> "Subject":
+    from evaluation.checkpoints.subjects import stage_steps
+    from evaluation.scoring.results import step_subject
 
-    if options.bridge:
-        bridge = bridge_checkpoint(plan, plans)
-        return bridge_subject(plan, bridge.path, bridge.step)
-    (step,) = options.step
     if not plan.checkpoint(step).is_dir():
         raise ConfigError(
             f"stages.{plan.name}: no checkpoint of step {step} under "
@@ -91,8 +98,17 @@ def _subject(
     return step_subject(plan, step)
 
 
+def _bridge(plan: StagePlan, plans: dict[str, StagePlan]) -> "Subject":
+    from evaluation.checkpoints.subjects import bridge_checkpoint
+    from evaluation.scoring.results import bridge_subject
+
+    bridge = bridge_checkpoint(plan, plans)
+    return bridge_subject(plan, bridge.path, bridge.step)
+
+
 def loglikelihood(options: argparse.Namespace) -> int:
     os.environ.update(OFFLINE)
+    from evaluation.scoring.request_output import is_standard_output
     from evaluation.scoring.requests import score_request_file
 
     rows = score_request_file(
@@ -104,5 +120,6 @@ def loglikelihood(options: argparse.Namespace) -> int:
         device=options.device,
         max_length=options.max_length,
     )
-    print(f"{rows} rows written to {options.output}")
+    told = sys.stderr if is_standard_output(options.output) else sys.stdout
+    print(f"{rows} rows written to {options.output}", file=told)
     return 0
