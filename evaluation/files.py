@@ -52,8 +52,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
         OutputError: `path` is a folder, a device, a pipe or a socket, which stays as it is.
         OSError: it cannot be written; names `path`.
     """
-    final = _link_target(path)
-    _make_folder(final.parent)
+    final = link_target(path)
+    make_folder(final.parent)
     temporary = beside(final)
     try:
         with _naming(path, temporary):
@@ -66,8 +66,11 @@ def atomic_path(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _link_target(path: Path) -> Path:
-    """What a link points to, be it there or not, and any other path as it is."""
+def link_target(path: Path) -> Path:
+    """What a link points to, be it there or not, and any other path as it is.
+
+    Raises OutputError for what is no file, OSError for a path that cannot be followed.
+    """
     try:
         kind = _KINDS.get(stat.S_IFMT(path.stat().st_mode))
     except FileNotFoundError:
@@ -79,7 +82,8 @@ def _link_target(path: Path) -> Path:
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it; raises OSError naming the one that stands in the way."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:  # said of a file, or of a link to nothing

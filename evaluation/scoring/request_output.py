@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from evaluation.errors import OutputError
-from evaluation.files import as_utf8, atomic_path
+from evaluation.files import as_utf8, atomic_path, link_target, make_folder
 from evaluation.scoring.request_rows import STANDARD, Row
 
 
@@ -23,11 +23,9 @@ def check_output(requests: Path, output: Path) -> None:
     _check_apart(requests, output)
     if is_standard_output(output) or _is_written_through(output):
         return
-    if output.is_dir():
-        raise OutputError(f"{output}: is a folder; give --output the path of a file")
-    folder = Path(os.path.realpath(output)).parent
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = link_target(output).parent
+        make_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
