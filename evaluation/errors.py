@@ -7,6 +7,7 @@ EvaluationError
 ├── CheckpointError        a checkpoint that cannot be read
 │   ├── IncompleteCheckpoint   … because something of it is missing or still being written
 │   └── UnsupportedCheckpoint  … because no model class represents it exactly
+├── OutputError            a path that cannot be written to
 ├── ScoringError           a score that cannot be computed
 │   ├── NonFiniteError         … because the model gives NaN or infinite values
 │   └── CommandError           … because a stage's external command does not give it
@@ -49,6 +50,10 @@ class IncompleteCheckpoint(CheckpointError):
 
 class UnsupportedCheckpoint(CheckpointError):
     """No model class represents the checkpoint exactly."""
+
+
+class OutputError(EvaluationError):
+    """A path that the user named cannot be written to."""
 
 
 class ScoringError(EvaluationError):

@@ -1,54 +1,137 @@
 """Atomic files and fingerprints.
 
 A file is written beside its place and renamed, so it is there whole or not at all, also when two
-jobs write it at once.
+jobs write it at once. A link stays: the file that it points to is the one that is renamed over.
+Devices, pipes and sockets are never replaced. New files follow the umask.
 """
 
 import contextlib
+import errno
 import glob
 import hashlib
 import json
 import os
 import shutil
 import socket
+import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaluation.errors import OutputError
+
 if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
     import pyarrow as pa
 
 
+LONGEST_NAME = 160
+"""Bytes of a file's name that a hidden path repeats; with host and process they stay below 255."""
+
+_UNNAMED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Faults of a write, which Python raises without the name of the file."""
+
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP)
+"""What file systems answer that have no way to make a folder's entries durable."""
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+
+
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Gives a temporary path beside `path`, moved into place at the end, removed on error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = beside(path)
+    """Gives a temporary path beside `path`, moved into place at the end, removed on error.
+
+    Raises:
+        OutputError: `path` is a folder, a device, a pipe or a socket, which stays as it is.
+        OSError: it cannot be written; names `path`.
+    """
+    final = link_target(path)
+    make_folder(final.parent)
+    temporary = beside(final)
     try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with _naming(path, temporary):
+            yield temporary
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, final)
+            _sync_folder(final.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
+def link_target(path: Path) -> Path:
+    """What a link points to, be it there or not, and any other path as it is.
+
+    Raises OutputError for what is no file, OSError for a path that cannot be followed.
+    """
+    try:
+        kind = _KINDS.get(stat.S_IFMT(path.stat().st_mode))
+    except FileNotFoundError:
+        kind = None
+    if kind is not None:
+        raise OutputError(
+            f"{path}: is {kind}, where a file is to be written; name another path or move it away"
+        )
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it; raises OSError naming the one that stands in the way."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:  # said of a file, or of a link to nothing
+        reason = errno.ENOTDIR
+        raise NotADirectoryError(reason, os.strerror(reason), str(folder)) from None
+
+
+@contextlib.contextmanager
+def _naming(path: Path, temporary: Path) -> Iterator[None]:
+    """Faults of writing the temporary file name the path that the user knows."""
+    try:
+        yield
+    except OSError as error:
+        nameless = error.filename is None and error.errno in _UNNAMED
+        if nameless or str(error.filename) == str(temporary):
+            error.filename, error.filename2 = str(path), None
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a renaming durable, as a file's own fsync does not."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
 def beside(path: Path) -> Path:
     """A hidden path to write to before it is renamed to `path`; removes what killed writers left."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+    name = path.name
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        name = f"{name[:32]}~{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    for left in path.parent.glob(f".{glob.escape(name)}.*.tmp"):
         with contextlib.suppress(FileNotFoundError):  # another writer was faster
             if _is_abandoned(left):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
     writer = f"{socket.gethostname()}+{os.getpid()}+{uuid.uuid4().hex[:8]}"
-    return path.with_name(f".{path.name}.{writer}.tmp")
+    return path.with_name(f".{name}.{writer}.tmp")
 
 
 def _is_abandoned(temporary: Path) -> bool:
     """Whether its writer is gone from this host; of another host's, whether it is a day old."""
     age = time.time() - temporary.stat().st_mtime
-    writer = temporary.name.split("+")
+    writer = temporary.name.rsplit("+", 2)
     if len(writer) == 3 and writer[0].endswith(f".{socket.gethostname()}"):
         return age > 60 and not Path("/proc", writer[1]).exists()
     return age > 24 * 3600
@@ -62,15 +145,21 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Any) -> None:
     """Writes standard JSON; raises ValueError for NaN, which JSON does not have."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(path, text + "\n")
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(as_utf8(text + "\n"))
+
+
+def as_utf8(text: str) -> bytes:
+    """JSON text as bytes; half of a surrogate pair, which UTF-8 lacks, becomes JSON's escape."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
     """Writes one JSON value a line; returns how many."""
     count = 0
-    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
         for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+            file.write(as_utf8(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"))
             count += 1
     return count
 
@@ -85,7 +174,7 @@ def write_parquet(path: Path, table: "pa.Table") -> None:
 def fingerprint(content: Any) -> str:
     """First 16 hex digits of the SHA-256 of a JSON value, its keys sorted."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(as_utf8(text)).hexdigest()[:16]
 
 
 def file_checksum(path: Path) -> str:

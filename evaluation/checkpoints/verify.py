@@ -3,15 +3,17 @@
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
 
 from evaluation.checkpoints.completeness import check_tokenizer_fits
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.checkpoints.headers import read_header
+from evaluation.checkpoints.headers import TensorEntry, read_header
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, NonFiniteError
 
 PACKED, CAUSAL = "logits", "logits_causal"
+INTEGERS = ("I64", "I32", "I16", "I8", "U8")
+FLOATS = ("F64", "F32", "BF16", "F16")
 
 
 def relative_error(checkpoint: Checkpoint, reference: Path) -> float:
@@ -42,26 +44,46 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
 
 
 def _read_reference(checkpoint: Checkpoint, reference: Path) -> dict[str, torch.Tensor]:
-    read_header(reference)
-    tensors = load_file(reference)
-    ids = tensors.get("input_ids")
-    if ids is None or ids.ndim != 2 or ids.is_floating_point() or not ids.numel():
+    if reference.exists() and not reference.is_file():
+        raise CheckpointError(f"{reference}: not a file; give a safetensors file")
+    found = read_header(reference).tensors
+    ids = found.get("input_ids")
+    if ids is None or ids.dtype not in INTEGERS or len(ids.shape) != 2 or 0 in ids.shape:
         raise CheckpointError(f"{reference}: needs `input_ids`, integers of shape (batch, length)")
-    if PACKED not in tensors and CAUSAL not in tensors:
+    if PACKED not in found and CAUSAL not in found:
         raise CheckpointError(f"{reference}: needs `{PACKED}` of shape (batch, length, vocabulary)")
-    for key in {PACKED, CAUSAL} & tensors.keys():
-        shape = tensors[key].shape
-        if shape[:2] != ids.shape or len(shape) != 3 or not 0 < shape[2] <= checkpoint.vocab_size:
-            raise CheckpointError(
-                f"{reference}: `{key}` has shape {tuple(shape)}, but input_ids and the checkpoint "
-                f"make {(*ids.shape, checkpoint.vocab_size)}"
-            )
-    if "position_ids" in tensors and tensors["position_ids"].shape != ids.shape:
-        raise CheckpointError(f"{reference}: `position_ids` and `input_ids` differ in shape")
-    if int(ids.min()) < 0:
+    for key in sorted({PACKED, CAUSAL} & found.keys()):
+        _check_logits(key, found[key], (*ids.shape, checkpoint.vocab_size), reference)
+    positions = found.get("position_ids", ids)
+    if positions.shape != ids.shape or positions.dtype not in INTEGERS:
+        raise CheckpointError(
+            f"{reference}: `position_ids` must be integers in the shape of `input_ids`"
+        )
+    tensors = {}
+    with safe_open(reference, framework="pt") as file:
+        for key in ("input_ids", "position_ids", PACKED, CAUSAL):
+            if key in found:
+                tensors[key] = file.get_tensor(key)
+    lowest, highest = int(tensors["input_ids"].min()), int(tensors["input_ids"].max())
+    if lowest < 0:
         raise CheckpointError(f"{reference}: `input_ids` holds a negative id")
-    check_tokenizer_fits(checkpoint, int(ids.max()) + 1)
+    check_tokenizer_fits(checkpoint, highest + 1)
     return tensors
+
+
+def _check_logits(
+    key: str, found: TensorEntry, most: tuple[int, int, int], reference: Path
+) -> None:
+    """Raises CheckpointError unless they are floats of that shape, or of fewer vocabulary rows."""
+    shape = found.shape
+    if found.dtype not in FLOATS:
+        raise CheckpointError(
+            f"{reference}: `{key}` is {found.dtype}; logits are one of {', '.join(FLOATS)}"
+        )
+    if len(shape) != 3 or shape[:2] != most[:2] or not 0 < shape[2] <= most[2]:
+        raise CheckpointError(
+            f"{reference}: `{key}` has shape {shape}, but input_ids and the checkpoint make {most}"
+        )
 
 
 @torch.inference_mode()

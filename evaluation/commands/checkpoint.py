@@ -2,9 +2,11 @@
 
 import argparse
 import json
+import math
 from pathlib import Path
 
 from evaluation.commands.prefill import Commands
+from evaluation.errors import ConfigError
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -53,14 +55,19 @@ def verify(options: argparse.Namespace) -> int:
     from evaluation.checkpoints.format import open_checkpoint
     from evaluation.checkpoints.verify import relative_error
 
+    tolerance = options.tolerance
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise ConfigError(f"--tolerance {tolerance:g}: must be a number from 0 on")
     error = relative_error(open_checkpoint(options.checkpoint), options.reference)
-    print(f"relative L2 error: {error:.3e}")
-    return 0 if error <= options.tolerance else 1
+    verdict = "within" if error <= tolerance else "more than"
+    print(f"relative L2 error: {error:.3e}, {verdict} the tolerance of {tolerance:g}")
+    return 0 if error <= tolerance else 1
 
 
 def import_hf(options: argparse.Namespace) -> int:
     from evaluation.checkpoints.write import import_hf as write
 
+    _check_import(options)
     print(
         write(
             options.source,
@@ -72,3 +79,14 @@ def import_hf(options: argparse.Namespace) -> int:
         )
     )
     return 0
+
+
+def _check_import(options: argparse.Namespace) -> None:
+    """Raises ConfigError for what would spoil the source, or be recorded wrongly."""
+    length, target = options.sequence_length, options.target
+    if length is not None and length < 1:
+        raise ConfigError(f"--sequence-length {length}: must be at least 1 token, or left out")
+    if target.exists() and not target.is_dir():
+        raise ConfigError(f"{target}: is a file; give a folder, which gets STEP/ and latest.txt")
+    if target.resolve().is_relative_to(options.source.resolve()):
+        raise ConfigError(f"{target}: lies in {options.source} itself; give a folder of its own")

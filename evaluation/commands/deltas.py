@@ -53,11 +53,19 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--json", action="store_true", help="as JSON")
     command.set_defaults(run=status)
 
-    command = commands.add_parser("compare", help="two result folders of one suite, paired")
+    command = commands.add_parser(
+        "compare",
+        help="two result folders of one suite, paired",
+        epilog="Exit code 0: compared (with --fail-on-regression: and nothing is significantly "
+        "worse). 1: the two cannot be compared, as one line on stderr says, or "
+        "(with --fail-on-regression) A is significantly worse. 2: wrong usage.",
+    )
     command.add_argument("ours", type=Path, metavar="A")
     command.add_argument("theirs", type=Path, metavar="B", help="what A is compared with")
     command.add_argument(
-        "--fail-on-regression", action="store_true", help="exit code 1 if A is worse anywhere"
+        "--fail-on-regression",
+        action="store_true",
+        help="exit code 1 if A is significantly worse anywhere",
     )
     command.set_defaults(run=compare)
 
@@ -79,6 +87,8 @@ def deltas(options: argparse.Namespace) -> int:
     from evaluation.bridge.step import make_deltas
 
     plan = _plan(options)
+    if plan.stage.bridge is None:
+        raise ConfigError(f"stages.{plan.name}.bridge: none is configured, so there are no deltas")
     record = make_deltas(plan, options.step)
     if record.error is not None:
         print(f"error: {record.error}", file=sys.stderr)

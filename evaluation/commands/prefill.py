@@ -53,7 +53,8 @@ def _prefill_stage(plan: "StagePlan", options: argparse.Namespace) -> None:
     from evaluation.prefill.slices import prefill_slice
     from evaluation.prefill.tokenizers import prefill_tokenizer
 
-    everything = not (options.tokenizer or options.slice or options.task or options.probes)
+    named = options.slice is not None or options.task is not None
+    everything = not (options.tokenizer or named or options.probes)
     if everything or options.tokenizer:
         prefill_tokenizer(plan)
     for name in _chosen(options.slice, plan.suite.slices, "slice", plan, everything):

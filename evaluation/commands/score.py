@@ -31,7 +31,11 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_stage(command)
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "--step", type=int, nargs="+", help="step of the stage; several share the GPUs that it sees"
+        "--step",
+        type=int,
+        nargs="+",
+        action="extend",
+        help="step of the stage; several share the GPUs that it sees",
     )
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
     command.set_defaults(run=score)
@@ -56,8 +60,15 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "loglikelihood", help="log-probabilities of a JSONL file of contexts and continuations"
     )
     command.add_argument("checkpoint", type=Path)
-    command.add_argument("--requests", type=Path, required=True, help="FILE.jsonl or .jsonl.gz")
-    command.add_argument("--output", type=Path, required=True, help="FILE.jsonl to write")
+    command.add_argument(
+        "--requests", type=Path, required=True, help="JSONL, also gzipped: a file, a pipe, or -"
+    )
+    command.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        help="FILE.jsonl, which appears whole at the end; a pipe, a device or - is written through",
+    )
     command.add_argument("--tokenizer", help="hub id or folder; the checkpoint's own if not given")
     command.add_argument(
         "--dtype", choices=("auto", "float32", "bfloat16", "float16"), default="auto"
@@ -70,14 +81,22 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 def score(options: argparse.Namespace) -> int:
     os.environ.update(OFFLINE)
     plan, plans = _plans(options)
-    if options.step and len(options.step) > 1:
+    steps = tuple(dict.fromkeys(options.step or ()))  # a step named twice is scored once
+    if len(steps) > 1:
         from evaluation.orchestration.workers import score_on_all_gpus
 
-        return score_on_all_gpus(plan, options.step, options.config)
+        return score_on_all_gpus(plan, steps, options.config)
 
+    from evaluation.checkpoints.subjects import stage_steps
     from evaluation.scoring.job import score_subject
 
     subject = _subject(plan, plans, options)
+    if not options.bridge and not subject.checkpoint.is_dir():
+        raise ConfigError(
+            f"stages.{plan.name}: no checkpoint of {subject.label} under "
+            f"{plan.stage.checkpoints}; the configured steps are "
+            f"{', '.join(map(str, stage_steps(plan)))}"
+        )
     score_subject(subject)
     return _collect(subject)
 
@@ -129,6 +148,7 @@ def _subject(
 
 def loglikelihood(options: argparse.Namespace) -> int:
     os.environ.update(OFFLINE)
+    from evaluation.scoring.request_output import is_standard_output
     from evaluation.scoring.requests import score_request_file
 
     rows = score_request_file(
@@ -140,5 +160,6 @@ def loglikelihood(options: argparse.Namespace) -> int:
         device=options.device,
         max_length=options.max_length,
     )
-    print(f"{rows} rows written to {options.output}")
+    told = sys.stderr if is_standard_output(options.output) else sys.stdout
+    print(f"{rows} rows written to {options.output}", file=told)
     return 0

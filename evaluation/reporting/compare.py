@@ -6,17 +6,17 @@ from evaluation.bridge.deltas import OVERALL, Delta, compare
 from evaluation.bridge.results import read_results, tiers_in
 from evaluation.errors import BridgeError
 from evaluation.reporting.terminal import align
+from evaluation.settings.tiers import TIERS, TierName
 
 
 def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
     """A table of the deltas of `ours` against `theirs`, and whether any item is worse for sure.
 
     Raises:
-        BridgeError: a folder has no results, or the two must not be compared.
+        BridgeError: a folder has no results or lacks a tier of the other's, or the two must not be
+            compared.
     """
-    tiers = tiers_in(ours)
-    if not tiers:
-        raise BridgeError(f"{ours}: no tier files; name a folder such as by_checkpoint/step_1000")
+    tiers = _shared_tiers(ours, theirs)
     deltas = compare(read_results(ours, tiers), read_results(theirs, tiers))
     shown = [delta for delta in deltas if delta.primary or delta.item == OVERALL]
     rows = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p (Holm)", "MDE", ""]]
@@ -24,6 +24,29 @@ def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
     worse = [delta for delta in shown if delta.flag == "worse"]
     ending = f"{len(worse)} worse for sure" if worse else "nothing is worse for sure"
     return f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{ending}", bool(worse)
+
+
+def _shared_tiers(ours: Path, theirs: Path) -> tuple[TierName, ...]:
+    """The tiers that both folders have: a tier of one side alone would go without a word."""
+    for folder in (ours, theirs):
+        if not folder.is_dir():
+            kind = "is a file" if folder.exists() else "no such folder"
+            raise BridgeError(f"{folder}: {kind}; name a folder such as by_checkpoint/step_1000")
+    if ours.samefile(theirs):
+        raise BridgeError(f"{ours} and {theirs} are one folder; name two different ones")
+    found = {folder: tiers_in(folder) for folder in (ours, theirs)}
+    for folder, other in ((ours, theirs), (theirs, ours)):
+        if not found[folder]:
+            raise BridgeError(
+                f"{folder}: no tier files; name a folder such as by_checkpoint/step_1000"
+            )
+        lacking = [tier for tier in found[other] if tier not in found[folder]]
+        if lacking:
+            raise BridgeError(
+                f"{folder / TIERS[lacking[0]].summary_file}: no such file, though {other} has one; "
+                "score that tier on both sides, or on none"
+            )
+    return found[ours]
 
 
 def _row(delta: Delta) -> list[str]:

@@ -1,31 +1,23 @@
-"""Scores a file of requests: JSONL in, the same rows with `logprob` and `is_greedy` out.
+"""Scores a file of requests: JSONL in, the same rows with `logprob` and `is_greedy` out."""
 
-A row holds either two strings, `context` and `continuation`, or two lists of token ids,
-`context_tokens` and `continuation_tokens`, and nothing else.
-"""
-
-import gzip
-import json
-from collections.abc import Iterator
+import logging
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
-from evaluation.files import write_jsonl
 from evaluation.prefill.encoding import encode_pair
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
 from evaluation.scoring.engine.backend import choose_numerics
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request, fit_requests
+from evaluation.scoring.request_output import check_output, write_answers
+from evaluation.scoring.request_rows import TOKENS, Row, read_rows
 from evaluation.settings.config import Scoring
 
-TEXT = {"context", "continuation"}
-TOKENS = {"context_tokens", "continuation_tokens"}
-
-Row = dict[str, Any]
+log = logging.getLogger(__name__)
 
 
 def score_request_file(
@@ -40,40 +32,45 @@ def score_request_file(
 ) -> int:
     """Scores a file with a checkpoint, loading a tokenizer if the file needs one; returns rows.
 
-    The context window is the sequence length the checkpoint was trained on, unless given.
+    The file is read once, so that it may be a pipe. The context window is the sequence length the
+    checkpoint was trained on, unless given. The output is a file that is there whole or not at all,
+    or a pipe or device that rows are written to.
 
     Raises:
-        CheckpointError, SourceError, ScoringError: name the file, and the line.
+        CheckpointError, SourceError, ScoringError, OutputError: name the file, and the line.
     """
+    if max_length is not None and max_length < 1:
+        raise ScoringError(f"--max-length {max_length}: must be at least 1 token, or left out")
     rows = read_rows(requests_path)
+    check_output(requests_path, output_path)
     checkpoint = open_checkpoint(checkpoint_path)
     loaded = _tokenizer(tokenizer, checkpoint) if any(map(_needs_tokenizer, rows)) else None
+    window = _window(checkpoint, max_length)
+    requests = prepare(rows, loaded, str(requests_path), window, checkpoint.vocab_size)
     scoring = Scoring.model_validate({"device": device, "dtype": dtype})
     numerics = choose_numerics(scoring, checkpoint)
     model = load_model(checkpoint, dtype=numerics.dtype, device=numerics.device)
     row_tokens = scoring.row_tokens if numerics.device == "cuda" else scoring.cpu_row_tokens
     engine = Engine(model, row_tokens=row_tokens, device=numerics.device)
-    window = max_length or checkpoint.sequence_length or model.config.max_position_embeddings
-    return score_file(engine, loaded, requests_path, output_path, window)
+    scores = score_requests(engine, requests, progress="requests")
+    answers = ({**row, **score._asdict()} for row, score in zip(rows, scores, strict=True))
+    return write_answers(output_path, answers)
 
 
-def score_file(
-    engine: Engine,
+def prepare(
+    rows: Sequence[Row],
     tokenizer: AnyTokenizer | None,
-    requests_path: Path,
-    output_path: Path,
+    source: str,
     max_length: int,
-) -> int:
-    """Scores a file in its order; the output is there whole or not at all. Returns rows.
+    vocab_size: int,
+) -> list[Request]:
+    """Rows of a file as requests that fit the window, each with a context; tells how many were cut.
 
     Raises:
-        ScoringError: names the file and line of a row that is wrong or cannot be scored.
+        ScoringError: names the file (`source`) and the line of a row that cannot be scored.
     """
-    rows = read_rows(requests_path)
-    requests = [
-        _request(row, tokenizer, f"{requests_path}: line {line}")
-        for line, row in enumerate(rows, start=1)
-    ]
+    names = [f"{source}: line {line}" for line in range(1, len(rows) + 1)]
+    requests = [_request(row, tokenizer, name) for row, name in zip(rows, names, strict=True)]
     prefix = _prefix_token(tokenizer)
     for request in requests:
         if not request.context and prefix is None:
@@ -81,59 +78,39 @@ def score_file(
                 f"{request.name}: an empty context is replaced by BOS or EOS, but there is no "
                 "tokenizer that has one; give one (--tokenizer), or a context"
             )
+        _check_ids(request, vocab_size)
     fitted = fit_requests(requests, max_length=max_length, prefix_token=prefix or 0)
-    scores = score_requests(engine, fitted.requests, progress="requests")
-    return write_jsonl(
-        output_path,
-        ({**row, **score._asdict()} for row, score in zip(rows, scores, strict=True)),
-    )
+    if fitted.truncated:
+        log.warning(
+            "%s: %d of %d contexts do not fit the window of %d tokens and were cut on the left",
+            source, fitted.truncated, len(requests), max_length,
+        )  # fmt: skip
+    return fitted.requests
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Reads and checks every line; raises ScoringError naming the first that is wrong."""
-    return [_checked(text, f"{path}: line {line}") for line, text in _lines(path)]
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    opened = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opened(path, "rt", encoding="utf-8") as file:
-            yield from enumerate(file, start=1)
-    except FileNotFoundError:
-        raise ScoringError(f"{path}: no such file; give a JSONL file of requests") from None
-    except UnicodeDecodeError as error:
-        raise ScoringError(f"{path}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
-    except (EOFError, OSError) as error:
-        raise ScoringError(f"{path}: cannot be read ({error}); write it again") from None
-
-
-def _checked(text: str, place: str) -> Row:
-    try:
-        row = json.loads(text)
-    except ValueError as error:
-        raise ScoringError(f"{place}: not valid JSON ({error}); one object on each line") from None
-    if not isinstance(row, dict) or row.keys() not in (TEXT, TOKENS):
-        found = ", ".join(row) if isinstance(row, dict) else type(row).__name__
+def _check_ids(request: Request, vocab_size: int) -> None:
+    highest = max((*request.context, *request.continuation), default=0)
+    if highest >= vocab_size:
         raise ScoringError(
-            f"{place}: expected the keys context and continuation, or context_tokens and "
-            f"continuation_tokens, and no others; found {found or 'none'}"
+            f"{request.name}: token {highest:.6g} is asked for, but the model's embedding has "
+            f"{vocab_size} rows; use the tokenizer that the checkpoint was trained with"
         )
-    is_right = _is_text if row.keys() == TEXT else _is_tokens
-    for key, value in row.items():
-        if not is_right(value):
-            kind = "a string" if row.keys() == TEXT else "a list of token ids"
-            raise ScoringError(f"{place}: {key} must be {kind}")
-        if not value and key.startswith("continuation"):
-            raise ScoringError(f"{place}: {key} is empty, there is nothing to score; leave it out")
-    return row
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_tokens(value: Any) -> bool:
-    return isinstance(value, list) and all(type(token) is int and token >= 0 for token in value)
+def _window(checkpoint: Checkpoint, max_length: int | None) -> int:
+    """The context window, in tokens; warns of one that the model was never trained on."""
+    positions = checkpoint.model_config.get("max_position_embeddings")
+    trained = checkpoint.sequence_length or (positions if type(positions) is int else None)
+    if max_length is None and trained is None:
+        raise ScoringError(
+            f"{checkpoint.path} does not say how long its sequences were; give --max-length"
+        )
+    if max_length and trained and max_length > trained:
+        log.warning(
+            "--max-length %d: %s was trained on sequences of %d tokens; what it says of longer ones "
+            "means little", max_length, checkpoint.path, trained,
+        )  # fmt: skip
+    return max_length or trained or 0
 
 
 def _needs_tokenizer(row: Row) -> bool:

@@ -8,8 +8,11 @@ from transformers import PreTrainedTokenizerFast
 
 from evaluation.errors import ScoringError
 from evaluation.prefill.encoding import encode_pair
+from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
-from evaluation.scoring.requests import score_file
+from evaluation.scoring.request_output import check_output, write_answers
+from evaluation.scoring.request_rows import read_rows
+from evaluation.scoring.requests import prepare
 from tests.scoring import tiny
 
 WORDS = ["<end>", "<unknown>", "the", "cat", "sat", " the", " cat", " sat", " ", "."]
@@ -32,9 +35,15 @@ def write(path: Path, *rows: object) -> Path:
 
 def run(path: Path, tokenizer=None, max_length: int = 32) -> list[dict]:
     output = path.with_name("out.jsonl")
-    rows = score_file(tiny.engine(), tokenizer, path, output, max_length)
+    rows = read_rows(path)
+    check_output(path, output)
+    requests = prepare(rows, tokenizer, str(path), max_length, tiny.VOCABULARY)
+    scores = score_requests(tiny.engine(), requests)
+    number = write_answers(
+        output, [{**row, **score._asdict()} for row, score in zip(rows, scores, strict=True)]
+    )
     written = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
-    assert len(written) == rows
+    assert len(written) == number == len(rows)
     return written
 
 
@@ -73,40 +82,131 @@ def test_spaces_move_to_the_continuation(words):
     assert encode_pair(words, " ", "cat") == ([], [6])
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("{", "line 2: not valid JSON"),
-        ([1], "line 2: expected the keys"),
-        ({"context": "a"}, "line 2: expected the keys .* found context$"),
-        ({"context": "a", "continuation": "b", "extra": 1}, "found context, continuation, extra"),
-        ({"context": "a", "continuation_tokens": [1]}, "line 2: expected the keys"),
-        ({"context": "a", "continuation": ""}, "line 2: continuation is empty"),
-        ({"context": 1, "continuation": "b"}, "line 2: context must be a string"),
-        ({"context_tokens": [1], "continuation_tokens": []}, "continuation_tokens is empty"),
-        ({"context_tokens": [-1], "continuation_tokens": [1]}, "must be a list of token ids"),
-        ({"context_tokens": [True], "continuation_tokens": [1]}, "must be a list of token ids"),
-        ({"context": "a", "continuation": "b"}, "line 2: strings need a tokenizer"),
-        ({"context_tokens": [], "continuation_tokens": [1]}, "line 2: an empty context"),
-        ({"context_tokens": [1], "continuation_tokens": [99]}, "token 99 is asked for"),
-        ({"context_tokens": [1], "continuation_tokens": [1] * 33}, "line 2: .* window of 32"),
-    ],
-)
+GOOD = b'{"context_tokens": [1], "continuation_tokens": [2]}\n'
+PACKED = gzip.compress(GOOD * 50)
+ROWS = [
+    ("cut", "{", "line 2: not valid JSON"),
+    ("a list", [1], "line 2: expected the keys .* found list$"),
+    ("a number", "1", "line 2: expected the keys .* found int$"),
+    ("a blank line", "", "line 2: not valid JSON"),
+    ("a key lacks", {"context": "a"}, "line 2: expected the keys .* found context$"),
+    ("no keys", {}, "found none$"),
+    (
+        "a key more",
+        {"context": "a", "continuation": "b", "extra": 1},
+        "found context, continuation, extra",
+    ),
+    ("both kinds", {"context": "a", "continuation_tokens": [1]}, "line 2: expected the keys"),
+    ("a long key", {"k" * 10**6: 1}, f"found {'k' * 40}$"),
+    ("many keys", dict.fromkeys("abcdefgh"), "found a, b, c, d, e, …$"),
+    ("a key twice", '{"context": "a", "context": "b", "continuation": "c"}', "'context' is there"),
+    ("nothing asked", {"context": "a", "continuation": ""}, "line 2: continuation is empty"),
+    ("number for text", {"context": 1, "continuation": "b"}, "line 2: context must be a string"),
+    ("null for text", {"context": None, "continuation": "b"}, "line 2: context must be a string"),
+    ("lone surrogate", '{"context": "\\ud800", "continuation": "b"}', "line 2: context must be"),
+    (
+        "no tokens",
+        {"context_tokens": [1], "continuation_tokens": []},
+        "continuation_tokens is empty",
+    ),
+    ("negative id", {"context_tokens": [-1], "continuation_tokens": [1]}, "a list of token ids"),
+    ("true as id", {"context_tokens": [True], "continuation_tokens": [1]}, "a list of token ids"),
+    ("half an id", {"context_tokens": [1.0], "continuation_tokens": [1]}, "a list of token ids"),
+    ("text as ids", {"context_tokens": "12", "continuation_tokens": [1]}, "a list of token ids"),
+    ("no tokenizer", {"context": "a", "continuation": "b"}, "line 2: strings need a tokenizer"),
+    ("no context", {"context_tokens": [], "continuation_tokens": [1]}, "line 2: an empty context"),
+    (
+        "beyond the vocabulary",
+        {"context_tokens": [1], "continuation_tokens": [40]},
+        "line 2: token 40 is asked for, but the model's embedding has 40 rows",
+    ),
+    (
+        "beyond, in the context",
+        {"context_tokens": [40], "continuation_tokens": [1]},
+        "line 2: token",
+    ),
+    (
+        "beyond 32 bits",  # cut to 32 bits it would be token 1
+        {"context_tokens": [2**32 + 1], "continuation_tokens": [1]},
+        "line 2: token 4.29497e\\+09",
+    ),
+    (
+        "beyond 64 bits",
+        {"context_tokens": [2**64], "continuation_tokens": [1]},
+        "line 2: token 1.8",
+    ),
+    (
+        "a number of 5000 digits",
+        '{"context_tokens": [%s], "continuation_tokens": [1]}' % ("9" * 5000),
+        "line 2: not valid JSON",
+    ),
+    ("brackets", "[" * 10**5, "line 2: not valid JSON"),
+    ("a window too long", {"context_tokens": [1], "continuation_tokens": [1] * 33}, "window of 32"),
+]
+
+
+@pytest.mark.parametrize(("row", "message"), [case[1:] for case in ROWS], ids=[r[0] for r in ROWS])
 def test_a_bad_row_is_named_and_nothing_written(tmp_path, row, message):
     good = {"context_tokens": [1], "continuation_tokens": [2]}
     path = write(tmp_path / "in.jsonl", good, row)
-    with pytest.raises(ScoringError, match=message):
+    with pytest.raises(ScoringError, match=message) as raised:
         run(path)
+    assert len(str(raised.value)) < 500
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in.jsonl"]
 
 
-def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(ScoringError, match="no such file"):
-        run(tmp_path / "missing.jsonl")
-    (tmp_path / "latin.jsonl").write_bytes(b'{"context": "\xe9", "continuation": "a"}\n')
-    with pytest.raises(ScoringError, match="not UTF-8"):
-        run(tmp_path / "latin.jsonl")
-    row = b'{"context_tokens": [1], "continuation_tokens": [2]}\n'
-    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(row * 50)[:-9])
-    with pytest.raises(ScoringError, match="cannot be read"):
-        run(tmp_path / "cut.jsonl.gz")
+FILES = [
+    ("missing", None, "no such file"),
+    ("empty", b"", "holds no requests"),
+    ("empty, gzipped", gzip.compress(b""), "holds no requests"),
+    ("latin-1", GOOD + b'{"context": "\xe9", "continuation": "a"}\n', "line 2: not UTF-8"),
+    ("utf-16", GOOD.decode().encode("utf-16"), "line 1: not UTF-8"),
+    ("a mark of byte order", b"\xef\xbb\xbf" + GOOD, "line 1: not valid JSON"),
+    ("zero bytes", b"\0" * 1000, "line 1: not valid JSON"),
+    ("gzip cut", PACKED[:-9], "damaged gzip data"),
+    ("gzip cut to its mark", PACKED[:2], "damaged gzip data"),
+    ("gzip of no known block", PACKED[:10] + b"\x07" + PACKED[11:], "damaged gzip data"),
+    ("gzip with another checksum", PACKED[:-8] + bytes(8), "damaged gzip data"),
+    ("gzip with a tail", PACKED + b"tail", "damaged gzip data"),
+    ("a picture", b"\x89PNG\r\n\x1a\n", "line 1: not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), [f[1:] for f in FILES], ids=[f[0] for f in FILES])
+def test_files_that_cannot_be_read(tmp_path, content, words):
+    path = tmp_path / "in.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ScoringError, match=words):
+        run(path)
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_folder_and_an_endless_device(tmp_path):
+    with pytest.raises(ScoringError, match="Is a directory"):
+        read_rows(tmp_path)
+    with pytest.raises(ScoringError, match="line 1 has more than 256 MiB"):
+        read_rows(Path("/dev/zero"))
+
+
+def test_a_long_line_is_no_fault(tmp_path):
+    """Megabytes of a context in one line; what does not fit the window is cut, and counted."""
+    row = {"context_tokens": [1, 2, 3, 4] * 2_000_000, "continuation_tokens": [5]}
+    path = write(tmp_path / "in.jsonl", row)
+    assert path.stat().st_size > 20_000_000
+    (request,) = prepare(read_rows(path), None, str(path), 32, tiny.VOCABULARY)
+    assert len(request.context) == 32
+
+
+def test_contexts_that_are_cut_are_counted(tmp_path, caplog):
+    rows = [{"context_tokens": [1] * n, "continuation_tokens": [2]} for n in (31, 32, 33, 64)]
+    path = write(tmp_path / "in.jsonl", *rows)
+    long, short = run(path)[3], run(path)[1]
+    assert "2 of 4 contexts do not fit the window of 32 tokens" in caplog.text
+    assert long["logprob"] == pytest.approx(short["logprob"], abs=1e-4)
+
+
+def test_gzip_is_told_by_its_bytes(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(PACKED)
+    assert len(run(path)) == 50

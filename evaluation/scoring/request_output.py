@@ -1,0 +1,113 @@
+"""Where the answers to a file of requests go: a file that appears whole, a pipe, a device or `-`."""
+
+import contextlib
+import json
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from evaluation.errors import OutputError
+from evaluation.files import as_utf8, atomic_path, link_target, make_folder
+from evaluation.scoring.request_rows import STANDARD, Row
+
+
+def check_output(requests: Path, output: Path) -> None:
+    """Finds out before any GPU time is spent whether answers can be written.
+
+    Raises OutputError naming the path; makes the folder that a file is to be in.
+    """
+    _check_apart(requests, output)
+    if is_standard_output(output) or _is_written_through(output):
+        return
+    try:
+        folder = link_target(output).parent
+        make_folder(folder)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise _unwritable(output, error, "nothing was scored") from None
+
+
+def write_answers(output: Path, rows: Iterable[Row]) -> int:
+    """Writes one JSON object a line; returns how many. Raises OutputError naming the path."""
+    count = 0
+    with _opened(output) as file:
+        for row in rows:
+            file.write(as_utf8(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"))
+            count += 1
+    return count
+
+
+def is_standard_output(path: Path) -> bool:
+    """Whether `path` is where this program's own messages would go."""
+    if path == STANDARD:
+        return True
+    try:
+        ours = os.fstat(sys.stdout.fileno())
+    except (AttributeError, OSError, ValueError):  # there is none, or only one in memory
+        return False
+    return path.exists() and os.path.samestat(path.stat(), ours)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        if is_standard_output(path):
+            kept = "some rows may have been"
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        elif _is_written_through(path):
+            kept = "some rows may have been"
+            with open(path, "wb") as file:
+                yield file
+        else:
+            kept = "nothing was"
+            with atomic_path(path) as temporary, open(temporary, "wb") as file:
+                yield file
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) and is_standard_output(path):
+            raise  # `| head` has read enough
+        raise _unwritable(path, error, f"{kept} written there") from None
+
+
+def _unwritable(path: Path, error: OSError, kept: str) -> OutputError:
+    return OutputError(
+        f"{path}: cannot be written ({error.strerror or error}), {kept}; free disk space, or give "
+        "--output a path in a folder that can be written to"
+    )
+
+
+def _check_apart(requests: Path, output: Path) -> None:
+    """Raises OutputError if the answers would take the place of the requests."""
+    if requests == STANDARD:
+        asked = os.fstat(sys.stdin.fileno()) if sys.stdin else None
+    else:
+        asked = requests.stat() if requests.exists() else None
+    there = output.stat() if output != STANDARD and output.exists() else None
+    if asked is None or there is None or stat.S_ISCHR(asked.st_mode):
+        return
+    if os.path.samestat(asked, there):
+        raise OutputError(
+            f"{output}: is the file of requests itself; give --output another path, for it would be "
+            "replaced"
+        )
+
+
+def _is_written_through(path: Path) -> bool:
+    """Whether rows go straight into `path`: a device, a pipe, `-`, or an open file in /dev or /proc.
+
+    What stands in /dev/fd looks like the file that is open there, which a renaming would replace
+    behind the back of the shell that opened it.
+    """
+    if path == STANDARD:
+        return True
+    folder = os.path.realpath(path.parent)
+    if folder == "/dev" or folder.startswith("/proc/"):
+        return True
+    return path.exists() and (
+        stat.S_ISCHR(path.stat().st_mode) or stat.S_ISFIFO(path.stat().st_mode)
+    )

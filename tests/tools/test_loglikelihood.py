@@ -1,0 +1,280 @@
+"""`loglikelihood` as it is called in a shell: pipes, links, devices, full disks."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.tools.conftest import Command
+from tests.workflow.world import ROOT, World
+
+ROWS = [{"context_tokens": [1, 2], "continuation_tokens": [n]} for n in (3, 4, 5)]
+TEXT = "".join(json.dumps(row) + "\n" for row in ROWS)
+
+
+@pytest.fixture
+def requests(tmp_path: Path) -> Path:
+    path = tmp_path / "in.jsonl"
+    path.write_text(TEXT)
+    return path
+
+
+def answers(text: str) -> list[dict[str, object]]:
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert [{key: row[key] for key in ROWS[0]} for row in rows] == ROWS
+    assert all(row["logprob"] < 0 for row in rows)
+    return rows
+
+
+def shell(line: str, folder: Path, **options: object) -> subprocess.CompletedProcess[str]:
+    """A line of bash in which `score` stands for the command."""
+    score = f"{sys.executable} -m evaluation loglikelihood"
+    return subprocess.run(
+        ["bash", "-c", line.replace("score ", f"{score} ")],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **options,  # type: ignore[call-overload]
+    )
+
+
+SHELL = [
+    ("a substituted process", "score CKPT --requests <(cat in.jsonl) --output out.jsonl"),
+    ("gzip in a pipe", "score CKPT --requests <(gzip -c in.jsonl) --output out.jsonl"),
+    ("a pipe into it", "cat in.jsonl | score CKPT --requests - --output out.jsonl"),
+    ("standard output", "score CKPT --requests in.jsonl --output - > out.jsonl"),
+    ("its own stdout", "score CKPT --requests in.jsonl --output out.jsonl > out.jsonl"),
+    ("a process that reads", "score CKPT --requests in.jsonl --output >(cat > out.jsonl); sleep 1"),
+    ("another descriptor", "score CKPT --requests in.jsonl --output /dev/fd/7 7> out.jsonl"),
+    ("two pipes by name", "mkfifo a b; score CKPT --requests a --output b & cat in.jsonl > a; "
+                          "cat b > out.jsonl; wait"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", [case[1] for case in SHELL], ids=[case[0] for case in SHELL])
+def test_what_a_shell_gives(requests: Path, checkpoint: Path, line: str) -> None:
+    done = shell(line.replace("CKPT", str(checkpoint)), requests.parent)
+    assert done.returncode == 0, done.stderr
+    answers((requests.parent / "out.jsonl").read_text())
+    assert "3 rows written to" in done.stdout + done.stderr
+
+
+def into_link(folder: Path) -> Path:
+    (folder / "kept").mkdir()
+    (folder / "kept/answers.jsonl").write_text("old")
+    (folder / "out.jsonl").symlink_to("kept/answers.jsonl")
+    return folder / "kept/answers.jsonl"
+
+
+def into_link_to_nothing(folder: Path) -> Path:
+    (folder / "out.jsonl").symlink_to("later.jsonl")
+    return folder / "later.jsonl"
+
+
+def into_new_folders(folder: Path) -> Path:
+    (folder / "out.jsonl").symlink_to("some/new/folder/answers.jsonl")
+    return folder / "some/new/folder/answers.jsonl"
+
+
+@pytest.mark.parametrize("make", [into_link, into_link_to_nothing, into_new_folders])
+def test_a_link_stays_and_its_file_is_written(
+    command: Command, requests: Path, checkpoint: Path, make: Callable[[Path], Path]
+) -> None:
+    target, output = make(requests.parent), requests.parent / "out.jsonl"
+    ended = command("loglikelihood", checkpoint, "--requests", requests, "--output", output)
+    ended.check(0)
+    assert output.is_symlink()
+    assert not target.is_symlink()
+    answers(target.read_text())
+
+
+def test_a_device_stays(command: Command, requests: Path, checkpoint: Path) -> None:
+    for _ in range(2):
+        line = ("loglikelihood", checkpoint, "--requests", requests, "--output", "/dev/null")
+        command(*line).check(0)
+        assert Path("/dev/null").is_char_device()
+
+
+def test_a_pipe_whose_reader_ends(command: Command, requests: Path, checkpoint: Path) -> None:
+    pipe = requests.parent / "pipe"
+    os.mkfifo(pipe)
+    requests.write_text(TEXT * 5000)  # more than a pipe holds
+    reader = threading.Thread(target=lambda: os.close(os.open(pipe, os.O_RDONLY)))
+    reader.start()
+    ended = command("loglikelihood", checkpoint, "--requests", requests, "--output", pipe)
+    reader.join()
+    ended.check(1, str(pipe), "Broken pipe", "some rows may have been written")
+    assert pipe.is_fifo()
+
+
+def folder_for_output(folder: Path) -> Path:
+    (folder / "out").mkdir()
+    return folder / "out"
+
+
+def the_requests(folder: Path) -> Path:
+    return folder / "in.jsonl"
+
+
+def the_requests_by_another_name(folder: Path) -> Path:
+    (folder / "more").mkdir()
+    (folder / "link.jsonl").symlink_to("in.jsonl")
+    return folder / "more/../link.jsonl"
+
+
+def hard_link(folder: Path) -> Path:
+    os.link(folder / "in.jsonl", folder / "hard.jsonl")
+    return folder / "hard.jsonl"
+
+
+def in_a_file(folder: Path) -> Path:
+    return folder / "in.jsonl/out.jsonl"
+
+
+def a_socket(folder: Path) -> Path:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(folder / "socket"))
+    return folder / "socket"
+
+
+def a_loop(folder: Path) -> Path:
+    (folder / "a").symlink_to("b")
+    (folder / "b").symlink_to("a")
+    return folder / "a"
+
+
+def a_name_too_long(folder: Path) -> Path:
+    return folder / ("n" * 256)
+
+
+def no_folder_to_write_to(folder: Path) -> Path:
+    return Path("/sys/out.jsonl")
+
+
+OUTPUTS = [
+    (folder_for_output, "is a folder, where a file is to be written"),
+    (the_requests, "is the file of requests itself"),
+    (the_requests_by_another_name, "is the file of requests itself"),
+    (hard_link, "is the file of requests itself"),
+    (in_a_file, "Not a directory"),
+    (a_socket, "is a socket"),
+    (a_loop, "Too many levels of symbolic links"),
+    (a_name_too_long, "File name too long"),
+    (no_folder_to_write_to, "/sys/out.jsonl: cannot be written"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), OUTPUTS)
+def test_outputs_that_are_refused(
+    command: Command,
+    requests: Path,
+    checkpoint: Path,
+    make: Callable[[Path], Path],
+    words: str,
+) -> None:
+    output = make(requests.parent)
+    before = {path: path.lstat().st_ino for path in requests.parent.rglob("*")}
+    ended = command("loglikelihood", checkpoint, "--requests", requests, "--output", output)
+    ended.check(1, str(output), words)
+    assert "rows written" not in ended.out
+    assert {path: path.lstat().st_ino for path in requests.parent.rglob("*")} == before
+    assert requests.read_text() == TEXT
+
+
+def test_requests_on_stdin_are_not_replaced(requests: Path, checkpoint: Path) -> None:
+    line = f"score {checkpoint} --requests - --output in.jsonl < in.jsonl"
+    done = shell(line, requests.parent)
+    assert done.returncode == 1
+    assert "is the file of requests itself" in done.stderr
+    assert requests.read_text() == TEXT
+
+
+def test_a_full_disk_names_the_file_and_promises_what_is_true(
+    requests: Path, checkpoint: Path
+) -> None:
+    """A file may have 8192 bytes in that shell, and the answers have more."""
+    requests.write_text(TEXT * 200)
+    (requests.parent / "out.jsonl").write_text("old")
+    line = f"ulimit -f 8; score {checkpoint} --requests <(cat in.jsonl) --output out.jsonl"
+    done = shell(line, requests.parent)
+    assert done.returncode == 1, done.stderr
+    sentence = done.stderr.splitlines()[-1]
+    assert "error: out.jsonl: cannot be written (File too large), nothing was written" in sentence
+    assert "kept" not in sentence
+    assert (requests.parent / "out.jsonl").read_text() == "old"
+    assert sorted(path.name for path in requests.parent.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+def test_no_input_at_all(requests: Path, checkpoint: Path) -> None:
+    done = shell(f"score {checkpoint} --requests - --output out.jsonl <&-", requests.parent)
+    assert done.returncode == 1
+    assert "error: -: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+LENGTHS = [
+    ("0", 1, "--max-length 0: must be at least 1"),
+    ("-3", 1, "--max-length -3: must be at least 1"),
+    ("1.5", 2, "invalid int"),
+    ("nan", 2, "invalid int"),
+]
+
+
+@pytest.mark.parametrize(("length", "code", "words"), LENGTHS)
+def test_lengths_that_are_none(
+    command: Command, requests: Path, checkpoint: Path, length: str, code: int, words: str
+) -> None:
+    output = requests.parent / "out.jsonl"
+    line = ("loglikelihood", checkpoint, "--requests", requests, "--output", output)
+    command(*line, f"--max-length={length}").check(code, words)
+    assert not output.exists()
+
+
+def test_a_length_beyond_the_trained_one_is_told(
+    command: Command, requests: Path, checkpoint: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    row = {"context_tokens": [1] * 100, "continuation_tokens": [2]}
+    requests.write_text(json.dumps(row) + "\n")
+    output = requests.parent / "out.jsonl"
+    line = ("loglikelihood", checkpoint, "--requests", requests, "--output", output)
+    command(*line).check(0)
+    assert "1 of 1 contexts do not fit the window of 64 tokens" in caplog.text
+    caplog.clear()
+    command(*line, "--max-length", 128).check(0)
+    assert "was trained on sequences of 64 tokens" in caplog.text
+    assert "do not fit" not in caplog.text
+    command(*line, "--max-length", 1).check(0)
+    row["continuation_tokens"] = [2, 3]
+    requests.write_text(json.dumps(row) + "\n")
+    command(*line, "--max-length", 1).check(1, "line 1", "more than the context window of 1")
+
+
+TOKENIZERS = [
+    ("a folder that is not there", "nowhere/at/all", "no such folder"),
+    ("a folder without a tokenizer", "hf", "cannot be loaded"),
+    ("a file", "config.yaml", "config.yaml"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [t[1:] for t in TOKENIZERS], ids=[t[0] for t in TOKENIZERS]
+)
+def test_text_and_its_tokenizer(
+    command: Command, world: World, requests: Path, checkpoint: Path, name: str, words: str
+) -> None:
+    requests.write_text('{"context": "the cat \\u0000", "continuation": " sat"}\n')
+    output = requests.parent / "out.jsonl"
+    line = ("loglikelihood", checkpoint, "--requests", requests, "--output", output)
+    command(*line).check(0)
+    (row,) = map(json.loads, output.read_text().splitlines())
+    assert row["context"] == "the cat \0"
+    command(*line, "--tokenizer", world.folder / name).check(1, words)
