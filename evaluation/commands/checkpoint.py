@@ -12,11 +12,13 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "inspect", help="what a checkpoint is, and whether it is complete"
     )
     command.add_argument("checkpoint", type=Path)
+    add_use_mup(command)
     command.add_argument("--json", action="store_true", help="as JSON")
     command.set_defaults(run=inspect)
 
     command = commands.add_parser("verify", help="compare a checkpoint's logits with stored ones")
     command.add_argument("checkpoint", type=Path)
+    add_use_mup(command)
     command.add_argument(
         "--reference", type=Path, required=True, help="safetensors file: input_ids, logits[, …]"
     )
@@ -35,11 +37,19 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.set_defaults(run=import_hf)
 
 
+def add_use_mup(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--use-mup",
+        action=argparse.BooleanOptionalAction,
+        help="for a checkpoint without config.yaml, which alone says it",
+    )
+
+
 def inspect(options: argparse.Namespace) -> int:
     from evaluation.checkpoints.format import open_checkpoint
     from evaluation.checkpoints.inspect import describe
 
-    facts = describe(open_checkpoint(options.checkpoint))
+    facts = describe(open_checkpoint(options.checkpoint, use_mup=options.use_mup))
     if options.json:
         print(json.dumps(facts, indent=1))
         return 0
@@ -53,7 +63,8 @@ def verify(options: argparse.Namespace) -> int:
     from evaluation.checkpoints.format import open_checkpoint
     from evaluation.checkpoints.verify import relative_error
 
-    error = relative_error(open_checkpoint(options.checkpoint), options.reference)
+    checkpoint = open_checkpoint(options.checkpoint, use_mup=options.use_mup)
+    error = relative_error(checkpoint, options.reference)
     print(f"relative L2 error: {error:.3e}")
     return 0 if error <= options.tolerance else 1
 

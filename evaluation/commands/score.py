@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.commands import add_config, add_stage
+from evaluation.commands.checkpoint import add_use_mup
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
@@ -38,6 +39,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "loglikelihood", help="log-probabilities of a JSONL file of contexts and continuations"
     )
     command.add_argument("checkpoint", type=Path)
+    add_use_mup(command)
     command.add_argument("--requests", type=Path, required=True, help="FILE.jsonl or .jsonl.gz")
     command.add_argument("--output", type=Path, required=True, help="FILE.jsonl to write")
     command.add_argument("--tokenizer", help="hub id or folder; the checkpoint's own if not given")
@@ -103,6 +105,7 @@ def loglikelihood(options: argparse.Namespace) -> int:
         dtype=options.dtype,
         device=options.device,
         max_length=options.max_length,
+        use_mup=options.use_mup,
     )
     print(f"{rows} rows written to {options.output}")
     return 0

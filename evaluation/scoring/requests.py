@@ -37,6 +37,7 @@ def score_request_file(
     dtype: str,
     device: str,
     max_length: int | None,
+    use_mup: bool | None = None,
 ) -> int:
     """Scores a file with a checkpoint, loading a tokenizer if the file needs one; returns rows.
 
@@ -46,7 +47,7 @@ def score_request_file(
         CheckpointError, SourceError, ScoringError: name the file, and the line.
     """
     rows = read_rows(requests_path)
-    checkpoint = open_checkpoint(checkpoint_path)
+    checkpoint = open_checkpoint(checkpoint_path, use_mup=use_mup)
     loaded = _tokenizer(tokenizer, checkpoint) if any(map(_needs_tokenizer, rows)) else None
     scoring = Scoring.model_validate({"device": device, "dtype": dtype})
     numerics = choose_numerics(scoring, checkpoint)
