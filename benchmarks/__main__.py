@@ -26,8 +26,11 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    model = AutoModelForCausalLM.from_pretrained(options.model, dtype=dtype).to(device).eval()
-    tokenizer = AutoTokenizer.from_pretrained(options.model)
+    model = AutoModelForCausalLM.from_pretrained(
+        options.model, dtype=dtype, trust_remote_code=False
+    )
+    model = model.to(device).eval()
+    tokenizer = AutoTokenizer.from_pretrained(options.model, trust_remote_code=False)
     scoring = Scoring()
     row_tokens = scoring.row_tokens if device.type == "cuda" else scoring.cpu_row_tokens
     engine = Engine(model, row_tokens=row_tokens, device=device.type)

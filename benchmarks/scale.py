@@ -80,7 +80,7 @@ def main() -> None:
 def build_ladder(folder: Path, per_stage: int) -> World:
     """The tests' tiny world with four stages of `per_stage` checkpoints, prefilled."""
     world = build_world(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder / "hf" / "1-10")
+    model = AutoModelForCausalLM.from_pretrained(folder / "hf" / "1-10", trust_remote_code=False)
     stages: dict[str, Any] = {}
     dice = torch.Generator().manual_seed(0)
     for number, name in enumerate(STAGES):

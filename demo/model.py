@@ -39,7 +39,7 @@ def build_model(packages: Path, target: Path) -> None:
 
 
 def _save_tokenizer(source: Path, folder: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=GGUF)
+    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=GGUF, trust_remote_code=False)
     # GGUF does not hold the split into single digits that the tokenizer was trained with.
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -51,7 +51,9 @@ def _save_tokenizer(source: Path, folder: Path) -> None:
 
 
 def _save_weights(source: Path, folder: Path) -> None:
-    read = AutoModelForCausalLM.from_pretrained(source, gguf_file=GGUF, dtype=torch.float32)
+    read = AutoModelForCausalLM.from_pretrained(
+        source, gguf_file=GGUF, dtype=torch.float32, trust_remote_code=False
+    )
     config = LlamaConfig(
         **{
             name: getattr(read.config, name)

@@ -17,6 +17,7 @@ import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,5 +180,24 @@ def fingerprint(content: Any) -> str:
 
 def file_checksum(path: Path) -> str:
     """SHA-256 of a file's bytes, in hex."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Opens a file to read its bytes; raises OSError for a pipe, socket or device.
+
+    To open a pipe that nobody writes to would wait for ever.
+    """
+    check_regular(path)
+    return open(path, "rb")
+
+
+def check_regular(path: Path) -> None:
+    """Raises OSError unless a path, or what it links to, is a file with content of its own."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file", str(path))
+    if not stat.S_ISREG(mode):
+        kind = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}.get(stat.S_IFMT(mode), "device")
+        raise OSError(errno.EINVAL, f"it is a {kind}, not a file", str(path))

@@ -6,9 +6,14 @@ from evaluation.settings.plan import StagePlan
 
 
 def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
-    """Refuses a checkpoint that was trained with another tokenizer or sequence length."""
-    known = {plan.tokenizer.name, *plan.tokenizer.also_known_as}
+    """Refuses a checkpoint that was trained with another tokenizer or sequence length.
+
+    And one that does not say with which, unless the stage takes that for granted.
+    """
     named = checkpoint.tokenizer_name
+    if checkpoint.kind == "nanotron" and named is None and plan.stage.assume is None:
+        raise _unknown(plan, checkpoint)
+    known = {plan.tokenizer.name, *plan.tokenizer.also_known_as}
     if named is not None and named not in known:
         raise CheckpointError(
             f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
@@ -28,3 +33,16 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
             f"{plan.sequence_length}; set sequence_length: {trained}, or accept shorter ones with "
             f"stages.{plan.name}.allow_shorter_sequences: true"
         )
+
+
+def _unknown(plan: StagePlan, checkpoint: Checkpoint) -> CheckpointError:
+    path = checkpoint.path / "config.yaml"
+    if checkpoint.training_config is None:
+        what = "missing, so its tokenizer and sequence length are not known; copy it"
+    else:
+        what = "names no tokenizer; write into it which one was used"
+    mup = str(bool(checkpoint.use_mup)).lower()
+    return CheckpointError(
+        f"{path}: {what}, or take {plan.name}'s for granted with stages.{plan.name}.assume: "
+        f"{{use_mup: {mup}}}"
+    )

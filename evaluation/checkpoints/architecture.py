@@ -145,16 +145,15 @@ def read_architecture(checkpoint: Checkpoint) -> Architecture:
     """Reads a Nanotron checkpoint's configuration; raises as `parse_architecture`."""
     own = checkpoint.path / "model_config.json"
     where = own if own.is_file() else checkpoint.path / "config.yaml"
-    training = checkpoint.training_config or {}
     return parse_architecture(
-        checkpoint.model_config, training, checkpoint.sequence_length, str(where)
+        checkpoint.model_config, checkpoint.use_mup, checkpoint.sequence_length, str(where)
     )
 
 
 def parse_architecture(
-    config: dict[str, Any], training: dict[str, Any], sequence_length: int | None, where: str
+    config: dict[str, Any], use_mup: bool | None, sequence_length: int | None, where: str
 ) -> Architecture:
-    """Reads Nanotron's model configuration, and muP from its training configuration.
+    """Reads Nanotron's model configuration, which does not say whether the model uses muP.
 
     Raises UnsupportedCheckpoint for what no class represents, CheckpointError for a missing or
     impossible value, naming the file `where` it was read.
@@ -182,7 +181,7 @@ def parse_architecture(
         qkv_bias=not llama and keys.flag("attention_bias", False),
         window=None if llama else keys.optional_count("sliding_window_size"),
         nope_every=None if llama else keys.optional_count("no_rope_layer"),
-        mup=llama and _uses_mup(training),
+        mup=llama and _uses_mup(use_mup, where),
         experts=None if llama else _read_experts(keys),
     )
     _check_possible(found, keys.where)
@@ -202,11 +201,14 @@ def _is_llama(keys: Keys) -> bool:
     )
 
 
-def _uses_mup(training: dict[str, Any]) -> bool:
-    """Only the training configuration says so: `model.init_method.use_mup`."""
-    model = training.get("model")
-    method = model.get("init_method") if isinstance(model, dict) else None
-    return isinstance(method, dict) and method.get("use_mup") is True
+def _uses_mup(use_mup: bool | None, where: str) -> bool:
+    if use_mup is None:
+        raise CheckpointError(
+            f"{where}: config.yaml is missing beside it, which alone says whether the model uses muP; "
+            "copy it from the training run, or say so: `assume: {use_mup: false}` of the stage, "
+            "`--no-use-mup` of a command"
+        )
+    return use_mup
 
 
 def _read_experts(keys: Keys) -> Experts | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from evaluation.checkpoints import huggingface
 from evaluation.checkpoints.architecture import Architecture, read_architecture
+from evaluation.checkpoints.documents import read_text
 from evaluation.checkpoints.format import Checkpoint, identity
 from evaluation.checkpoints.headers import Header
 from evaluation.checkpoints.mapping import Source, expected_parameters
@@ -45,6 +46,11 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, So
     arch = read_architecture(checkpoint)
     expected = expected_parameters(arch)
     found = read_parameters(checkpoint.path)
+    if arch.layers > len(found):  # before anything is made for each of them
+        raise IncompleteCheckpoint(
+            f"{checkpoint.path}: its configuration has {arch.layers} layers (`num_hidden_layers`), but "
+            f"`model` holds only {len(found)} parameters; wait until it is written, or copy it again"
+        )
     for name in found:
         if name not in expected:
             raise _unexpected(found[name], arch)
@@ -100,11 +106,12 @@ def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
     Trainers write `latest.txt` last. Where it does not vouch for the step, a writer that is still at
     work shows within the pause; a checkpoint that was merely copied a moment ago does not change.
     """
-    if identity(checkpoint.path, headers) != checkpoint.identity:
+    given = checkpoint.use_mup if checkpoint.training_config is None else None
+    if identity(checkpoint.path, headers, given) != checkpoint.identity:
         raise _changed(checkpoint.path)
     age = time.time() - max(header.mtime_ns for header in headers) / 1e9
     latest = checkpoint.path.parent / "latest.txt"
-    vouched = latest.is_file() and latest.read_bytes().strip() == checkpoint.path.name.encode()
+    vouched = latest.is_file() and read_text(latest).strip() == checkpoint.path.name
     if age < _FRESH_SECONDS and not vouched:
         time.sleep(_SETTLE_SECONDS)
         check_unchanged(headers)

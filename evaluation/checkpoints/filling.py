@@ -11,6 +11,7 @@ from evaluation.checkpoints.mapping import Source, Target, half_split_row
 from evaluation.checkpoints.shards import Shard
 from evaluation.checkpoints.slices import Box
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
+from evaluation.files import check_regular
 
 _CHUNK_BYTES = 16 << 20
 _DTYPES = {
@@ -43,6 +44,7 @@ def _row_chunks(shard: Shard) -> Iterator[tuple[int, torch.Tensor]]:
     row_bytes = math.prod(entry.shape[1:]) * dtype.itemsize
     step = max(1, _CHUNK_BYTES // row_bytes)
     try:
+        check_regular(shard.path)
         with open(shard.path, "rb", buffering=0) as file:
             file.seek(entry.start)
             for first in range(0, entry.shape[0], step):

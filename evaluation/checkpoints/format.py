@@ -9,18 +9,17 @@
 Nothing here imports torch.
 """
 
-import json
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from evaluation.checkpoints import huggingface
+from evaluation.checkpoints.documents import is_there, parse_json, read_text
 from evaluation.checkpoints.headers import Header
 from evaluation.checkpoints.shards import Parameter, read_parameters
+from evaluation.checkpoints.training import Training, read_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 from evaluation.files import fingerprint
 
@@ -41,6 +40,9 @@ class Checkpoint:
     kind: Literal["nanotron", "huggingface"]
     model_config: dict[str, Any]
     training_config: dict[str, Any] | None
+    """None if there is no config.yaml: tokenizer and sequence length are not known then."""
+    use_mup: bool | None
+    """None if not known."""
     step: int | None
     identity: str
     tokenizer_name: str | None
@@ -50,16 +52,21 @@ class Checkpoint:
     dtype: str
 
 
-def open_checkpoint(path: Path) -> Checkpoint:
+def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
     """Opens a step's folder, the folder above it by its `latest.txt`, or a Hugging Face folder.
 
-    Raises CheckpointError if there is no checkpoint or it cannot be read, IncompleteCheckpoint if
-    part of it is missing.
+    `use_mup` is taken where there is no config.yaml, which alone says it. Raises CheckpointError if
+    there is no checkpoint, it cannot be read or says otherwise, IncompleteCheckpoint if part of it
+    is missing.
     """
-    folder = _step_folder(Path(path))
-    if (folder / "config.json").is_file() and not (folder / "model").is_dir():
-        return _open_huggingface(folder)
-    return _open_nanotron(folder)
+    try:
+        folder = _step_folder(Path(path))
+        if is_there(folder / "config.json") and not (folder / "model").is_dir():
+            return _open_huggingface(folder)
+        return _open_nanotron(folder, use_mup)
+    except OSError as error:
+        where = error.filename or path
+        raise CheckpointError(f"{where}: cannot be read ({error.strerror})") from None
 
 
 def _step_folder(path: Path) -> Path:
@@ -68,10 +75,10 @@ def _step_folder(path: Path) -> Path:
     if not path.is_dir():
         raise CheckpointError(f"{path}: a file; give the checkpoint's folder")
     latest = path / "latest.txt"
-    if not latest.is_file() or (path / "model").is_dir():
+    if not is_there(latest) or (path / "model").is_dir():
         return path
     name = read_text(latest).strip()
-    if not name.isascii() or not name.isdigit():
+    if not name.isascii() or not name.isdigit() or len(name) > 20:
         raise CheckpointError(
             f"{latest}: {name[:40]!r} is not a step; give a step's folder instead"
         )
@@ -82,26 +89,33 @@ def _step_folder(path: Path) -> Path:
     return path / name
 
 
-def _open_nanotron(folder: Path) -> Checkpoint:
-    model_config, training = _nanotron_configs(folder)
+def _open_nanotron(folder: Path, use_mup: bool | None) -> Checkpoint:
+    training = read_training(folder)
+    model_config = _model_config(folder, training)
+    if training is not None and use_mup not in (None, training.use_mup):
+        raise CheckpointError(
+            f"{folder / 'config.yaml'}: says `use_mup: {str(training.use_mup).lower()}`, but "
+            f"{str(use_mup).lower()} was given for checkpoints that do not say it; correct that"
+        )
     parameters = read_parameters(folder)
     headers = [shard.header for item in parameters.values() for shard in item.shards]
     return Checkpoint(
         path=folder,
         kind="nanotron",
         model_config=model_config,
-        training_config=training or None,
+        training_config=training.content if training else None,
+        use_mup=training.use_mup if training else use_mup,
         step=_step(folder, training),
-        identity=identity(folder, headers),
-        tokenizer_name=_lookup(training, "tokenizer", "tokenizer_name_or_path", str),
-        sequence_length=_lookup(training, "tokens", "sequence_length", int),
+        identity=identity(folder, headers, None if training else use_mup),
+        tokenizer_name=training.tokenizer_name if training else None,
+        sequence_length=training.sequence_length if training else None,
         vocab_size=_vocab_size(model_config, folder),
         dtype=_dtype(parameters.values()),
     )
 
 
 def _open_huggingface(folder: Path) -> Checkpoint:
-    config = _parse_json(folder / "config.json")
+    config = parse_json(folder / "config.json")
     inner = config.get("text_config")
     headers = huggingface.read_headers(folder)
     dtypes = {entry.dtype for header in headers for entry in header.tensors.values()}
@@ -115,6 +129,7 @@ def _open_huggingface(folder: Path) -> Checkpoint:
         kind="huggingface",
         model_config=config,
         training_config=None,
+        use_mup=None,
         step=int(folder.name) if folder.name.isdigit() else None,
         identity=identity(folder, headers),
         tokenizer_name=None,
@@ -124,23 +139,20 @@ def _open_huggingface(folder: Path) -> Checkpoint:
     )
 
 
-def _nanotron_configs(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The model's configuration, and the training's ({} if there is none)."""
-    training = {}
-    if (folder / "config.yaml").is_file():
-        training = _parse_yaml(folder / "config.yaml")
-    if (folder / "model_config.json").is_file():
-        return _parse_json(folder / "model_config.json"), training
-    model = training.get("model")
-    inner = model.get("model_config") if isinstance(model, dict) else None
-    if isinstance(inner, dict):
-        return inner, training
-    if training:
+def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
+    """From model_config.json, or else from the training configuration."""
+    path = folder / "model_config.json"
+    if is_there(path):
+        return parse_json(path)
+    if training is None:
+        raise _no_configuration(folder)
+    inner = training.content["model"].get("model_config")
+    if not isinstance(inner, dict):
         raise IncompleteCheckpoint(
-            f"{folder / 'model_config.json'}: missing, and {folder / 'config.yaml'} has no "
-            "model.model_config in its place; copy the checkpoint again"
+            f"{path}: missing, and {folder / 'config.yaml'} has no model.model_config in its place; "
+            "copy the checkpoint again"
         )
-    raise _no_configuration(folder)
+    return inner
 
 
 def _no_configuration(folder: Path) -> CheckpointError:
@@ -156,50 +168,11 @@ def _no_configuration(folder: Path) -> CheckpointError:
     )
 
 
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise CheckpointError(f"{path}: not UTF-8 text; copy the checkpoint again") from None
-
-
-def _parse_json(path: Path) -> dict[str, Any]:
-    text = read_text(path)
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: not JSON ({error}); copy the checkpoint again") from None
-    if not isinstance(content, dict):
-        raise CheckpointError(f"{path}: expected keys and values; copy the checkpoint again")
-    return content
-
-
-def _parse_yaml(path: Path) -> dict[str, Any]:
-    text = read_text(path)
-    try:
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())
-        raise CheckpointError(f"{path}: not YAML ({reason}); copy the checkpoint again") from None
-    if not isinstance(content, dict):
-        raise CheckpointError(f"{path}: expected keys and values; copy the checkpoint again")
-    return content
-
-
-def _lookup(training: dict[str, Any], section: str, key: str, kind: type) -> Any:
-    inner = training.get(section)
-    value = inner.get(key) if isinstance(inner, dict) else None
-    return value if type(value) is kind else None
-
-
-def _step(folder: Path, training: dict[str, Any]) -> int | None:
+def _step(folder: Path, training: Training | None) -> int | None:
     name = folder.resolve().name
     if name.isascii() and name.isdigit():
         return int(name)
-    found: int | None = _lookup(training, "general", "step", int)
-    return found
+    return training.step if training else None
 
 
 def _vocab_size(config: dict[str, Any], folder: Path) -> int:
@@ -217,12 +190,16 @@ def _dtype(parameters: Iterable[Parameter]) -> str:
     return "float64" if "F64" in dtypes else "float32"
 
 
-def identity(folder: Path, headers: Iterable[Header]) -> str:
-    """Of the configurations and of every weight file's header, size and time of change."""
+def identity(folder: Path, headers: Iterable[Header], use_mup: bool | None = None) -> str:
+    """Of the configurations and of every weight file's header, size and time of change.
+
+    And of `use_mup` where it was given in place of a configuration.
+    """
     configurations = [folder / name for name in _CONFIGURATIONS]
-    texts = [read_text(path) for path in configurations if path.is_file()]
+    texts = [read_text(path) for path in configurations if is_there(path)]
     files = sorted(
         [header.path.relative_to(folder).as_posix(), header.size, header.mtime_ns, header.digest]
         for header in headers
     )
-    return fingerprint({"configurations": texts, "files": files})
+    content: dict[str, Any] = {"configurations": texts, "files": files}
+    return fingerprint(content if use_mup is None else content | {"use_mup": use_mup})

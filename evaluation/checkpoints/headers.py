@@ -8,14 +8,15 @@ Everything here is plain Python, so a damaged file gives a sentence and nothing 
 """
 
 import hashlib
-import json
 import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from evaluation.checkpoints.documents import load_json
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
+from evaluation.files import open_regular
 
 DTYPE_BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1,
@@ -25,6 +26,9 @@ DTYPE_BYTES = {
 
 _LARGEST_HEADER = 100_000_000
 """Bytes; the format's own limit."""
+
+_MOST_DIMENSIONS = 8
+"""No weight has more; torch and numpy stop at 64 with errors of their own."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def read_header(path: Path) -> Header:
     what it claims; both name the file.
     """
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             status = os.fstat(file.fileno())
             raw = _raw_header(path, file.read(8), status.st_size, file)
     except OSError as error:
@@ -67,6 +71,8 @@ def read_header(path: Path) -> Header:
         raise _foreign(path, "its metadata is not a table of strings")
     origin = 8 + len(raw)
     tensors = {name: _entry(path, name, entry, origin) for name, entry in content.items()}
+    if not tensors:
+        raise _foreign(path, "it holds no tensors")
     _check_extent(path, tensors, origin, status.st_size)
     digest = hashlib.sha256(raw).hexdigest()
     return Header(path, tensors, metadata, status.st_size, status.st_mtime_ns, digest)
@@ -86,9 +92,9 @@ def _raw_header(path: Path, first: bytes, size: int, file: Any) -> bytes:
 
 def _parse(path: Path, raw: bytes) -> dict[str, Any]:
     try:
-        content = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise _foreign(path, "its header is not JSON") from None
+        content = load_json(raw)
+    except (ValueError, RecursionError) as error:
+        raise _foreign(path, f"its header is not JSON ({str(error)[:80]})") from None
     if not isinstance(content, dict):
         raise _foreign(path, "its header is not a table")
     return content
@@ -99,11 +105,13 @@ def _entry(path: Path, name: str, entry: Any, origin: int) -> TensorEntry:
         raise _foreign(path, f"tensor {name!r} has no description")
     dtype, shape, offsets = (entry.get(key) for key in ("dtype", "shape", "data_offsets"))
     if not isinstance(dtype, str) or dtype not in DTYPE_BYTES:
-        raise _foreign(path, f"tensor {name!r} has dtype {dtype!r}, which is unknown")
+        raise _foreign(path, f"tensor {name!r} has dtype {str(dtype)[:40]!r}, which is unknown")
     if not _are_counts(shape):
-        raise _foreign(path, f"tensor {name!r} has shape {shape!r}")
+        raise _foreign(path, f"tensor {name!r} has shape {str(shape)[:80]}")
+    if len(shape) > _MOST_DIMENSIONS:
+        raise _foreign(path, f"tensor {name!r} has {len(shape)} dimensions")
     if not _are_counts(offsets) or len(offsets) != 2:
-        raise _foreign(path, f"tensor {name!r} has data_offsets {offsets!r}")
+        raise _foreign(path, f"tensor {name!r} has data_offsets {str(offsets)[:80]}")
     start, stop = offsets
     if stop - start != math.prod(shape) * DTYPE_BYTES[dtype]:
         raise _foreign(
@@ -113,7 +121,9 @@ def _entry(path: Path, name: str, entry: Any, origin: int) -> TensorEntry:
 
 
 def _are_counts(value: Any) -> TypeGuard[list[int]]:
-    return isinstance(value, list) and all(type(item) is int and item >= 0 for item in value)
+    return isinstance(value, list) and all(
+        type(item) is int and 0 <= item < 2**63 for item in value
+    )
 
 
 def _check_extent(path: Path, tensors: dict[str, TensorEntry], origin: int, size: int) -> None:

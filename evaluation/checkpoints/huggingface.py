@@ -1,9 +1,10 @@
 """The weight files of a Hugging Face folder: listed, and checked against their index."""
 
-import json
+import math
 from pathlib import Path
 from typing import Any
 
+from evaluation.checkpoints.documents import is_there, parse_json
 from evaluation.checkpoints.headers import Header, read_header
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 
@@ -16,10 +17,10 @@ def read_headers(folder: Path) -> list[Header]:
     Raises IncompleteCheckpoint for missing files or tensors, UnsupportedCheckpoint if the weights
     are pickled.
     """
-    if (folder / _INDEX).is_file():
+    if is_there(folder / _INDEX):
         return _indexed(folder)
     single = folder / "model.safetensors"
-    if single.is_file():
+    if is_there(single):
         return [read_header(single)]
     pickled = sorted(folder.glob("pytorch_model*.bin"))
     if pickled:
@@ -37,7 +38,7 @@ def _indexed(folder: Path) -> list[Header]:
     headers = {}
     for name in sorted(set(places.values())):
         path = folder / name
-        if not path.is_file():
+        if not is_there(path):
             raise IncompleteCheckpoint(
                 f"{path}: missing, though {_INDEX} names it; wait until it is downloaded, or copy it"
             )
@@ -58,16 +59,40 @@ def _indexed(folder: Path) -> list[Header]:
 
 
 def _weight_map(path: Path) -> dict[str, str]:
-    try:
-        content: Any = json.loads(path.read_bytes())
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError):
-        raise CheckpointError(f"{path}: not JSON; download it again") from None
-    places = content.get("weight_map") if isinstance(content, dict) else None
-    sound = isinstance(places, dict) and all(
-        isinstance(name, str) and name == Path(name).name for name in places.values()
-    )
-    if not isinstance(places, dict) or not sound or not places:
+    places: Any = parse_json(path).get("weight_map")
+    if not isinstance(places, dict) or not places or not all(map(_is_file_name, places.values())):
         raise CheckpointError(f"{path}: its `weight_map` is not a table of file names")
     return places
+
+
+def _is_file_name(name: Any) -> bool:
+    """Whether it names a file of the folder itself, and nothing outside it."""
+    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & {"/", "\0"}
+
+
+_LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
+_SIZES = (
+    *("hidden_size", "intermediate_size", "moe_intermediate_size", "n_embd", "d_model"),
+    *("vocab_size", "head_dim", "num_attention_heads", "num_key_value_heads", "n_head"),
+    *("num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts"),
+)
+
+
+def check_sizes(config: dict[str, Any], headers: list[Header], folder: Path) -> None:
+    """Raises CheckpointError for sizes that weights of this extent cannot have.
+
+    transformers would build a model of any size first, and for a million layers never end.
+    """
+    entries = [entry for header in headers for entry in header.tensors.values()]
+    largest = max(math.prod(entry.shape) for entry in entries)
+    inner = config.get("text_config")
+    for table in (config, inner if isinstance(inner, dict) else {}):
+        for names, most in ((_LAYERS, len(entries)), (_SIZES, largest)):
+            for name in names:
+                value = table.get(name)
+                if isinstance(value, int | float) and value > most:
+                    raise CheckpointError(
+                        f"{folder / 'config.json'}: `{name}` is {str(value)[:40]}, more than its weights "
+                        f"can hold ({len(entries)} tensors, {largest:,} numbers in the largest); "
+                        "config.json and weights are of different models"
+                    )

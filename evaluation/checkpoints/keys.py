@@ -20,7 +20,7 @@ class Keys:
         return self.config.get(key)
 
     def wrong(self, key: str, expected: str) -> CheckpointError:
-        state = f"is {self.config[key]!r}" if key in self.config else "is missing"
+        state = f"is {_short(self.config[key])}" if key in self.config else "is missing"
         return CheckpointError(f"{self.where}: `{self.prefix}{key}` {state}; expected {expected}")
 
     def count(self, key: str, default: int | None = None, *, most: int = _LARGEST) -> int:
@@ -60,3 +60,17 @@ class Keys:
         if not isinstance(value, bool):
             raise self.wrong(key, "true or false")
         return value
+
+    def text(self, key: str) -> str | None:
+        value = self.given(key)
+        if value is not None and not (isinstance(value, str) and value):
+            raise self.wrong(key, "text")
+        return value
+
+
+def _short(value: Any) -> str:
+    """A value for a message: tables and lists may refer to themselves, or be very long."""
+    if isinstance(value, dict | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

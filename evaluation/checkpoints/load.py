@@ -17,7 +17,7 @@ from evaluation.checkpoints.filling import copy_shard
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.mapping import zero_parameters
 from evaluation.checkpoints.pretrained import load_pretrained
-from evaluation.errors import UnsupportedCheckpoint
+from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -55,7 +55,15 @@ def _load_nanotron(
     sources = complete_parameters(checkpoint)
     arch = read_architecture(checkpoint)
     _check_representable(checkpoint, arch)
-    model = empty_model(arch, dtype, device)
+    try:
+        model = empty_model(arch, dtype, device)
+    except (RuntimeError, MemoryError) as error:  # torch has no class of its own for it on the CPU
+        if "alloc" not in str(error) and not isinstance(error, MemoryError):
+            raise
+        raise CheckpointError(
+            f"{checkpoint.path}: the model does not fit into the memory of this machine "
+            f"({str(error).splitlines()[0][:120]}); use a larger one"
+        ) from None
     parameters = dict(model.named_parameters())
     filled = {target.name for _, source in sources.values() for target in source.targets}
     zeros = zero_parameters(arch)

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,13 +11,15 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
 from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.huggingface import check_sizes, read_headers
 from evaluation.errors import CheckpointError
+from evaluation.files import check_regular
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _REFUSALS = (
-    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError,
+    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError, OSError,
     RuntimeError, SafetensorError, StrictDataclassError, TypeError, ValueError,
 )  # fmt: skip
 """What transformers raises for a configuration that it cannot use."""
@@ -25,7 +28,9 @@ _REFUSALS = (
 def load_config(checkpoint: Checkpoint) -> Any:
     """The folder's configuration with all defaults; raises CheckpointError."""
     with _as_sentences(checkpoint):
-        return transformers.AutoConfig.from_pretrained(checkpoint.path, local_files_only=True)
+        return transformers.AutoConfig.from_pretrained(
+            checkpoint.path, local_files_only=True, trust_remote_code=False
+        )
 
 
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
@@ -46,6 +51,8 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
 
 @contextlib.contextmanager
 def _as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
+    check_sizes(checkpoint.model_config, read_headers(checkpoint.path), checkpoint.path)
+    _check_plain(checkpoint.path)
     try:
         yield
     except _REFUSALS as error:
@@ -53,6 +60,16 @@ def _as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
         raise CheckpointError(
             f"{checkpoint.path}: transformers cannot load it; check its config.json ({reason})"
         ) from None
+
+
+def _check_plain(folder: Path) -> None:
+    """Raises CheckpointError for a pipe or socket, which transformers would wait for."""
+    for path in sorted(folder.iterdir()):
+        try:
+            if not path.is_dir():
+                check_regular(path)
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot be read ({error.strerror}); remove it") from None
 
 
 def _check_report(checkpoint: Checkpoint, report: dict[str, Any]) -> None:

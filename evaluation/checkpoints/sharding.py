@@ -88,6 +88,8 @@ def _save(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file({"data": tensor.contiguous()}, path, metadata)
+        # safetensors makes files that only their owner reads; the folder follows the umask.
+        path.chmod(path.parent.stat().st_mode & 0o666)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
             f"{path}: cannot be written ({error}); free disk space or choose another target"

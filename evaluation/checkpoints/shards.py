@@ -82,7 +82,7 @@ def weight_files(checkpoint: Path) -> list[Path]:
     if not folder.is_dir():
         raise IncompleteCheckpoint(f"{folder}: no such folder; the checkpoint has no weights")
     files = []
-    for parent, _, names in os.walk(folder, followlinks=True, onerror=_raise_unreadable):
+    for parent, names in _folders(folder):
         for name in names:
             if name.endswith(".safetensors") and not name.startswith("."):
                 files.append(Path(parent, name))
@@ -94,6 +94,19 @@ def weight_files(checkpoint: Path) -> list[Path]:
     if not files:
         raise IncompleteCheckpoint(f"{folder}: no safetensors files; the checkpoint has no weights")
     return sorted(files)
+
+
+def _folders(top: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each folder below `top`, itself included, and its files; follows links, but never in circles."""
+    seen: dict[tuple[int, int], str] = {}
+    for parent, _, names in os.walk(top, followlinks=True, onerror=_raise_unreadable):
+        status = os.stat(parent)
+        known = seen.setdefault((status.st_dev, status.st_ino), parent)
+        if known != parent:
+            raise CheckpointError(
+                f"{parent}: a link to {known}, which is read already; remove it or copy the folder"
+            )
+        yield parent, names
 
 
 def _raise_unreadable(error: OSError) -> None:

@@ -1,5 +1,6 @@
 """Regions of tensors, as Nanotron writes them into a shard's metadata."""
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,10 @@ Box = tuple[tuple[int, int], ...]
 """A region of a tensor: (start, stop) of each dimension."""
 
 
+_MOST_CELLS = 1 << 20
+"""Cells into which regions cut a tensor; a thousand ranks cut one into three thousand."""
+
+
 @dataclass(frozen=True)
 class Piece:
     """A region of a shard and the region of the whole tensor that it is."""
@@ -24,12 +29,12 @@ class Piece:
 def unsharded_shape(header: Header) -> tuple[int, ...]:
     """Shape of the whole tensor, written as `(128, 64)` or, by numpy 2, `(np.int64(128), 64)`."""
     text = header.metadata.get("unsharded_shape", "")
-    plain = re.sub(r"np\.int64\((\d+)\)", r"\1", text)
-    if not re.fullmatch(r"\((?:\d+(?:, ?\d+)*,?)?\)", plain):
+    plain = re.sub(r"np\.int64\(([0-9]{1,18})\)", r"\1", text)
+    if not re.fullmatch(r"\((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?\)", plain):
         raise CheckpointError(
-            f"{header.path}: its `unsharded_shape` {text!r} is not a shape; copy it again"
+            f"{header.path}: its `unsharded_shape` {text[:80]!r} is not a shape; copy it again"
         )
-    return tuple(int(number) for number in re.findall(r"\d+", plain))
+    return tuple(int(number) for number in re.findall(r"[0-9]+", plain))
 
 
 def parse_pieces(
@@ -65,7 +70,9 @@ def _box(path: Path, text: str, shape: tuple[int, ...]) -> Box:
 
 
 def _range(path: Path, text: str, size: int) -> tuple[int, int]:
-    match = re.fullmatch(r"\s*(None|-?\d+)\s*,\s*(None|-?\d+)\s*,\s*(None|1)\s*", text)
+    match = re.fullmatch(
+        r"\s*(None|-?[0-9]{1,18})\s*,\s*(None|-?[0-9]{1,18})\s*,\s*(None|1)\s*", text
+    )
     if match is None:
         raise _bad_slices(path, text)
     start, stop = (None if part == "None" else int(part) for part in match.groups()[:2])
@@ -78,7 +85,7 @@ def _range(path: Path, text: str, size: int) -> tuple[int, int]:
 
 def _bad_slices(path: Path, text: str) -> CheckpointError:
     return CheckpointError(
-        f"{path}: its slices {text!r} are not regions of the tensor; copy the file again"
+        f"{path}: its slices {text[:80]!r} are not regions of the tensor; copy the file again"
     )
 
 
@@ -90,6 +97,8 @@ def uncovered(boxes: list[Box], shape: tuple[int, ...]) -> str | None:
     edges = [sorted({0, size}) for size in shape]
     for box in boxes:
         edges = [sorted({*known, *pair}) for known, pair in zip(edges, box, strict=True)]
+    if math.prod(len(known) - 1 for known in edges) > _MOST_CELLS:
+        return f"{len(boxes)} regions, more than any trainer writes"
     places = [{edge: index for index, edge in enumerate(known)} for known in edges]
     counts = np.zeros([len(known) - 1 for known in edges], dtype=np.int32)
     for box in boxes:

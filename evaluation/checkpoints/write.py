@@ -16,7 +16,8 @@ import yaml
 from safetensors import safe_open
 
 from evaluation.checkpoints.architecture import Architecture, parse_architecture
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_text
+from evaluation.checkpoints.documents import read_text
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.huggingface import read_headers
 from evaluation.checkpoints.imported import (
     checkpoint_metadata,
@@ -53,7 +54,7 @@ def import_hf(
         raise CheckpointError(f"{source}: not a Hugging Face folder: it has no config.json")
     config = _read_config(checkpoint)
     model_config = nanotron_model_config(config, checkpoint.path)
-    arch = parse_architecture(model_config, {}, None, str(checkpoint.path / "config.json"))
+    arch = parse_architecture(model_config, False, None, str(checkpoint.path / "config.json"))
     _check_tp(arch, tp, source)
     padded = replace(arch, vocab_size=math.ceil(arch.vocab_size / tp) * tp)
     if padded.vocab_size != arch.vocab_size:

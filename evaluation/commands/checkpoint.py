@@ -14,11 +14,13 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "inspect", help="what a checkpoint is, and whether it is complete"
     )
     command.add_argument("checkpoint", type=Path)
+    add_use_mup(command)
     command.add_argument("--json", action="store_true", help="as JSON")
     command.set_defaults(run=inspect)
 
     command = commands.add_parser("verify", help="compare a checkpoint's logits with stored ones")
     command.add_argument("checkpoint", type=Path)
+    add_use_mup(command)
     command.add_argument(
         "--reference", type=Path, required=True, help="safetensors file: input_ids, logits[, …]"
     )
@@ -37,11 +39,19 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.set_defaults(run=import_hf)
 
 
+def add_use_mup(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--use-mup",
+        action=argparse.BooleanOptionalAction,
+        help="for a checkpoint without config.yaml, which alone says it",
+    )
+
+
 def inspect(options: argparse.Namespace) -> int:
     from evaluation.checkpoints.format import open_checkpoint
     from evaluation.checkpoints.inspect import describe
 
-    facts = describe(open_checkpoint(options.checkpoint))
+    facts = describe(open_checkpoint(options.checkpoint, use_mup=options.use_mup))
     if options.json:
         print(json.dumps(facts, indent=1))
         return 0
@@ -58,7 +68,8 @@ def verify(options: argparse.Namespace) -> int:
     tolerance = options.tolerance
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise ConfigError(f"--tolerance {tolerance:g}: must be a number from 0 on")
-    error = relative_error(open_checkpoint(options.checkpoint), options.reference)
+    checkpoint = open_checkpoint(options.checkpoint, use_mup=options.use_mup)
+    error = relative_error(checkpoint, options.reference)
     verdict = "within" if error <= tolerance else "more than"
     print(f"relative L2 error: {error:.3e}, {verdict} the tolerance of {tolerance:g}")
     return 0 if error <= tolerance else 1

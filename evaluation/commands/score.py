@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.commands import add_config, add_stage
+from evaluation.commands.checkpoint import add_use_mup
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.records import RECORDED
@@ -60,6 +61,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "loglikelihood", help="log-probabilities of a JSONL file of contexts and continuations"
     )
     command.add_argument("checkpoint", type=Path)
+    add_use_mup(command)
     command.add_argument(
         "--requests", type=Path, required=True, help="JSONL, also gzipped: a file, a pipe, or -"
     )
@@ -159,6 +161,7 @@ def loglikelihood(options: argparse.Namespace) -> int:
         dtype=options.dtype,
         device=options.device,
         max_length=options.max_length,
+        use_mup=options.use_mup,
     )
     told = sys.stderr if is_standard_output(options.output) else sys.stdout
     print(f"{rows} rows written to {options.output}", file=told)

@@ -63,6 +63,7 @@ def score_key(subject: Subject) -> str:
             "dtype": plan.config.scoring.dtype,
             "command": plan.stage.command,
             "allow_shorter_sequences": plan.stage.allow_shorter_sequences,
+            "assume": plan.stage.assume and plan.stage.assume.model_dump(),
             "checkpoint": str(subject.checkpoint),
             "items": {TIERS[name].section: list(_items(plan, name)) for name in plan.tiers},
         }

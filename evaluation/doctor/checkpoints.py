@@ -58,11 +58,11 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
 
     With `gate`, what stops one job but not those of the other checkpoints is a warning.
     """
-    opened = _open_all({subject.checkpoint for subject in subjects.to_score})
+    opened = _open_all({_key(subject) for subject in subjects.to_score})
     broken: list[tuple[Subject, str]] = []
     foreign: list[tuple[Subject, str]] = []
     for subject in subjects.to_score:
-        found = opened[subject.checkpoint]
+        found = opened[_key(subject)]
         if isinstance(found, str):
             broken.append((subject, found))
         elif sentence := _disagreement(subject.plan, found, caches):
@@ -104,23 +104,33 @@ def _count(subjects: list[Subject]) -> str:
     return f"{len(subjects)} to score" if subjects else "none to score"
 
 
-def _open_all(paths: set[Path]) -> dict[Path, Checkpoint | str]:
+_Key = tuple[Path, bool | None]
+"""A checkpoint, and what its stage assumes of muP."""
+
+
+def _key(subject: Subject) -> _Key:
+    assumed = subject.plan.stage.assume
+    return subject.checkpoint, assumed.use_mup if assumed else None
+
+
+def _open_all(keys: set[_Key]) -> dict[_Key, Checkpoint | str]:
     """Each checkpoint, or the sentence that says what is wrong with it."""
-    ordered = sorted(paths)
+    ordered = sorted(keys, key=str)
     with (
         progress("checkpoints", len(ordered), "ckpt", delay=3.0) as bar,
         ThreadPoolExecutor(_AT_ONCE) as pool,
     ):
         opened = {}
-        for path, found in zip(ordered, pool.map(_open, ordered), strict=True):
-            opened[path] = found
+        for key, found in zip(ordered, pool.map(_open, ordered), strict=True):
+            opened[key] = found
             bar.update()
     return opened
 
 
-def _open(path: Path) -> Checkpoint | str:
+def _open(key: _Key) -> Checkpoint | str:
+    path, use_mup = key
     try:
-        checkpoint = open_checkpoint(path)
+        checkpoint = open_checkpoint(path, use_mup=use_mup)
         check_complete(checkpoint)
     except EvaluationError as error:
         return str(error)

@@ -52,12 +52,14 @@ def load_tokenizer(
         raise SourceError(f"tokenizer {name}: no such folder; give a hub id or an existing folder")
     with _one_sentence(name):
         if use_fast:
-            tokenizer = AutoTokenizer.from_pretrained(name, revision=revision or "main")
+            tokenizer = AutoTokenizer.from_pretrained(
+                name, revision=revision or "main", trust_remote_code=False
+            )
         else:
             folder = _local_folder(name, revision)
             file = _sentencepiece_file(folder, name)
             tokenizer = SentencePieceBackend.from_pretrained(
-                str(folder), vocab_file=str(file), legacy=True
+                str(folder), vocab_file=str(file), legacy=True, trust_remote_code=False
             )
     tokenizer.model_max_length = _NO_LIMIT
     return tokenizer

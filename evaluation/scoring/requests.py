@@ -29,6 +29,7 @@ def score_request_file(
     dtype: str,
     device: str,
     max_length: int | None,
+    use_mup: bool | None = None,
 ) -> int:
     """Scores a file with a checkpoint, loading a tokenizer if the file needs one; returns rows.
 
@@ -43,7 +44,7 @@ def score_request_file(
         raise ScoringError(f"--max-length {max_length}: must be at least 1 token, or left out")
     rows = read_rows(requests_path)
     check_output(requests_path, output_path)
-    checkpoint = open_checkpoint(checkpoint_path)
+    checkpoint = open_checkpoint(checkpoint_path, use_mup=use_mup)
     loaded = _tokenizer(tokenizer, checkpoint) if any(map(_needs_tokenizer, rows)) else None
     window = _window(checkpoint, max_length)
     requests = prepare(rows, loaded, str(requests_path), window, checkpoint.vocab_size)

@@ -17,7 +17,8 @@ class Session:
 
     def __init__(self, plan: StagePlan, path: Path, vocab_size_needed: int) -> None:
         self.plan = plan
-        self.checkpoint = open_checkpoint(path)
+        self._assumed = plan.stage.assume.use_mup if plan.stage.assume else None
+        self.checkpoint = open_checkpoint(path, use_mup=self._assumed)
         check_complete(self.checkpoint)
         check_agreement(plan, self.checkpoint)
         check_tokenizer_fits(self.checkpoint, vocab_size_needed)
@@ -27,7 +28,8 @@ class Session:
 
     def check_unchanged(self) -> None:
         """Raises ScoringError if the checkpoint on disk is no longer the one that was opened."""
-        if open_checkpoint(self.checkpoint.path).identity != self.checkpoint.identity:
+        now = open_checkpoint(self.checkpoint.path, use_mup=self._assumed)
+        if now.identity != self.checkpoint.identity:
             raise ScoringError(
                 f"{self.checkpoint.path}: replaced while it was being read or scored; run again "
                 "once its writer has finished"

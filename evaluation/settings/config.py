@@ -91,6 +91,15 @@ class Scoring(Settings):
     generation_batch: int = Field(64, gt=0, description="Probes answered at once.")
 
 
+class Assumed(Settings):
+    """What a stage takes for granted of checkpoints whose config.yaml is not there to say it."""
+
+    use_mup: bool = Field(
+        description="Whether they were trained with muP. Their tokenizer and sequence length are "
+        "taken to be the stage's."
+    )
+
+
 class Stage(Settings):
     """One stage of training: its checkpoints and what they are evaluated on."""
 
@@ -105,6 +114,9 @@ class Stage(Settings):
     training_config: ExpandedPath | None = Field(None, description="Likewise.")
     allow_shorter_sequences: bool = Field(
         False, description="Accept checkpoints trained on longer sequences than are scored."
+    )
+    assume: Assumed | None = Field(
+        None, description="What to take for granted where a Nanotron config.yaml is missing."
     )
     command: str | None = Field(
         None, description="External program that scores in place of the engine."

@@ -22,6 +22,14 @@ from evaluation.checkpoints.sharding import write_parameters
 
 Config = dict[str, Any]
 
+TRAINING: Config = {
+    "general": {"step": 12},
+    "model": {"init_method": {"std": 0.02}},
+    "tokenizer": {"tokenizer_name_or_path": "some/tokenizer"},
+    "tokens": {"sequence_length": 2048},
+}
+"""What of a training configuration is read."""
+
 
 def llama(**changes: Any) -> Config:
     return {
@@ -71,13 +79,13 @@ def make_checkpoint(
     tp: int = 1,
     pp: int = 1,
     dtype: torch.dtype = torch.float32,
-    training: Config | None = None,
+    training: Config | None = TRAINING,
     json_config: bool = True,
     seed: int = 0,
 ) -> dict[str, Tensor]:
     """Writes a checkpoint of random weights, aged by an hour; returns whole tensors by name."""
     generator = torch.Generator().manual_seed(seed)
-    expected = expected_parameters(parse_architecture(config, training or {}, None, "test"))
+    expected = expected_parameters(parse_architecture(config, False, None, "test"))
     tensors = {}
     for name, source in expected.items():
         values = torch.randn(source.shape, generator=generator) * 0.4

@@ -9,11 +9,19 @@ import torch
 
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
-from tests.checkpoints.nanotron import Config, forward, llama, make_checkpoint, moe, qwen2
+from tests.checkpoints.nanotron import (
+    TRAINING,
+    Config,
+    forward,
+    llama,
+    make_checkpoint,
+    moe,
+    qwen2,
+)
 
 IDS = torch.tensor([3, 17, 42, 5, 9, 59, 0, 21, 33, 8])
 POSITIONS = torch.tensor([0, 1, 2, 3, 0, 1, 0, 1, 2, 3])
-MUP = {"model": {"init_method": {"use_mup": True}}}
+MUP = TRAINING | {"model": {"init_method": {"use_mup": True}}}
 
 FEATURES: dict[str, Config] = {
     "llama": llama(),
@@ -108,7 +116,7 @@ def test_old_configuration_and_bad_names(tmp_path: Path, tp: int) -> None:
 @pytest.mark.parametrize("tp", [1, 2])
 def test_mup_and_configuration_only_in_yaml(tmp_path: Path, tp: int, interleaved: bool) -> None:
     config = llama(rope_interleaved=interleaved, rms_norm_eps=1e-5)
-    training = {"model": {**MUP["model"], "model_config": config}}
+    training = MUP | {"model": {**MUP["model"], "model_config": config}}
     tensors = make_checkpoint(tmp_path / "7", config, tp=tp, training=training, json_config=False)
     check_logits(tmp_path / "7", tensors, config, mup=True)
 

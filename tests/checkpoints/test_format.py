@@ -4,23 +4,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
+import yaml
 
 from evaluation.checkpoints.discovery import find_steps
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.settings.config import Every
-from tests.checkpoints.nanotron import llama, make_checkpoint, rewrite, shard_paths
+from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, rewrite, shard_paths
 from tests.conftest import ROOT
 
-TRAINING: dict[str, Any] = {
-    "general": {"step": 12},
-    "tokenizer": {"tokenizer_name_or_path": "some/tokenizer"},
-    "tokens": {"sequence_length": 2048},
-}
 NORM = "model.final_layer_norm.pp_block.weight"
 
 
@@ -51,7 +46,7 @@ def test_parent_by_its_latest_txt(tmp_path: Path) -> None:
 
 
 def test_without_training_configuration(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "converted", llama())
+    make_checkpoint(tmp_path / "converted", llama(), training=None)
     checkpoint = open_checkpoint(tmp_path / "converted")
     assert checkpoint.training_config is None
     assert checkpoint.step is checkpoint.tokenizer_name is checkpoint.sequence_length is None
@@ -83,8 +78,9 @@ def test_numbers_that_yaml_reads_as_text(tmp_path: Path) -> None:
     from evaluation.checkpoints.architecture import read_architecture
 
     config = llama()
-    make_checkpoint(tmp_path / "1", config, training={"a": 1}, json_config=False)
-    text = "model:\n  model_config:\n" + "".join(
+    make_checkpoint(tmp_path / "1", config, json_config=False)
+    rest = yaml.safe_dump({key: value for key, value in TRAINING.items() if key != "model"})
+    text = f"{rest}model:\n  init_method: {{std: 0.02}}\n  model_config:\n" + "".join(
         f"    {key}: {'1e-05' if key == 'rms_norm_eps' else value}\n"
         for key, value in config.items()
         if value is not None

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from evaluation.errors import CacheError, ConfigError, SourceError
+from evaluation.files import write_jsonl
+from evaluation.prefill.entries import write_meta
 from evaluation.prefill.probes import end_of_turn, prefill_probes, read_probes
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
@@ -206,17 +208,13 @@ def test_a_damaged_cache_names_the_command(tmp_path: Path, fast_folder: Path) ->
 
 
 def test_a_cache_of_another_version_is_refused(tmp_path: Path, fast_folder: Path) -> None:
-    import evaluation.store as store
-
     plan = plan_for(tmp_path, fast_folder)
     prefill_probes(plan)
     folder = plan.probes_folder
     row = json.loads((folder / "prompts.jsonl").read_text())
     row["checks"] = [{"check": "gone"}]
-    store.write_jsonl(folder / "prompts.jsonl", [row])
-    meta = json.loads((folder / "meta.json").read_text())
-    meta["checksum"]["prompts.jsonl"] = store.file_checksum(folder / "prompts.jsonl")
-    store.write_json(folder / "meta.json", meta)
+    write_jsonl(folder / "prompts.jsonl", [row])
+    write_meta(folder, json.loads((folder / "meta.json").read_text()), ["prompts.jsonl"])
     with pytest.raises(CacheError, match="line 1 is not a prompt of this version"):
         read_probes(folder)
 
