@@ -23,8 +23,6 @@ from evaluation.bridge.results import Blocks, Results, SliceResult, TaskResult
 from evaluation.bridge.statistics import (
     ALPHA,
     Estimate,
-    exponential_influence,
-    from_influence,
     holm,
     macro_mean,
     paired_perplexity,
@@ -153,8 +151,7 @@ def _tier2_overall(ours: Results, theirs: Results, rows: list[Delta]) -> list[De
         if blocks is None or others is None:
             parts[name] = unknown(0.0, n=0, units=0, note=NO_TABLE)
             continue
-        influence = exponential_influence(blocks.nats, others.nats, blocks.tokens, *scales)
-        parts[name] = from_influence(0.0, influence, serial=True, method="delta method, t")
+        parts[name] = paired_perplexity(blocks.nats, others.nats, blocks.tokens, scales)
     estimate = macro_mean(parts, scales[0] - scales[1])
     estimate = replace(estimate, p=overall[0].estimate.p)
     overall.insert(1, _delta("tier2", OVERALL, None, "ppl", scales, estimate))

@@ -7,6 +7,8 @@ the discordant ones, `wins` and `losses`. With at least FEW of them Student's t 
     interval   Tango's score interval (Statistics in Medicine 17, 1998), which also holds for no
                discordant item at all: +-z^2 / (n + z^2), the score test's rule of three. Where the
                exact test does not reject, zero is inside: the interval is extended to it.
+    margins    the exact unconditional test of a difference other than zero: the chance of a score
+               as large as the one seen, for the rate of losses for which it is largest
     mde        at least the difference that gives six discordant items on one side with
                probability POWER: with five, the exact test cannot reject at 0.05.
 
@@ -16,6 +18,7 @@ Credits between 0 and 1 (candidates that share the best score) count as parts of
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -23,13 +26,14 @@ from scipy import special
 from evaluation.bridge.statistics import (
     ALPHA,
     POWER,
+    Counts,
     Estimate,
-    Floats,
     from_standard_error,
     paired_mean,
     quantile,
     unknown,
 )
+from evaluation.grading.spread import Floats, grouped_spread
 
 FEW = 25
 """Discordant items below which the exact test is used."""
@@ -41,8 +45,16 @@ and every step's deltas are a process of their own."""
 FEWEST_TO_REJECT = 6
 """2 * 0.5^6 < 0.05 < 2 * 0.5^5."""
 
+UNLIKELY = 1e-4
+"""Of rates that the exact test leaves out."""
 
-def paired_rate(ours: Floats, theirs: Floats, clusters: Sequence[str] | None = None) -> Estimate:
+
+def paired_rate(
+    ours: Floats,
+    theirs: Floats,
+    clusters: Sequence[str] | None = None,
+    strata: Sequence[str] | None = None,
+) -> Estimate:
     """Difference of the mean credits, in [0, 1] each, over the same items.
 
     Few discordant items in clusters: the exact result, or the clustered one where it is wider, as
@@ -54,7 +66,7 @@ def paired_rate(ours: Floats, theirs: Floats, clusters: Sequence[str] | None = N
         return unknown(
             float(difference.mean()), n=n, units=n, note="no interval: one item, no spread is seen"
         )
-    by_t = paired_mean(ours, theirs, clusters)
+    by_t = paired_mean(ours, theirs, clusters, strata)
     if discordant >= FEW:
         return by_t
     exact = _exact(difference)
@@ -68,13 +80,13 @@ def _exact(difference: Floats) -> Estimate:
     n = len(difference)
     wins, losses = float(difference[difference > 0].sum()), float(-difference[difference < 0].sum())
     up, down = int((difference > 0).sum()), int((difference < 0).sum())
-    p = min(1.0, 2 * float(special.bdtr(min(up, down), up + down, 0.5)))
-    low, high = tango_interval(wins, losses, n)
     value = (wins - losses) / n
+    low, high = tango_interval(wins, losses, n)
     se = (high - low) / 2 / quantile(1 - ALPHA / 2, None)
     estimate = from_standard_error(value, se, None, n=n, units=n, method="exact binomial, Tango")
-    if p >= ALPHA:
-        low, high = min(low, 0.0), max(high, 0.0)
+    counts = (up, down, wins, losses, n)
+    p = mcnemar(up, down)
+    low, high = exact_interval(counts, ALPHA)
     seen = _smallest_seen(n)
     return replace(
         estimate,
@@ -83,7 +95,70 @@ def _exact(difference: Floats) -> Estimate:
         p=p,
         mde=None if seen is None or estimate.mde is None else min(1.0, max(estimate.mde, seen)),
         note=_note(up + down, n),
+        counts=counts,
+        spread=grouped_spread((difference - value) / n),
     )
+
+
+def mcnemar(wins: int, losses: int) -> float:
+    """Two-sided p-value of the exact binomial test that wins are as likely as losses."""
+    return min(1.0, 2 * float(special.bdtr(min(wins, losses), wins + losses, 0.5)))
+
+
+def exact_interval(counts: Counts, alpha: float) -> tuple[float, float]:
+    """Tango's interval of confidence 1 - alpha, with zero where the exact test does not reject."""
+    up, down, wins, losses, n = counts
+    low, high = tango_interval(wins, losses, n, alpha)
+    return (low, high) if mcnemar(up, down) < alpha else (min(low, 0.0), max(high, 0.0))
+
+
+def exact_p_beyond(counts: Counts, bound: float, *, above: bool) -> float:
+    """One-sided p-value of the claim that the true difference lies above (or below) `bound`.
+
+    Never below that of the exact binomial test where the claim implies a difference of that sign.
+    """
+    up, down, wins, losses, n = counts
+    if not above:
+        up, down, wins, losses, bound = down, up, losses, wins, -bound
+    by_coin = float(special.bdtr(down, up + down, 0.5))
+    if bound == 0:
+        return by_coin
+    p = _unconditional(wins, losses, n, bound)
+    return max(p, by_coin) if bound > 0 else p
+
+
+def _unconditional(wins: float, losses: float, n: int, bound: float) -> float:
+    """Largest chance, over the rate q of losses, of a score at `bound` as large as the one seen.
+
+    q is looked for where it is not contradicted by as few losses as there are, which errs by at most
+    UNLIKELY; that is added to the chance (Berger and Boos, JASA 89, 1994).
+    """
+    most = min((1 - bound) / 2, float(special.gammaincinv(losses + 1, 1 - UNLIKELY)) / n)
+    rates = np.linspace(max(0.0, -bound), max(most, max(0.0, -bound)), 25)
+    cap = [min(n, int(x + 8 * math.sqrt(x) + 12)) for x in (n * (rates[-1] + bound), n * rates[-1])]
+    w, lost = (grid.ravel() for grid in np.mgrid[0 : cap[0] + 1, 0 : cap[1] + 1].astype(float))
+    far = (w + lost <= n) & (_score(w, lost, n, bound) >= _score(wins, losses, n, bound) - 1e-9)
+    w, lost = w[far], lost[far]
+    rest = n - w - lost
+    ways = special.gammaln(n + 1) - special.gammaln([w + 1, lost + 1, rest + 1]).sum(axis=0)
+    chances = [
+        np.exp(
+            ways
+            + special.xlogy(w, max(0.0, q + bound))
+            + special.xlogy(lost, q)
+            + special.xlogy(rest, max(0.0, 1 - bound - 2 * q))
+        ).sum()
+        for q in rates
+    ]
+    return min(1.0, float(max(chances)) + UNLIKELY)
+
+
+def _score(wins: Floats | float, losses: Floats | float, n: int, d: float) -> Any:
+    """The score of a difference d, as in `tango_interval`; 0 where nothing differs and d is 0."""
+    linear = -wins - losses + (2 * n - wins + losses) * d
+    root = np.sqrt(np.maximum(0.0, linear**2 + 8 * n * losses * d * (1 - d)))
+    variance = n * ((root - linear) / (2 * n) + d * (1 - d))
+    return (wins - losses - n * d) / np.sqrt(np.maximum(variance, 1e-12))
 
 
 def _note(discordant: int, n: int) -> str:
@@ -101,14 +176,14 @@ def _smallest_seen(n: int) -> float | None:
     return float(special.betaincinv(FEWEST_TO_REJECT, n - FEWEST_TO_REJECT + 1, POWER))
 
 
-def tango_interval(wins: float, losses: float, n: int) -> tuple[float, float]:
-    """All differences that the score test for paired rates does not reject at ALPHA.
+def tango_interval(wins: float, losses: float, n: int, alpha: float = ALPHA) -> tuple[float, float]:
+    """All differences that the score test for paired rates does not reject at `alpha`.
 
     The score is (wins - losses - n d) / sqrt(n (2 q + d (1 - d))), with q the rate of losses that
     is likeliest given d: the root of 2n q^2 + (-wins - losses + (2n - wins + losses) d) q
     - losses d (1 - d).
     """
-    z = quantile(1 - ALPHA / 2, None)
+    z = quantile(1 - alpha / 2, None)
     centre = (wins - losses) / n
 
     def excess(d: float) -> float:

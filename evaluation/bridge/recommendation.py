@@ -1,44 +1,25 @@
 """Which checkpoint of a stage to take on.
 
 The headline is the stage's first aim to improve (its first aim if it has none). Of the steps that
-meet the whole objective, the one with the best headline is recommended. If none meets it, the
-least bad one is named as such: the best headline among the steps that break no aim for sure to
-keep something, or else the step that loses least beyond its margins. Steps that a paired test at
-0.05 (Holm's correction over them) cannot tell from the chosen one stand beside it.
+meet the whole objective, the one with the best headline is recommended. If none is shown to meet
+it, the best candidate is named as such: the best headline among the steps that are not shown to
+break an aim to keep something, or else the step that loses least beyond its margins. Steps that are
+not told apart from the chosen one, see `simultaneous`, stand beside it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.bridge.deltas import compare
-from evaluation.bridge.results import Results
-from evaluation.bridge.statistics import ALPHA, Estimate, holm
-from evaluation.bridge.verdicts import AimVerdict, Answer, aimed_at
+from evaluation.bridge.decision import Decision, JudgedStep, corrected_for
+from evaluation.bridge.verdicts import Answer
 from evaluation.settings.config import Aim
-from evaluation.settings.tiers import TierName
 
-
-@dataclass(frozen=True, kw_only=True)
-class JudgedStep:
-    """A step with its verdicts, one for each aim of the objective, in order."""
-
-    step: int
-    verdict: Answer
-    aims: Sequence[AimVerdict]
-
-    def breaks_a_keep(self) -> bool:
-        return any(aim.want == "keep" and aim.verdict == "not met" for aim in self.aims)
-
-    def excess_loss(self) -> float:
-        """Largest loss beyond its margin among the aims to keep."""
-        keeps = [aim for aim in self.aims if aim.want == "keep"]
-        return max((-aim.gain - aim.margin for aim in keeps), default=0.0)
-
-
-def headline_aim(objective: Sequence[Aim]) -> int:
-    """Index of the aim that steps are ranked by."""
-    return next((i for i, aim in enumerate(objective) if aim.want == "improve"), 0)
+KINDS: Mapping[Answer, str] = {
+    "met": "recommended",
+    "undecided": "best candidate",
+    "not met": "least bad",
+}
+"""What a stage's named step is called."""
 
 
 def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list[JudgedStep]]:
@@ -52,39 +33,42 @@ def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list
 
 
 def recommend(
-    stage: str,
-    objective: Sequence[Aim],
-    steps: Sequence[JudgedStep],
-    read: Callable[[int, TierName], Results],
+    stage: str, objective: Sequence[Aim], decision: Decision | None, paths: Mapping[int, str]
 ) -> dict[str, Any]:
-    """What `recommendation.json` holds; `read` gives the results of a step for a tier."""
-    if not objective or not steps:
-        why = "the stage has no objective" if steps else "no step has been compared with the bridge"
-        return {"stage": stage, "step": None, "meets": None, "why": why, "beside": [], "others": []}
-    headline = headline_aim(objective)
-    best, pool = choose(steps, headline)
-    aimed, aim = objective[headline], best.aims[headline]
-    theirs = read(best.step, aimed.tier)
-    tests = {
-        step.step: _against(aimed, read(step.step, aimed.tier), theirs, stage)
-        for step in pool
-        if step is not best
-    }
-    beside = _not_told_apart(tests)
+    """What `recommendation.json` holds; `paths` are the checkpoints of the steps.
+
+    `decision` is None where there is nothing to decide.
+    """
+    if decision is None:
+        why = "no step has been compared with the bridge" if objective else None
+        why = why or "the stage has no objective"
+        nothing = {"stage": stage, "step": None, "meets": None, "why": why, "corrected_for": None}
+        return {**nothing, "beside": [], "others": []}
+    headline = decision.headline
+    best, pool = choose(decision.steps, headline)
+    beside = _not_told_apart(decision, best, pool)
     names = {best.step, *(entry["step"] for entry in beside)}
+    aim = best.aims[headline]
     return {
         "stage": stage,
         "step": best.step,
-        "checkpoint": theirs.header.checkpoint,
+        "checkpoint": paths[best.step],
         "meets": best.verdict == "met",
+        "kind": KINDS[best.verdict],
         "verdict": best.verdict,
-        "why": _why(best, headline),
+        "own_verdict": best.own_verdict,
+        "why": _why(best, decision.steps, headline),
+        "corrected_for": corrected_for(decision),
+        "confidence": [round(1 - alpha, 6) for alpha in decision.alphas],
         "headline": {
             "tier": aim.tier,
             "group": aim.group,
             "metric": aim.metric.removeprefix("delta_"),
             "value": aim.value,
             "bridge_value": aim.bridge_value,
+            "delta": aim.delta,
+            "low": aim.low,
+            "high": aim.high,
         },
         "beside": beside,
         "others": [
@@ -93,26 +77,30 @@ def recommend(
                 "verdict": step.verdict,
                 "why": _fell_out(step, best, pool, headline),
             }
-            for step in steps
+            for step in decision.steps
             if step.step not in names
         ],
     }
 
 
-def _against(aim: Aim, ours: Results, theirs: Results, stage: str) -> Estimate:
-    """A step against the chosen one on the headline alone."""
-    _, delta = aimed_at(aim, compare(ours, theirs), f"stages.{stage}.objective")
-    return delta.estimate
-
-
-def _not_told_apart(tests: Mapping[int, Estimate]) -> list[dict[str, Any]]:
-    """The steps whose Holm-corrected test against the chosen one finds no difference."""
-    adjusted = holm({str(step): test.p for step, test in tests.items()})
-    return [
-        {"step": step, "delta": test.value, "low": test.low, "high": test.high, "p": test.p}
-        for step, test in tests.items()
-        if (p := adjusted[str(step)]) is None or p >= ALPHA
-    ]
+def _not_told_apart(
+    decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep]
+) -> list[dict[str, Any]]:
+    """The steps of the pool that are not behind the best one, with all pairs' own intervals."""
+    place = {step.step: i for i, step in enumerate(decision.steps)}
+    ranking, chosen, headline = decision.ranking, place[best.step], decision.headline
+    beside: list[dict[str, Any]] = []
+    for step in pool:
+        i = place[step.step]
+        if i == chosen or (ranking is not None and ranking.behind[i, chosen]):
+            continue
+        delta = step.aims[headline].value - best.aims[headline].value
+        entry = {"step": step.step, "delta": delta, "low": None, "high": None, "p": None}
+        if ranking is not None:
+            half = ranking.reach * float(ranking.error[i, chosen])
+            entry |= {"low": delta - half, "high": delta + half, "p": float(ranking.p[i, chosen])}
+        beside.append(entry)
+    return beside
 
 
 def _headline(step: JudgedStep, headline: int) -> str:
@@ -120,18 +108,25 @@ def _headline(step: JudgedStep, headline: int) -> str:
     return f"{aim.metric.removeprefix('delta_')} {aim.value:.4f} (bridge {aim.bridge_value:.4f})"
 
 
-def _why(best: JudgedStep, headline: int) -> str:
+def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
     text = _headline(best, headline)
     if best.verdict == "met":
         return f"meets the objective, with the best {text}"
-    failing = "; ".join(
-        f"{a.label}: {a.verdict} ({a.why})" for a in best.aims if a.verdict != "met"
-    )
-    return f"no step meets the objective; this is the least bad one, with {text}: {failing}"
+    is_open = any(step.verdict == "undecided" for step in steps)
+    none = "none is shown to meet the objective (undecided)" if is_open else None
+    none = none or "no step meets the objective"
+    named = f"the {KINDS[best.verdict]}{' one' if best.verdict == 'not met' else ''}"
+    alone = "; taken alone it would meet it" if best.own_verdict == "met" else ""
+    return f"{none}; this is {named}, with {text}: {_failing(best)}{alone}"
+
+
+def _failing(step: JudgedStep) -> str:
+    failing = [aim for aim in step.aims if aim.verdict != "met"]
+    return "; ".join(f"{aim.label}: {aim.verdict} ({aim.why})" for aim in failing)
 
 
 def _fell_out(step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int) -> str:
     if step in pool:
-        return f"its {_headline(step, headline)} is behind step {best.step} for sure"
-    failing = [aim for aim in step.aims if aim.verdict != "met"]
-    return "; ".join(f"{aim.label}: {aim.verdict} ({aim.why})" for aim in failing)
+        return f"its {_headline(step, headline)} is significantly behind step {best.step}"
+    alone = "; taken alone it would meet the objective" if step.own_verdict == "met" else ""
+    return f"{_failing(step)}{alone}"

@@ -1,32 +1,35 @@
 """Paired differences with intervals, p-values and the smallest effect they could have shown.
 
 Every estimator here is reduced to what each unit contributes to it, its influence u_i (they add up
-to zero). Independent units give Var = n/(n-1) sum u_i^2, and units that belong together are added
-up first (Miller, "Adding error bars to evals", arXiv 2411.00640, which has the mean's formulas):
+to zero). Independent units give Var = n/(n-1) sum u_i^2:
 
     mean of d = a - b            u_i = (d_i - mean) / n
     ratio R = sum d / sum w      u_i = (d_i - R w_i) / sum w
     exp(A) - exp(B), A and B     u_i = exp(A) (a_i - A w_i) / sum w - exp(B) (b_i - B w_i) / sum w
       both such ratios           (delta method; a and b stay paired, so their covariance counts)
 
-Neighbouring blocks of packed text may hold parts of one document. With `serial`, covariances of
-units up to L apart are added with Bartlett's weights (Newey and West, 1987), L = 4 (n/100)^(2/9),
-and the variance is never taken below that of independent units.
+Units that belong together are in `grading.spread`, neighbouring blocks of packed text, which may
+hold parts of one document, in `serial`; skewed ones in `skewness`.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-Floats = NDArray[np.float64]
+from evaluation.bridge.serial import batch_skewness, serial_spread
+from evaluation.bridge.skewness import skewed, symmetric
+from evaluation.grading.spread import Floats as Floats
+from evaluation.grading.spread import Spread, grouped_spread
 
 CONFIDENCE = 0.95
 ALPHA = 1 - CONFIDENCE
 POWER = 0.8
+
+Counts = tuple[int, int, float, float, int]
+"""Items that won and that lost, what they won and lost in credit, and all items."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +38,9 @@ class Estimate:
 
     `units` counts what is independent: items, or clusters. `df` None stands for the normal
     distribution. `p` is two-sided, of no difference. `mde` is the smallest true difference that a
-    test at ALPHA would have found with probability POWER.
+    test at ALPHA would have found with probability POWER. `skew` is the estimate's own, see
+    `skewness`; `counts` is there where the exact test holds, see `discordance`.
+    `spread`, and `parts` of a mean, are kept for comparing steps.
     """
 
     value: float
@@ -49,6 +54,10 @@ class Estimate:
     p: float | None = None
     mde: float | None = None
     note: str | None = None
+    skew: float = 0.0
+    counts: Counts | None = None
+    spread: Spread | None = field(default=None, repr=False, compare=False)
+    parts: "Mapping[str, Estimate]" = field(default_factory=dict, repr=False, compare=False)
 
 
 def quantile(probability: float, df: float | None) -> float:
@@ -65,23 +74,51 @@ def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
     return Estimate(value=value, n=n, units=units, method="none", note=note)
 
 
+def identical(*, n: int) -> Estimate:
+    """The same scores to the last digit on every item: no difference, and no doubt about it."""
+    note = "both sides score the same on every item"
+    known = Estimate(value=0.0, n=n, units=n, method="identical", se=0.0, low=0.0, high=0.0)
+    return replace(known, p=1.0, note=note, spread=Spread(np.zeros(n), None, n, max(1, n - 1)))
+
+
 def from_standard_error(
-    value: float, se: float, df: float | None, *, n: int, units: int, method: str
+    value: float,
+    se: float,
+    df: float | None,
+    *,
+    n: int,
+    units: int,
+    method: str,
+    skew: float = 0.0,
+    spread: Spread | None = None,
 ) -> Estimate:
     """Interval, p-value and smallest detectable effect by Student's t (or the normal)."""
-    half = quantile(1 - ALPHA / 2, df) * se
-    return Estimate(
-        value=value,
-        n=n,
-        units=units,
-        method=method,
-        se=se,
-        df=df,
-        low=value - half,
-        high=value + half,
-        p=2 * upper_tail(abs(value) / se, df),
-        mde=half + quantile(POWER, df) * se,
+    known = Estimate(
+        value=value, n=n, units=units, method=method, se=se, df=df, skew=skew, spread=spread
     )
+    low, high = interval_by_t(known, ALPHA)
+    above = p_beyond_by_t(known, 0.0, above=True)
+    below = p_beyond_by_t(known, 0.0, above=False)
+    mde = (quantile(1 - ALPHA / 2, df) + quantile(POWER, df)) * se
+    return replace(known, low=low, high=high, p=min(1.0, 2 * min(above, below)), mde=mde)
+
+
+def interval_by_t(estimate: Estimate, alpha: float) -> tuple[float, float]:
+    """The interval of confidence 1 - alpha of an estimate with a standard error."""
+    assert estimate.se is not None
+    half = quantile(1 - alpha / 2, estimate.df)
+    low = estimate.value - estimate.se * skewed(half, estimate.skew)
+    return low, estimate.value - estimate.se * skewed(-half, estimate.skew)
+
+
+def p_beyond_by_t(estimate: Estimate, bound: float, *, above: bool) -> float:
+    """One-sided p-value of the claim that the true difference lies above (or below) `bound`."""
+    assert estimate.se is not None
+    distance = estimate.value - bound
+    if estimate.se == 0:
+        return float(distance <= 0 if above else distance >= 0)
+    t = symmetric(distance / estimate.se, estimate.skew)
+    return upper_tail(t if above else -t, estimate.df)
 
 
 def from_influence(
@@ -89,59 +126,56 @@ def from_influence(
     influence: Floats,
     *,
     clusters: Sequence[str] | None = None,
+    strata: Sequence[str] | None = None,
     serial: bool = False,
     method: str,
 ) -> Estimate:
-    """An estimate from what each item contributes to it; `clusters` names each item's group."""
+    """An estimate from what each item contributes to it.
+
+    `clusters` and `strata` name each item's group; `serial` are blocks in the text's order.
+    """
     n = len(influence)
-    if clusters is not None:
-        _, index = np.unique(np.asarray(clusters), return_inverse=True)
-        influence = np.bincount(index, weights=influence).astype(np.float64)
-        method = f"{method}, clustered"
-    units = len(influence)
-    if units < 2:
+    if n < 2 or (clusters is not None and len(set(clusters)) < 2):
         only = "one item" if n == 1 else f"all {n} items belong to one cluster"
-        return unknown(value, n=n, units=units, note=f"no interval: {only}, so no spread is seen")
-    variance = _serial_variance(influence) if serial else float(influence @ influence)
-    se = math.sqrt(variance * units / (units - 1))
+        return unknown(value, n=n, units=1, note=f"no interval: {only}, so no spread is seen")
+    spread = serial_spread(influence) if serial else grouped_spread(influence, clusters, strata)
+    se = math.sqrt(spread.variance)
     if se <= 1e-12 * abs(value) or se == 0.0:
         same = "both sides score the same on every item" if value == 0 else "all items differ alike"
-        return unknown(value, n=n, units=units, note=f"no interval: {same}, so no spread is seen")
-    return from_standard_error(value, se, units - 1, n=n, units=units, method=method)
-
-
-def _serial_variance(influence: Floats) -> float:
-    n = len(influence)
-    plain = float(influence @ influence)
-    lags = min(int(4 * (n / 100) ** (2 / 9)), n // 4)
-    extra = sum(
-        2 * (1 - lag / (lags + 1)) * float(influence[lag:] @ influence[:-lag])
-        for lag in range(1, lags + 1)
+        note = f"no interval: {same}, so no spread is seen"
+        return unknown(value, n=n, units=spread.units, note=note)
+    method += ", clustered" if clusters is not None else ""
+    method += ", stratified" if strata is not None else ""
+    skew = batch_skewness(influence, spread) if serial else 0.0
+    return from_standard_error(
+        value, se, spread.df, n=n, units=spread.units, method=method, skew=skew, spread=spread
     )
-    return max(plain, plain + extra)
 
 
-def paired_mean(ours: Floats, theirs: Floats, clusters: Sequence[str] | None = None) -> Estimate:
+def paired_mean(
+    ours: Floats,
+    theirs: Floats,
+    clusters: Sequence[str] | None = None,
+    strata: Sequence[str] | None = None,
+) -> Estimate:
     """Mean of ours - theirs over the same items; (n,) each."""
     difference = ours - theirs
     value = float(difference.mean())
     influence = (difference - value) / len(difference)
-    return from_influence(value, influence, clusters=clusters, method="paired t")
+    return from_influence(value, influence, clusters=clusters, strata=strata, method="paired t")
 
 
-def paired_ratio(
-    ours: Floats, theirs: Floats, weights: Floats, clusters: Sequence[str] | None = None
-) -> Estimate:
+def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
     """sum(ours - theirs) / sum(weights), e.g. nats over tokens; units in the text's order.
 
     Units may differ in weight, as blocks do in scored tokens. For bits per byte the weights are
     bytes times ln 2.
     """
+    if np.array_equal(ours, theirs):
+        return identical(n=len(ours))
     value = float((ours - theirs).sum() / weights.sum())
     influence = ratio_influence(ours - theirs, weights)
-    return from_influence(
-        value, influence, clusters=clusters, serial=clusters is None, method="paired ratio, t"
-    )
+    return from_influence(value, influence, serial=True, method="paired ratio, t")
 
 
 def ratio_influence(amounts: Floats, weights: Floats) -> Floats:
@@ -160,19 +194,22 @@ def exponential_influence(
 
 
 def paired_perplexity(
-    ours: Floats, theirs: Floats, tokens: Floats, clusters: Sequence[str] | None = None
+    ours: Floats,
+    theirs: Floats,
+    tokens: Floats,
+    scales: tuple[float, float] | None = None,
 ) -> Estimate:
-    """ppl_ours - ppl_theirs from the nats and scored tokens of the same blocks."""
-    scale_ours = math.exp(ours.sum() / tokens.sum())
-    scale_theirs = math.exp(theirs.sum() / tokens.sum())
+    """ppl_ours - ppl_theirs from the nats and scored tokens of the same blocks.
+
+    `scales` are the perplexities that the blocks contribute to, if not their own.
+    """
+    if np.array_equal(ours, theirs):
+        return identical(n=len(ours))
+    own = tuple(math.exp(nats.sum() / tokens.sum()) for nats in (ours, theirs))
+    scale_ours, scale_theirs = scales or own
     influence = exponential_influence(ours, theirs, tokens, scale_ours, scale_theirs)
-    return from_influence(
-        scale_ours - scale_theirs,
-        influence,
-        clusters=clusters,
-        serial=clusters is None,
-        method="paired ratio, delta method, t",
-    )
+    method = "paired ratio, delta method, t"
+    return from_influence(own[0] - own[1], influence, serial=True, method=method)
 
 
 def macro_mean(parts: Mapping[str, Estimate], value: float | None = None) -> Estimate:
@@ -183,7 +220,7 @@ def macro_mean(parts: Mapping[str, Estimate], value: float | None = None) -> Est
     """
     estimates = list(parts.values())
     if len(estimates) == 1 and value is None:
-        return estimates[0]
+        return replace(estimates[0], parts=parts)
     value = math.fsum(part.value for part in estimates) / len(estimates) if value is None else value
     n, units = sum(part.n for part in estimates), sum(part.units for part in estimates)
     variances = [None if part.se is None else (part.se / len(estimates)) ** 2 for part in estimates]
@@ -192,20 +229,17 @@ def macro_mean(parts: Mapping[str, Estimate], value: float | None = None) -> Est
         name = next(name for name, part in parts.items() if part.se is None)
         note = (parts[name].note or "no interval").removeprefix("no interval: ")
         return unknown(value, n=n, units=units, note=f"no interval: {name}: {note}")
+    if not any(known):
+        return replace(identical(n=n), parts=parts)
     weight = sum(
         variance**2 / part.df for part, variance in zip(estimates, known, strict=True) if part.df
     )
     df = sum(known) ** 2 / weight if weight else None
     se = math.sqrt(sum(known))
-    return from_standard_error(value, se, df, n=n, units=units, method=f"mean of {len(parts)}")
-
-
-def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
-    """One-sided p-value of the claim that the true difference lies above (or below) `bound`."""
-    if estimate.se is None:
-        return None
-    distance = estimate.value - bound if above else bound - estimate.value
-    return upper_tail(distance / estimate.se, estimate.df)
+    third = sum(part.skew * v**1.5 for part, v in zip(estimates, known, strict=True))
+    method = f"mean of {len(parts)}"
+    whole = from_standard_error(value, se, df, n=n, units=units, method=method, skew=third / se**3)
+    return replace(whole, parts=parts)
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:

@@ -6,21 +6,26 @@ that a gain is positive, with its 95 % interval [low, high]:
     improve by m    met: low > m           not met: high <= m      else undecided
     keep within m   met: low >= -m         not met: high < -m      else undecided
 
-`keep` is a test of non-inferiority. A regression is an item that is worse for sure: by more than
-the margin of a `keep`, at all for an `improve`; tested at one side of 0.025 with Holm's correction
-over the aim's items. A regression makes a `keep` not met, since a mean may hide it; beside an
-`improve` it is listed, as gains elsewhere may be worth it.
+`keep` is a test of non-inferiority. Where few items differ, low and high are held to the exact test
+at the margin. A regression is an item that is significantly worse, of the same family of tests as the
+flags of the table of deltas (Holm's correction over all slices, tasks and rates of the step): at all
+for an `improve`, by more than the margin for a `keep`. It makes a `keep` not met, since a mean may
+hide it; beside an `improve` it is listed, as gains elsewhere may be worth it.
 
-A step's verdict is the conjunction of its aims. Each must be met on its own, which needs no further
-correction: claiming all of them wrongly is no likelier than claiming the likeliest one wrongly.
+A step's own verdict is the conjunction of its aims. Each must be met on its own, which needs no
+further correction: claiming all of them wrongly is no likelier than claiming the likeliest one
+wrongly. What choosing among several steps asks for beyond that is in `simultaneous`; it comes in as
+`alpha`.
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from evaluation.bridge.deltas import HEADLINES, OVERALL, Delta, macro
-from evaluation.bridge.statistics import ALPHA, holm, p_beyond
+from evaluation.bridge.levels import at_level, p_beyond
+from evaluation.bridge.statistics import ALPHA, Estimate, holm
 from evaluation.errors import BridgeError
 from evaluation.settings.config import Aim
 from evaluation.settings.tiers import TierName
@@ -57,11 +62,21 @@ class AimVerdict:
         return f"{self.tier}{f' {self.group}' if self.group else ''} {self.want}s"
 
 
-def judge_step(objective: Sequence[Aim], deltas: Sequence[Delta], stage: str) -> list[AimVerdict]:
-    """One verdict for each aim; raises BridgeError for an aim at what was not scored."""
+def judge_step(
+    objective: Sequence[Aim],
+    deltas: Sequence[Delta],
+    stage: str,
+    alphas: Sequence[float] | None = None,
+) -> list[AimVerdict]:
+    """One verdict for each aim; raises BridgeError for an aim at what was not scored.
+
+    `alphas` are the levels that the aims are judged at, if not at ALPHA.
+    """
     return [
-        judge_aim(aim, deltas, f"stages.{stage}.objective.{number}")
-        for number, aim in enumerate(objective)
+        judge_aim(aim, deltas, f"stages.{stage}.objective.{number}", alpha)
+        for number, (aim, alpha) in enumerate(
+            zip(objective, alphas or [ALPHA] * len(objective), strict=True)
+        )
     ]
 
 
@@ -74,12 +89,13 @@ def conjunction(verdicts: Sequence[Answer]) -> Answer | None:
     return "met" if set(verdicts) == {"met"} else "undecided"
 
 
-def judge_aim(aim: Aim, deltas: Sequence[Delta], key: str) -> AimVerdict:
+def judge_aim(aim: Aim, deltas: Sequence[Delta], key: str, alpha: float = ALPHA) -> AimVerdict:
     """The verdict on one aim; `key` is its place in the configuration."""
     parts, headline = aimed_at(aim, deltas, key)
-    low, high = headline.estimate.low, headline.estimate.high
+    estimate = _held_to_margin(at_level(headline.estimate, alpha), aim, headline.sign, alpha)
+    low, high = estimate.low, estimate.high
     gains = (None, None) if low is None or high is None else _gain(headline.sign, low, high)
-    regressions = _regressions(aim, parts)
+    regressions = _regressions(aim, parts, deltas, alpha)
     answer = _answer(aim, *gains)
     if regressions and aim.want == "keep":
         answer = "not met"
@@ -93,13 +109,31 @@ def judge_aim(aim: Aim, deltas: Sequence[Delta], key: str) -> AimVerdict:
         items=tuple(dict.fromkeys(part.item for part in parts)),
         value=headline.value,
         bridge_value=headline.bridge_value,
-        delta=headline.estimate.value,
+        delta=estimate.value,
         low=low,
         high=high,
-        mde=headline.estimate.mde,
+        mde=estimate.mde,
         regressions=regressions,
-        why=_why(aim, headline, answer, regressions),
+        why=_why(aim, headline.metric, estimate, answer, regressions),
     )
+
+
+def needed_gain(aim: Aim) -> float:
+    """The gain that a step must be shown to have."""
+    return aim.margin if aim.want == "improve" else -aim.margin
+
+
+def _held_to_margin(estimate: Estimate, aim: Aim, sign: int, alpha: float) -> Estimate:
+    """An interval that excludes the margin where the exact test does not is extended to it."""
+    if estimate.counts is None or estimate.low is None or estimate.high is None:
+        return estimate
+    bound = sign * needed_gain(aim)
+    low, high = estimate.low, estimate.high
+    if low > bound and (p_beyond(estimate, bound, above=True) or 0.0) >= alpha / 2:
+        return replace(estimate, low=math.nextafter(bound, -math.inf))
+    if high < bound and (p_beyond(estimate, bound, above=False) or 0.0) >= alpha / 2:
+        return replace(estimate, high=math.nextafter(bound, math.inf))
+    return estimate
 
 
 def aimed_at(aim: Aim, deltas: Sequence[Delta], key: str) -> tuple[list[Delta], Delta]:
@@ -140,30 +174,46 @@ def _answer(aim: Aim, low: float | None, high: float | None) -> Answer:
     return "met" if low >= -aim.margin else "not met" if high < -aim.margin else "undecided"
 
 
-def _regressions(aim: Aim, parts: Sequence[Delta]) -> tuple[str, ...]:
-    allowed = aim.margin if aim.want == "keep" else 0.0
-    names = [_name(part) for part in parts]
-    p_values = {
-        name: p_beyond(part.estimate, -allowed * part.sign, above=part.sign < 0)
-        for name, part in zip(names, parts, strict=True)
-    }
+def _regressions(
+    aim: Aim, parts: Sequence[Delta], deltas: Sequence[Delta], alpha: float
+) -> tuple[str, ...]:
+    """Names of an aim's items that are significantly worse, for a `keep` by more than its margin."""
+    family = {_key(delta): delta for delta in deltas if delta.primary}
+    own = [part for part in parts if _key(part) in family]
+    p_values = {key: delta.estimate.p for key, delta in family.items()}
+    for part in own if aim.want == "keep" else ():
+        beyond = p_beyond(part.estimate, -aim.margin * part.sign, above=part.sign < 0)
+        p_values[_key(part)] = None if beyond is None else min(1.0, 2 * beyond)
     adjusted = holm(p_values)
-    return tuple(name for name in names if (p := adjusted[name]) is not None and p < ALPHA / 2)
+    return tuple(
+        _name(part)
+        for part in own
+        if (p := adjusted[_key(part)]) is not None and p < alpha and _loss(part) > 0
+    )
+
+
+def _key(delta: Delta) -> str:
+    return f"{delta.tier} {delta.item} {delta.metric}"
+
+
+def _loss(delta: Delta) -> float:
+    return -delta.sign * delta.estimate.value
 
 
 def _name(delta: Delta) -> str:
     return delta.metric.removeprefix("delta_") if delta.tier == "tier4" else delta.item
 
 
-def _why(aim: Aim, headline: Delta, answer: Answer, regressions: tuple[str, ...]) -> str:
-    estimate = headline.estimate
+def _why(
+    aim: Aim, metric: str, estimate: Estimate, answer: Answer, regressions: tuple[str, ...]
+) -> str:
     if estimate.low is None or estimate.high is None:
-        return f"{headline.metric} {estimate.value:+.4f}; {estimate.note}"
-    bound = f"margin {aim.margin:g}"
-    text = f"{headline.metric} {estimate.value:+.4f} [{estimate.low:+.4f}, {estimate.high:+.4f}]"
-    text = f"{text}, {bound}"
+        return f"{metric} {estimate.value:+.4f}; {estimate.note}"
+    text = f"{metric} {estimate.value:+.4f} [{estimate.low:+.4f}, {estimate.high:+.4f}]"
+    text = f"{text}, margin {aim.margin:g}"
     if regressions:
-        text += f"; worse for sure: {', '.join(regressions)}"
+        beyond = " by more than the margin" if aim.want == "keep" else ""
+        text += f"; significantly worse{beyond}: {', '.join(regressions)}"
     if answer == "undecided" and estimate.mde is not None:
         text += f"; only {estimate.mde:.4f} or more would have been seen"
     return text

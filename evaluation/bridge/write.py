@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
+from evaluation.bridge.decision import Decision, decide, lean
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.recommendation import JudgedStep, recommend
+from evaluation.bridge.recommendation import recommend
 from evaluation.bridge.results import Results, read_results
 from evaluation.bridge.rows import COLUMNS, delta_row
 from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
-from evaluation.bridge.verdicts import AimVerdict, conjunction, judge_step
+from evaluation.bridge.verdicts import conjunction, judge_step
 from evaluation.errors import BridgeError
 from evaluation.files import atomic_path, write_json
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TierName
 
 DELTAS = "bridge_deltas.json"
 STAGE_TABLE = "bridge_deltas.csv"
@@ -101,11 +101,6 @@ def read_deltas(path: Path) -> dict[str, Any]:
     return content
 
 
-def read_aims(content: dict[str, Any]) -> list[AimVerdict]:
-    fields = [{**aim, "items": tuple(aim["items"])} for aim in content["aims"]]
-    return [AimVerdict(**{**aim, "regressions": tuple(aim["regressions"])}) for aim in fields]
-
-
 def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
     """Writes a stage's deltas in long form and its recommendation, from its steps' files."""
     contents = {step: read_deltas(plan.step_folder(step) / DELTAS) for step in steps}
@@ -113,14 +108,7 @@ def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
     verdicts = [
         {key: content[key] for key in ("step", "verdict", "aims")} for content in contents.values()
     ]
-    judged = [
-        JudgedStep(step=step, verdict=content["verdict"], aims=read_aims(content))
-        for step, content in contents.items()
-    ]
-
-    def read(step: int, tier: TierName) -> Results:
-        return read_results(plan.step_folder(step), (tier,))
-
+    paths = {step: content["checkpoint"]["path"] for step, content in contents.items()}
     write_csv(plan.results / STAGE_TABLE, COLUMNS, rows)
     write_json(
         plan.results / DELTAS,
@@ -128,8 +116,20 @@ def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
     )
     write_json(
         plan.results / RECOMMENDATION,
-        recommend(plan.name, plan.stage.objective, judged, read),
+        recommend(plan.name, plan.stage.objective, _decision(plan, steps), paths),
     )
+
+
+def _decision(plan: StagePlan, steps: Sequence[int]) -> Decision | None:
+    """All steps judged together, from their results; None where there is nothing to decide."""
+    if not plan.stage.objective or not steps:
+        return None
+    bridge = read_results(plan.bridge_folder, plan.tiers)
+    deltas = {
+        step: lean(compare(read_results(plan.step_folder(step), plan.tiers), bridge))
+        for step in steps
+    }
+    return decide(plan.name, plan.stage.objective, deltas)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:

@@ -1,5 +1,6 @@
 """Two result folders of one suite, paired, as text."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.bridge.deltas import OVERALL, Delta, compare
@@ -10,7 +11,7 @@ from evaluation.settings.tiers import TIERS, TierName
 
 
 def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
-    """A table of the deltas of `ours` against `theirs`, and whether any item is worse for sure.
+    """A table of the deltas of `ours` against `theirs`, and whether anything is significantly worse.
 
     Raises:
         BridgeError: a folder has no results or lacks a tier of the other's, or the two must not be
@@ -19,11 +20,24 @@ def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
     tiers = _shared_tiers(ours, theirs)
     deltas = compare(read_results(ours, tiers), read_results(theirs, tiers))
     shown = [delta for delta in deltas if delta.primary or delta.item == OVERALL]
-    rows = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p (Holm)", "MDE", ""]]
+    rows = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", ""]]
     rows += [_row(delta) for delta in shown]
-    worse = [delta for delta in shown if delta.flag == "worse"]
-    ending = f"{len(worse)} worse for sure" if worse else "nothing is worse for sure"
-    return f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{ending}", bool(worse)
+    text, is_worse = _ending(deltas)
+    return f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{text}", is_worse
+
+
+def _ending(deltas: Sequence[Delta]) -> tuple[str, bool]:
+    """Items by the family of tests that Holm's correction is over, overall values each by its own."""
+    family = [delta for delta in deltas if delta.primary]
+    worse = [delta for delta in family if delta.flag == "worse"]
+    overall = {
+        delta.tier: None
+        for delta in deltas
+        if delta.item == OVERALL and not delta.primary and delta.flag == "worse"
+    }
+    text = f"{len(worse)} of {len(family)} items significantly worse (Holm-corrected)"
+    text += f"; the overall value is worse by its own test: {', '.join(overall)}" if overall else ""
+    return text, bool(worse or overall)
 
 
 def _shared_tiers(ours: Path, theirs: Path) -> tuple[TierName, ...]:
@@ -51,7 +65,7 @@ def _shared_tiers(ours: Path, theirs: Path) -> tuple[TierName, ...]:
 
 def _row(delta: Delta) -> list[str]:
     known = delta.estimate
-    p = delta.p_holm if delta.primary else known.p
+    p_holm = delta.p_holm if delta.primary else None
     return [
         delta.tier,
         delta.item,
@@ -60,7 +74,8 @@ def _row(delta: Delta) -> list[str]:
         f"{delta.bridge_value:.4f}",
         f"{known.value:+.4f}",
         "–" if known.low is None else f"[{known.low:+.4f}, {known.high:+.4f}]",
-        "–" if p is None else f"{p:.2g}",
+        "–" if known.p is None else f"{known.p:.2g}",
+        "–" if p_holm is None else f"{p_holm:.2g}",
         "–" if known.mde is None else f"{known.mde:.4f}",
         delta.flag or "",
     ]

@@ -68,9 +68,9 @@ def advice_lines(plan: StagePlan) -> list[str]:
     advice = read_json(path)
     if advice["step"] is None:
         return [f"recommendation: none; {advice['why']}"]
-    kind = "recommended" if advice["meets"] else "least bad"
-    lines = [f"{kind}: step {advice['step']} — {advice['why']}"]
+    lines = [f"{advice['kind']}: step {advice['step']} — {advice['why']}"]
     if advice["beside"]:
         beside = ", ".join(str(entry["step"]) for entry in advice["beside"])
         lines.append(f"not told apart from it: step {beside}")
+    lines.append(advice["corrected_for"])
     return lines

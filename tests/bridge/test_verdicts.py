@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from evaluation.bridge.decision import JudgedStep
 from evaluation.bridge.deltas import Delta
-from evaluation.bridge.recommendation import JudgedStep, choose
+from evaluation.bridge.recommendation import choose
 from evaluation.bridge.statistics import from_standard_error
 from evaluation.bridge.verdicts import Answer, conjunction, judge_aim
 from evaluation.settings.config import Aim

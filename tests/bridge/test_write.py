@@ -116,11 +116,13 @@ def test_the_same_weights_change_nothing(tmp_path: Path) -> None:
         write_side(folder, plan, step=step)
     content = read(write_deltas(plan, 10))
     nats = row(content, "tier2", "web", "delta_nats_per_token")
-    assert (nats["delta"], nats["low"]) == (0, None)
+    assert (nats["delta"], nats["low"], nats["high"], nats["p"]) == (0, 0, 0, 1)
     assert "same on every item" in nats["note"]
     acc = row(content, "tier3", "quiz", "delta_acc")
     assert acc["low"] < 0 < acc["high"]
     assert acc["mde"] > 0
+    kept = next(aim for aim in content["aims"] if aim["want"] == "keep")
+    assert kept["verdict"] == "met"
 
 
 def test_one_block_and_one_item_have_no_interval(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Curves over steps: one series for each tier, item and metric."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from evaluation.reporting.tables.values import OVERALL
 
 LAST_STEPS = 5
-"""Checkpoints at the end of a curve whose spread tells how noisy it is."""
+"""Checkpoints at the end of a curve whose scatter about a line tells how noisy it is."""
 
 ORDER = {
     name: rank
@@ -54,14 +55,20 @@ def _series(key: tuple[str, str, str], rows: Sequence[Row], bridge: Row | None) 
 
 
 def _spread(rows: Sequence[Row]) -> dict[str, Any] | None:
-    """Standard deviation over the last steps beside the half-width of the last interval."""
+    """How far the last steps scatter about a straight line, beside the last interval's half-width.
+
+    A trend is no noise, so it is taken off: SD = sqrt(sum of squared residuals / (steps - 2)).
+    """
     last = rows[-LAST_STEPS:]
-    if len(last) < 2:
+    if len(last) < 3:
         return None
+    steps, values = [row["step"] for row in last], [row["value"] for row in last]
+    line = statistics.linear_regression(steps, values)
+    off = [v - line.intercept - line.slope * s for s, v in zip(steps, values, strict=True)]
     low, high = last[-1]["low"], last[-1]["high"]
     return {
         "steps": len(last),
-        "sd": statistics.stdev(row["value"] for row in last),
+        "sd": math.sqrt(math.fsum(one**2 for one in off) / (len(last) - 2)),
         "half": None if low is None else (high - low) / 2,
     }
 

@@ -102,7 +102,7 @@ def _headline(spark: Series | None) -> str:
 
 
 def _counts(found: StageResults) -> str | None:
-    """How many slices, tasks and rates are better and worse for sure at the chosen step."""
+    """How many slices, tasks and rates are significantly better and worse at the chosen step."""
     chosen = chosen_step(found)
     if chosen is None or chosen not in found.deltas:
         return None

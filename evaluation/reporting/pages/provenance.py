@@ -144,7 +144,7 @@ def _templates(sides: Mapping[str, Results]) -> Table:
 
 
 def _disagreements(found: StageResults) -> Table:
-    """Tasks whose normalizations move in opposite directions, for sure by each one's interval."""
+    """Tasks whose normalizations move in opposite directions, by each one's 95 % interval."""
     columns = ("step", "task", "up by", "down by")
     rows: list[tuple[str, ...]] = []
     for step, content in found.deltas.items():

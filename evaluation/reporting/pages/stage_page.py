@@ -86,8 +86,8 @@ def advice(found: StageResults) -> dict[str, Any] | None:
     content = found.recommendation
     if content is None or content["step"] is None:
         return None
-    kind = "Recommended" if content["meets"] else "Least bad"
-    return {**content, "kind": kind, "beside_steps": [entry["step"] for entry in content["beside"]]}
+    beside = [entry["step"] for entry in content["beside"]]
+    return {**content, "kind": content["kind"].capitalize(), "beside_steps": beside}
 
 
 def aim_title(aim: Mapping[str, Any]) -> str:
@@ -107,8 +107,8 @@ def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
         if (one["tier"], one["item"], one["metric"]) == wanted and spread:
             items = "" if spread["half"] is None else f"; over items ± {spread['half']:.3g}"
             return (
-                f"{one['tier']} {one['metric']} spreads by {spread['sd']:.3g} (standard deviation) "
-                f"over the last {spread['steps']} checkpoints{items}"
+                f"{one['tier']} {one['metric']} scatters by {spread['sd']:.3g} (standard deviation) "
+                f"about a straight line over the last {spread['steps']} checkpoints{items}"
             )
     return None
 

@@ -103,8 +103,7 @@ def _verdict_lines(found: StageResults) -> list[str]:
     if found.recommendation is None or found.recommendation["step"] is None:
         return []
     advice = found.recommendation
-    kind = "Recommended" if advice["meets"] else "Least bad"
-    return [f"{kind}: step {advice['step']} — {advice['why']}"]
+    return [f"{advice['kind'].capitalize()}: step {advice['step']} — {advice['why']}"]
 
 
 def _markdown_table(rows: Sequence[dict[str, Any]]) -> str:

@@ -1,0 +1,153 @@
+"""The verdict of a stage: that of its best step, judged as the best of all of them.
+
+Each aim is judged at the level at which the intervals of all steps hold together. Steps may fall
+short of different aims; so the level is also that of each step's nearest aim, the one that is least
+clearly met, taken together over the steps.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evaluation.bridge.deltas import HEADLINES, OVERALL, Delta
+from evaluation.bridge.simultaneous import Ranking, leaves, rank, simultaneous_level
+from evaluation.bridge.statistics import ALPHA, Estimate
+from evaluation.bridge.verdicts import (
+    AimVerdict,
+    Answer,
+    aimed_at,
+    conjunction,
+    judge_step,
+    needed_gain,
+)
+from evaluation.grading.spread import Spread
+from evaluation.settings.config import Aim
+from evaluation.settings.tiers import TIERS
+
+Column = Mapping[str, tuple[float, Spread | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedStep:
+    """A step with its verdicts as one of all steps, one for each aim of the objective, in order.
+
+    `own_verdict` is what would hold if it had been the only one.
+    """
+
+    step: int
+    verdict: Answer
+    aims: Sequence[AimVerdict]
+    own_verdict: Answer | None = None
+
+    def breaks_a_keep(self) -> bool:
+        return any(aim.want == "keep" and aim.verdict == "not met" for aim in self.aims)
+
+    def excess_loss(self) -> float:
+        """Largest loss beyond its margin among the aims to keep."""
+        keeps = [aim for aim in self.aims if aim.want == "keep"]
+        return max((-aim.gain - aim.margin for aim in keeps), default=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """All steps of a stage; `alphas` are the levels of the aims, `ranking` is by the headline."""
+
+    steps: Sequence[JudgedStep]
+    alphas: Sequence[float]
+    headline: int
+    ranking: Ranking | None
+
+
+def lean(deltas: Sequence[Delta]) -> list[Delta]:
+    """The deltas that a stage is judged by, without what would take much memory over all steps."""
+    return [
+        delta
+        for delta in deltas
+        if delta.item != OVERALL or delta.tier == "tier4"
+        if delta.primary or delta.metric == HEADLINES[delta.tier]
+    ]
+
+
+def headline_aim(objective: Sequence[Aim]) -> int:
+    """Index of the aim that steps are ranked by."""
+    return next((i for i, aim in enumerate(objective) if aim.want == "improve"), 0)
+
+
+def decide(stage: str, objective: Sequence[Aim], deltas: Mapping[int, Sequence[Delta]]) -> Decision:
+    """Judges all steps of a stage together; raises BridgeError for an aim at what was not scored."""
+    aimed = [
+        [aimed_at(aim, own, f"stages.{stage}.objective.{i}")[1] for own in deltas.values()]
+        for i, aim in enumerate(objective)
+    ]
+    alphas = _levels(objective, aimed)
+    judged = []
+    for step, own in deltas.items():
+        alone = [aim.verdict for aim in judge_step(objective, own, stage)]
+        aims = judge_step(objective, own, stage, alphas)
+        verdict = conjunction([aim.verdict for aim in aims])
+        assert verdict is not None
+        judged.append(
+            JudgedStep(step=step, verdict=verdict, aims=aims, own_verdict=conjunction(alone))
+        )
+    headline = headline_aim(objective)
+    return Decision(
+        steps=judged,
+        alphas=alphas,
+        headline=headline,
+        ranking=_ranking(objective[headline], aimed[headline]),
+    )
+
+
+def _column(delta: Delta) -> Column:
+    found = leaves(delta.estimate, delta.item)
+    return {f"{delta.tier} {delta.metric} {name}": leaf for name, leaf in found.items()}
+
+
+def _levels(objective: Sequence[Aim], aimed: Sequence[Sequence[Delta]]) -> list[float]:
+    own = [_level(known) for known in aimed]
+    if len(objective) < 2:
+        return own
+    nearest = []
+    for of_step in zip(*aimed, strict=True):
+        distances = [_distance(aim, delta) for aim, delta in zip(objective, of_step, strict=True)]
+        if None not in distances:
+            nearest.append(of_step[distances.index(min(d for d in distances if d is not None))])
+    mixed = _level(nearest)
+    return [min(level, mixed) for level in own]
+
+
+def _level(deltas: Sequence[Delta]) -> float:
+    known = [delta for delta in deltas if delta.estimate.se]
+    return simultaneous_level([delta.estimate for delta in known], [_column(d) for d in known])
+
+
+def _distance(aim: Aim, delta: Delta) -> float | None:
+    """How clearly an aim is met, in standard errors."""
+    estimate: Estimate = delta.estimate
+    if not estimate.se:
+        return None
+    return (delta.sign * estimate.value - needed_gain(aim)) / estimate.se
+
+
+def _ranking(aim: Aim, deltas: Sequence[Delta]) -> Ranking | None:
+    columns = [_column(delta) for delta in deltas]
+    if any(column.keys() != columns[0].keys() for column in columns):
+        return None
+    gains = [delta.sign * delta.estimate.value for delta in deltas]
+    estimates = [delta.estimate for delta in deltas]
+    return rank(gains, estimates, columns, counts_items=TIERS[aim.tier].kind == "credit")
+
+
+def corrected_for(decision: Decision) -> str:
+    """In one sentence, what the verdict is corrected for."""
+    count = len(decision.steps)
+    if count == 1:
+        return (
+            "One checkpoint was compared with the bridge, so its own 95 % intervals decide and "
+            "nothing had to be corrected for a choice."
+        )
+    confidence = 100 * (1 - min(decision.alphas, default=ALPHA))
+    return (
+        f"The best of {count} checkpoints looks better than it is, so the verdict rests on intervals "
+        f"that hold for all {count} at once ({confidence:.1f} % for each checkpoint), not on the 95 % "
+        "intervals that each has of its own."
+    )

@@ -1,0 +1,90 @@
+"""How far a mean may be off where items belong together: clusters, and strata.
+
+    cluster    groups that were drawn, e.g. the passages that questions are about. Another draw would
+               bring other groups, so it is their sums that vary: Var = G/(G-1) sum_c (sum_i u_i)^2
+               (Miller, "Adding error bars to evals", arXiv 2411.00640)
+    stratum    groups of a fixed list, e.g. MMLU's subjects. Another draw would bring the same ones,
+               so only what varies within them counts: Var = sum_h n_h/(n_h-1) sum_i (u_i - u_h)^2,
+               which is sum_h (n_h/n)^2 s_h^2/n_h for a mean
+
+u_i is what an item contributes to the estimate, its influence, and u_h its mean in the stratum. Few
+clusters that agree by chance must not make a mean look surer than independent items would.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Spread(NamedTuple):
+    """Influences scaled so that their squares add up to the variance of an estimate.
+
+    `independent` (items,) takes items for independent, `dependent` (units,) for what they are; None
+    if that is the same. `units` counts what is independent; `df` are the degrees of freedom.
+    """
+
+    independent: Floats
+    dependent: Floats | None
+    units: int
+    df: float
+
+    @property
+    def variance(self) -> float:
+        """Never below that of independent items."""
+        plain = float(self.independent @ self.independent)
+        return (
+            plain if self.dependent is None else max(plain, float(self.dependent @ self.dependent))
+        )
+
+
+def grouped_spread(
+    influence: Floats,
+    clusters: Sequence[str] | None = None,
+    strata: Sequence[str] | None = None,
+) -> Spread:
+    """Spread of influences (items,) that add up to zero, by the names of their groups.
+
+    A stratum of one unit shows no spread within it; such units are taken together as one stratum.
+    """
+    stratum = _numbered(strata, len(influence))
+    inner, own, scale = _within(influence, stratum)
+    independent = inner * scale
+    if clusters is None:
+        units, df = len(influence), len(influence) - len(np.unique(own))
+        return Spread(independent, None, units, max(1, df))
+    _, unit = np.unique(
+        np.stack([stratum, _numbered(clusters, len(influence))]), axis=1, return_inverse=True
+    )
+    sums = np.bincount(unit, weights=inner)
+    of_unit = np.zeros(len(sums), dtype=np.int64)
+    of_unit[unit] = own
+    dependent = sums * _inflation(of_unit)
+    return Spread(independent, dependent, len(sums), max(1, len(sums) - len(np.unique(of_unit))))
+
+
+def _numbered(names: Sequence[str] | None, n: int) -> NDArray[np.int64]:
+    if names is None:
+        return np.zeros(n, dtype=np.int64)
+    return np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
+
+
+def _within(
+    influence: Floats, stratum: NDArray[np.int64]
+) -> tuple[Floats, NDArray[np.int64], Floats]:
+    """Influences about their stratum's mean, the strata with lone items joined, and sqrt(n/(n-1))."""
+    lone = np.bincount(stratum)[stratum] == 1
+    own = np.where(lone, -1, stratum)
+    own = np.unique(own, return_inverse=True)[1].astype(np.int64)
+    means = np.bincount(own, weights=influence) / np.bincount(own)
+    if len(means) == 1:
+        means = np.zeros(1)  # the influences of a whole add up to zero, but for rounding
+    return influence - means[own], own, _inflation(own)
+
+
+def _inflation(group: NDArray[np.int64]) -> Floats:
+    sizes = np.bincount(group)[group].astype(np.float64)
+    return np.sqrt(np.divide(sizes, sizes - 1, out=np.ones_like(sizes), where=sizes > 1))
