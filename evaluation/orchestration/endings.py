@@ -4,13 +4,12 @@ import contextlib
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES, stage_records, tables_key
 from evaluation.errors import EvaluationError
-from evaluation.orchestration.rule_inputs import TOKENS, RuleInputs
+from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
 from evaluation.orchestration.slurm import guard_run
 from evaluation.records import read_record
 from evaluation.reporting.status import failures
@@ -21,10 +20,8 @@ from evaluation.settings.plan import StagePlan
 def start(workflow: Any, inputs: RuleInputs) -> None:
     """Called as a run starts; raises EvaluationError like `guard_run`."""
     guard_run(workflow)
-    own = Path(inputs.token).parent
-    for left in TOKENS.glob("*"):  # of runs that were killed: this one holds the folder's lock
-        if left != own:
-            shutil.rmtree(left, ignore_errors=True)
+    for left in CHECKED.glob("*"):  # of runs that were killed: this one holds the folder's lock
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def end(workflow: Any, inputs: RuleInputs, log: object, *, failed: bool = False) -> None:
@@ -38,7 +35,7 @@ def end(workflow: Any, inputs: RuleInputs, log: object, *, failed: bool = False)
     rules = {job.rule.name for job in workflow.dag.jobs}
     plans = [plan for plan in inputs.plans.values() if _takes_part(plan, rules)]
     tables = [plan for plan in plans if f"tables_{plan.name}" in rules]
-    shutil.rmtree(Path(inputs.token).parent, ignore_errors=True)
+    shutil.rmtree(CHECKED, ignore_errors=True)
     if failed:
         for plan in tables:
             _make_what_there_is(plan)

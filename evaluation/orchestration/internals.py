@@ -28,7 +28,8 @@ def decide_by_records(workflow: Any) -> None:
     """Lets records alone decide what runs again; files of a killed run are whole or not there."""
     from snakemake.settings.enums import RerunTrigger
 
-    require(workflow, "dag_settings", "is_main_process")
+    require(workflow, "dag_settings", "dag", "is_main_process")
+    require(workflow.dag, "forcefiles")
     require(workflow.dag_settings, "rerun_triggers", "force_incomplete")
     require(RerunTrigger, "MTIME")
     workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})

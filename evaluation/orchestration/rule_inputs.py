@@ -1,8 +1,8 @@
 """What the rules of the workflow read and write, and which of them have to run.
 
-A rule runs if its output is missing, or if it is outdated: then it asks for a file that is never
-there (a token, made at once and removed at the end of the run). All that a rule reads is `ancient`
-where it is not outdated, so that the age of files decides nothing.
+A rule runs if its output is missing, or if it is outdated: then its record is put on the list of
+files that Snakemake is forced to make. All that a rule reads is `ancient` where it is not outdated,
+so that the age of files decides nothing.
 """
 
 import uuid
@@ -22,7 +22,7 @@ from evaluation.checkpoints.subjects import (
 )
 from evaluation.dependencies.caches import CacheEntry, Kind, stage_entries
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES
+from evaluation.dependencies.steps import COLLECT, FIGURES, FRONT, SCORE, STEP_DELTAS, TABLES
 from evaluation.errors import EvaluationError
 from evaluation.files import fingerprint
 from evaluation.orchestration.internals import decide_by_records
@@ -32,7 +32,7 @@ from evaluation.settings.plan import StagePlan
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
-TOKENS = Path(".snakemake") / "outdated"
+CHECKED = Path(".snakemake") / "checked"
 
 
 class RuleInputs:
@@ -46,13 +46,9 @@ class RuleInputs:
         results = next(iter(plans.values())).config.results
         self._run = f"{fingerprint(results)}-{uuid.uuid4().hex[:8]}" if is_main else "job"
 
-    @property
-    def token(self) -> str:
-        return str(TOKENS / self._run / "token")
-
-    def check_token(self, plan: StagePlan) -> str:
+    def checked(self, plan: StagePlan) -> str:
         """What the check before a stage's scoring jobs writes; those that are outdated wait for it."""
-        return str(TOKENS / self._run / plan.name)
+        return str(CHECKED / self._run / plan.name)
 
     def entry(self, kind: Kind, setup: str, name: str) -> CacheEntry:
         """The entry of a cache folder; a stage's prompts are called by the stage."""
@@ -69,7 +65,8 @@ class RuleInputs:
         """Of a rule of prefill: the tokenizer comes first."""
         tokenizer = stage_entries(entry.plan)[0]
         before = [] if entry.kind == "tokenizer" else [tokenizer.record]
-        return self._of(before, self.outdated.cache(entry), always_ancient=True)
+        is_late = self._is_main and self.outdated.cache(entry)
+        return self._of(before, entry.record, is_late, always_ancient=True)
 
     def score(self, subjects: Sequence[Subject]) -> list[str]:
         """Of a scoring job; raises WorkflowError for a checkpoint that is not there."""
@@ -80,8 +77,8 @@ class RuleInputs:
             _require_checkpoint(subject)
         plan = subjects[0].plan
         before = [entry.record for entry in stage_entries(plan)]
-        token = self.check_token(plan)
-        return self._of(before, bool(late), always_ancient=True, token=token)
+        files = self._of(before, _record(subjects[0], SCORE), bool(late), always_ancient=True)
+        return [*files, self.checked(plan)] if late else files
 
     def bridge_score(self, plan: StagePlan) -> list[str]:
         """Of the bridge's job: after its own stage's, so that no two jobs score one checkpoint."""
@@ -93,26 +90,29 @@ class RuleInputs:
         if owner is None or subject.step is None or subject.step not in or_stop(stage_steps, owner):
             return files
         own = step_subject(owner, subject.step)
-        return [*files, *self._of([_record(own, SCORE)], self.outdated.score(own))]
+        origin = str(_record(own, SCORE))
+        return [*files, origin if self.outdated.score(own) else ancient(origin)]
 
     def collect(self, plan: StagePlan, folder: str) -> list[str]:
         """Of the step that writes a checkpoint's tier files."""
         subject = self.subject(plan, folder)
-        return self._of([_record(subject, SCORE)], self._asks(self.outdated.collect, subject))
+        is_late = self._asks(self.outdated.collect, subject)
+        return self._of([_record(subject, SCORE)], _record(subject, COLLECT), is_late)
 
     def deltas(self, plan: StagePlan, step: str) -> list[str]:
         folders = plan.step_folder(int(step)), plan.bridge_folder
         before = [record_path(folder, COLLECT) for folder in folders]
-        return self._of(before, self._is_main and self.outdated.deltas(plan, int(step)))
+        is_late = self._is_main and self.outdated.deltas(plan, int(step))
+        return self._of(before, record_path(folders[0], STEP_DELTAS), is_late)
 
     def result_file(self, plan: StagePlan, folder: str, is_deltas: bool) -> list[str]:
         """Of one file of a checkpoint, asked for by its name."""
         subject = self.subject(plan, folder)
         if is_deltas and subject.step is not None:
-            late = self._is_main and self.outdated.deltas(plan, subject.step)
-            return self._of([record_path(subject.folder, STEP_DELTAS)], late, token="")
-        late = self._asks(self.outdated.collect, subject)
-        return self._of([_record(subject, COLLECT)], late, token="")
+            is_late = self._is_main and self.outdated.deltas(plan, subject.step)
+            return self._of([_record(subject, STEP_DELTAS)], None, is_late)
+        is_late = self._asks(self.outdated.collect, subject)
+        return self._of([_record(subject, COLLECT)], None, is_late)
 
     def tables(self, plan: StagePlan) -> list[str]:
         if not self._is_main:
@@ -123,17 +123,21 @@ class RuleInputs:
             self._bridge(plan)
             before.append(record_path(plan.bridge_folder, COLLECT))
             before += [record_path(plan.step_folder(step), STEP_DELTAS) for step in steps]
-        late = self.outdated.tables(plan)
+        is_late = self.outdated.tables(plan)
         caches = [ancient(str(entry.record)) for entry in stage_entries(plan)]  # texts of flips
-        return [*self._of(before, late), *(caches if late else [])]
+        files = self._of(before, record_path(plan.results, TABLES), is_late)
+        return [*files, *caches] if is_late else files
 
     def figures(self, plan: StagePlan) -> list[str]:
-        late = self._is_main and self.outdated.figures(plan)
-        return self._of([record_path(plan.results, TABLES)], late)
+        is_late = self._is_main and self.outdated.figures(plan)
+        made = record_path(plan.results, FIGURES)
+        return self._of([record_path(plan.results, TABLES)], made, is_late)
 
     def front(self) -> list[str]:
         before = [record_path(plan.results, TABLES) for plan in self.plans.values()]
-        return self._of(before, self._is_main and self.outdated.front())
+        results = Path(next(iter(self.plans.values())).config.results)
+        is_late = self._is_main and self.outdated.front()
+        return self._of(before, record_path(results, FRONT), is_late)
 
     def subject(self, plan: StagePlan, folder: str) -> Subject:
         if folder == "bridge":
@@ -149,19 +153,19 @@ class RuleInputs:
     def _of(
         self,
         before: Iterable[Path],
+        made: Path | None,
         is_outdated: bool,
         *,
         always_ancient: bool = False,
-        token: str | None = None,
     ) -> list[str]:
+        """What a rule reads; where it is outdated, Snakemake has to make its record `made`."""
         or_stop(decide_by_records, self._workflow)  # known only once the first rule asks
         if not self._is_main:
             return []
+        if is_outdated and made is not None:
+            self._workflow.dag.forcefiles.add(str(made))
         files = [str(path) for path in before]
-        if not is_outdated or always_ancient:
-            files = [ancient(file) for file in files]
-        token = self.token if token is None else token
-        return [*files, token] if is_outdated and token else files
+        return files if is_outdated and not always_ancient else [ancient(file) for file in files]
 
 
 def _record(subject: Subject, step: str) -> Path:

@@ -8,7 +8,7 @@ for _plan in PLANS.values():
         input:
             prefilled(_plan),
         output:
-            temp(INPUTS.check_token(_plan)),
+            temp(INPUTS.checked(_plan)),
         log:
             str(_plan.check_log),
         localrule: True
@@ -18,10 +18,3 @@ for _plan in PLANS.values():
             stage=_plan.name,
         shell:
             "evaluation doctor --gate --stage {params.stage} 2>&1 | logged {log:q} && touch {output:q}"
-
-
-# What the rules that are outdated ask for; it is never there.
-rule outdated:
-    output:
-        temp(touch(INPUTS.token)),
-    localrule: True
