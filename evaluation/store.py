@@ -4,12 +4,15 @@ Whoever scores the same item again finds it there.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
 import os
+import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +25,17 @@ if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the
 log = logging.getLogger(__name__)
 
 _SUMMARY = b"summary"
+
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    ValueError,
+    KeyError,
+    RuntimeError,  # said of a bit that means encryption; of a method, NotImplementedError
+)
+"""What zipfile raises for damaged bytes."""
 
 
 @dataclass(frozen=True)
@@ -48,21 +62,25 @@ class ScoreStore:
         return self.folder / f"{item}-{fingerprint(key)}.parquet"
 
     def get(self, item: str, key: Any) -> StoredScore | None:
-        """What is stored; None if nothing is, or if the file is damaged (it is set aside)."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        """What is stored; None if nothing is, or if all that is there is damaged.
 
+        A damaged file is set aside. Of a damaged entry in an archive the others are still read.
+        Raises OSError for what cannot be read at all.
+        """
         path = self.path(item, key)
-        content = self._read(path)
-        if content is None:
-            return None
-        try:
-            table = pq.read_table(pa.BufferReader(content))
-            summary = json.loads(table.schema.metadata[_SUMMARY])
-        except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
-            _set_aside(path, error)
-            return None
-        return StoredScore(table.replace_schema_metadata(None), summary)
+        content = _file(path)
+        if content is not None:
+            score = _parsed(content)
+            if score is not None:
+                return score
+            _set_aside(path)
+        # Looked for in the order that a score moves in: archives last.
+        for archive in sorted(self.folder.glob("*.zip")):
+            content = _member(archive, path.name)
+            score = None if content is None else _parsed(content)
+            if score is not None:
+                return score
+        return None
 
     def put(self, item: str, key: Any, score: StoredScore) -> None:
         summary = json.dumps(score.summary, allow_nan=False).encode()
@@ -87,19 +105,6 @@ class ScoreStore:
         for path in files:
             path.unlink(missing_ok=True)
 
-    def _read(self, path: Path) -> bytes | None:
-        """A score's file, or what an archive has of it; looked for in the order that it moves in."""
-        content = _file(path)
-        archives = sorted(self.folder.glob("*.zip")) if content is None else []
-        for name in archives:
-            try:
-                with zipfile.ZipFile(name) as archive:
-                    if path.name in archive.namelist():
-                        return archive.read(path.name)
-            except (zipfile.BadZipFile, zlib.error) as error:
-                _set_aside(name, error)
-        return content
-
 
 def _file(path: Path) -> bytes | None:
     try:
@@ -108,7 +113,58 @@ def _file(path: Path) -> bytes | None:
         return None
 
 
-def _set_aside(path: Path, error: Exception) -> None:
-    log.warning("%s is damaged (%s); set aside and scored again", path, error)
+def _member(archive: Path, name: str) -> bytes | None:
+    """What an archive has under a name; an archive that cannot be listed is set aside."""
+    try:
+        with _damage_told(), zipfile.ZipFile(archive) as opened:
+            known = name in opened.namelist()
+            try:
+                with _damage_told():
+                    return opened.read(name) if known else None
+            except _DamagedError as error:
+                log.warning("%s: %s in it is damaged (%s)", archive, name, error)
+                return None
+    except FileNotFoundError:  # another job has just set it aside
+        return None
+    except _DamagedError:
+        _set_aside(archive)
+        return None
+
+
+class _DamagedError(Exception):
+    """Bytes that are no archive, or not the one that was written."""
+
+
+@contextlib.contextmanager
+def _damage_told() -> Iterator[None]:
+    """One exception for all that zipfile raises for damaged bytes; what cannot be read is another."""
+    try:
+        yield
+    except _BROKEN as error:
+        raise _DamagedError(str(error)) from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # said of a place before the file's beginning
+            raise
+        raise _DamagedError(str(error)) from None
+
+
+def _parsed(content: bytes) -> StoredScore | None:
+    """A score's file; None if it is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+        _ = table.schema.names  # read only now, and not UTF-8 where they are damaged
+        summary = json.loads(table.schema.metadata[_SUMMARY])
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+    if not isinstance(summary, dict):
+        return None
+    return StoredScore(table.replace_schema_metadata(None), summary)
+
+
+def _set_aside(path: Path) -> None:
+    log.warning("%s is damaged; set aside, and scored again where nothing else has it", path)
     with contextlib.suppress(FileNotFoundError):
         os.replace(path, path.with_suffix(".damaged"))

@@ -9,8 +9,10 @@ from evaluation.reporting.terminal import align
 from evaluation.settings.tiers import TIERS, TierName
 
 
-def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
+def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool | None]:
     """A table of the deltas of `ours` against `theirs`, and whether any item is worse for sure.
+
+    None where nothing could be tested, as without per-item scores.
 
     Raises:
         BridgeError: a folder has no results or lacks a tier of the other's, or the two must not be
@@ -23,7 +25,9 @@ def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
     rows += [_row(delta) for delta in shown]
     worse = [delta for delta in shown if delta.flag == "worse"]
     ending = f"{len(worse)} worse for sure" if worse else "nothing is worse for sure"
-    return f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{ending}", bool(worse)
+    is_tested = any(delta.estimate.p is not None for delta in shown)
+    text = f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{ending}"
+    return text, bool(worse) if is_tested else None
 
 
 def _shared_tiers(ours: Path, theirs: Path) -> tuple[TierName, ...]:
