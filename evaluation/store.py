@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the
 
 log = logging.getLogger(__name__)
 
-_SUMMARY = b"summary"
+_SUMMARY, _DIGEST = b"summary", b"digest"
 
 _BROKEN = (
     zipfile.BadZipFile,
@@ -84,9 +84,8 @@ class ScoreStore:
 
     def put(self, item: str, key: Any, score: StoredScore) -> None:
         summary = json.dumps(score.summary, allow_nan=False).encode()
-        write_parquet(
-            self.path(item, key), score.table.replace_schema_metadata({_SUMMARY: summary})
-        )
+        metadata = {_SUMMARY: summary, _DIGEST: _digest(summary, score.table)}
+        write_parquet(self.path(item, key), score.table.replace_schema_metadata(metadata))
 
     def pack(self) -> None:
         """Moves all scores that are files of their own into an archive."""
@@ -155,13 +154,19 @@ def _parsed(content: bytes) -> StoredScore | None:
 
     try:
         table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-        _ = table.schema.names  # read only now, and not UTF-8 where they are damaged
-        summary = json.loads(table.schema.metadata[_SUMMARY])
+        metadata = table.schema.metadata
+        summary = json.loads(metadata[_SUMMARY])
+        is_whole = metadata.get(_DIGEST) in (None, _digest(metadata[_SUMMARY], table))
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, RecursionError):
         return None
-    if not isinstance(summary, dict):
+    if not isinstance(summary, dict) or not is_whole:
         return None
     return StoredScore(table.replace_schema_metadata(None), summary)
+
+
+def _digest(summary: bytes, table: "pa.Table") -> bytes:
+    """Of the summary and the columns' names, which Parquet has no checksum of."""
+    return fingerprint([summary.decode(), table.schema.names]).encode()
 
 
 def _set_aside(path: Path) -> None:

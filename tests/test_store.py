@@ -218,6 +218,18 @@ def test_no_damage_of_an_archive_gives_another_score(tmp_path: Path) -> None:
     assert 0 < found < 100
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [(b'"ppl": 1.0', b'"ppl": 3.0'), (b"nats", b"tats"), (b"nats", b"\xffats")]
+)
+def test_damage_of_what_parquet_has_no_checksum_of(tmp_path: Path, old: bytes, new: bytes) -> None:
+    store = ScoreStore(tmp_path, "identity")
+    store.put("web", {}, score(1.0))
+    path = store.path("web", {})
+    assert old in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(old, new))
+    assert store.get("web", {}) is None
+
+
 def test_what_cannot_be_read_is_not_called_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
