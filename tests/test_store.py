@@ -198,35 +198,35 @@ def test_files_that_hold_no_score(tmp_path: Path, content: bytes, packed: bool) 
     assert found.summary == {"ppl": 1}
 
 
-def test_no_damage_of_an_archive_gives_another_score(tmp_path: Path) -> None:
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_damage_gives_another_score(tmp_path: Path, packed: bool) -> None:
     """Bits flipped, bytes zeroed, the end cut off: the score that was stored, or none."""
     dice, store = random.Random(0), ScoreStore(tmp_path, "identity")
     store.put("web", {}, score(1.0))
-    store.pack()
-    (archive,) = store.folder.iterdir()
-    content, found = archive.read_bytes(), 0
+    if packed:
+        store.pack()
+    (file,) = store.folder.iterdir()
+    content, found = file.read_bytes(), 0
     for _ in range(500):
         damaged, place = bytearray(content), dice.randrange(len(content))
         damaged[place] ^= 1 << dice.randrange(8)
         if dice.random() < 0.3:
             damaged[place : place + 20] = bytes(20)
-        archive.write_bytes(damaged[: place + 1] if dice.random() < 0.2 else damaged)
+        file.write_bytes(damaged[: place + 1] if dice.random() < 0.2 else damaged)
         got = store.get("web", {})
         if got is not None:
             found += 1
             assert (got.table, got.summary) == (score(1.0).table, {"ppl": 1.0})
-    assert 0 < found < 100
+    assert 0 < found < 250
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [(b'"ppl": 1.0', b'"ppl": 3.0'), (b"nats", b"tats"), (b"nats", b"\xffats")]
-)
-def test_damage_of_what_parquet_has_no_checksum_of(tmp_path: Path, old: bytes, new: bytes) -> None:
+def test_a_summary_that_was_changed(tmp_path: Path) -> None:
     store = ScoreStore(tmp_path, "identity")
     store.put("web", {}, score(1.0))
     path = store.path("web", {})
-    assert old in path.read_bytes()
-    path.write_bytes(path.read_bytes().replace(old, new))
+    table = pq.read_table(path)
+    changed = {**table.schema.metadata, b"summary": b'{"ppl": 3.0}'}
+    pq.write_table(table.replace_schema_metadata(changed), path)
     assert store.get("web", {}) is None
 
 
