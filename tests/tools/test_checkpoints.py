@@ -73,7 +73,7 @@ def test_places_that_hold_no_checkpoint(
 
 REFERENCES = [
     ("no ids", {"input_ids": None}, "needs `input_ids`"),
-    ("ids of one row less", {"input_ids": IDS[0]}, "needs `input_ids`"),
+    ("ids of one row less", {"input_ids": IDS[0].clone()}, "needs `input_ids`"),
     ("no ids at all", {"input_ids": IDS[:, :0].contiguous()}, "needs `input_ids`"),
     ("ids that are floats", {"input_ids": IDS.float()}, "needs `input_ids`"),
     ("ids that are true or false", {"input_ids": IDS > 2}, "needs `input_ids`"),
@@ -94,7 +94,7 @@ REFERENCES = [
     ("logits of zeros", {"logits": LOGITS * 0}, "all its logits are zero"),
     ("logits that are NaN", {"logits": LOGITS * torch.nan}, "NaN"),
     ("causal logits of other rows", {"logits_causal": torch.ones(1, 3, 320)}, "`logits_causal`"),
-    ("positions of a row", {"position_ids": IDS[0]}, "`position_ids` must be integers"),
+    ("positions of a row", {"position_ids": IDS[0].clone()}, "`position_ids` must be integers"),
     ("positions that are floats", {"position_ids": IDS.float()}, "`position_ids` must be integers"),
 ]
 
