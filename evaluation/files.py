@@ -169,7 +169,7 @@ def write_parquet(path: Path, table: "pa.Table") -> None:
     import pyarrow.parquet as pq
 
     with atomic_path(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
 
 def fingerprint(content: Any) -> str:

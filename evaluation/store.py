@@ -4,13 +4,15 @@ Whoever scores the same item again finds it there.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
 import os
+import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,18 @@ if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the
 
 log = logging.getLogger(__name__)
 
-_SUMMARY = b"summary"
+_SUMMARY, _DIGEST = b"summary", b"digest"
+
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    ValueError,
+    KeyError,
+    RuntimeError,  # said of a bit that means encryption; of a method, NotImplementedError
+)
+"""What zipfile raises for damaged bytes."""
 
 
 @dataclass(frozen=True)
@@ -49,25 +62,29 @@ class ScoreStore:
         return self.folder / f"{item}-{fingerprint(key)}.parquet"
 
     def get(self, item: str, key: Any) -> StoredScore | None:
-        """What is stored; None if nothing is, or if the file is damaged (it is set aside)."""
+        """What is stored of an item; None like `read`."""
         return self.read(self.path(item, key).name)
 
     def read(self, name: str) -> StoredScore | None:
-        """A score by the name of its file; None like `get`."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        """A score by the name of its file; None if nothing is stored, or if all of it is damaged.
 
+        A damaged file is set aside. Of a damaged entry in an archive the others are still read.
+        Raises OSError for what cannot be read at all.
+        """
         path = self.folder / name
-        content = self._read(path)
-        if content is None:
-            return None
-        try:
-            table = pq.read_table(pa.BufferReader(content))
-            summary = json.loads(table.schema.metadata[_SUMMARY])
-        except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
-            _set_aside(path, error)
-            return None
-        return StoredScore(table.replace_schema_metadata(None), summary)
+        content = _file(path)
+        if content is not None:
+            score = _parsed(content)
+            if score is not None:
+                return score
+            _set_aside(path)
+        # Looked for in the order that a score moves in: archives last.
+        for archive in sorted(self.folder.glob("*.zip")):
+            content = _member(archive, name)
+            score = None if content is None else _parsed(content)
+            if score is not None:
+                return score
+        return None
 
     def put(self, item: str, key: Any, score: StoredScore) -> None:
         _write(self.path(item, key), score)
@@ -83,24 +100,21 @@ class ScoreStore:
 
     def parts(self, prefix: str) -> list[StoredScore]:
         """All parts of an item that can be read, in the order of their names."""
-        found = (self.read(name) for name in sorted(self._names()) if name.startswith(f"{prefix}-"))
+        found = (self.read(name) for name in self.names_of(prefix))
         return [part for part in found if part is not None]
-
-    def holders(self, names: Iterable[str]) -> list[Path]:
-        """The files that hold these scores (those that are there), each once."""
-        wanted, found = set(names), []
-        for archive in sorted(self.folder.glob("*.zip")):
-            if wanted & set(_archived(archive)):
-                found.append(archive)
-        return found + [path for name in sorted(wanted) if (path := self.folder / name).is_file()]
 
     def names_of(self, prefix: str) -> list[str]:
         """The names of an item's parts."""
-        return sorted(name for name in self._names() if name.startswith(f"{prefix}-"))
-
-    def _names(self) -> set[str]:
         names = {path.name for path in self.folder.glob("*.parquet")}
-        return names.union(*(_archived(archive) for archive in self.folder.glob("*.zip")))
+        names = names.union(*(_archived(archive) for archive in self.folder.glob("*.zip")))
+        return sorted(name for name in names if name.startswith(f"{prefix}-"))
+
+    def holders(self, names: Iterable[str]) -> list[Path]:
+        """The files that hold these scores (those that are there), each once."""
+        wanted = set(names)
+        archives = sorted(self.folder.glob("*.zip"))
+        found = [archive for archive in archives if wanted & set(_archived(archive))]
+        return found + [path for name in sorted(wanted) if (path := self.folder / name).is_file()]
 
     def pack(self) -> None:
         """Moves all scores that are files of their own into an archive."""
@@ -119,31 +133,19 @@ class ScoreStore:
         for path in files:
             path.unlink(missing_ok=True)
 
-    def _read(self, path: Path) -> bytes | None:
-        """A score's file, or what an archive has of it; looked for in the order that it moves in."""
-        content = _file(path)
-        archives = sorted(self.folder.glob("*.zip")) if content is None else []
-        for name in archives:
-            try:
-                with zipfile.ZipFile(name) as archive:
-                    if path.name in archive.namelist():
-                        return archive.read(path.name)
-            except (zipfile.BadZipFile, zlib.error) as error:
-                _set_aside(name, error)
-        return content
-
 
 def _write(path: Path, score: StoredScore) -> None:
     summary = json.dumps(score.summary, allow_nan=False).encode()
-    write_parquet(path, score.table.replace_schema_metadata({_SUMMARY: summary}))
+    metadata = {_SUMMARY: summary, _DIGEST: _digest(summary, score.table)}
+    write_parquet(path, score.table.replace_schema_metadata(metadata))
 
 
 def _archived(archive: Path) -> list[str]:
     """Names in an archive; none if it is damaged, which reading a score of it then tells."""
     try:
-        with zipfile.ZipFile(archive) as opened:
+        with _damage_told(), zipfile.ZipFile(archive) as opened:
             return opened.namelist()
-    except (FileNotFoundError, zipfile.BadZipFile):
+    except (FileNotFoundError, _DamagedError):
         return []
 
 
@@ -154,7 +156,64 @@ def _file(path: Path) -> bytes | None:
         return None
 
 
-def _set_aside(path: Path, error: Exception) -> None:
-    log.warning("%s is damaged (%s); set aside and scored again", path, error)
+def _member(archive: Path, name: str) -> bytes | None:
+    """What an archive has under a name; an archive that cannot be listed is set aside."""
+    try:
+        with _damage_told(), zipfile.ZipFile(archive) as opened:
+            known = name in opened.namelist()
+            try:
+                with _damage_told():
+                    return opened.read(name) if known else None
+            except _DamagedError as error:
+                log.warning("%s: %s in it is damaged (%s)", archive, name, error)
+                return None
+    except FileNotFoundError:  # another job has just set it aside
+        return None
+    except _DamagedError:
+        _set_aside(archive)
+        return None
+
+
+class _DamagedError(Exception):
+    """Bytes that are no archive, or not the one that was written."""
+
+
+@contextlib.contextmanager
+def _damage_told() -> Iterator[None]:
+    """One exception for all that zipfile raises for damaged bytes; what cannot be read is another."""
+    try:
+        yield
+    except _BROKEN as error:
+        raise _DamagedError(str(error)) from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # said of a place before the file's beginning
+            raise
+        raise _DamagedError(str(error)) from None
+
+
+def _parsed(content: bytes) -> StoredScore | None:
+    """A score's file; None if it is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+        metadata = table.schema.metadata
+        summary = json.loads(metadata[_SUMMARY])
+        is_whole = metadata.get(_DIGEST) in (None, _digest(metadata[_SUMMARY], table))
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+    if not isinstance(summary, dict) or not is_whole:
+        return None
+    return StoredScore(table.replace_schema_metadata(None), summary)
+
+
+def _digest(summary: bytes, table: "pa.Table") -> bytes:
+    """Of the summary and the columns' names, which Parquet has no checksum of."""
+    return fingerprint([summary.decode(), table.schema.names]).encode()
+
+
+def _set_aside(path: Path) -> None:
+    log.warning("%s is damaged; set aside, and scored again where nothing else has it", path)
     with contextlib.suppress(FileNotFoundError):
         os.replace(path, path.with_suffix(".damaged"))

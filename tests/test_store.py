@@ -1,60 +1,20 @@
-"""Atomic files and the score store."""
+"""The score store: packed, found again, damaged."""
 
 import contextlib
-import json
+import errno
 import os
-import socket
-import time
+import random
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from evaluation import store as store_module
-from evaluation.files import atomic_path, fingerprint, write_json
+from evaluation.errors import OutputError
 from evaluation.store import ScoreStore, StoredScore
-
-
-def write_half(path: Path) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_text("half")
-        raise RuntimeError("half-way")
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "result.json"
-    write_json(path, {"a": 1})
-    with pytest.raises(RuntimeError, match="half-way"):
-        write_half(path)
-    assert json.loads(path.read_text()) == {"a": 1}
-    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
-
-
-def test_what_a_killed_writer_left_is_removed_and_a_living_ones_is_not(tmp_path: Path) -> None:
-    path, host = tmp_path / "result.json", socket.gethostname()
-    dead, alive = f".result.json.{host}+4194305+00.tmp", f".result.json.{host}+{os.getpid()}+00.tmp"
-    fresh, far = f".result.json.{host}+4194305+01.tmp", ".result.json.far+1+00.tmp"
-    for name in (dead, alive, fresh, far):
-        (tmp_path / name).write_text("half")
-        os.utime(tmp_path / name, (time.time() - 3600,) * 2)
-    os.utime(tmp_path / fresh)
-    write_json(path, {})
-    assert {file.name for file in tmp_path.iterdir()} == {"result.json", alive, fresh, far}
-    os.utime(tmp_path / far, (time.time() - 90_000,) * 2)
-    write_json(path, {})
-    assert not (tmp_path / far).exists()
-
-
-def test_nan_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(tmp_path / "x.json", {"a": float("nan")})
-    assert not list(tmp_path.iterdir())
-
-
-def test_fingerprint_ignores_the_order_of_keys() -> None:
-    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
-    assert fingerprint({"a": 1}) != fingerprint({"a": "1"})
 
 
 def test_a_score_is_found_under_its_key_alone(tmp_path: Path) -> None:
@@ -165,3 +125,168 @@ def test_a_score_damaged_within_an_archive_is_missing(tmp_path: Path) -> None:
     assert store.get("web", {}) is None
     store.put("web", {}, score(1.0))
     assert store.get("web", {}) is not None
+    store.pack()
+    for name in sorted(store.folder.glob("*.zip")):  # whichever of them is looked into first
+        assert store.get("web", {}) is not None
+        name.rename(name.with_name("a.zip"))
+        assert store.get("web", {}) is not None
+        (name.parent / "a.zip").rename(name)
+
+
+def test_other_scores_of_a_damaged_archive_are_still_read(tmp_path: Path) -> None:
+    store = ScoreStore(tmp_path, "identity")
+    for number in (1.0, 2.0):
+        store.put(f"item{number}", {}, score(number))
+    store.pack()
+    (archive,) = store.folder.glob("*.zip")
+    content = bytearray(archive.read_bytes())
+    content[100] ^= 1  # in the first
+    archive.write_bytes(content)
+    assert store.get("item1.0", {}) is None
+    assert store.get("item2.0", {}) is not None
+    assert names(store) == [".zip"]
+
+
+def test_a_damaged_score_that_was_packed_is_scored_once_more_only(tmp_path: Path) -> None:
+    store = ScoreStore(tmp_path, "identity")
+    store.folder.mkdir()
+    store.path("web", {}).write_bytes(b"PAR1 and nothing")
+    store.pack()
+    assert store.get("web", {}) is None
+    store.put("web", {}, score(1.0))
+    store.pack()
+    archives = sorted(store.folder.glob("*.zip"))
+    assert len(archives) == 2
+    assert store.get("web", {}) is not None
+    os.rename(archives[0], store.folder / "z.zip")  # in the other order
+    assert store.get("web", {}) is not None
+
+
+def parquet(summary: bytes | None) -> bytes:
+    sink = pa.BufferOutputStream()
+    table = pa.table({"nats": [1.5]})
+    pq.write_table(table.replace_schema_metadata(summary and {b"summary": summary}), sink)
+    return sink.getvalue().to_pybytes()
+
+
+DAMAGED = [
+    ("no summary", parquet(None)),
+    ("a summary that is no JSON", parquet(b"{")),
+    ("a summary that is a list", parquet(b"[1]")),
+    ("a summary that is null", parquet(b"null")),
+    ("a summary of brackets", parquet(b"[" * 100_000)),
+    ("a summary that is not UTF-8", parquet(b'"\xff"')),
+    ("another format", b"nats\n1.5\n"),
+    ("zero bytes", bytes(500)),
+]
+
+
+@pytest.mark.parametrize(
+    "content", [case[1] for case in DAMAGED], ids=[case[0] for case in DAMAGED]
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_files_that_hold_no_score(tmp_path: Path, content: bytes, packed: bool) -> None:
+    store = ScoreStore(tmp_path, "identity")
+    store.folder.mkdir()
+    store.path("web", {}).write_bytes(content)
+    store.path("text", {}).write_bytes(parquet(b'{"ppl": 1}'))
+    if packed:
+        store.pack()
+    assert store.get("web", {}) is None
+    found = store.get("text", {})
+    assert found is not None
+    assert found.summary == {"ppl": 1}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_damage_gives_another_score(tmp_path: Path, packed: bool) -> None:
+    """Bits flipped, bytes zeroed, the end cut off: the score that was stored, or none."""
+    dice, store = random.Random(0), ScoreStore(tmp_path, "identity")
+    store.put("web", {}, score(1.0))
+    if packed:
+        store.pack()
+    (file,) = store.folder.iterdir()
+    content, found = file.read_bytes(), 0
+    for _ in range(500):
+        damaged, place = bytearray(content), dice.randrange(len(content))
+        damaged[place] ^= 1 << dice.randrange(8)
+        if dice.random() < 0.3:
+            damaged[place : place + 20] = bytes(20)
+        file.write_bytes(damaged[: place + 1] if dice.random() < 0.2 else damaged)
+        got = store.get("web", {})
+        if got is not None:
+            found += 1
+            assert (got.table, got.summary) == (score(1.0).table, {"ppl": 1.0})
+    assert 0 < found < 250
+
+
+def test_a_summary_that_was_changed(tmp_path: Path) -> None:
+    store = ScoreStore(tmp_path, "identity")
+    store.put("web", {}, score(1.0))
+    path = store.path("web", {})
+    table = pq.read_table(path)
+    changed = {**table.schema.metadata, b"summary": b'{"ppl": 3.0}'}
+    pq.write_table(table.replace_schema_metadata(changed), path)
+    assert store.get("web", {}) is None
+
+
+def test_what_cannot_be_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder in a file's place, and a file that may not be read, stop in their own words."""
+    store = ScoreStore(tmp_path, "identity")
+    store.put("web", {}, score(1.0))
+    path = store.path("web", {})
+    content = path.read_bytes()
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(IsADirectoryError, match="web-"):
+        store.get("web", {})
+    with pytest.raises(OutputError, match="is a folder"):
+        store.put("web", {}, score(1.0))
+    path.rmdir()
+    (store.folder / "a.zip").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"a\.zip"):
+        store.get("web", {})
+    (store.folder / "a.zip").rmdir()
+    path.write_bytes(content)
+    denied = PermissionError(errno.EACCES, "Permission denied", str(path))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", lambda _: (_ for _ in ()).throw(denied))
+        with pytest.raises(PermissionError, match="denied"):
+            store.get("web", {})
+    assert store.get("web", {}) is not None
+    assert names(store) == [".parquet"]
+
+
+def test_a_store_that_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "store").symlink_to("elsewhere")
+    store = ScoreStore(tmp_path / "store", "identity")
+    store.put("web", {}, score(1.0))
+    store.pack()
+    assert store.get("web", {}) is not None
+    assert (tmp_path / "store").is_symlink()
+    assert [path.suffix for path in (tmp_path / "elsewhere/identity").iterdir()] == [".zip"]
+
+
+def test_an_archive_that_another_job_sets_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ScoreStore(tmp_path, "identity")
+    store.put("web", {}, score(1.0))
+    store.pack()
+    gone = store.folder / "0.zip"
+    listed = [gone, *store.folder.glob("*.zip")]
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(listed))
+    assert store.get("web", {}) is not None
+
+
+def test_an_archive_of_an_unknown_method(tmp_path: Path) -> None:
+    store = ScoreStore(tmp_path, "identity")
+    store.folder.mkdir()
+    with zipfile.ZipFile(store.folder / "a.zip", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr(store.path("web", {}).name, parquet(b"{}"))
+    path = store.folder / "a.zip"
+    path.write_bytes(path.read_bytes().replace(b"\x0c\x00", b"\x63\x00"))
+    assert store.get("web", {}) is None

@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import os
 from pathlib import Path
 
 from evaluation.commands.prefill import Commands
@@ -99,5 +100,6 @@ def _check_import(options: argparse.Namespace) -> None:
         raise ConfigError(f"--sequence-length {length}: must be at least 1 token, or left out")
     if target.exists() and not target.is_dir():
         raise ConfigError(f"{target}: is a file; give a folder, which gets STEP/ and latest.txt")
-    if target.resolve().is_relative_to(options.source.resolve()):
+    source, place = (Path(os.path.realpath(path)) for path in (options.source, target))
+    if place.is_relative_to(source):
         raise ConfigError(f"{target}: lies in {options.source} itself; give a folder of its own")

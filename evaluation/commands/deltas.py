@@ -8,7 +8,7 @@ from pathlib import Path
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.commands import add_config, add_stage
 from evaluation.commands.prefill import Commands
-from evaluation.errors import ConfigError
+from evaluation.errors import BridgeError, ConfigError
 from evaluation.records import RECORDED
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
@@ -149,4 +149,9 @@ def compare(options: argparse.Namespace) -> int:
 
     text, is_worse = compare_folders(options.ours, options.theirs)
     print(text)
-    return int(is_worse and options.fail_on_regression)
+    if is_worse is None and options.fail_on_regression:
+        raise BridgeError(
+            f"{options.ours}: nothing could be tested against {options.theirs}, so a regression "
+            "cannot be ruled out; score both sides with per-item tables"
+        )
+    return int(bool(is_worse) and options.fail_on_regression)

@@ -10,8 +10,10 @@ from evaluation.reporting.terminal import align
 from evaluation.settings.tiers import TIERS, TierName
 
 
-def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
+def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool | None]:
     """A table of the deltas of `ours` against `theirs`, and whether anything is significantly worse.
+
+    None where nothing could be tested, as without per-item scores.
 
     Raises:
         BridgeError: a folder has no results or lacks a tier of the other's, or the two must not be
@@ -23,7 +25,9 @@ def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
     rows = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", ""]]
     rows += [_row(delta) for delta in shown]
     text, is_worse = _ending(deltas)
-    return f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{text}", is_worse
+    is_tested = any(delta.estimate.p is not None for delta in shown)
+    text = f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{text}"
+    return text, is_worse if is_tested else None
 
 
 def _ending(deltas: Sequence[Delta]) -> tuple[str, bool]:

@@ -1,0 +1,211 @@
+"""Hostile programs in place of a launcher, as a table: what each does, and how it must end.
+
+Each program is run by `python -m evaluation score` in a tiny world; `outcome` is what the one
+sentence on stderr must hold, or None where the program is to be accepted. `after` looks for what it
+must not have left behind. The tests that run them belong to whoever runs external programs.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.workflow.world import ROOT, World
+
+HONEST = """
+import json, os, pathlib, signal, subprocess, sys, time
+results = pathlib.Path(os.environ["LIGHTEVAL_RESULTS_DIR"])
+TIER2 = {"slices": {"text": {"ppl": 12.5}}}
+TIER3 = {"tasks": {"quiz": {"accuracy": 0.5}}}
+def write(tier2=TIER2, tier3=TIER3):
+    (results / "tier2_ppl.json").write_text(json.dumps(tier2))
+    (results / "tier3_cf.json").write_text(json.dumps(tier3))
+"""
+"""Begins every program; `write()` gives what the suite of the tiny world asks for."""
+
+HEADER = ("stage", "step", "role", "checkpoint", "checkpoint_identity", "protocol", "tokenizer")
+"""Keys of a tier file that are ours, whatever a program writes."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """`seconds` is the limit within which it must have been ended; `after` checks what is left."""
+
+    name: str
+    text: str
+    outcome: str | None
+    seconds: float = 300.0
+    after: Callable[[World, Path], None] | None = None
+
+
+def ppl(value: str) -> str:
+    """A program that writes this Python expression as a perplexity."""
+    return f'write({{"slices": {{"text": {{"ppl": {value}}}}}}})'
+
+
+def tier_file(content: str) -> str:
+    """A program that writes these bytes (a Python expression) as its first tier file."""
+    return f'write(); (results / "tier2_ppl.json").write_bytes({content})'
+
+
+def step_folder(world: World) -> Path:
+    return world.results("stage1", "by_checkpoint", "step_10")
+
+
+def header_is_ours(world: World, folder: Path) -> None:
+    """The kinds and values that a run without a program would have written."""
+    for name in ("tier2_ppl.json", "tier3_cf.json"):
+        content = json.loads((folder / name).read_text(encoding="utf-8"))
+        assert (content["stage"], content["step"], content["role"]) == ("stage1", 10, "step")
+        assert content["checkpoint"] == str(world.folder / "ckpts/stage1/10")
+        assert content["checkpoint_identity"] not in ("x", "", None)
+        assert isinstance(content["tokenizer"], dict)
+        assert content["sequence_length"] == 64
+        assert content["protocol"] != "1"
+
+
+def no_secret_is_stored(world: World, folder: Path) -> None:
+    """A command line may hold a token: its fingerprint is kept, not its text."""
+    for path in folder.iterdir():
+        assert b"sk-secret" not in path.read_bytes()
+
+
+def no_child_lives(world: World, _: Path) -> None:
+    """The program's child wrote its number, and neither writes nor lives any more."""
+    number = int((world.folder / "child").read_text())
+    for _ in range(50):
+        state = Path("/proc", str(number), "stat")
+        if not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.1)
+    os.kill(number, 9)
+    raise AssertionError("the program's child outlived it")
+
+
+def only_tier_files(_: World, folder: Path) -> None:
+    """What a program writes under other names is not taken over."""
+    assert sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) == [
+        "tier2_ppl.json",
+        "tier3_cf.json",
+    ]
+    assert all(path.is_file() and not path.is_symlink() for path in folder.glob("tier*"))
+
+
+def passwords_are_untouched(_: World, folder: Path) -> None:
+    assert Path("/etc/passwd").read_text().startswith("root:")
+    assert not list(folder.glob("tier*"))
+
+
+OURS = dict.fromkeys(HEADER, "x") | {"step": "5", "sequence_length": "1", "protocol": "1"}
+CHILD = """
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path("child").write_text(str(child.pid))
+"""
+
+PROGRAMS = [
+    Program("an honest one", "write()", None, after=header_is_ours),
+    Program("writes over our header", f"write(TIER2 | {OURS}, TIER3 | {OURS})", None, after=header_is_ours),
+    Program("has a secret in its command", "write()  # sk-secret", None, after=no_secret_is_stored),
+    Program("perplexity of 0", ppl("0"), "slices.text.ppl"),
+    Program("perplexity below 0", ppl("-3.5"), "slices.text.ppl"),
+    Program("perplexity below 1", ppl("0.2"), "slices.text.ppl"),
+    Program("perplexity that is NaN", ppl("float('nan')"), "slices.text.ppl"),
+    Program("perplexity that is infinite", ppl("float('inf')"), "slices.text.ppl"),
+    Program("perplexity of 400 digits", ppl("10**400"), "slices.text.ppl"),
+    Program("perplexity of 5000 digits", tier_file("b'{\"slices\": {\"text\": {\"ppl\": ' + b'9' * 5000 + b'}}}'"), "tier2_ppl.json"),
+    Program("perplexity that is text", ppl("'12.5'"), "slices.text.ppl"),
+    Program("perplexity that is true", ppl("True"), "slices.text.ppl"),
+    Program("perplexity that is null", ppl("None"), "slices.text.ppl"),
+    Program("accuracy above 1", 'write(tier3={"tasks": {"quiz": {"accuracy": 50}}})', "tasks.quiz.accuracy"),
+    Program("a slice lacks", 'write({"slices": {}})', "slices.text is missing"),
+    Program("slices that are a list", 'write({"slices": [1]})', "slices"),
+    Program("keys twice", tier_file("b'{\"slices\": {\"text\": {\"ppl\": 2, \"ppl\": 3}}}'"), "tier2_ppl.json"),
+    Program("a list for a file", tier_file("b'[1]'"), "tier2_ppl.json"),
+    Program("an empty file", tier_file("b''"), "tier2_ppl.json"),
+    Program("bytes that are not UTF-8", tier_file("bytes([255, 254, 0])"), "tier2_ppl.json"),
+    Program("brackets", tier_file("b'[' * 10**5"), "tier2_ppl.json"),
+    Program("half a surrogate pair", tier_file("b'{\"slices\": {\"text\": {\"ppl\": 2}}, \"note\": \"\\\\ud800\"}'"), None),
+    Program("no files", "pass", "wrote no tier2_ppl.json"),
+    Program("one of two files", 'write(); (results / "tier3_cf.json").unlink()', "wrote no tier3_cf.json"),
+    Program("exit code 3", "write(); sys.exit(3)", "exit code 3"),
+    Program("an exception", "write(); 1 / 0", "exit code 1"),
+    Program("killed", "write(); os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+    Program("ends its folder", "import shutil; write(); shutil.rmtree(results)", "wrote no tier2_ppl.json"),
+    Program("never ends", "write(); time.sleep(600)", "limit", seconds=120.0),
+    Program("never ends, deaf to SIGTERM", "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)", "limit", seconds=120.0),
+    Program("its child never ends", f"{CHILD}child.wait()", "limit", seconds=120.0, after=no_child_lives),
+    Program("a child outlives it", f"{CHILD}write()", None, seconds=120.0, after=no_child_lives),
+    Program("prints 100 MB", "write(); sys.stdout.write('x' * 10**8)", None),
+    Program("prints what is not UTF-8", "write(); sys.stdout.buffer.write(bytes(range(256)) * 10)", None),
+    Program("reads standard input", "assert sys.stdin.read() == ''; write()", None),
+    Program("other names", 'write(); (results / "notes.txt").write_text("x"); (results / "sub").mkdir()', None, after=only_tier_files),
+    Program("a pipe beside them", 'write(); os.mkfifo(results / "pipe")', None, after=only_tier_files),
+    Program("a link beside them", 'write(); os.symlink("/etc/passwd", results / "link.json")', None, after=only_tier_files),
+    Program("a tier file that is a link", 'write(); (results / "tier2_ppl.json").unlink(); os.symlink("/etc/passwd", results / "tier2_ppl.json")', "tier2_ppl.json", after=passwords_are_untouched),
+    Program("a tier file that is a pipe", 'write(); (results / "tier2_ppl.json").unlink(); os.mkfifo(results / "tier2_ppl.json")', "tier2_ppl.json", seconds=120.0),
+    Program("a tier file that is a folder", 'write(); (results / "tier2_ppl.json").unlink(); (results / "tier2_ppl.json").mkdir()', "tier2_ppl.json"),
+    Program("a tier file that is a link loop", 'write(); (results / "tier2_ppl.json").unlink(); os.symlink("tier2_ppl.json", results / "tier2_ppl.json")', "tier2_ppl.json"),
+    Program("a tier file that may not be read", 'write(); os.chmod(results / "tier2_ppl.json", 0)', None if os.geteuid() == 0 else "tier2_ppl.json"),
+    Program("a per-item table that is none", 'write(); (results / "tier2_ppl_blocks.parquet").write_text("x")', "tier2_ppl_blocks.parquet"),
+]  # fmt: skip
+
+
+def command_of(world: World, text: str) -> str:
+    """Writes a program beside the world's configuration; gives the shell command that runs it."""
+    path = world.folder / "program.py"
+    path.write_text(HONEST + text + "\n", encoding="utf-8")
+    note = " # sk-secret" if "sk-secret" in text else ""
+    return f"{sys.executable} {path}{note}"
+
+
+def arguments(world: World, program: Program, **stage: Any) -> list[str]:
+    """Writes a program and a configuration that names it; gives the arguments that score with it.
+
+    `stage` are further keys (a limit) of the stage.
+    """
+    content = yaml.safe_load(world.config.read_text())
+    content["stages"]["stage1"] |= {"command": command_of(world, program.text), **stage}
+    path = world.folder / "external.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return ["score", "--config", str(path), "--stage", "stage1", "--step", "10"]
+
+
+def run_program(world: World, program: Program, **stage: Any) -> subprocess.CompletedProcess[bytes]:
+    """Scores step 10 of stage1 with a program, in a process of its own.
+
+    Raises subprocess.TimeoutExpired if it is not ended within the program's seconds.
+    """
+    return subprocess.run(
+        [sys.executable, "-m", "evaluation", *arguments(world, program, **stage)],
+        cwd=world.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=program.seconds,
+        check=False,
+    )
+
+
+def check_ended(world: World, program: Program, code: int, stderr: bytes) -> None:
+    """As the table says: accepted, or one sentence and no tier file."""
+    said = stderr.decode("utf-8", "replace")
+    errors = [line for line in said.splitlines() if line.startswith("error: ")]
+    folder = step_folder(world)
+    if program.outcome is None:
+        assert (code, errors) == (0, []), said
+    else:
+        assert code == 1, said
+        assert len(errors) == 1, said
+        assert program.outcome in errors[0]
+        assert "stages.stage1" in errors[0]
+        assert not list(folder.glob("tier*"))
+    assert not list(folder.glob(".external-*"))
+    if program.after is not None:
+        program.after(world, folder)

@@ -1,0 +1,187 @@
+"""Files that are there whole or not at all."""
+
+import errno
+import json
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from evaluation.errors import OutputError
+from evaluation.files import (
+    atomic_path,
+    fingerprint,
+    write_json,
+    write_jsonl,
+    write_parquet,
+    write_text,
+)
+
+
+def write_half(path: Path) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError("half-way")
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(RuntimeError, match="half-way"):
+        write_half(path)
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_what_a_killed_writer_left_is_removed_and_a_living_ones_is_not(tmp_path: Path) -> None:
+    path, host = tmp_path / "result.json", socket.gethostname()
+    dead, alive = f".result.json.{host}+4194305+00.tmp", f".result.json.{host}+{os.getpid()}+00.tmp"
+    fresh, far = f".result.json.{host}+4194305+01.tmp", ".result.json.far+1+00.tmp"
+    for name in (dead, alive, fresh, far):
+        (tmp_path / name).write_text("half")
+        os.utime(tmp_path / name, (time.time() - 3600,) * 2)
+    os.utime(tmp_path / fresh)
+    write_json(path, {})
+    assert {file.name for file in tmp_path.iterdir()} == {"result.json", alive, fresh, far}
+    os.utime(tmp_path / far, (time.time() - 90_000,) * 2)
+    write_json(path, {})
+    assert not (tmp_path / far).exists()
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def bound_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+def linked_device(path: Path) -> None:
+    path.symlink_to("/dev/null")
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (Path.mkdir, "a folder"),
+        (pipe, "a pipe"),
+        (bound_socket, "a socket"),
+        (linked_device, "a device"),
+    ],
+)
+def test_what_is_no_file_is_never_replaced(
+    tmp_path: Path, make: Callable[[Path], None], kind: str
+) -> None:
+    path = tmp_path / "result.json"
+    make(path)
+    before = path.lstat()
+    with pytest.raises(OutputError, match=f"result.json: is {kind}"):
+        write_json(path, {})
+    assert os.path.samestat(path.lstat(), before)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_links_stay_and_their_files_are_written_whole(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here.json").symlink_to("middle.json")
+    (tmp_path / "middle.json").symlink_to("there/result.json")
+    for number in (1, 2):  # first to nothing, then to a file
+        write_json(tmp_path / "here.json", {"n": number})
+        assert json.loads((tmp_path / "there/result.json").read_text()) == {"n": number}
+    assert (tmp_path / "here.json").is_symlink()
+    assert (tmp_path / "middle.json").is_symlink()
+    with pytest.raises(RuntimeError, match="half-way"):
+        write_half(tmp_path / "here.json")
+    assert json.loads((tmp_path / "there/result.json").read_text()) == {"n": 2}
+    assert [file.name for file in (tmp_path / "there").iterdir()] == ["result.json"]
+
+
+NAMES = [
+    "n" * 255,
+    "\u00e4" * 127,
+    "\U0001f600" * 63,
+    "a+b.json",
+    "[a]*?.json",
+    " ",
+    "-",
+    "a\nb",
+    ".hidden",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_every_kind(tmp_path: Path, name: str) -> None:
+    """Up to the longest that a file system takes, and what a killed writer left of each goes."""
+    path = tmp_path / "[folder]*" / name
+    with atomic_path(path) as temporary:
+        temporary.write_text("whole")
+        hidden = temporary.name
+    assert len(os.fsencode(hidden)) <= 250  # more is added to entries that are moved aside
+    left = path.parent / hidden.replace(f"+{os.getpid()}+", "+4194305+")
+    left.write_text("half")
+    os.utime(left, (time.time() - 3600,) * 2)
+    write_text(path, "again")
+    assert path.read_text() == "again"
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077, 0o002])
+def test_files_follow_the_umask(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        write_json(tmp_path / "a.json", {})
+        write_parquet(tmp_path / "a.parquet", pa.table({"nats": [1.5]}))
+    finally:
+        os.umask(before)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {0o666 & ~mask}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
+def test_a_fault_of_a_write_names_the_file(tmp_path: Path, number: int) -> None:
+    def rows() -> Iterator[int]:
+        yield 1
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(OSError, match=os.strerror(number)) as raised:
+        write_jsonl(tmp_path / "rows.jsonl", rows())
+    assert raised.value.filename == str(tmp_path / "rows.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_that_cannot_be_written_to_name_the_file(tmp_path: Path) -> None:
+    """/sys takes no files, whoever asks; a file is no folder."""
+    with pytest.raises(OSError, match=r"denied|permitted|Read-only") as raised:
+        write_text(Path("/sys/result.json"), "x")
+    assert raised.value.filename == "/sys/result.json"
+    (tmp_path / "file").touch()
+    (tmp_path / "nothing").symlink_to("nowhere/at/all")
+    for name in ("file/result.json", "file/deeper/result.json", "nothing/result.json"):
+        with pytest.raises(NotADirectoryError, match="Not a directory"):
+            write_text(tmp_path / name, "x")
+
+
+def test_half_of_a_surrogate_pair_is_written_as_json_writes_it(tmp_path: Path) -> None:
+    text = "a \ud83d b"
+    write_json(tmp_path / "a.json", {"text": text})
+    write_jsonl(tmp_path / "a.jsonl", [text])
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"text": text}
+    assert json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8")) == text
+    assert fingerprint(text) != fingerprint(json.dumps(text)[1:-1])
+
+
+def test_nan_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "x.json", {"a": float("nan")})
+    assert not list(tmp_path.iterdir())
+
+
+def test_fingerprint_ignores_the_order_of_keys() -> None:
+    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
+    assert fingerprint({"a": 1}) != fingerprint({"a": "1"})

@@ -1,0 +1,190 @@
+"""`inspect`, `verify` and `import-hf` called with what does not fit."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from tests.tools.conftest import Command
+from tests.workflow.world import World
+
+IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
+LOGITS = torch.ones(2, 3, 320)
+
+
+def nothing(folder: Path) -> Path:
+    return folder / "absent"
+
+
+def a_file(folder: Path) -> Path:
+    (folder / "file").touch()
+    return folder / "file"
+
+
+def a_pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def empty_folder(folder: Path) -> Path:
+    (folder / "empty").mkdir()
+    return folder / "empty"
+
+
+def a_loop(folder: Path) -> Path:
+    (folder / "loop").symlink_to("loop")
+    return folder / "loop"
+
+
+def long_name(folder: Path) -> Path:
+    return folder / ("n" * 300)
+
+
+PLACES = [
+    (nothing, "absent: no such folder"),
+    (a_file, "file: a file; give the checkpoint's folder"),
+    (a_pipe, "pipe: a file"),
+    (empty_folder, "empty: not a checkpoint"),
+    (a_loop, "loop"),
+    (long_name, "File name too long"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), PLACES)
+@pytest.mark.parametrize("name", ["inspect", "verify", "import-hf", "loglikelihood"])
+def test_places_that_hold_no_checkpoint(
+    command: Command, tmp_path: Path, name: str, make: Callable[[Path], Path], words: str
+) -> None:
+    requests = tmp_path / "in.jsonl"
+    requests.write_text('{"context_tokens": [1], "continuation_tokens": [2]}\n')
+    more = {
+        "inspect": [],
+        "verify": ["--reference", tmp_path / "r.safetensors"],
+        "import-hf": [tmp_path / "target"],
+        "loglikelihood": ["--requests", requests, "--output", tmp_path / "out.jsonl"],
+    }
+    command(name, make(tmp_path), *more[name]).check(1, words)
+    assert not (tmp_path / "out.jsonl").exists()
+    assert not (tmp_path / "target").exists()
+
+
+REFERENCES = [
+    ("no ids", {"input_ids": None}, "needs `input_ids`"),
+    ("ids of one row less", {"input_ids": IDS[0].clone()}, "needs `input_ids`"),
+    ("no ids at all", {"input_ids": IDS[:, :0].contiguous()}, "needs `input_ids`"),
+    ("ids that are floats", {"input_ids": IDS.float()}, "needs `input_ids`"),
+    ("ids that are true or false", {"input_ids": IDS > 2}, "needs `input_ids`"),
+    ("complex ids", {"input_ids": IDS.to(torch.complex64)}, "needs `input_ids`"),
+    ("ids of uint64", {"input_ids": IDS.to(torch.uint64)}, "needs `input_ids`"),
+    ("ids beyond the vocabulary", {"input_ids": IDS + 320}, "embedding has 320 rows"),
+    ("ids of 63 bits", {"input_ids": IDS + 2**62}, "embedding has 320 rows"),
+    ("negative ids", {"input_ids": IDS - 2}, "negative id"),
+    ("no logits", {"logits": None}, "needs `logits`"),
+    ("logits that are integers", {"logits": LOGITS.long()}, "`logits` is I64"),
+    ("logits that are complex", {"logits": LOGITS.to(torch.complex64)}, "`logits` is C64"),
+    ("logits in eight bits", {"logits": LOGITS.to(torch.float8_e4m3fn)}, "`logits` is F8_E4M3"),
+    ("logits of more ids", {"logits": torch.ones(2, 3, 321)}, "(2, 3, 320)"),
+    ("logits of no ids", {"logits": torch.ones(2, 3, 0)}, "(2, 3, 0)"),
+    ("logits of other rows", {"logits": torch.ones(3, 2, 320)}, "(3, 2, 320)"),
+    ("logits of a row", {"logits": torch.ones(3, 320)}, "(3, 320)"),
+    ("logits of 70 dimensions", {"logits": torch.ones([1] * 64)}, "has shape"),
+    ("logits of zeros", {"logits": LOGITS * 0}, "all its logits are zero"),
+    ("logits that are NaN", {"logits": LOGITS * torch.nan}, "NaN"),
+    ("causal logits of other rows", {"logits_causal": torch.ones(1, 3, 320)}, "`logits_causal`"),
+    ("positions of a row", {"position_ids": IDS[0].clone()}, "`position_ids` must be integers"),
+    ("positions that are floats", {"position_ids": IDS.float()}, "`position_ids` must be integers"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"), [c[1:] for c in REFERENCES], ids=[c[0] for c in REFERENCES]
+)
+def test_references_that_do_not_fit(
+    command: Command,
+    checkpoint: Path,
+    tmp_path: Path,
+    changes: dict[str, torch.Tensor | None],
+    words: str,
+) -> None:
+    content = {"input_ids": IDS, "logits": LOGITS, **changes}
+    path = tmp_path / "reference.safetensors"
+    save_file({key: value for key, value in content.items() if value is not None}, path)
+    command("verify", checkpoint, "--reference", path).check(1, words)
+
+
+FILES = [
+    (nothing, "absent: cannot be read"),
+    (empty_folder, "empty: not a file"),
+    (a_pipe, "pipe: not a file"),
+    (a_file, "file: ends early"),
+]
+
+
+@pytest.mark.parametrize(("make", "words"), FILES)
+def test_references_that_are_no_file(
+    command: Command, checkpoint: Path, tmp_path: Path, make: Callable[[Path], Path], words: str
+) -> None:
+    command("verify", checkpoint, "--reference", make(tmp_path)).check(1, words)
+
+
+@pytest.mark.parametrize("tolerance", ["nan", "-1", "inf", "-inf"])
+def test_tolerances_that_judge_nothing(
+    command: Command, checkpoint: Path, tmp_path: Path, tolerance: str
+) -> None:
+    path = tmp_path / "reference.safetensors"
+    save_file({"input_ids": IDS, "logits": LOGITS}, path)
+    line = ("verify", checkpoint, "--reference", path, f"--tolerance={tolerance}")
+    command(*line).check(1, f"--tolerance {tolerance}: must be a number from 0 on")
+
+
+def test_what_verify_says(command: Command, checkpoint: Path, tmp_path: Path) -> None:
+    path = tmp_path / "reference.safetensors"
+    save_file({"input_ids": IDS, "logits": LOGITS}, path)
+    ended = command("verify", checkpoint, "--reference", path)
+    ended.check(1)
+    assert "more than the tolerance of 0.0001" in ended.out
+    ended = command("verify", checkpoint, "--reference", path, "--tolerance", 100)
+    ended.check(0)
+    assert "within the tolerance of 100" in ended.out
+
+
+IMPORTS = [
+    ("tp that does not divide", ["--tp", "3"], "tp can be 1, 2"),
+    ("tp 0", ["--tp", "0"], "tp 0 does not divide"),
+    ("a negative tp", ["--tp=-2"], "tp -2 does not divide"),
+    ("a huge tp", ["--tp", str(10**30)], "tp can be 1, 2"),
+    ("a negative step", ["--step=-1"], "a step cannot be negative"),
+    ("no length", ["--sequence-length", "0"], "--sequence-length 0: must be at least 1"),
+    ("a negative length", ["--sequence-length=-4"], "--sequence-length -4: must be at least 1"),
+]
+
+
+@pytest.mark.parametrize(("flags", "words"), [c[1:] for c in IMPORTS], ids=[c[0] for c in IMPORTS])
+def test_numbers_that_no_checkpoint_has(
+    command: Command, world: World, tmp_path: Path, flags: list[str], words: str
+) -> None:
+    target = tmp_path / "target"
+    command("import-hf", world.folder / "hf/1-10", target, *flags).check(1, words)
+    assert not target.exists()
+
+
+def test_targets_that_are_taken(command: Command, world: World, tmp_path: Path) -> None:
+    source = world.folder / "hf/1-10"
+    before = sorted(path.name for path in source.iterdir())
+    (tmp_path / "link").symlink_to(source)
+    for target in (source, source / "deeper/in", tmp_path / "link", tmp_path / "link/../hf/1-10"):
+        if target.resolve().is_relative_to(source):
+            command("import-hf", source, target).check(1, "lies in", str(source))
+    assert sorted(path.name for path in source.iterdir()) == before
+    (tmp_path / "file").touch()
+    command("import-hf", source, tmp_path / "file").check(1, "file: is a file; give a folder")
+    target = tmp_path / "target"
+    command("import-hf", source, target, "--step", 7).check(0)
+    state = {path: path.stat().st_mtime_ns for path in target.rglob("*")}
+    command("import-hf", source, target, "--step", 7).check(1, "target/7: is there already")
+    assert {path: path.stat().st_mtime_ns for path in target.rglob("*")} == state
+    command("import-hf", source, "/sys/target").check(1, "/sys/target")
+    command("import-hf", target / "7", tmp_path / "again").check(1, "not a Hugging Face folder")

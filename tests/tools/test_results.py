@@ -1,0 +1,299 @@
+"""`compare`, `status`, `deltas`, `tensorboard` and `doctor` on what is not as it should be."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evaluation.reporting.status import last_error, stage_status, status_table
+from evaluation.settings.plan import StagePlan
+from tests.bridge.folders import make_plans, write_side
+from tests.tools.conftest import Command
+
+TIER2, TIER3, TIER4 = "tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json"
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders `good` and `bad`, the second one significantly worse."""
+    root = tmp_path_factory.mktemp("compare")
+    plan = make_plans(root)["first"]
+    write_side(root / "good", plan, step=20, skill=1.0, seed=1)
+    write_side(root / "bad", plan, step=10, seed=2)
+    tiers = ("slices", "tasks")
+    bare = make_plans(root / "other", command="launcher", tiers=tiers)["first"]
+    for name in ("bare", "barer"):
+        write_side(root / name, bare, step=10, per_item=False, protocol="external: launcher")
+    return root
+
+
+def lacks_on_the_left(a: Path, _: Path) -> None:
+    (a / TIER3).unlink()
+
+
+def lacks_on_the_right(_: Path, b: Path) -> None:
+    (b / TIER3).unlink()
+
+
+def empty_file(_: Path, b: Path) -> None:
+    (b / TIER3).write_bytes(b"")
+
+
+def binary_file(a: Path, _: Path) -> None:
+    (a / TIER2).write_bytes(b"\xff\x00\xfe")
+
+
+def a_list(a: Path, _: Path) -> None:
+    (a / TIER2).write_text("[]")
+
+
+def nothing_left(a: Path, _: Path) -> None:
+    shutil.rmtree(a)
+
+
+def nothing_in_it(_: Path, b: Path) -> None:
+    shutil.rmtree(b)
+    b.mkdir()
+
+
+def a_file(a: Path, _: Path) -> None:
+    shutil.rmtree(a)
+    a.touch()
+
+
+def one_folder(a: Path, b: Path) -> None:
+    shutil.rmtree(b)
+    b.symlink_to(a)
+
+
+def no_table(_: Path, b: Path) -> None:
+    (b / "tier3_cf_candidates.parquet").unlink()
+
+
+COMPARISONS = [
+    (lacks_on_the_left, ["A/tier3_cf.json: no such file", "score that tier on both sides"]),
+    (lacks_on_the_right, ["B/tier3_cf.json: no such file", "score that tier on both sides"]),
+    (empty_file, ["B/tier3_cf.json: not JSON"]),
+    (binary_file, ["A/tier2_ppl.json: not JSON"]),
+    (a_list, ["A/tier2_ppl.json: not a JSON object"]),
+    (nothing_left, ["A: no such folder"]),
+    (nothing_in_it, ["B: no tier files"]),
+    (a_file, ["A: is a file"]),
+    (one_folder, ["are one folder"]),
+    (no_table, ["B/tier3_cf_candidates.parquet: no such file"]),
+]
+
+
+@pytest.mark.parametrize(("breakage", "words"), COMPARISONS)
+@pytest.mark.parametrize("flags", [(), ("--fail-on-regression",)])
+def test_compare_never_passes_what_it_did_not_compare(
+    command: Command,
+    scored: Path,
+    tmp_path: Path,
+    breakage: Callable[[Path, Path], None],
+    words: list[str],
+    flags: tuple[str, ...],
+) -> None:
+    a, b = (Path(shutil.copytree(scored / "good", tmp_path / name)) for name in "AB")
+    breakage(a, b)
+    ended = command("compare", a, f"{b}/", *flags)
+    ended.check(1, *words)
+    assert ended.out == ""
+
+
+def test_exit_codes_of_compare(command: Command, scored: Path) -> None:
+    for a, b, flags, code in [
+        ("bad", "good", ("--fail-on-regression",), 1),
+        ("bad", "good", (), 0),
+        ("good", "bad", ("--fail-on-regression",), 0),
+        ("good/", "bad/../bad", ("--fail-on-regression",), 0),
+        ("bare", "barer", (), 0),
+    ]:
+        ended = command("compare", f"{scored}/{a}", f"{scored}/{b}", *flags)
+        ended.check(code)
+        assert "tier3" in ended.out
+    line = ("compare", scored / "bare", scored / "barer", "--fail-on-regression")
+    command(*line).check(1, "nothing could be tested")
+    assert "Exit code 0" in command("compare", "--help").out.replace("\n", " ")
+
+
+CONTENTS = [
+    ("empty", b""),
+    ("cut", b'{"stage": "second"'),
+    ("a list", b"[1]"),
+    ("binary", b"\xff\xfe\x00"),
+    ("brackets", b"[" * 10**5),
+]
+
+
+@pytest.mark.parametrize("content", [case[1] for case in CONTENTS], ids=[c[0] for c in CONTENTS])
+def test_a_damaged_file_is_not_done(tmp_path: Path, content: bytes) -> None:
+    plan = make_plans(tmp_path)["first"]
+    write_side(plan.step_folder(100), plan, step=100)
+    states = stage_status(plan, (100,))["subjects"]["100"]["files"]
+    assert states == {"tier2": "done", "tier3": "done", "tier4": "done"}
+    path = plan.step_folder(100) / TIER2
+    path.write_bytes(content)
+    (plan.results / "summary.csv").write_bytes(b"")
+    found = stage_status(plan, (100,))
+    assert found["subjects"]["100"]["files"]["tier2"] == "damaged"
+    assert found["files"]["summary.csv"] == "damaged"
+    assert not found["complete"]
+    assert f"first 100: {path} is damaged; remove it and run again" in status_table(
+        {"first": found}
+    )
+
+
+def test_a_folder_is_no_tier_file(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["first"]
+    (plan.step_folder(100) / TIER4).mkdir(parents=True)
+    assert stage_status(plan, (100,))["subjects"]["100"]["files"]["tier4"] == "damaged"
+
+
+def log_of(plan: StagePlan) -> Path:
+    log = plan.step_log(100)
+    log.parent.mkdir(parents=True)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (os.urandom(5000).replace(b"\n", b"") + b"\nerror: no \xff space\n", "no \ufffd space"),
+        (b"\x00" * 10**6 + b"\nerror: at the end\n", "at the end"),
+        (b"line\n" * 10**6 + b"Traceback (most recent call last):\n", "Traceback (most recent call last):"),
+        (b"error: long ago\n" + b"line\n" * 100, None),
+        (b"", None),
+    ],
+)  # fmt: skip
+def test_logs_of_any_bytes(tmp_path: Path, content: bytes, error: str | None) -> None:
+    plan = make_plans(tmp_path)["first"]
+    log = log_of(plan)
+    log.write_bytes(content)
+    assert last_error(log) == error
+    state = "failed" if error else "running"
+    assert stage_status(plan, (100,))["subjects"]["100"]["files"]["tier2"] == state
+
+
+def test_a_log_that_is_a_folder_or_a_pipe(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["first"]
+    log = log_of(plan)
+    os.mkfifo(log)
+    begin = time.monotonic()
+    assert last_error(log) is None
+    log.unlink()
+    log.mkdir()
+    assert last_error(log) is None
+    assert time.monotonic() - begin < 5
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Path:
+    """A configuration of two stages without a single result."""
+    plan = make_plans(tmp_path)["second"]
+    content = json.loads(plan.config.model_dump_json(exclude_none=True, exclude_defaults=True))
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+COMMANDS = [
+    ("status", ["status"], 1, []),
+    ("status of no stage", ["status", "--stage", "third"], 1, ["no stage 'third'", "first, second"]),
+    ("status of a bad stage name", ["status", "--stage", ""], 1, ["no stage ''"]),
+    ("deltas of no results", ["deltas", "--stage", "second", "--step", "10"], 1,
+     ["step_10/tier2_ppl.json: no such file", "score this checkpoint first"]),
+    ("deltas of a negative step", ["deltas", "--stage", "second", "--step", "-1"], 1,
+     ["no such file"]),
+    ("deltas without a bridge", ["deltas", "--stage", "first", "--step", "100"], 1,
+     ["stages.first.bridge: none is configured"]),
+    ("deltas of text", ["deltas", "--stage", "second", "--step", "last"], 2, ["invalid int"]),
+    ("tensorboard of nothing", ["tensorboard", "--output", "logs"], 1, ["run `python -m evaluation tables`"]),
+    ("score of no stage", ["score", "--stage", "third", "--step", "1"], 1, ["no stage 'third'"]),
+    ("score of no checkpoint", ["score", "--stage", "second", "--step", "10"], 1,
+     ["no checkpoint of step 10", "10, 20, 30"]),
+    ("score of a negative step", ["score", "--stage", "second", "--step", "-5"], 1,
+     ["no checkpoint of step -5", "10, 20, 30"]),
+    ("score of a step twice", ["score", "--stage", "second", "--step", "7", "--step", "7"], 1,
+     ["no checkpoint of step 7"]),
+    ("score of half a step", ["score", "--stage", "second", "--step", "1.5"], 2, ["invalid int"]),
+    ("score of nothing", ["score", "--stage", "second", "--step"], 2, ["expected at least one"]),
+    ("score of step and bridge", ["score", "--stage", "second", "--step", "1", "--bridge"], 2,
+     ["not allowed with"]),
+    ("score of no bridge", ["score", "--stage", "first", "--bridge"], 1,
+     ["stages.first.bridge: none is configured"]),
+    ("prefill of no slice", ["prefill", "--stage", "first", "--slice", "nowhere"], 1,
+     ["has no slice 'nowhere'", "web, code"]),
+    ("prefill of an empty name", ["prefill", "--stage", "first", "--slice", ""], 1,
+     ["has no slice ''"]),
+    ("prefill of no task", ["prefill", "--stage", "first", "--task", "web"], 1,
+     ["has no task 'web'", "quiz, exam"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"), [c[1:] for c in COMMANDS], ids=[c[0] for c in COMMANDS]
+)
+def test_commands_where_nothing_was_scored(
+    command: Command, configured: Path, arguments: list[str], code: int, words: list[str]
+) -> None:
+    ended = command(*arguments, "--config", configured)
+    ended.check(code, *words)
+
+
+CONFIGURATIONS = [
+    ("missing", None),
+    ("a folder", "folder"),
+    ("binary", b"\xff\xfe\x00\x01"),
+    ("empty", b""),
+    ("a list", b"[1, 2]"),
+    ("cut", b"stages: {"),
+    ("a pipe that is empty", "/dev/null"),
+]
+
+
+@pytest.mark.parametrize(
+    "content", [c[1] for c in CONFIGURATIONS], ids=[c[0] for c in CONFIGURATIONS]
+)
+@pytest.mark.parametrize(
+    "line", [("doctor",), ("status",), ("deltas", "--stage", "a", "--step", "1")]
+)
+def test_configurations_that_cannot_be_read(
+    command: Command, tmp_path: Path, content: bytes | str | None, line: tuple[str, ...]
+) -> None:
+    path = tmp_path / "config.yaml"
+    if content == "folder":
+        path.mkdir()
+    elif isinstance(content, str):
+        path = Path(content)
+    elif content is not None:
+        path.write_bytes(content)
+    ended = command(*line, "--config", path)
+    assert ended.code == 1
+    assert "Traceback" not in ended.err
+    assert str(path) in ended.err + ended.out
+
+
+def test_tensorboard_into_what_is_no_folder(
+    command: Command, configured: Path, tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = ("role", "stage", "tier", "item", "metric")
+    rows = [{**dict.fromkeys(names, "step"), "step": 1, "value": 1.0}]
+    (tmp_path / "results/first").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "results/first/summary.parquet")
+    line = ("tensorboard", "--config", configured, "--output")
+    file = tmp_path / "file"
+    file.write_text("kept")
+    for output in (file, file / "logs", Path("/sys/logs"), Path("/dev/null")):
+        command(*line, output).check(1, str(output))
+    assert file.read_text() == "kept"
+    command(*line, tmp_path / "new/logs").check(0)
+    assert len(list((tmp_path / "new/logs").iterdir())) == 1
