@@ -12,7 +12,7 @@ from dataclasses import replace
 from evaluation.reporting.terminal import align
 from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, simulate
 
-STAGES = {1: 20_000, 6: 8_000, 22: 3_000}
+STAGES = {1: 20_000, 6: 7_000, 22: 2_000}
 """How many are drawn with so many steps."""
 
 DETECTABLE = 0.0366

@@ -69,7 +69,7 @@ def draw(cov: Floats, count: int = DRAWS) -> Floats:
     correlation[~known, ~known] = 1.0
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(_normal(count, len(cov)) @ root.T, dtype=np.float64)
+    return _normal(count, len(cov)) @ root.T
 
 
 @lru_cache(maxsize=2)

@@ -18,6 +18,7 @@ SCHEMA = pa.schema(
     [
         ("item", pa.string()),
         ("cluster", pa.string()),
+        ("stratum", pa.string()),
         ("candidate", pa.int16()),
         ("gold", pa.bool_()),
         ("logprob", pa.float64()),
@@ -73,6 +74,7 @@ def _rows(item: Item, scores: Iterator[Score]) -> list[dict[str, Any]]:
         {
             "item": item.id,
             "cluster": item.cluster,
+            "stratum": item.stratum,
             "candidate": i,
             "gold": i == item.gold,
             "logprob": score.logprob,
