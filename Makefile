@@ -56,6 +56,9 @@ bench: .venv-bench/.complete $(MODEL)/config.json  ## speed beside lm-evaluation
 bench-scale: $(VENV)  ## 52 and 200 checkpoints of a tiny model on a real Slurm (needs root)
 	@python -m benchmarks.scale
 
+bench-decisions: $(VENV)  ## how often the verdict of a stage is wrong, by simulation (half an hour)
+	@python -m benchmarks.decisions
+
 clean:  ## remove the environments, the demo and all caches
 	rm -rf .venv .venv-bench .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -91,4 +94,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help demo demo-data test pytest test-slurm slurm-up slurm-down lint format bench bench-scale clean
+.PHONY: help demo demo-data test pytest test-slurm slurm-up slurm-down lint format bench bench-scale bench-decisions clean

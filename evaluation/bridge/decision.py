@@ -49,9 +49,13 @@ class JudgedStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """All steps of a stage; `alphas` are the levels of the aims, `ranking` is by the headline."""
+    """All steps of a stage; `alphas` are the levels of the aims, `ranking` is by the headline.
+
+    `own` holds each step's headline as it is without the others.
+    """
 
     steps: Sequence[JudgedStep]
+    own: Sequence[Estimate]
     alphas: Sequence[float]
     headline: int
     ranking: Ranking | None
@@ -91,6 +95,7 @@ def decide(stage: str, objective: Sequence[Aim], deltas: Mapping[int, Sequence[D
     headline = headline_aim(objective)
     return Decision(
         steps=judged,
+        own=[delta.estimate for delta in aimed[headline]],
         alphas=alphas,
         headline=headline,
         ranking=_ranking(objective[headline], aimed[headline]),

@@ -179,7 +179,7 @@ def _paired_task(
     check_items(f"items of {name!r}", left.ids, right.ids, ours, theirs)
     rows: list[Delta] = []
     for metric, credit in left.credit.items():
-        estimate = paired_rate(credit, right.credit[metric], left.clusters)
+        estimate = paired_rate(credit, right.credit[metric], left.clusters, left.strata)
         means = float(credit.mean()), float(right.credit[metric].mean())
         if metric == mine.primary:
             rows.insert(0, _delta("tier3", name, mine.group, "acc", values, estimate))

@@ -1,7 +1,7 @@
 """What each item contributes to a task's accuracy or to a rate of Tier4."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evaluation.bridge.statistics import Floats
 from evaluation.errors import BridgeError
-from evaluation.grading.accuracy import candidate_scores, group_items, judge
+from evaluation.grading.accuracy import candidate_scores, group_items, group_names, judge
 from evaluation.grading.rates import outcome
 from evaluation.settings.checks import Check, Kind
 
@@ -21,7 +21,8 @@ class Credits:
     """Items of a task: their ids, what they belong to, and their credit by every normalization."""
 
     ids: tuple[str, ...]
-    clusters: tuple[str, ...] | None
+    clusters: Sequence[str] | None
+    strata: Sequence[str] | None
     credit: Mapping[str, Floats]
 
 
@@ -29,11 +30,10 @@ def item_credits(candidates: pa.Table) -> Credits:
     """Credits in [0, 1] from a table of candidates, by the scorer's own rules; see `accuracy`."""
     groups = group_items(candidates)
     gold = candidates["gold"].to_numpy(zero_copy_only=False)
-    first = candidates.take(groups.starts)
-    clusters = first["cluster"]
     return Credits(
-        ids=tuple(first["item"].to_pylist()),
-        clusters=None if clusters.null_count else tuple(clusters.to_pylist()),
+        ids=tuple(candidates["item"].take(groups.starts).to_pylist()),
+        clusters=group_names(candidates, "cluster", groups),
+        strata=group_names(candidates, "stratum", groups),
         credit={
             name: judge(scores, gold, groups).credit
             for name, scores in candidate_scores(candidates).items()

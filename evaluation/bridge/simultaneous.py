@@ -17,6 +17,7 @@ Draws depend on nothing but how many steps there are, so results can be repeated
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,8 +69,12 @@ def draw(cov: Floats, count: int = DRAWS) -> Floats:
     correlation[~known, ~known] = 1.0
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    normal = np.random.default_rng(len(cov)).standard_normal((count, len(cov)))
-    return np.asarray(normal @ root.T, dtype=np.float64)
+    return _normal(count, len(cov)) @ root.T
+
+
+@lru_cache(maxsize=2)
+def _normal(count: int, size: int) -> Floats:
+    return np.random.default_rng(size).standard_normal((count, size))
 
 
 def _scales(df: float | None, count: int) -> Floats:
@@ -143,7 +148,7 @@ def rank(
     df = min((e.df for e in estimates if e.df is not None), default=None)
     gap = np.subtract.outer(np.asarray(gains), np.asarray(gains))
     t = np.divide(np.abs(gap), error, out=np.zeros_like(gap), where=error > 0)
-    vectors = draw(cov) * np.sqrt(np.diag(cov))
+    vectors = np.ascontiguousarray((draw(cov) * np.sqrt(np.diag(cov))).T)
     scales = _scales(df, DRAWS)
     left = np.triu(plain > 0, 1)
     largest = _largest_pair(vectors, plain, left) * scales
@@ -188,10 +193,12 @@ def _slack(column: Mapping[str, tuple[float, Spread | None]]) -> float:
 
 
 def _largest_pair(vectors: Floats, plain: Floats, left: NDArray[np.bool_]) -> Floats:
-    """Largest |t| over the pairs that are left, for each draw."""
-    largest = np.zeros(len(vectors))
-    for i in np.flatnonzero(left.any(axis=1)):
-        others = np.flatnonzero(left[i])
-        gaps = np.abs(vectors[:, [i]] - vectors[:, others]) / plain[i, others]
-        np.maximum(largest, gaps.max(axis=1), out=largest)
+    """Largest |t| over the pairs that are left, for each draw; `vectors` are (steps, draws)."""
+    largest = np.zeros(vectors.shape[1])
+    gap = np.empty_like(largest)
+    for i, j in zip(*np.nonzero(left), strict=True):
+        np.subtract(vectors[i], vectors[j], out=gap)
+        np.abs(gap, out=gap)
+        gap *= 1 / plain[i, j]
+        np.maximum(largest, gap, out=largest)
     return largest

@@ -20,9 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.grading.spread import Floats, grouped_spread
 from evaluation.settings.suites import Normalization
-
-Floats = NDArray[np.float64]
 
 
 class Outcomes(NamedTuple):
@@ -77,22 +76,22 @@ def judge(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Outcomes:
     return Outcomes(right / winners, winners > 1)
 
 
-def standard_error(credit: Floats, clusters: list[str] | None) -> float | None:
-    """Standard error of a mean; None for a single item.
+def standard_error(
+    credit: Floats, clusters: list[str] | None = None, strata: list[str] | None = None
+) -> float | None:
+    """Standard error of a mean, by `spread`; None for a single item or a single cluster."""
+    if len(credit) < 2 or (clusters is not None and len(set(clusters)) < 2):
+        return None
+    influence = (credit - credit.mean()) / len(credit)
+    return math.sqrt(grouped_spread(influence, clusters, strata).variance)
 
-    With clusters their sums of deviations count, not the items': Var = sum_c (sum_{i in c}
-    (s_i - mean))^2 / n^2 (Miller, arXiv 2411.00640).
-    """
-    n = len(credit)
-    if n < 2:
+
+def group_names(table: pa.Table, column: str, groups: Groups) -> list[str] | None:
+    """What each item belongs to; None if the task has no such groups (older tables: no column)."""
+    if column not in table.column_names or table[column].null_count:
         return None
-    if clusters is None:
-        return float(credit.std(ddof=1) / math.sqrt(n))
-    _, cluster = np.unique(clusters, return_inverse=True)
-    if not cluster.any():
-        return None
-    sums = np.bincount(cluster, weights=credit - credit.mean())
-    return float(math.sqrt((sums**2).sum()) / n)
+    names: list[str] = table[column].take(groups.starts).to_pylist()
+    return names
 
 
 def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]:
@@ -116,15 +115,14 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
         )
     credit, tied = outcomes[primary]
     accuracy, chance = float(credit.mean()), float((1 / groups.sizes).mean())
-    column = table["cluster"]
-    clusters = None if column.null_count else column.take(groups.starts).to_pylist()
+    clusters, strata = (group_names(table, name, groups) for name in ("cluster", "stratum"))
     return {
         "accuracy": accuracy,
         "primary": primary,
         "metrics": {name: float(outcome.credit.mean()) for name, outcome in outcomes.items()},
         "centered": (accuracy - chance) / (1 - chance),
         "chance": chance,
-        "stderr": standard_error(credit, clusters),
+        "stderr": standard_error(credit, clusters, strata),
         "items": len(groups.starts),
         "ties": int(tied.sum()),
         "nan": 0,  # one raises NonFiniteError

@@ -11,6 +11,7 @@ u_i is what an item contributes to the estimate, its influence, and u_h its mean
 clusters that agree by chance must not make a mean look surer than independent items would.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -50,6 +51,9 @@ def grouped_spread(
 
     A stratum of one unit shows no spread within it; such units are taken together as one stratum.
     """
+    if clusters is None and strata is None:
+        n = len(influence)
+        return Spread(influence * math.sqrt(n / (n - 1)), None, n, n - 1)
     stratum = _numbered(strata, len(influence))
     inner, own, scale = _within(influence, stratum)
     independent = inner * scale

@@ -52,7 +52,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question: candidates of which number `gold` is right."""
+    """A question: candidates of which number `gold` is right; see `grading.spread` for its groups."""
 
     id: str
     cluster: str | None
@@ -60,6 +60,7 @@ class Item:
     contexts: tuple[Context, ...]
     candidates: tuple[Candidate, ...]
     unconditional: tuple[Candidate, ...] | None
+    stratum: str | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,7 @@ def _item(row: dict[str, Any]) -> Item:
         contexts=tuple(Context(part["text"], tuple(part["tokens"])) for part in row["contexts"]),
         candidates=tuple(map(_candidate, row["candidates"])),
         unconditional=None if unconditional is None else tuple(map(_candidate, unconditional)),
+        stratum=row.get("stratum"),
     )
 
 

@@ -126,6 +126,7 @@ class _Writer:
         return {
             "id": question.id,
             "cluster": question.cluster,
+            "stratum": question.stratum,
             "gold": question.gold,
             "contexts": list(contexts.values()),
             "candidates": scored[:count],

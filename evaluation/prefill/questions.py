@@ -28,6 +28,7 @@ class Question:
 
     id: str
     cluster: str | None
+    stratum: str | None
     gold: int
     pairs: tuple[Pair, ...]
     unconditional: tuple[Pair, ...] | None
@@ -48,6 +49,7 @@ class Recipe:
         self._continuation = compile_template(f"tasks.{name}.continuation", task.continuation)
         self._description = compile_template(f"tasks.{name}.description", task.description)
         self._cluster = self._optional("cluster", task.cluster)
+        self._stratum = self._optional("stratum", task.stratum)
         self._unconditional = self._optional("unconditional_context", task.unconditional_context)
 
     def _optional(self, key: str, source: str | None) -> Render | None:
@@ -73,7 +75,8 @@ class Recipe:
             if self._unconditional is not None:
                 unconditional.append((self._unconditional(shown), continuation))
         cluster = None if self._cluster is None else self._cluster(values)
-        return Question(id, cluster, gold, tuple(pairs), tuple(unconditional) or None)
+        stratum = None if self._stratum is None else self._stratum(values)
+        return Question(id, cluster, stratum, gold, tuple(pairs), tuple(unconditional) or None)
 
     def solved(self, row: Row, id: str) -> str:
         """A row as a solved example: the context and the right continuation."""

@@ -16,6 +16,7 @@ SCHEMA = pa.schema(
     [
         ("item", pa.string()),
         ("cluster", pa.string()),
+        ("stratum", pa.string()),
         ("candidate", pa.int16()),
         ("gold", pa.bool_()),
         ("logprob", pa.float64()),
@@ -70,6 +71,7 @@ def _rows(item: Item, scores: Iterator[Score]) -> list[dict[str, Any]]:
         {
             "item": item.id,
             "cluster": item.cluster,
+            "stratum": item.stratum,
             "candidate": i,
             "gold": i == item.gold,
             "logprob": score.logprob,

@@ -71,7 +71,12 @@ class Task(Source):
     gold: str = Field(description="Expression: index of the right candidate.")
     context: str = Field(description="Template; `choice` and `index` are the candidate at hand.")
     continuation: str = Field(" {{ choice }}", description="Template of what is scored.")
-    cluster: str | None = Field(None, description="Template: items that belong together.")
+    cluster: str | None = Field(
+        None, description="Template: groups that were drawn, e.g. the passage a question is about."
+    )
+    stratum: str | None = Field(
+        None, description="Template: groups of a fixed list, e.g. the subject of an exam."
+    )
     unconditional_context: str | None = Field(
         None, description="Template of the context that `pmi` subtracts, e.g. `Answer:`."
     )

@@ -87,9 +87,35 @@ def test_a_tie_below_the_best_is_none():
 
 
 def test_clustered_standard_error_by_hand():
-    """Credits 1 1 | 0 0 | 1: mean 0.6, sums of deviations 0.8, -1.2, 0.4."""
+    """Credits 1 1 | 0 0 | 1: mean 0.6, sums of deviations 0.8, -1.2, 0.4 of three clusters."""
     error = standard_error(np.array([1.0, 1, 0, 0, 1]), ["a", "a", "b", "b", "c"])
-    assert error == pytest.approx(math.sqrt(0.8**2 + 1.2**2 + 0.4**2) / 5)
+    assert error == pytest.approx(math.sqrt((0.8**2 + 1.2**2 + 0.4**2) * 3 / 2) / 5)
+
+
+def test_stratified_standard_error_by_hand():
+    """Credits 1 0 | 1 1 0 of two strata: sum_h n_h / n^2 s_h^2, s^2 = 1/2 and 1/3."""
+    error = standard_error(np.array([1.0, 0, 1, 1, 0]), None, ["a", "a", "b", "b", "b"])
+    assert error == pytest.approx(math.sqrt((2 * 1 / 2 + 3 * 1 / 3) / 25))
+
+
+def test_clusters_that_agree_by_chance_do_not_make_a_mean_sure():
+    credit, names = np.array([1.0, 0, 1, 0]), ["a", "a", "b", "b"]
+    assert standard_error(credit, names) == pytest.approx(standard_error(credit, None))
+
+
+def test_lone_items_of_strata_are_taken_together():
+    credit = np.array([1.0, 0, 1, 0])
+    assert standard_error(credit, None, list("abcd")) == pytest.approx(standard_error(credit))
+
+
+def test_clusters_within_strata_are_counted_about_their_stratum():
+    """Two subjects that differ, in each two passages that do not."""
+    credit = np.array([1.0, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0])
+    strata, clusters = ["a"] * 4 + ["b"] * 8, [str(i // 2) for i in range(4)] * 3
+    of_passages = [s + c for s, c in zip(strata, clusters, strict=True)]
+    alone = standard_error(credit, None, strata)
+    assert standard_error(credit, clusters, strata) >= alone
+    assert standard_error(credit, of_passages, strata) >= alone
 
 
 def test_clusters_of_a_task_are_used():
@@ -97,7 +123,7 @@ def test_clusters_of_a_task_are_used():
         {"logprob": [-1.0, -2.0], "cluster": name, "gold": g}
         for name, g in zip("aabb", (0, 0, 1, 1), strict=True)
     ]
-    assert summarize_choices(table_of(*items), "raw")["stderr"] == pytest.approx(math.sqrt(2) / 4)
+    assert summarize_choices(table_of(*items), "raw")["stderr"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

@@ -172,12 +172,14 @@ def test_what_an_item_holds(tmp_path: Path, fast_folder: Path) -> None:
         [{"question": "Ünïque ", "choices": ["é", "  two"], "label": 1}, ROWS[0]],
         context="{{ question }}",
         cluster="{{ question[0] }}",
+        stratum="{{ question | length }}",
         unconditional_context="A:",
         prepend_bos=True,
     )
     tokenizer = load_tokenizer(fast_folder, use_fast=True)
     item = cache.items[0]
     assert (item.id, item.cluster, item.gold) == ("t/0", "Ü", 1)
+    assert item.stratum == "7"
     assert [context.text for context in item.contexts] == ["Ünïque ", "A:"]
     assert [candidate.text for candidate in item.candidates] == [" é", "   two"]
     assert [(c.chars, c.bytes) for c in item.candidates] == [(1, 2), (5, 5)]

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from evaluation.bridge.outcomes import item_credits
 from evaluation.bridge.results import Results, TaskResult
-from evaluation.grading.accuracy import Floats, Groups, candidate_scores, group_items
+from evaluation.grading.accuracy import Groups, candidate_scores, group_items
+from evaluation.grading.spread import Floats
 from evaluation.prefill.caches import EXAMPLES
 from evaluation.reporting.flips.moved import GONE, Flip, Moved, Turned, rounded, scored_cache
 from evaluation.settings.plan import StagePlan

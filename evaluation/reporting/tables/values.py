@@ -135,7 +135,7 @@ def _accuracies(result: TaskResult) -> dict[str, Estimate]:
         return {"acc": unknown(result.accuracy, n=0, units=0, note=NO_ITEMS)}
     credits = item_credits(result.candidates)
     found = {
-        metric: paired_mean(credit, np.zeros_like(credit), credits.clusters)
+        metric: paired_mean(credit, np.zeros_like(credit), credits.clusters, credits.strata)
         for metric, credit in credits.credit.items()
     }
     primary = found.pop(result.primary or "raw")

@@ -1,0 +1,177 @@
+"""Stages drawn at random whose truth is known, decided by the code that decides real ones.
+
+Questions of tasks are answered right where base + noise + skill > 0: what is common to a question,
+what is a checkpoint's own (partly shared by the steps of a stage, which descend from each other), and
+how good the checkpoint is. So a step's true gain of accuracy is Phi(skill / sd) - 1/2. Nats of blocks
+differ by a step's true loss and noise.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from evaluation.bridge.decision import Decision, JudgedStep, decide
+from evaluation.bridge.deltas import Delta
+from evaluation.bridge.discordance import paired_rate
+from evaluation.bridge.recommendation import recommend
+from evaluation.bridge.statistics import Estimate, holm, paired_ratio, upper_tail
+from evaluation.settings.config import Aim
+
+OWN = 0.5
+"""Standard deviation of what is a checkpoint's own, beside 1 of what is a question's."""
+
+IMPROVE = Aim.model_validate({"tier": "tier3", "want": "improve", "margin": 0.0})
+KEEP = Aim.model_validate({"tier": "tier2", "want": "keep", "margin": 0.02})
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """A stage's truth: each step's gain of accuracy and loss in nats per token.
+
+    `alike` is the share of a step's noise that all steps have in common.
+    """
+
+    gains: Sequence[float]
+    losses: Sequence[float] = ()
+    objective: Sequence[Aim] = (IMPROVE,)
+    tasks: int = 4
+    questions: int = 300
+    slices: int = 2
+    blocks: int = 150
+    alike: float = 0.3
+
+
+@dataclass
+class Counts:
+    """Over `stages` drawn: how often what was said was wrong or right, in shares of them.
+
+    Of what would be said without any correction (`own_…`) as well.
+    """
+
+    stages: int = 0
+    met: float = 0
+    met_wrongly: float = 0
+    own_met: float = 0
+    covered: float = 0
+    own_covered: float = 0
+    excluded: float = 0
+    own_excluded: float = 0
+    chosen_is_best: float = 0
+
+
+def simulate(world: World, stages: int, seed: int) -> Counts:
+    """Draws a stage several times, decides it, and counts."""
+    rng = np.random.default_rng(seed)
+    found = Counts(stages=stages)
+    for _ in range(stages):
+        decision = decide("simulated", world.objective, draw_deltas(world, rng))
+        _count(world, decision, found)
+    for name, value in vars(found).items():
+        if name != "stages":
+            setattr(found, name, value / stages)
+    return found
+
+
+def draw_deltas(world: World, rng: np.random.Generator) -> dict[int, list[Delta]]:
+    steps = range(len(world.gains))
+    deltas: dict[int, list[Delta]] = {step: [] for step in steps}
+    skills = math.sqrt(1 + OWN**2) * special.ndtri(0.5 + np.asarray(world.gains))
+    for task in range(world.tasks):
+        base, common = rng.normal(0, 1, (2, world.questions))
+        own = rng.normal(0, OWN, (len(world.gains) + 1, world.questions))
+        own[:-1] = math.sqrt(world.alike) * OWN * common + math.sqrt(1 - world.alike) * own[:-1]
+        theirs = (base + own[-1] > 0).astype(np.float64)
+        for step in steps:
+            ours = (base + own[step] + skills[step] > 0).astype(np.float64)
+            estimate = paired_rate(ours, theirs)
+            deltas[step].append(_delta("tier3", f"task {task}", "acc", ours.mean(), estimate))
+    for part in range(world.slices if world.losses else 0):
+        nats, bridge = rng.normal(3, 0.3, (2, world.blocks))
+        tokens = np.full(world.blocks, 64.0)
+        common = rng.normal(0, 0.06, world.blocks)
+        for step in steps:
+            noise = common + rng.normal(0, 0.06, world.blocks)
+            theirs = (nats + 0.1 * bridge) * tokens
+            estimate = paired_ratio(theirs + (world.losses[step] + noise) * tokens, theirs, tokens)
+            deltas[step].append(_delta("tier2", f"slice {part}", "nats_per_token", 3.0, estimate))
+    return deltas
+
+
+def _delta(tier: str, item: str, metric: str, value: float, estimate: Estimate) -> Delta:
+    return Delta(
+        tier=tier,  # type: ignore[arg-type]
+        item=item,
+        group=None,
+        metric=f"delta_{metric}",
+        value=float(value),
+        bridge_value=float(value) - estimate.value,
+        estimate=estimate,
+        want=">= 0" if tier == "tier3" else "<= 0",
+        primary=True,
+    )
+
+
+def _count(world: World, decision: Decision, found: Counts) -> None:
+    """Adds what was said of one stage, as recommendation.json says it."""
+    content = recommend(
+        "simulated", world.objective, decision, {one.step: "" for one in decision.steps}
+    )
+    chosen, head = content["step"], content["headline"]
+    truths = _truths(world)
+    found.met += content["meets"]
+    found.met_wrongly += content["meets"] and not meets(world, chosen)
+    own_met = [step for step in decision.steps if step.own_verdict == "met"]
+    own_pool = own_met or [step for step in decision.steps if not step.breaks_a_keep()]
+    found.own_met += bool(own_met)
+    truth = truths[chosen]
+    found.covered += head["low"] <= truth <= head["high"]
+    found.own_covered += _own_covers(decision, chosen, truth)
+    best = [step for step, value in enumerate(truths) if value == max(truths)]
+    found.chosen_is_best += chosen in best
+    behind = [e["step"] for e in content["others"] if "significantly behind" in e["why"]]
+    found.excluded += any(step in best for step in behind)
+    found.own_excluded += any(step in best for step in _behind_by_holm(decision, own_pool))
+
+
+def _truths(world: World) -> Sequence[float]:
+    tier2 = all(aim.tier == "tier2" for aim in world.objective)
+    return world.losses if tier2 else world.gains
+
+
+def meets(world: World, step: int) -> bool:
+    """Whether a step truly meets the objective."""
+    loss = world.losses[step] if world.losses else 0.0
+    reached: dict[tuple[str, str], Callable[[float], bool]] = {
+        ("tier3", "improve"): lambda margin: world.gains[step] > margin,
+        ("tier3", "keep"): lambda margin: world.gains[step] > -margin,
+        ("tier2", "improve"): lambda margin: loss < -margin,
+        ("tier2", "keep"): lambda margin: loss < margin,
+    }
+    return all(reached[aim.tier, aim.want](aim.margin) for aim in world.objective)
+
+
+def _own_covers(decision: Decision, chosen: int, truth: float) -> bool:
+    """Whether the chosen step's own 95 % interval, which knows of no choice, covers the truth."""
+    own = decision.own[chosen]
+    assert own.low is not None
+    assert own.high is not None
+    return own.low <= truth <= own.high
+
+
+def _behind_by_holm(decision: Decision, pool: Sequence[JudgedStep]) -> list[int]:
+    """Steps that Holm's correction puts behind the best, as if the data had not chosen that one."""
+    ranking, headline = decision.ranking, decision.headline
+    if ranking is None:
+        return []
+    best = max(pool, key=lambda step: step.aims[headline].gain).step
+    p_values = {
+        str(one.step): 2 * upper_tail(abs(gap) / error, None) if error > 0 else 1.0
+        for one in pool
+        if one.step != best
+        if (error := float(ranking.error[one.step, best])) >= 0
+        if (gap := one.aims[headline].gain - decision.steps[best].aims[headline].gain) <= 0
+    }
+    return [int(name) for name, p in holm(p_values).items() if p is not None and p < 0.05]

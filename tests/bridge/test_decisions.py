@@ -1,0 +1,116 @@
+"""The whole decision, from items to the recommendation, over stages of known truth; seeds are fixed.
+
+`python -m benchmarks.decisions` does the same at ten times the size.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evaluation.bridge.decision import decide
+from evaluation.bridge.recommendation import recommend
+from evaluation.bridge.statistics import from_standard_error
+from tests.bridge.simulation import IMPROVE, KEEP, World, draw_deltas, simulate
+
+STAGES = {1: 2000, 6: 700, 22: 200}
+"""Stages drawn with so many steps."""
+
+FEWER = {1: 2000, 6: 350, 22: 80}
+"""The same where what is told apart is larger."""
+
+STEPS = tuple(STAGES)
+
+GAIN = 0.0366
+"""What the test of one step finds with 80 %."""
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_no_change(steps: int) -> None:
+    found = simulate(World(gains=[0.0] * steps), STAGES[steps], seed=10 + steps)
+    assert found.met <= 0.035
+    assert found.covered >= 0.94
+    assert found.excluded <= 0.05
+    if steps > 1:
+        assert found.own_met > 0.06  # what this is for: it would be said without correction
+        assert found.own_covered < 0.92
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_a_planted_gain(steps: int) -> None:
+    """Every step gains as much as one step's test finds with 80 %; the best of them is found."""
+    found = simulate(World(gains=[GAIN] * steps), FEWER[steps], seed=20 + steps)
+    assert found.met >= 0.77
+    assert found.covered >= 0.94
+    assert found.excluded <= 0.05
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_a_planted_loss_of_just_the_margin(steps: int) -> None:
+    world = World(gains=[0.05] * steps, losses=[KEEP.margin] * steps, objective=(IMPROVE, KEEP))
+    found = simulate(world, FEWER[steps], seed=30 + steps)
+    assert found.met <= 0.035
+    assert found.covered >= 0.94
+
+
+def test_steps_that_fall_short_of_different_aims() -> None:
+    world = World(
+        gains=[0.0, 0.0, 0.0, 0.1, 0.1, 0.1],
+        losses=[0.0, 0.0, 0.0, 0.02, 0.02, 0.02],
+        objective=(IMPROVE, KEEP),
+    )
+    assert simulate(world, 350, seed=40).met <= 0.035
+
+
+def test_a_clear_gain_and_a_clear_loss() -> None:
+    """The good step is recommended, the bad ones are named as such, whatever the number of steps."""
+    world = World(gains=[-0.1, 0.2, -0.1], losses=[0.0, 0.0, 0.1], objective=(IMPROVE, KEEP))
+    decision = decide("s", world.objective, draw_deltas(world, np.random.default_rng(1)))
+    content = recommend("s", world.objective, decision, {0: "a", 1: "b", 2: "c"})
+    assert (content["step"], content["kind"], content["checkpoint"]) == (1, "recommended", "b")
+    assert [step.verdict for step in decision.steps] == ["not met", "met", "not met"]
+    assert "all 3 at once" in content["corrected_for"]
+
+
+def test_the_same_data_give_the_same_decision() -> None:
+    world = World(gains=[0.0] * 4)
+    twice = [
+        decide("s", world.objective, draw_deltas(world, np.random.default_rng(2))) for _ in "ab"
+    ]
+    assert twice[0].alphas == twice[1].alphas
+    assert twice[0].alphas[0] < 0.05
+
+
+def test_one_step_is_judged_by_its_own_interval() -> None:
+    world = World(gains=[0.03])
+    decision = decide("s", world.objective, draw_deltas(world, np.random.default_rng(3)))
+    assert decision.alphas == pytest.approx([0.05])
+    assert decision.steps[0].verdict == decision.steps[0].own_verdict
+
+
+def test_steps_that_are_copies_cost_nothing() -> None:
+    deltas = draw_deltas(World(gains=[0.03]), np.random.default_rng(4))[0]
+    decision = decide("s", (IMPROVE,), dict.fromkeys(range(5), deltas))
+    assert decision.alphas[0] == pytest.approx(0.05, rel=0.15)
+    assert decision.ranking is not None
+    assert not decision.ranking.behind.any()
+    assert (decision.ranking.p == 1).all()
+
+
+def test_without_items_bonferroni_holds_and_nobody_is_called_behind() -> None:
+    deltas = draw_deltas(World(gains=[0.0, 0.0], tasks=1), np.random.default_rng(5))
+    given = from_standard_error(0.02, 0.01, None, n=100, units=100, method="given")
+    bare = {s: [replace(one, estimate=given) for one in own] for s, own in deltas.items()}
+    decision = decide("s", (IMPROVE,), bare)
+    assert decision.alphas == pytest.approx([0.025])
+    assert decision.ranking is None
+    assert len(recommend("s", (IMPROVE,), decision, {0: "", 1: ""})["beside"]) == 1
+
+
+def test_undecided_is_not_called_a_failure() -> None:
+    world = World(gains=[0.0] * 3, questions=50)
+    decision = decide("s", world.objective, draw_deltas(world, np.random.default_rng(6)))
+    content = recommend("s", world.objective, decision, dict.fromkeys(range(3), ""))
+    assert content["verdict"] == "undecided"
+    assert content["kind"] == "best candidate"
+    assert "none is shown to meet the objective (undecided)" in content["why"]

@@ -1,0 +1,86 @@
+"""The same numbers as statsmodels, where it has the method, on random input."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from evaluation.bridge.discordance import mcnemar
+from evaluation.bridge.serial import cosines
+from evaluation.bridge.statistics import holm, paired_mean, ratio_influence
+from evaluation.grading.spread import grouped_spread
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    sm = pytest.importorskip("statsmodels.api")
+    from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
+    from statsmodels.stats.multitest import multipletests
+
+SEEDS = range(5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_clustered_errors(seed: int) -> None:
+    """A mean is a regression on a constant; statsmodels' correction also has (n-1)/(n-1) = 1."""
+    rng = np.random.default_rng(seed)
+    n, groups = 200, 25
+    names = rng.integers(0, groups, n)
+    values = rng.normal(0, 1, n) + rng.normal(0, 1, groups)[names]
+    fit = sm.OLS(values, np.ones(n)).fit(cov_type="cluster", cov_kwds={"groups": names})
+    own = paired_mean(values, np.zeros(n), [str(name) for name in names])
+    assert own.units == len(set(names))
+    assert own.se == pytest.approx(float(fit.bse[0]))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_ratio_is_a_weighted_regression(seed: int) -> None:
+    """sum d / sum w is the slope of d / w on a constant with weights w, robust errors (HC0)."""
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(30, 60, 150).astype(float)
+    amounts = weights * rng.normal(0.1, 0.3, 150)
+    fit = sm.WLS(amounts / weights, np.ones(150), weights=weights).fit(cov_type="HC0")
+    influence = ratio_influence(amounts, weights)
+    assert np.sqrt(influence @ influence) == pytest.approx(float(fit.bse[0]))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cosines_agree_with_newey_and_west_on_what_they_estimate(seed: int) -> None:
+    """Two estimates of one long-run variance, over 20,000 blocks: within a tenth."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(0, 1, 20_001)
+    values = noise[1:] + 0.5 * noise[:-1]
+    fit = sm.OLS(values, np.ones(20_000)).fit(cov_type="HAC", cov_kwds={"maxlags": 40})
+    own = cosines((values - values.mean()) / 20_000, 1000)
+    assert np.sqrt(own @ own) == pytest.approx(float(fit.bse[0]), rel=0.1)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mcnemar(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for wins, losses in rng.integers(0, 15, (20, 2)):
+        table = [[30, losses], [wins, 20]]
+        peer = peer_mcnemar(table, exact=True).pvalue
+        assert mcnemar(int(wins), int(losses)) == pytest.approx(min(1.0, peer))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_holm(seed: int) -> None:
+    p_values = np.random.default_rng(seed).beta(0.3, 1, 12)
+    own = holm({str(i): p for i, p in enumerate(p_values)})
+    peer = multipletests(p_values, method="holm")[1]
+    assert [own[str(i)] for i in range(12)] == pytest.approx(list(peer))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_strata_are_the_residuals_of_their_means(seed: int) -> None:
+    """sum_h n_h/(n_h-1) of squared residuals: HC2 of a regression on strata, summed over n."""
+    rng = np.random.default_rng(seed)
+    stratum = np.repeat(np.arange(6), rng.integers(5, 30, 6))
+    n = len(stratum)
+    values = rng.normal(0, 1, n) + stratum
+    dummies = (stratum[:, None] == np.arange(6)).astype(float)
+    fit = sm.OLS(values, dummies).fit(cov_type="HC2")
+    shares = dummies.mean(axis=0)
+    influence = (values - values.mean()) / n
+    own = grouped_spread(influence, None, [str(name) for name in stratum])
+    assert own.variance == pytest.approx(float(shares @ fit.cov_params() @ shares))

@@ -1,0 +1,72 @@
+"""Intervals over blocks that depend on their neighbours, or are skewed; seeds are fixed."""
+
+import numpy as np
+import pytest
+from scipy import signal
+
+from evaluation.bridge.serial import cosines, serial_spread
+from evaluation.bridge.skewness import skewed, symmetric
+from evaluation.bridge.statistics import paired_ratio
+from evaluation.grading.spread import Floats
+
+
+def carried(rng: np.random.Generator, n: int, carry: float) -> Floats:
+    noise = rng.normal(0, 1, n + 200)
+    return np.asarray(signal.lfilter([1.0], [1.0, -carry], noise)[200:], dtype=np.float64)
+
+
+def share_covered(draws: list[Floats], truth: float) -> float:
+    ones = np.ones(len(draws[0]))
+    estimates = [paired_ratio(draw, np.zeros_like(draw), ones) for draw in draws]
+    return float(np.mean([(e.low or 0) <= truth <= (e.high or 0) for e in estimates]))
+
+
+@pytest.mark.parametrize("n", [100, 500, 2441])
+@pytest.mark.parametrize("carry", [0.0, 0.3, 0.6])
+def test_coverage_with_carry_over(n: int, carry: float) -> None:
+    rng = np.random.default_rng(n)
+    draws = [carried(rng, n, carry) for _ in range(2500)]
+    assert share_covered(draws, 0.0) == pytest.approx(0.95, abs=0.02)
+
+
+def test_dependence_that_skips_neighbours_is_seen() -> None:
+    """A moving sum of blocks t and t - 3: variance 2, long-run variance 4."""
+    rng = np.random.default_rng(1)
+    noise = rng.normal(0, 1, (1500, 1003))
+    draws = list(noise[:, 3:] + noise[:, :-3])
+    assert share_covered(draws, 0.0) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize("n", [100, 300])
+def test_skewed_blocks_miss_on_both_sides_alike(n: int) -> None:
+    rng = np.random.default_rng(n)
+    draws = [rng.lognormal(0, 0.8, n) for _ in range(3000)]
+    truth = np.exp(0.32)
+    ones = np.ones(n)
+    found = [paired_ratio(draw, np.zeros(n), ones) for draw in draws]
+    above = np.mean([(e.high or 0) < truth for e in found])
+    below = np.mean([(e.low or 0) > truth for e in found])
+    assert above + below <= 0.075
+    assert above <= 0.06
+    plain = np.mean([d.mean() + 1.97 * d.std(ddof=1) / np.sqrt(n) < truth for d in draws])
+    assert above < plain - 0.005
+
+
+def test_the_transformation_of_skewed_t_is_turned_back() -> None:
+    for skew in (-0.8, -0.1, 0.0, 0.3):
+        for t in (-4.0, -1.0, 0.0, 2.5):
+            assert skewed(symmetric(t, skew), skew) == pytest.approx(t, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [8, 9, 200])
+def test_cosines_by_definition(n: int) -> None:
+    values = np.random.default_rng(n).normal(0, 1, n)
+    phase = np.pi * (np.arange(n) + 0.5) / n
+    wanted = [np.cos(j * phase) @ values for j in range(1, 5)]
+    assert cosines(values, 4) == pytest.approx(np.sqrt(2 / 4) * np.array(wanted))
+
+
+def test_variance_is_never_below_that_of_independent_blocks() -> None:
+    values = np.tile([1.0, -1.0], 50)
+    spread = serial_spread(values / 100)
+    assert spread.variance == pytest.approx(100 / 99 / 100)
