@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.errors import SourceError
+from evaluation.files import check_regular
 
 Row = dict[str, Any]
 
@@ -46,16 +47,20 @@ def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
 
     Raises SourceError naming the file, and the line or byte, that cannot be read.
     """
-    if path.is_dir():
-        yield from _read_saved(path, fields)
-    elif path.name.endswith(".parquet"):
-        yield from _read_parquet(path, fields)
-    else:
-        reader = _read_text if path.name.endswith((".txt", ".txt.gz")) else _read_json
-        try:
+    try:
+        if path.is_dir():
+            yield from _read_saved(path, fields)
+        elif path.name.endswith(".parquet"):
+            check_regular(path)
+            yield from _read_parquet(path, fields)
+        else:
+            reader = _read_text if path.name.endswith((".txt", ".txt.gz")) else _read_json
             yield from reader(path)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise SourceError(f"{path}: cannot be unpacked: {error}; copy it again") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise SourceError(f"{path}: cannot be unpacked: {error}; copy it again") from None
+    except OSError as error:
+        where, reason = error.filename or path, error.strerror or error
+        raise SourceError(f"{where}: cannot be read ({reason}); make it readable") from None
 
 
 def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
@@ -64,8 +69,11 @@ def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
             columns = _known(fields, file.schema_arrow.names)
             for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
                 yield from batch.to_pylist()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: not readable as Parquet: {error}; copy it again") from None
+    except PermissionError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise SourceError(f"{path}: not readable as Parquet: {reason}; copy it again") from None
 
 
 def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[Row]:
@@ -73,13 +81,49 @@ def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[Row]:
 
     try:
         dataset = datasets.load_from_disk(str(folder))
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        raise SourceError(f"{folder}: not readable by load_from_disk: {error}") from None
-    columns = _known(fields, dataset.column_names)
-    if columns is not None:
-        dataset = dataset.select_columns(columns)
-    for batch in dataset.with_format("arrow").iter(_BATCH):
-        yield from batch.to_pylist()
+        columns = _known(fields, dataset.column_names)
+        if columns is not None:
+            dataset = dataset.select_columns(columns)
+        for batch in dataset.with_format("arrow").iter(_BATCH):
+            yield from batch.to_pylist()
+    except PermissionError:
+        raise
+    except (
+        AttributeError,
+        LookupError,
+        OSError,
+        TypeError,
+        ValueError,
+        pa.ArrowException,
+    ) as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        raise SourceError(
+            f"{folder}: not readable by load_from_disk ({reason}); copy it again"
+        ) from None
+
+
+def check_not_binary(fields: Row) -> None:
+    """Raises SourceError for a field that is binary, or holds what is."""
+    for name, value in fields.items():
+        left = [value]
+        while left:
+            part = left.pop()
+            if isinstance(part, bytes | bytearray):
+                raise SourceError(
+                    f"the field {name!r} is binary, not text; store it as a string column"
+                )
+            if isinstance(part, dict | list | tuple):
+                left += part.values() if isinstance(part, dict) else part
+
+
+def check_unicode(text: str) -> None:
+    """Raises SourceError for half a UTF-16 pair, which JSON can spell but no tokenizer takes."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise SourceError(
+            f"not valid Unicode at character {error.start}; repair the data"
+        ) from None
 
 
 def _known(fields: Sequence[str] | None, there: Sequence[str]) -> list[str] | None:
@@ -88,6 +132,7 @@ def _known(fields: Sequence[str] | None, there: Sequence[str]) -> list[str] | No
 
 
 def _open(path: Path) -> IO[bytes]:
+    check_regular(path)
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return open(path, "rb")
@@ -118,7 +163,7 @@ def _decode_json(path: Path, content: bytes, where: str) -> Any:
         return json.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise _not_utf8(path, where, error.start) from None
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise SourceError(f"{path}: {where} is not valid JSON: {error}") from None
 
 

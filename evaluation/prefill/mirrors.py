@@ -43,10 +43,10 @@ def mirror_files(
     root: Path, *, dataset: str, config: str | None, split: str, patterns: Sequence[str] = ()
 ) -> list[Path]:
     """The files, or the one saved folder, that hold a split; raises SourceError if there are none."""
-    if root.is_file():
+    if not root.is_dir():
         return [root]
-    if by_patterns := _by_patterns(root, dataset, patterns):
-        return by_patterns
+    if patterns:
+        return _by_patterns(root, dataset, patterns)
     if config is not None:
         candidates = [root / config]
     else:
@@ -65,18 +65,23 @@ def mirror_files(
 
 
 def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path]:
-    """Files at the places they have on the hub; none if the mirror is laid out another way."""
-    found = {
-        pattern: sorted(path for path in root.glob(pattern) if is_data_file(path))
-        for pattern in patterns
-    }
-    missing = [pattern for pattern, files in found.items() if not files]
-    if missing and len(missing) < len(patterns):
-        raise SourceError(
-            f"dataset {dataset}: nothing in its mirror {root} matches data_files {missing[0]!r}, "
-            "though others do; add the files"
-        )
-    return [path for files in found.values() for path in files]
+    """Files at the places they have on the hub; raises SourceError for a pattern without any.
+
+    Another layout will not do: the split's other files may be what the patterns leave out.
+    """
+    found: list[Path] = []
+    for pattern in patterns:
+        try:
+            files = sorted(path for path in root.glob(pattern) if is_data_file(path))
+        except (NotImplementedError, ValueError) as error:
+            raise SourceError(f"dataset {dataset}: data_files {pattern!r}: {error}") from None
+        if not files:
+            raise SourceError(
+                f"dataset {dataset}: nothing in its mirror {root} matches data_files {pattern!r}; "
+                f"{_what_is_there(root)}; add the files, or correct the pattern"
+            )
+        found += files
+    return found
 
 
 def _split_files(folder: Path, split: str) -> list[Path]:

@@ -7,13 +7,21 @@ lm-evaluation-harness joins them: `description` as it is, the rest by a blank li
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from evaluation.errors import ConfigError, SourceError
-from evaluation.prefill.files import Row
+from evaluation.prefill.files import Row, check_not_binary, check_unicode
+from evaluation.prefill.limits import OutOfTime, row_limits
 from evaluation.prefill.sources import Origin
-from evaluation.prefill.templates import Render, compile_expression, compile_template
+from evaluation.prefill.templates import (
+    Render,
+    compile_expression,
+    compile_template,
+    expression_fields,
+    fields_of,
+    reason_of,
+)
 from evaluation.settings.suites import Task
 
 _BETWEEN = "\n\n"
@@ -51,6 +59,11 @@ class Recipe:
         self._cluster = self._optional("cluster", task.cluster)
         self._stratum = self._optional("stratum", task.stratum)
         self._unconditional = self._optional("unconditional_context", task.unconditional_context)
+        written = (task.cluster, task.stratum, task.unconditional_context)
+        self._fields = fields_of(
+            *(task.context, task.continuation, task.description),
+            *(source for source in written if source is not None),
+        ) | expression_fields(task.choices, task.gold, *task.let.values())
 
     def _optional(self, key: str, source: str | None) -> Render | None:
         return None if source is None else compile_template(f"tasks.{self.name}.{key}", source)
@@ -58,8 +71,8 @@ class Recipe:
     def question(self, row: Row, id: str, examples: str) -> Question:
         """The item of a row; raises SourceError for one without a label, or an empty candidate."""
         values = self._values(row)
-        choices = self._list_of_choices(values, id)
-        gold = self._index_of_gold(values, id, len(choices))
+        choices = self._list_of_choices(values)
+        gold = self._index_of_gold(values, len(choices))
         before = self._description(values) + examples
         pairs = []
         unconditional = []
@@ -68,7 +81,7 @@ class Recipe:
             continuation = self._continuation(shown)
             if not continuation.strip():
                 raise SourceError(
-                    f"{id}: candidate {index} is empty; correct `choices` or `continuation` of "
+                    f"candidate {index} is empty; correct `choices` or `continuation` of "
                     f"tasks.{self.name}, or the data"
                 )
             pairs.append((before + self._context(shown), continuation))
@@ -76,43 +89,48 @@ class Recipe:
                 unconditional.append((self._unconditional(shown), continuation))
         cluster = None if self._cluster is None else self._cluster(values)
         stratum = None if self._stratum is None else self._stratum(values)
+        for text in (cluster or "", stratum or "", *chain.from_iterable((*pairs, *unconditional))):
+            check_unicode(text)
         return Question(id, cluster, stratum, gold, tuple(pairs), tuple(unconditional) or None)
 
-    def solved(self, row: Row, id: str) -> str:
+    def solved(self, row: Row) -> str:
         """A row as a solved example: the context and the right continuation."""
         values = self._values(row)
-        choices = self._list_of_choices(values, id)
-        gold = self._index_of_gold(values, id, len(choices))
+        choices = self._list_of_choices(values)
+        gold = self._index_of_gold(values, len(choices))
         shown = values | {"choice": choices[gold], "index": gold}
         return str(self._context(shown)) + str(self._continuation(shown))
 
     def _values(self, row: Row) -> dict[str, Any]:
         values = dict(row)
+        check_not_binary({name: values[name] for name in self._fields & values.keys()})
         for variable, expression in self._let:
             values[variable] = expression(values)
         return values
 
-    def _list_of_choices(self, values: dict[str, Any], id: str) -> list[Any]:
+    def _list_of_choices(self, values: dict[str, Any]) -> list[Any]:
         choices = self._choices(values)
         if not isinstance(choices, list | tuple) or len(choices) < 2:
             raise SourceError(
-                f"{id}: tasks.{self.name}.choices gives {choices!r}, not a list of two or more"
+                f"tasks.{self.name}.choices gives {_shown(choices)}, not a list of two or more"
             )
         return list(choices)
 
-    def _index_of_gold(self, values: dict[str, Any], id: str, choices: int) -> int:
+    def _index_of_gold(self, values: dict[str, Any], choices: int) -> int:
         """The right candidate; hidden labels are -1, empty, None, or not among the choices."""
         try:
             gold = self._gold(values)
-        except ValueError as error:  # `list.index` of a label that is not there
-            raise self._no_label(id, str(error)) from None
+        except SourceError as error:
+            if "is not in list" in str(error):  # `list.index` of a label that is not there
+                raise self._no_label(str(error)) from None
+            raise
         if isinstance(gold, bool) or not isinstance(gold, int) or not 0 <= gold < choices:
-            raise self._no_label(id, f"`gold` gives {gold!r} for {choices} candidates")
+            raise self._no_label(f"`gold` gives {_shown(gold)} for {choices} candidates")
         return gold
 
-    def _no_label(self, id: str, what: str) -> SourceError:
+    def _no_label(self, what: str) -> SourceError:
         return SourceError(
-            f"{id} has no usable label ({what}): the labels of this split are hidden, or "
+            f"no usable label ({what}): the labels of this split are hidden, or "
             f"tasks.{self.name}.gold reads the wrong field; use a split with labels"
         )
 
@@ -140,9 +158,10 @@ def read_questions(
 
 def _placed(recipe: Recipe, row: Row, id: str, examples: str, origin: Origin) -> Question:
     try:
-        return recipe.question(row, id, examples)
-    except SourceError as error:
-        raise SourceError(f"{origin}: {error}") from None
+        with row_limits():
+            return recipe.question(row, id, examples)
+    except (SourceError, OutOfTime, MemoryError) as error:
+        raise SourceError(f"{origin}: {id}: {reason_of(error)}") from None
 
 
 def _rows(recipe: Recipe, origin: Origin) -> list[Row]:
@@ -159,7 +178,7 @@ def solved_examples(recipe: Recipe, task: Task, origin: Origin) -> str:
             f"tasks.{recipe.name}.fewshot_split: examples from {task.split!r} would be among the "
             "questions; name another split"
         )
-    rows: Iterator[Row] | list[Row] = origin.rows()
+    rows: Iterator[tuple[int, Row]] | list[tuple[int, Row]] = enumerate(origin.rows())
     if task.fewshot_seed is not None:
         rows = list(rows)
         random.Random(task.fewshot_seed).shuffle(rows)
@@ -169,11 +188,20 @@ def solved_examples(recipe: Recipe, task: Task, origin: Origin) -> str:
             f"task {recipe.name}: {origin} has {len(chosen)} examples, not {task.num_fewshot}; "
             "lower `num_fewshot`, or choose another `fewshot_split`"
         )
+    return "".join(_solved(recipe, row, number, origin) + _BETWEEN for number, row in chosen)
+
+
+def _solved(recipe: Recipe, row: Row, number: int, origin: Origin) -> str:
     try:
-        solved = [recipe.solved(row, f"example {index}") for index, row in enumerate(chosen)]
-    except SourceError as error:
-        raise SourceError(f"{origin}: {error}") from None
-    return "".join(example + _BETWEEN for example in solved)
+        with row_limits():
+            return recipe.solved(row)
+    except (SourceError, OutOfTime, MemoryError) as error:
+        raise SourceError(f"{origin}: row {number}: {reason_of(error)}") from None
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def spread(limit: int, sizes: Sequence[int]) -> list[int]:

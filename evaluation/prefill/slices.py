@@ -16,10 +16,11 @@ from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.files import Row
+from evaluation.prefill.files import Row, check_not_binary
+from evaluation.prefill.limits import OutOfTime, row_limits
 from evaluation.prefill.packing import Packed, Packer, save_tokens, smallest_dtype
 from evaluation.prefill.sources import Origin, describe_source, locate
-from evaluation.prefill.templates import compile_template, fields_of
+from evaluation.prefill.templates import compile_template, fields_of, reason_of
 from evaluation.prefill.texts import check_text, encode_documents
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
@@ -163,13 +164,21 @@ def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
     """How a row's text is made, and from which fields."""
     if "{{" in item.text or "{%" in item.text:
         template = compile_template(f"slices.{name}.text", item.text)
-        return template, sorted(fields_of(item.text))
+        fields = sorted(fields_of(item.text))
+
+        def rendered(row: Row) -> Any:
+            check_not_binary({field: row[field] for field in fields if field in row})
+            with row_limits():
+                return template(row)
+
+        return rendered, fields
 
     def field(row: Row) -> Any:
         if item.text not in row:
             raise SourceError(
                 f"slices.{name}.text: no field {item.text!r}; the fields are {', '.join(row)}"
             )
+        check_not_binary({item.text: row[item.text]})
         return row[item.text]
 
     return field, [item.text]
@@ -181,7 +190,10 @@ def _texts(
     for row in rows:
         number = count.skipped + count.read
         count.read += 1
-        text = check_text(text_of(row), f"{where}, row {number}")
+        try:
+            text = check_text(text_of(row))
+        except (SourceError, OutOfTime, MemoryError) as error:
+            raise SourceError(f"{where}, row {number}: {reason_of(error)}") from None
         if text.strip():
             yield text
         else:

@@ -4,8 +4,10 @@ Who reads the rows cannot tell the difference, apart from `Origin`, which is rec
 """
 
 import glob
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,7 @@ def describe_source(origins: Sequence[Origin]) -> dict[str, Any]:
 def _local_files(patterns: Sequence[str]) -> list[Path]:
     files: list[Path] = []
     for pattern in patterns:
+        _check_no_circles(pattern)
         found = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
         if not found:
             raise SourceError(f"files: nothing is at {pattern}; correct the path")
@@ -100,9 +103,28 @@ def _local_files(patterns: Sequence[str]) -> list[Path]:
                 files += mirror_files(path, dataset=str(path), config=None, split="train")
             elif is_data_file(path):
                 files.append(path)
+            elif path.exists() and not path.is_file():
+                raise SourceError(f"files: {path} is a pipe, socket or device; give a file")
             else:
                 raise SourceError(f"files: {path} is not Parquet, JSON(L) or text by its name")
     return files
+
+
+def _check_no_circles(pattern: str) -> None:
+    """Raises SourceError if `**` would follow links to folders that it goes through anyhow.
+
+    Two such links lead to more paths than could ever be listed.
+    """
+    if "**" not in pattern:
+        return
+    before = pattern.partition("**")[0]
+    tops = glob.glob(before) if before else ["."]
+    seen: dict[tuple[int, int], str] = {}
+    for parent, _, _ in chain.from_iterable(os.walk(top, followlinks=True) for top in tops):
+        status = os.stat(parent)
+        known = seen.setdefault((status.st_dev, status.st_ino), parent)
+        if known != parent:
+            raise SourceError(f"files: {parent} leads to {known} again; remove that link")
 
 
 def _parts(path: Path) -> list[Path]:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.errors import SourceError
+from evaluation.prefill.files import check_unicode
 from evaluation.prefill.packing import Int32, Piece
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
 
@@ -178,19 +179,14 @@ def _in_order(
         yield running.popleft().result()
 
 
-def check_text(value: Any, where: str) -> str:
+def check_text(value: Any) -> str:
     """A field's value as text; raises SourceError for what is no text or not valid Unicode."""
     if value is None:
         return ""
     if not isinstance(value, str):
         raise SourceError(
-            f"{where}: the text is {type(value).__name__}, not a string; set `text` to a template "
-            "that makes it one"
+            f"the text is {type(value).__name__}, not a string; set `text` to a template that makes "
+            "it one"
         )
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise SourceError(
-            f"{where}: not valid Unicode at character {error.start}; repair the data"
-        ) from None
+    check_unicode(value)
     return value

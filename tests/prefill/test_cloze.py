@@ -101,7 +101,7 @@ def test_hidden_labels_are_refused(name: str, shared: Path, tmp_path: Path) -> N
         tasks={name: task_fields(name, split="test")},
         mirrors={"*": str(shared / "data")},
     )
-    with pytest.raises(SourceError, match=rf"split test: {name}/0 has no usable label .*hidden"):
+    with pytest.raises(SourceError, match=rf"split test: {name}/0: no usable label .*hidden"):
         prefill_task(plan, name)
     assert not plan.task_folder(name).exists()
 
@@ -225,7 +225,7 @@ def test_a_slow_tokenizer(tmp_path: Path, slow_folder: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "fields", "message"),
     [
-        ({"label": -1}, {}, "t/0 has no usable label .*gives -1 for 3.*hidden"),
+        ({"label": -1}, {}, "t/0: no usable label .*gives -1 for 3.*hidden"),
         ({"label": ""}, {}, "gives '' for 3 candidates"),
         ({"label": None}, {}, "gives None for 3 candidates"),
         ({"label": 3}, {}, "gives 3 for 3 candidates"),

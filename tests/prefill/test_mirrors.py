@@ -102,7 +102,10 @@ def test_data_files_are_found_where_the_hub_has_them(tmp_path: Path) -> None:
     source = Source(dataset="a/b", split="validation", data_files=("right/*.jsonl",))
     assert list(locate(source, {"a/b": str(tmp_path)}).rows()) == ROWS
     parquet(tmp_path / "other/default/validation.parquet")
-    assert list(locate(source, {"a/b": str(tmp_path / "other")}).rows()) == ROWS
+    with pytest.raises(
+        SourceError, match=r"matches data_files 'right/\*\.jsonl'; there is default;"
+    ):
+        locate(source, {"a/b": str(tmp_path / "other")})
 
 
 def test_one_file_for_all(tmp_path: Path) -> None:

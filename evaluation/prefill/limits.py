@@ -1,0 +1,47 @@
+"""A limit on the time and the memory that one row's templates may take.
+
+A slip in a suite, such as `range(10**9)` or `'a' * 10**10`, then ends in an error instead of a
+machine that no longer answers. Memory is limited for the whole process, so that it does not matter
+which operator or filter asks for it; the alarm interrupts loops and regular expressions alike.
+"""
+
+import contextlib
+import resource
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+SECONDS = 10.0
+MEMORY = 1 << 30
+"""Bytes beyond what the process has when a row begins."""
+
+
+class OutOfTime(BaseException):
+    """A row takes too long. No Exception, as Jinja catches these while it folds constants."""
+
+    def __str__(self) -> str:
+        return f"it takes more than {SECONDS:g} seconds for one row"
+
+
+@contextlib.contextmanager
+def row_limits() -> Iterator[None]:
+    """Raises OutOfTime or MemoryError from what is done inside; for the main thread only."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    wanted = pages * resource.getpagesize() + MEMORY
+    known = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+    before = signal.signal(signal.SIGALRM, _stop)
+    # The alarm goes off again each second, should something have caught the first.
+    signal.setitimer(signal.ITIMER_REAL, SECONDS, 1.0)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (min([wanted, *known]), hard))
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _stop(signum: int, frame: FrameType | None) -> None:
+    raise OutOfTime
