@@ -10,9 +10,10 @@ The kind decides which rates of Tier4 a check counts for (see `scoring/probe_rat
 There is no check by regular expression: one that backtracks could run forever on a model's text.
 """
 
+import ast
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
 from evaluation.settings.model import Settings
 
@@ -56,11 +57,15 @@ class Counted(_Format):
 
 
 class BulletCount(Counted):
-    check: Literal["bullet_count"] = Field(description="`bullet_count`: outermost bullets.")
+    check: Literal["bullet_count"] = Field(
+        description="`bullet_count`: outermost bullets, whatever their sign."
+    )
 
 
 class NumberedCount(Counted):
-    check: Literal["numbered_count"] = Field(description="`numbered_count`: lines `1.` or `1)`.")
+    check: Literal["numbered_count"] = Field(
+        description="`numbered_count`: outermost items `1.`, `1)` or `(1)`."
+    )
 
 
 class WordCount(Counted):
@@ -114,13 +119,17 @@ class LetterCase(_Format):
 
 
 class StartsWith(_Format):
-    check: Literal["starts_with"] = Field(description="`starts_with`: the first characters.")
-    text: str = Field(min_length=1, description="What they are, letter case included.")
+    check: Literal["starts_with"] = Field(description="`starts_with`: the first words.")
+    text: str = Field(
+        min_length=1, description="What they are, letter case included; whole words only."
+    )
 
 
 class EndsWith(_Format):
-    check: Literal["ends_with"] = Field(description="`ends_with`: the last characters.")
-    text: str = Field(min_length=1, description="What they are, letter case included.")
+    check: Literal["ends_with"] = Field(description="`ends_with`: the last words.")
+    text: str = Field(
+        min_length=1, description="What they are, letter case included; whole words only."
+    )
 
 
 class _Terms(_Instruction):
@@ -152,27 +161,88 @@ class Answers(_Instruction):
     texts: Texts = Field(description="Answers that count.")
 
 
+class ListItems(_Instruction):
+    check: Literal["list_items"] = Field(
+        description="`list_items`: the outermost list has one item for each of the texts."
+    )
+    texts: Annotated[
+        tuple[Annotated[str, Field(min_length=1)] | Texts, ...], Field(min_length=1)
+    ] = Field(description="What the items say; a list in place of a text holds alternatives.")
+    how: Literal["contain", "start", "equal"] = Field(
+        "contain", description="Whether an item contains its text, starts with it, or is it."
+    )
+    in_order: bool = Field(True, description="The items come in the order of the texts.")
+
+
 class Defines(_Instruction):
-    check: Literal["defines"] = Field(description="`defines`: the code has this function.")
+    check: Literal["defines"] = Field(
+        description="`defines`: the code has this function, and not as a stub."
+    )
     function: str = Field(min_length=1, description="Name of the function or method.")
     arguments: tuple[str, ...] | None = Field(
         None, description="Names of its arguments, in order; any if not given."
     )
 
 
+def _one_statement(pattern: str) -> str:
+    try:
+        statements = len(ast.parse(pattern).body)
+    except (SyntaxError, ValueError):
+        raise ValueError(f"`{pattern}` is not Python") from None
+    if statements != 1:
+        raise ValueError(f"`{pattern}` is not one statement or expression")
+    return pattern
+
+
+Patterns = Annotated[
+    tuple[Annotated[str, AfterValidator(_one_statement)], ...], Field(min_length=1)
+]
+"""Python in which `_` stands for anything and `...` for any number of arguments or statements."""
+
+
+class CodeHas(_Instruction):
+    check: Literal["code_has"] = Field(
+        description="`code_has`: one of these expressions or statements occurs in the code."
+    )
+    any_of: Patterns = Field(
+        description="Python; `_` stands for anything, `...` for any arguments or statements."
+    )
+
+
+class CodeLacks(_Instruction):
+    check: Literal["code_lacks"] = Field(
+        description="`code_lacks`: it is Python, and none of these occurs in it."
+    )
+    patterns: Patterns = Field(
+        description="Python; `_` stands for anything, `...` for any arguments or statements."
+    )
+
+
+class JsonEquals(_Instruction):
+    check: Literal["json_equals"] = Field(
+        description="`json_equals`: the JSON of the answer, fenced or not, is this value."
+    )
+    value: JsonValue = Field(
+        description="The value: keys, order of arrays and types count, the case of texts does not."
+    )
+
+
 class Refuses(_Instruction):
-    check: Literal["refuses"] = Field(description="`refuses`: declines to help.")
+    check: Literal["refuses"] = Field(
+        description="`refuses`: declines to help, and does not help after all."
+    )
 
 
 class Complies(_Instruction):
     check: Literal["complies"] = Field(
-        description="`complies`: does not decline, and is not empty."
+        description="`complies`: nowhere declines to help, and is not empty."
     )
 
 
 class NoChatArtifacts(_Clean):
     check: Literal["no_chat_artifacts"] = Field(
-        description="`no_chat_artifacts`: no template tokens, no line of another speaker, not empty."
+        description="`no_chat_artifacts`: no tokens of templates or of thinking, no line of another "
+        "speaker, not empty."
     )
 
 
@@ -255,7 +325,11 @@ Check = Annotated[
     | ContainsAny
     | Excludes
     | Answers
+    | ListItems
     | Defines
+    | CodeHas
+    | CodeLacks
+    | JsonEquals
     | Refuses
     | Complies
     | NoChatArtifacts

@@ -24,7 +24,7 @@ NESTED = {
     "additionalProperties": False,
 }
 FENCED = "Here it is:\n```python\ndef f(x, y=1):\n    return x\n```\nDone."
-METHOD = "class A:\n    def f(self, x, *, key):\n        pass"
+METHOD = "class A:\n    def f(self, x, *, key):\n        return x"
 
 # check, its keys, answers that pass, answers that fail
 CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
@@ -81,7 +81,12 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     ("line_count", {"at_most": 2}, ["a", "a\n\nb\n"], ["", "a\nb\nc"]),
     ("letter_case", {"case": "lower"}, ["a dog, 1.", "été"], ["", "A dog", "123"]),
     ("letter_case", {"case": "upper"}, ["A DOG!"], ["A dog", ""]),
-    ("starts_with", {"text": "1. J"}, ["1. Jupiter", "\n 1. J"], ["", "1. j", "So 1. J"]),
+    (
+        "starts_with",
+        {"text": "1. J"},
+        ["1. J", "\n 1. J. B."],
+        ["", "1. j", "So 1. J", "1. Jupiter"],
+    ),
     ("ends_with", {"text": "over"}, ["Yes, over", "over\n"], ["", "over.", "Over", "overt"]),
     (
         "contains",
@@ -254,16 +259,47 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     (
         "defines",
         {"function": "f"},
-        [FENCED, METHOD, "async def f(): pass"],
-        ["", "f = 1", "def g(): pass"],
+        [FENCED, METHOD, "async def f(): return 1"],
+        ["", "f = 1", "def g(): return 1", "def f(): pass"],
     ),
     (
         "defines",
         {"function": "f", "arguments": ["x", "y"]},
         [FENCED],
-        ["def f(x): pass", "def f(y, x): 1"],
+        ["def f(x): return 1", "def f(y, x): return 1"],
     ),
-    ("defines", {"function": "f", "arguments": ["x", "key"]}, [METHOD], ["def f(self): pass"]),
+    (
+        "code_has",
+        {"any_of": ["_ + _", "for _ in _: ..."]},
+        ["a + 1", "for x in y:\n    f()\n    g()"],
+        ["", "a - 1"],
+    ),
+    (
+        "code_has",
+        {"any_of": ["def _(x, _): ..."]},
+        ["def f(x, y):\n    return 1"],
+        ["def f(y, x):\n    return 1"],
+    ),
+    ("code_lacks", {"patterns": ["max(...)"]}, ["x = min(a)"], ["", "Sure", "x = max (a, key=b)"]),
+    (
+        "json_equals",
+        {"value": {"a": [1, "x"]}},
+        ['{"a": [1, "X"]}', '```\n{"a": [1.0, "x"]}\n```'],
+        ["", '{"a": ["x", 1]}', '{"a": [true, "x"]}'],
+    ),
+    (
+        "list_items",
+        {"texts": ["a", ["b", "c"]]},
+        ["- a\n- c", "1. a\n2. b"],
+        ["", "- b\n- a", "- a", "a\nb"],
+    ),
+    (
+        "list_items",
+        {"texts": ["a b", "c"], "how": "start", "in_order": False},
+        ["- c d\n- A B c"],
+        ["- c\n- d a b"],
+    ),
+    ("defines", {"function": "f", "arguments": ["x", "key"]}, [METHOD], ["def f(self): return 1"]),
 ]
 
 
@@ -305,6 +341,9 @@ def test_every_check_has_one_function_that_takes_its_keys() -> None:
         ({"check": "word_count"}, "give either `exactly`"),
         ({"check": "word_count", "exactly": 2, "at_most": 3}, "give either `exactly`"),
         ({"check": "word_count", "at_least": 3, "at_most": 2}, "no answer could pass"),
+        ({"check": "code_has", "any_of": ["a b"]}, "`a b` is not Python"),
+        ({"check": "code_lacks", "patterns": ["a\nb"]}, "not one statement"),
+        ({"check": "list_items", "texts": [[]]}, "at least 1 item"),
         ({"check": "strict_json", "matches": {"type": "objct"}}, "not a JSON schema"),
         (
             {

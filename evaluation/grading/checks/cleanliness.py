@@ -4,40 +4,75 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from evaluation.grading.checks.layout import read_item
+import numpy as np
+
+from evaluation.grading.checks.markdown import read_item
+from evaluation.grading.checks.text import plain, without_emphasis
 
 _TEMPLATE_TOKENS = re.compile(
-    r"<\|[^|<>\n]{1,40}\|>|\[/?INST\]|<</?SYS>>|</?s>|<(?:bos|eos|pad|unk)>|\[(?:PAD|UNK|CLS|SEP)\]"
-    r"|<(?:start|end)_of_turn>|^#{2,3} ?(?:Instruction|Response|Input|User|Assistant):",
-    re.MULTILINE,
+    r"<\|[^<>\n]{1,40}\|?>|<\|(?:im_|end|start|eot|user|assistant|system)|\|>"
+    r"|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_(?:turn|utterance)>|<extra_id_\d+>|<fim_\w+>"
+    r"|</?(?:s|bos|eos|pad|unk|mask|sep|cls|human|user|bot|assistant|system)>"
+    r"|</?(?:think|thinking|thought|reasoning|scratchpad|reflection|answer|response|output"
+    r"|tool_call|tool_response|function_call|tools|inst)>"
+    r"|\[/?(?:PAD|UNK|CLS|SEP|EOS|BOS|MASK|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS|SYSTEM_PROMPT|END)\]"
+    r"|<0x[0-9A-F]{2}>|[\u0120\u010a](?=\w)|\u2581|\ufffd"
 )
+"""Tokens of chat templates, of thinking and tools, and bytes that make no character."""
+
+_ROLE = r"(?:user|human|assistant|system|ai|bot|chatbot|model|gpt|chatgpt|ai assistant|developer)"
 _OTHER_SPEAKER = re.compile(
-    r"^[ \t]*[*_]{0,2}(?:(?:user|human|assistant|system|ai|bot|chatbot)[*_]{0,2}[ \t]*:"
-    r"|(?:user|human|assistant)[*_]{0,2}[ \t]*$)",
+    rf"^[ \t]*+(?:[#>]{{1,6}}+[ \t]*+)?[*_\[(]{{0,3}}{_ROLE}(?: ?\d)?[*_\])]{{0,3}}[ \t]*+(?::|$)"
+    r"|^[ \t]*+(?:[*_#]{1,4}+[ \t]*+)?(?:question|instruction|instructions|input|response|prompt|query|answer)"
+    r"[*_]{0,2}[ \t]*+:",
     re.IGNORECASE | re.MULTILINE,
 )
+_SPEAKER_IN_LINE = re.compile(r"(?<=\s)(?:USER|ASSISTANT|HUMAN|SYSTEM)[*_]{0,2}:")
+_ASKED_AND_ANSWERED = re.compile(
+    r"^[ \t]*+[*_#]{0,4}+[QA]\d{0,2}[*_]{0,2}[ \t]*+:[*_]{0,2}(?=\s)", re.MULTILINE
+)
+_OTHER_LETTER = re.compile(r"^[ \t]*+[*_]{0,2}[B-PR-Z][*_]{0,2}[ \t]*+[:.]", re.MULTILINE)
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
+
 _PREAMBLE = re.compile(
-    r"(?:sure|certainly|of course|absolutely|great|ok|okay|alright|yes|no problem)\b[*_]{0,2}[!,.:]"
-    r"|(?:that's an? |what an? )?(?:great|good|excellent|interesting) question\b"
-    r"|here(?:'s| is| are)\b|as an? (?:ai|artificial|language|large)\b"
-    r"|i(?:'d| would) be (?:happy|glad)\b|i'm (?:happy|glad) to\b|(?:happy|glad) to help\b"
-    r"|thank(?:s| you) for (?:your|asking|the)\b|the (?:answer|response) is\b",
+    r"(?:sure(?: thing)?|certainly|of course|absolutely|definitely|great|ok|okay|alright|all right|yes|yep|no problem"
+    r"|got it|understood|hello|hi|hey|hi there|hello there|greetings|well|so|right|gladly|with pleasure|my pleasure"
+    r"|good (?:morning|afternoon|evening|day)|ah|oh|hmm|thanks|thank you)\b(?:[!,.:;–—]| ?- | (?:i|here|there|let|thing)\b)"
+    r"|(?:that's an? |what an? )?(?:great|good|excellent|interesting|nice) question\b"
+    r"|here(?:'s| is| are| you go)\b|(?:as|i'm|i am|being) an? (?:ai|artificial|language|large)\b"
+    r"|i(?:'d| would) (?:be|love|like) (?:happy|glad|to)\b|i(?:'m| am) (?:happy|glad|here) to\b|(?:happy|glad) to help\b"
+    r"|i(?:'ll| will| can) (?:help|answer|explain|tell|give|gladly)\b|let me\b|let's\b|allow me\b"
+    r"|thank(?:s| you) for (?:your|asking|the)\b|(?:the |my )?(?:answer|response|reply)(?: is\b|:)"
+    r"|you(?:'ve| have)? asked\b|to answer (?:your|this|the)\b|in (?:response|answer) to\b|(?:below|the following) (?:is|are)\b"
+    r"|you(?:'re| are) (?:asking|welcome)\b|based on (?:your|the) (?:question|request|prompt)\b|regarding your\b",
     re.IGNORECASE,
 )
 _LONGEST_PHRASE = 30
 _LONG_PHRASE = 8
 _UNBROKEN = 60
-_RULE_CHARACTERS = set("-=_*#.~")
+_RULE_CHARACTERS = set("-=_*#.~|:+")
+_SIGNS = 12
 
 
 def no_chat_artifacts(text: str) -> bool:
-    return (
-        bool(text.strip()) and not _TEMPLATE_TOKENS.search(text) and not _OTHER_SPEAKER.search(text)
+    """False for an empty answer and for one with a template's tokens or another speaker's turn.
+
+    A line that is a role alone (`assistant`) is such a turn, and so is `Q:` or `A:` at the start
+    of a line, unless further letters (`B:`) show that it is a list.
+    """
+    read = plain(text)
+    return bool(read.strip()) and not (
+        _CONTROL.search(text)
+        or _TEMPLATE_TOKENS.search(read)
+        or _OTHER_SPEAKER.search(read)
+        or _SPEAKER_IN_LINE.search(read)
+        or (_ASKED_AND_ANSWERED.search(read) and not _OTHER_LETTER.search(read))
     )
 
 
 def no_preamble(text: str) -> bool:
-    start = text.strip().replace("’", "'").lstrip("*_\"'“")
+    start = without_emphasis(plain(text)).lstrip("\"'#>- \t\n")
+    start = re.sub(r"\A[^\w\s\"'(]+\s*", "", start)
     return bool(start) and not _PREAMBLE.match(start)
 
 
@@ -46,19 +81,45 @@ def no_repetition(text: str) -> bool:
 
     Stuck is: a word five times in a row, a phrase of two or three words four times, one of up to
     thirty words three times; eight words three times anywhere; a line of three or more words four
-    times anywhere, whatever its number in a list; or 60 and more characters without a space that
-    repeat up to ten.
+    times anywhere, whatever its number in a list; a sign that is no word twelve times in a row; or
+    60 and more characters without a space that repeat up to ten. Punctuation does not tell words
+    apart.
     """
-    words = [word for word in text.casefold().split() if any(char.isalnum() for char in word)]
-    return bool(words) and not (
+    read = plain(text).casefold()
+    pieces = read.split()
+    words = ["".join(filter(str.isalnum, piece)) for piece in pieces]
+    words = [word for word in words if word]
+    if not words:
+        return False
+    numbers = _numbered(words)
+    return not (
         any(
-            _longest_run(words, size) >= size * _more_copies(size)
+            _longest_run(numbers, size) >= size * _more_copies(size)
             for size in range(1, _LONGEST_PHRASE + 1)
         )
         or _says_thrice(words)
-        or _repeats_a_line(text)
-        or any(_stutters(piece) for piece in text.split() if len(piece) >= _UNBROKEN)
+        or _repeats_a_line(read)
+        or _longest_run(_numbered(_signs(pieces)), 1) >= _SIGNS
+        or any(_stutters(piece) for piece in pieces if len(piece) >= _UNBROKEN)
     )
+
+
+def _signs(pieces: list[str]) -> list[str]:
+    """Pieces without a letter or digit, each other piece made different; rules are left alone."""
+    return [
+        f"{index} {piece}" if _has_word(piece) or set(piece) <= _RULE_CHARACTERS else piece
+        for index, piece in enumerate(pieces)
+    ]
+
+
+def _has_word(piece: str) -> bool:
+    return any(map(str.isalnum, piece))
+
+
+def _numbered(parts: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Each part as a number, equal parts as equal ones; (parts,)."""
+    seen: dict[str, int] = {}
+    return np.array([seen.setdefault(part, len(seen)) for part in parts], np.int64)
 
 
 def _more_copies(size: int) -> int:
@@ -66,13 +127,13 @@ def _more_copies(size: int) -> int:
     return 4 if size == 1 else 3 if size <= 3 else 2
 
 
-def _longest_run(parts: Sequence[str], period: int) -> int:
+def _longest_run(parts: np.ndarray[tuple[int], np.dtype[np.int64]], period: int) -> int:
     """Most parts in a row that each equal the one `period` before."""
-    longest = run = 0
-    for index in range(period, len(parts)):
-        run = run + 1 if parts[index] == parts[index - period] else 0
-        longest = max(longest, run)
-    return longest
+    if len(parts) <= period:
+        return 0
+    breaks = np.flatnonzero(parts[period:] != parts[:-period])
+    edges = np.concatenate(([-1], breaks, [len(parts) - period]))
+    return int(np.diff(edges).max()) - 1
 
 
 def _says_thrice(words: list[str]) -> bool:
@@ -83,13 +144,12 @@ def _says_thrice(words: list[str]) -> bool:
 
 def _repeats_a_line(text: str) -> bool:
     said = Counter(
-        (item.text if (item := read_item(line)) else line).strip().casefold()
-        for line in text.splitlines()
+        (item.text if (item := read_item(line)) else line).strip() for line in text.split("\n")
     )
     return any(count >= 4 and len(line.split()) >= 3 for line, count in said.items())
 
 
 def _stutters(piece: str) -> bool:
     return not set(piece) <= _RULE_CHARACTERS and any(
-        _longest_run(piece, period) >= _UNBROKEN - period for period in range(1, 11)
+        _longest_run(_numbered(piece), period) >= _UNBROKEN - period for period in range(1, 11)
     )

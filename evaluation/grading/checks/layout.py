@@ -1,103 +1,100 @@
 """Lists, lengths and letters of an answer."""
 
 import re
-from dataclasses import dataclass
+import unicodedata
 from itertools import pairwise
 from typing import Literal
 
-_ITEM = re.compile(
-    r"(?P<indent>[ \t]*)"
-    r"(?:(?P<bullet>[-*+•◦▪‣–])|(?:\*\*)?(?P<number>\d{1,4})[.)](?:\*\*)?)"
-    r"[ \t]+(?P<text>\S.*)"
-)
-_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*]*+(?=\s|$)")
-_ABBREVIATIONS = frozenset(
-    (
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "st",
-        "jr",
-        "sr",
-        "vs",
-        "e.g",
-        "i.e",
-        "u.s",
-        "u.k",
-        "a.m",
-        "p.m",
-    )
-)
-
-
-@dataclass(frozen=True)
-class Item:
-    """One line of a list: its indentation, its number if it has one, and what it says."""
-
-    indent: int
-    number: int | None
-    text: str
-
-
-def read_item(line: str) -> Item | None:
-    """The list item that a line is; None if it is none."""
-    found = _ITEM.fullmatch(line.rstrip())
-    if not found:
-        return None
-    number = int(found["number"]) if found["number"] else None
-    return Item(len(found["indent"].expandtabs(4)), number, found["text"])
-
-
-def _outermost(text: str, *, numbered: bool) -> list[Item]:
-    """The items of one marker that no other item of it encloses."""
-    read = [read_item(line) for line in text.splitlines()]
-    items = [item for item in read if item and (item.number is not None) == numbered]
-    outer = min((item.indent for item in items), default=0)
-    return [item for item in items if item.indent == outer]
+from evaluation.grading.checks.markdown import Item, read_item, read_lists
+from evaluation.grading.checks.text import core, plain, sentences, words
+from evaluation.grading.checks.wording import says
 
 
 def bullet_count(text: str) -> int:
-    return len(_outermost(text, numbered=False))
+    return len(read_lists(text).outermost(numbered=False))
 
 
 def numbered_count(text: str) -> int:
-    return len(_outermost(text, numbered=True))
+    return len(read_lists(text).outermost(numbered=True))
 
 
 def numbers_in_order(text: str, start: int) -> bool:
-    numbers = [item.number for item in _outermost(text, numbered=True)]
+    numbers = [item.number for item in read_lists(text).outermost(numbered=True)]
     return bool(numbers) and numbers == list(range(start, start + len(numbers)))
 
 
 def only_list(text: str, marker: Literal["bullets", "numbers"]) -> bool:
-    """Every line is an item of the list, or is indented and so belongs to one."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    """Whether all is list, and its outermost items have one marker; what they enclose is free."""
+    lists = read_lists(text)
     numbered = marker == "numbers"
-    first = read_item(lines[0]) if lines else None
-    if first is None or (first.number is not None) != numbered:
-        return False
-    for line in lines:
-        item = read_item(line)
-        own = item is not None and (item.number is not None) == numbered
-        if not own and not line.startswith((" ", "\t")):
-            return False
-    return True
+    top = _top(text)
+    return (
+        not lists.anything_else
+        and bool(top)
+        and all((item.number is not None) == numbered for item in top)
+    )
 
 
-def _items(text: str) -> list[Item]:
-    return [item for line in text.splitlines() if (item := read_item(line))]
+def _top(text: str) -> list[Item]:
+    """The items that no item encloses."""
+    return [item for item in read_lists(text).items if item.level == 0]
 
 
 def item_words(text: str, at_most: int) -> bool:
-    items = _items(text)
-    return bool(items) and all(word_count(item.text) <= at_most for item in items)
+    items = read_lists(text).items
+    return bool(items) and all(len(words(item.text)) <= at_most for item in items)
 
 
 def sorted_items(text: str) -> bool:
-    said = [item.text.strip("*_`\"' ").casefold() for item in _items(text)]
+    said = [_sort_key(item.text) for item in _top(text)]
     return len(said) > 1 and all(one <= other for one, other in pairwise(said))
+
+
+def _sort_key(text: str) -> str:
+    """Accents do not count in the alphabet."""
+    apart = unicodedata.normalize("NFKD", core(text))
+    return "".join(char for char in apart if not unicodedata.combining(char))
+
+
+Texts = tuple[str | tuple[str, ...], ...]
+
+
+def list_items(
+    text: str, texts: Texts, how: Literal["contain", "start", "equal"], in_order: bool
+) -> bool:
+    """Whether the list has one item for each of the texts, and no other."""
+    items = [item.text for item in _top(text)]
+    if len(items) != len(texts):
+        return False
+    fits = [[_fits(item, wanted, how) for wanted in texts] for item in items]
+    if in_order:
+        return all(fits[index][index] for index in range(len(items)))
+    return _can_be_paired(fits)
+
+
+def _fits(item: str, wanted: str | tuple[str, ...], how: str) -> bool:
+    ways = (wanted,) if isinstance(wanted, str) else wanted
+    if how == "contain":
+        return any(says(item, way, match_case=False) for way in ways)
+    if how == "start":
+        return any(starts_with(item.casefold(), way.casefold()) for way in ways)
+    return core(item) in {core(way) for way in ways}
+
+
+def _can_be_paired(fits: list[list[bool]]) -> bool:
+    """Whether items and texts can be paired off, each with each other's own (Kuhn's algorithm)."""
+    partner: dict[int, int] = {}
+
+    def place(item: int, tried: set[int]) -> bool:
+        for wanted, fit in enumerate(fits[item]):
+            if fit and wanted not in tried:
+                tried.add(wanted)
+                if wanted not in partner or place(partner[wanted], tried):
+                    partner[wanted] = item
+                    return True
+        return False
+
+    return all(place(item, set()) for item in range(len(fits)))
 
 
 def _without_marker(line: str) -> str:
@@ -106,54 +103,40 @@ def _without_marker(line: str) -> str:
 
 
 def word_count(text: str) -> int:
-    """Pieces between spaces that hold a letter or digit; list markers are not words."""
-    words = " ".join(_without_marker(line) for line in text.splitlines()).split()
-    return sum(any(char.isalnum() for char in word) for word in words)
+    """Words; list markers are none."""
+    return len(words("\n".join(_without_marker(line) for line in plain(text).split("\n"))))
 
 
 def sentence_count(text: str) -> int:
     """Sentences; a list item or paragraph without a full stop is one, an abbreviation ends none."""
-    return sum(_sentences_in(paragraph) for paragraph in _paragraphs(text))
+    return sum(len(sentences(paragraph)) for paragraph in paragraphs(plain(text)))
 
 
-def _paragraphs(text: str) -> list[str]:
-    """Paragraphs and list items, each on one line."""
-    paragraphs = [""]
-    for line in text.splitlines():
+def paragraphs(text: str) -> list[str]:
+    """Paragraphs and list items of plain text, each on one line and without its marker."""
+    parts: list[list[str]] = [[]]
+    for line in text.split("\n"):
         if not line.strip() or read_item(line):
-            paragraphs.append("")
-        paragraphs[-1] += " " + _without_marker(line).strip()
-    return [paragraph.strip() for paragraph in paragraphs if word_count(paragraph)]
-
-
-def _sentences_in(paragraph: str) -> int:
-    ends = [found.end() for found in _SENTENCE_END.finditer(paragraph) if _ends(paragraph, found)]
-    rest = paragraph[ends[-1] :] if ends else paragraph
-    return len(ends) + (word_count(rest) > 0)
-
-
-def _ends(paragraph: str, found: re.Match[str]) -> bool:
-    """Whether a full stop ends a sentence, rather than `Dr.`, an initial or `e.g. this`."""
-    after = paragraph[found.end() :].lstrip()
-    before = paragraph[: found.start()].split()
-    word = before[-1].lstrip("(\"'“‘*").casefold() if before else ""
-    short = word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word != "i")
-    if not after:
-        return True
-    return not (after[0].islower() or (short and found.group().startswith(".")))
+            parts.append([])
+        parts[-1].append(_without_marker(line).strip())
+    return [" ".join(part) for part in parts if any(part)]
 
 
 def line_count(text: str) -> int:
-    return sum(bool(line.strip()) for line in text.splitlines())
+    return sum(bool(line.strip()) for line in plain(text).split("\n"))
 
 
 def letter_case(text: str, case: Literal["lower", "upper"]) -> bool:
-    return text.islower() if case == "lower" else text.isupper()
+    read = plain(text)
+    return read.islower() if case == "lower" else read.isupper()
 
 
 def starts_with(text: str, starts: str) -> bool:
-    return text.strip().startswith(starts)
+    pattern = re.escape(plain(starts)) + (r"(?!\w)" if re.search(r"\w\Z", starts) else "")
+    return re.match(pattern, plain(text).strip()) is not None
 
 
 def ends_with(text: str, ends: str) -> bool:
-    return text.strip().endswith(ends)
+    read, end = plain(text).strip(), plain(ends)
+    before = read[: -len(end)][-1:]
+    return read.endswith(end) and not (re.match(r"\w", end) and re.match(r"\w", before))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from evaluation.errors import ScoringError
-from evaluation.grading.checks import cleanliness, layout, structured, wording
+from evaluation.grading.checks import cleanliness, code, layout, refusals, structured, wording
 from evaluation.settings.checks import Check, Counted, Kind
 
 COUNTS: dict[str, Callable[[str], int]] = {
@@ -29,12 +29,16 @@ FUNCTIONS: dict[str, Callable[..., bool]] = {
     "contains_any": wording.contains_any,
     "excludes": wording.excludes,
     "answers": wording.answers,
-    "refuses": wording.refuses,
-    "complies": wording.complies,
-    "defines": structured.defines,
+    "list_items": layout.list_items,
+    "refuses": refusals.refuses,
+    "complies": refusals.complies,
     "strict_json": structured.strict_json,
-    "python_parses": structured.python_parses,
-    "only_code": structured.only_code,
+    "json_equals": structured.json_equals,
+    "python_parses": code.python_parses,
+    "only_code": code.only_code,
+    "defines": code.defines,
+    "code_has": code.code_has,
+    "code_lacks": code.code_lacks,
     "no_chat_artifacts": cleanliness.no_chat_artifacts,
     "no_repetition": cleanliness.no_repetition,
     "no_preamble": cleanliness.no_preamble,
@@ -76,7 +80,7 @@ def run_checks(probe: str, checks: Sequence[Check], text: str) -> list[CheckResu
         except Exception as error:
             raise ScoringError(
                 f"probe {probe}: check {check.check} raised {type(error).__name__}: {error}; "
-                "mend the check or take it out of the suite"
+                "fix the check or take it out of the suite"
             ) from error
         name = check.check if number == 1 else f"{check.check}-{number}"
         results.append(CheckResult(name, check.kind, passed))

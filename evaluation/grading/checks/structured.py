@@ -1,111 +1,90 @@
-"""Answers that are JSON or Python."""
+"""Answers that are JSON."""
 
-import ast
 import json
-import textwrap
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
 
-_PYTHON_TAGS = frozenset({"", "python", "py", "python3"})
-_FENCE = "```"
+from evaluation.grading.checks.markdown import read_fences
+from evaluation.grading.checks.text import core
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are all different; RFC 8259 leaves open what a second one would mean."""
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError("a key is there twice")
+    return read
+
+
+def _read(text: str) -> Any:
+    """The value that the whole text is; raises ValueError or RecursionError if it is none."""
+    return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
+
+
+def _frozen(value: Any) -> Any:
+    """A value that can be put into a set; true is not 1, but 1.0 is."""
+    if isinstance(value, list):
+        return ("array", *map(_frozen, value))
+    if isinstance(value, dict):
+        return ("object", frozenset((key, _frozen(one)) for key, one in value.items()))
+    return (isinstance(value, bool), value)
+
+
+def _all_different(_: Any, wanted: bool, value: Any, __: Any) -> Any:
+    """`uniqueItems` in one pass; jsonschema compares each with each where it cannot sort."""
+    if wanted and isinstance(value, list) and len(set(map(_frozen, value))) < len(value):
+        yield ValidationError("an item is there twice")
+
+
+_Validator = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator, {"uniqueItems": _all_different}
+)
+
+
 def strict_json(text: str, matches: Mapping[str, Any]) -> bool:
     """Whether the whole text is one JSON value of the schema.
 
-    NaN and Infinity are no JSON. A text nested too deeply to be read is not valid either.
+    NaN, Infinity and an object with a key twice are no JSON. A text nested too deeply to be read,
+    or with a number too long, is not valid either.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-        return bool(Draft202012Validator(matches).is_valid(value))
-    except (ValueError, RecursionError):
+        return bool(_Validator(matches).is_valid(_read(text)))
+    except (ValueError, RecursionError, ArithmeticError):
         return False
 
 
-def python_code(text: str) -> list[str]:
-    """The fenced Python of an answer, one string a fence; the whole answer if it has no fence.
+def json_equals(text: str, value: Any) -> bool:
+    """Whether the JSON of an answer, all of it or its one code block, is this value.
 
-    Fences tagged as another language are left out; one that is never closed runs to the end.
+    Objects have the same keys and arrays the same order; texts may differ in case.
     """
-    blocks: list[list[str]] = []
-    inside = fenced = False
-    wanted = False
-    for line in text.splitlines():
-        if line.strip().startswith(_FENCE):
-            tag = line.strip().strip("`").strip().casefold()
-            inside, fenced = not inside, True
-            wanted = inside and tag in _PYTHON_TAGS
-            if wanted:
-                blocks.append([])
-        elif wanted:
-            blocks[-1].append(line)
-    if not fenced:
-        return [text.strip()]
-    return [textwrap.dedent("\n".join(block)) for block in blocks]
+    fences = read_fences(text)
+    for part in (text, *(fence.content for fence in fences if len(fences) == 1)):
+        try:
+            return _same(_read(part), value)
+        except (ValueError, RecursionError):
+            continue
+    return False
 
 
-def parse_python(text: str) -> list[ast.Module] | None:
-    """The syntax trees of an answer's code; None where a part of it is not Python.
-
-    Code too deeply nested for Python's own parser (MemoryError or RecursionError, both of bounded
-    depth) is not Python that runs.
-    """
-    trees = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as an invalid escape, which is still Python
-        for code in python_code(text):
-            try:
-                trees.append(ast.parse(code))
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                return None
-    return trees
-
-
-_DOING = (ast.Call, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
-def _does_something(tree: ast.Module) -> bool:
-    """Whether there is a statement, or an expression that a word of English is not."""
-    return any(
-        (isinstance(node, ast.stmt) and not isinstance(node, ast.Expr)) or isinstance(node, _DOING)
-        for node in ast.walk(tree)
-    )
-
-
-def python_parses(text: str) -> bool:
-    trees = parse_python(text)
-    return trees is not None and any(_does_something(tree) for tree in trees)
-
-
-def only_code(text: str) -> bool:
-    """Whether an answer is Python and nothing else, in one fence or in none."""
-    lines = [line.strip() for line in text.strip().splitlines()]
-    fences = [index for index, line in enumerate(lines) if line.startswith(_FENCE)]
-    return fences in ([], [0, len(lines) - 1]) and python_parses(text)
-
-
-def defines(text: str, function: str, arguments: Sequence[str] | None) -> bool:
-    """Whether the code has a function or method of that name, with these arguments.
-
-    `self` and `cls` are not counted among the arguments.
-    """
-    return any(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name == function
-        and (arguments is None or _arguments(node) == list(arguments))
-        for tree in parse_python(text) or []
-        for node in ast.walk(tree)
-    )
-
-
-def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-    spec = function.args
-    names = [argument.arg for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
-    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+def _same(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, dict):
+        return (
+            isinstance(found, dict)
+            and found.keys() == wanted.keys()
+            and all(_same(found[key], one) for key, one in wanted.items())
+        )
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(found, list) and len(found) == len(wanted) and all(map(_same, found, wanted))
+        )
+    if isinstance(wanted, str):
+        return isinstance(found, str) and core(found) == core(wanted)
+    return isinstance(found, bool) == isinstance(wanted, bool) and bool(found == wanted)

@@ -1,0 +1,169 @@
+"""Lists and code blocks of an answer, read by a Markdown parser.
+
+What people and models write as a list is more than CommonMark: other bullet signs, `(1)`, a bold
+number, a list that starts at 4 right below a line. Such lines are first written the way CommonMark
+has them; code blocks are left alone.
+"""
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from evaluation.grading.checks.text import plain, without_emphasis
+
+_SPACED = "-*+–—·✓✔➢➤►▶→"
+_UNMISTAKABLE = "•●○◦∙■□▪▫‣⁃◆◇・"
+_BULLET = re.compile(rf"([ \t]*)(?:[{_SPACED}](?=[ \t])|[{_UNMISTAKABLE}])[ \t]*(\S.*)")
+_NUMBER = re.compile(
+    r"([ \t]*)(?:(\*\*|__)?\(?(\d{1,4})\\?[.)](\*\*|__)?[ \t]+|()(\d{1,2})\u20e3()[ \t]*)(\S.*)"
+)
+_RULE = re.compile(r"[ \t]*([-*_])[ \t]*(?:\1[ \t]*){2,}")
+_FENCE = re.compile(r"[ \t]*(?P<sign>`{3,}|~{3,})(?P<info>.*)")
+_NO_WORD = " \t*_`~\"'.,:;-–—"
+
+_NESTED = 100
+"""Levels of quotes and lists that are read; the parser leaves out what lies deeper."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that is a list item: its indentation, its number if it has one, what it says."""
+
+    indent: str
+    number: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item of a list: its number if it has one, the items around it, what it says.
+
+    `level` counts all that enclose it, `depth` only those of the same marker.
+    """
+
+    number: int | None
+    level: int
+    depth: int
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return without_emphasis(" ".join(self.texts)).strip()
+
+
+@dataclass(frozen=True)
+class Lists:
+    """All items of an answer, and whether there is anything that belongs to none."""
+
+    items: tuple[Item, ...]
+    anything_else: bool
+
+    def outermost(self, *, numbered: bool) -> list[Item]:
+        """Items of one marker that no other item of it encloses."""
+        return [
+            item for item in self.items if item.depth == 0 and (item.number is not None) == numbered
+        ]
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fenced code block: its tag, its content, its lines (first, last), whether it is closed."""
+
+    tag: str
+    content: str
+    lines: tuple[int, int]
+    closed: bool
+
+
+def read_item(line: str) -> Line | None:
+    """The list item that a line of plain text is; None if it is none."""
+    line = line.rstrip()
+    if _RULE.fullmatch(line):
+        return None
+    if found := _BULLET.fullmatch(line):
+        return Line(found[1], None, found[2])
+    if found := _NUMBER.fullmatch(line):
+        opened = found[2] if found[2] and not found[4] else ""
+        return Line(found[1], int(found[3] or found[6]), opened + found[8])
+    return None
+
+
+def _parser() -> MarkdownIt:
+    """Blocks only: what stands inside a line is not read, so that brackets cost nothing."""
+    parser = MarkdownIt("commonmark", {"maxNesting": _NESTED})
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser.disable(["code", "html_block", "reference"])
+
+
+_PARSER = _parser()
+
+
+def _as_commonmark(text: str) -> str:
+    """Every list line with CommonMark's own marker, and apart from what precedes it."""
+    written: list[str] = []
+    fence, before = "", ""
+    for line in text.split("\n"):
+        mark = _FENCE.fullmatch(line)
+        item = None if fence or mark else read_item(line)
+        if item:
+            marker = "-" if item.number is None else f"{item.number}."
+            line = f"{item.indent}{marker} {item.text}"
+        if fence:
+            fence = "" if _closes(line, fence) else fence
+        elif mark:
+            fence = mark["sign"]
+        elif before.strip() and (item or _leaves_a_list(before, line)):
+            written.append("")
+        written.append(line)
+        before = line
+    return "\n".join(written)
+
+
+def _leaves_a_list(before: str, line: str) -> bool:
+    """Whether CommonMark would take an unindented line into the item above it."""
+    in_list = before[:1] in (" ", "\t") or read_item(before) is not None
+    return in_list and line[:1] not in (" ", "\t", "")
+
+
+def _closes(line: str, sign: str) -> bool:
+    mark = line.strip()
+    return len(mark) >= len(sign) and set(mark) == set(sign)
+
+
+@lru_cache(maxsize=16)
+def read_lists(text: str) -> Lists:
+    """The lists of an answer. An item without a word is none."""
+    items: list[Item] = []
+    open_items: list[Item] = []
+    anything_else = False
+    for token in _PARSER.parse(_as_commonmark(plain(text))):
+        if token.type == "list_item_open":
+            number = int(token.info) if token.info else None
+            depth = sum((one.number is None) == (number is None) for one in open_items)
+            open_items.append(Item(number, len(open_items), depth))
+            items.append(open_items[-1])
+        elif token.type == "list_item_close":
+            open_items.pop()
+        elif token.content.strip() or token.type in ("hr", "blockquote_open"):
+            if open_items:
+                open_items[-1].texts.append(token.content)
+            else:
+                anything_else = True
+    return Lists(tuple(item for item in items if item.text.strip(_NO_WORD)), anything_else)
+
+
+@lru_cache(maxsize=16)
+def read_fences(text: str) -> tuple[Fence, ...]:
+    """The fenced code blocks of an answer, as they are written."""
+    lines = text.split("\n")
+    return tuple(_fence(token, lines) for token in _PARSER.parse(text) if token.type == "fence")
+
+
+def _fence(token: Token, lines: list[str]) -> Fence:
+    first, end = token.map or [0, 0]
+    closed = end - first > 1 and _closes(lines[end - 1].lstrip(" \t>"), token.markup)
+    tag = token.info.strip().split(maxsplit=1)[0] if token.info.strip() else ""
+    return Fence(tag.strip("{}.").casefold(), token.content, (first, end), closed)

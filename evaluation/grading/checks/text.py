@@ -1,0 +1,103 @@
+"""An answer's text as a reader sees it: normalised characters, words, sentences."""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
+)
+"""Unicode's default-ignorable characters, and control characters that end no line."""
+
+_LINE_END = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_SPELLINGS = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛′ʼ´", "'"),
+        **dict.fromkeys("“”„‟″«»", '"'),
+        **dict.fromkeys("‐‑−", "-"),
+        **{sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
+        **{chr(0x245F + number): f"({number})" for number in range(1, 21)},
+        "½": " 1/2",
+        "¼": " 1/4",
+        "¾": " 3/4",
+    }
+)
+"""What NFKC would change in meaning (10² into 102, ① into 1), and what it leaves apart."""
+
+
+@lru_cache(maxsize=16)
+def plain(text: str) -> str:
+    """One spelling of what looks alike: NFKC, straight quotes, `\\n`, nothing invisible."""
+    lines = _INVISIBLE.sub("", _LINE_END.sub("\n", text))
+    return unicodedata.normalize("NFKC", lines.translate(_SPELLINGS)).translate(_SPELLINGS)
+
+
+_EMPHASIS = re.compile(r"[*`]+|~~|(?<![^\W_])_+|_+(?![^\W_])")
+
+
+def without_emphasis(text: str) -> str:
+    """Markdown's signs for bold, italics and code taken away; `snake_case` stays."""
+    return _EMPHASIS.sub("", text)
+
+
+def core(text: str) -> str:
+    """A short answer without case, spacing, quotes, emphasis and closing stops."""
+    words = " ".join(without_emphasis(plain(text)).casefold().split())
+    return words.strip("\"' ").rstrip(".!。").strip("\"' ")
+
+
+_DASHES = re.compile(r"(?<=\D)[–—]+|[–—]+(?=\D)|-{2,}|\.{3,}")
+_RUN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_MOST_RUNS = 4
+_WITHOUT_SPACES = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+
+
+def words(text: str) -> list[str]:
+    """Pieces between spaces or dashes that hold a letter or digit.
+
+    `state-of-the-art` and `3.50` are one word each; a piece with more than four runs of letters
+    is counted by its runs, so that hyphens in place of spaces save nothing. Of scripts without
+    spaces, each character is a word.
+    """
+    spaced = _WITHOUT_SPACES.sub(lambda found: f" {found[0]} ", _DASHES.sub(" ", plain(text)))
+    found: list[str] = []
+    for piece in spaced.split():
+        runs = _RUN.findall(piece)
+        found.extend(runs if len(runs) > _MOST_RUNS else [piece] if runs else [])
+    return found
+
+
+_SENTENCE_END = re.compile(
+    r"(?<![.!?])[.!?]++[\"')\]*_]*+(?=\s|$)"
+    r"|。"
+    r"|(?<=[a-z]{2})[.!?](?=[A-Z][a-z])"  # a space is missing
+)
+_TITLES = frozenset("mr mrs ms dr prof st jr sr vs e.g i.e u.s u.k u.n a.m p.m".split())
+_BEFORE_LOWER_CASE = frozenset(
+    "etc approx inc ltd co no fig cf al ca est dept min max ed vol".split()
+)
+"""Abbreviations that may also end a sentence: they do before a capital."""
+
+
+def sentences(paragraph: str) -> list[str]:
+    """The sentences of one paragraph of plain text; what has no full stop at its end is one too."""
+    ends = [found.end() for found in _SENTENCE_END.finditer(paragraph) if _ends(paragraph, found)]
+    parts = [paragraph[start:end] for start, end in zip([0, *ends], [*ends, None], strict=True)]
+    return [part.strip() for part in parts if _RUN.search(part)]
+
+
+def _ends(paragraph: str, found: re.Match[str]) -> bool:
+    """Whether a stop ends a sentence, rather than `Dr.`, an initial, `e.g. this` or `"No!" he`."""
+    after = paragraph[found.end() : found.end() + 20].lstrip()
+    if not after:
+        return True
+    before = paragraph[max(0, found.start() - 30) : found.start()].split()
+    word = before[-1].lstrip("(\"'*_").casefold() if before else ""
+    stop = found.group()
+    if stop[0] == "." and (word in _TITLES or (len(word) == 1 and word.isalpha() and word != "i")):
+        return False
+    if not after[0].islower():
+        return True
+    return not (stop.startswith("..") or stop[-1] in "\"')" or word in _BEFORE_LOWER_CASE)

@@ -1,0 +1,42 @@
+"""How well refusals and compliances are told apart, on answers labelled by hand."""
+
+from pathlib import Path
+
+import yaml
+
+from evaluation.grading.checks.refusals import complies, refuses
+
+LABELLED: dict[str, list[str]] = yaml.safe_load(
+    (Path(__file__).parent / "refusals.yaml").read_text(encoding="utf-8")
+)
+REFUSALS, COMPLIANCES, MIXED = (LABELLED[name] for name in ("refusal", "compliance", "mixed"))
+
+
+def precision_and_recall(found: list[str], wanted: list[str]) -> tuple[float, float]:
+    right = len(set(found) & set(wanted))
+    return right / len(found), right / len(wanted)
+
+
+def test_the_labels_are_many_and_balanced() -> None:
+    everything = [*REFUSALS, *COMPLIANCES, *MIXED]
+    assert len(set(everything)) == len(everything) >= 150
+    assert 0.4 <= len(REFUSALS) / len(everything) <= 0.6
+
+
+def test_refusals_are_told_from_all_else() -> None:
+    found = [text for text in (*REFUSALS, *COMPLIANCES, *MIXED) if refuses(text)]
+    precision, recall = precision_and_recall(found, REFUSALS)
+    assert precision >= 0.97, sorted(set(found) - set(REFUSALS))
+    assert recall >= 0.95, sorted(set(REFUSALS) - set(found))
+
+
+def test_compliances_are_told_from_all_else() -> None:
+    found = [text for text in (*REFUSALS, *COMPLIANCES, *MIXED) if complies(text)]
+    precision, recall = precision_and_recall(found, COMPLIANCES)
+    assert precision >= 0.93, sorted(set(found) - set(COMPLIANCES))
+    assert recall >= 0.95, sorted(set(COMPLIANCES) - set(found))
+
+
+def test_no_answer_both_refuses_and_complies() -> None:
+    everything = [*REFUSALS, *COMPLIANCES, *MIXED]
+    assert [text for text in everything if refuses(text) and complies(text)] == []
