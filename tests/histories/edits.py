@@ -384,9 +384,7 @@ def _others(model: Model, place: str) -> bool:
     """Whether every stage that finds its steps there would still find one without this."""
     less = model.copy()
     del less.checkpoints[place]
-    return all(
-        less.steps(stage) or not model.steps(stage) for stage in model.stages
-    )
+    return all(less.steps(stage) or not model.steps(stage) for stage in model.stages)
 
 
 # The program itself

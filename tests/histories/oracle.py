@@ -111,7 +111,9 @@ def _lines(ours: Path, fresh: Path) -> str:
                 (i for i, pair in enumerate(zip(line, other, strict=False)) if len({*pair}) > 1), 0
             )
             start = max(0, start - 20)
-            return f"line {number} {line[start : start + 80]!r}, fresh {other[start : start + 80]!r}"
+            return (
+                f"line {number} {line[start : start + 80]!r}, fresh {other[start : start + 80]!r}"
+            )
     return f"{len(mine)} and {len(theirs)} lines"
 
 

@@ -7,6 +7,7 @@ files; the answer is the pid of the fork, then its exit code (negative: the sign
 
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -42,9 +43,21 @@ def preload() -> None:
     for name in ("LlamaForCausalLM", "PreTrainedTokenizerFast"):
         getattr(transformers, name)
     sys.modules["snakemake.cli"].get_argument_parser()  # imports the plugins
+    _draw_once()
     for path in sorted(Path("evaluation").rglob("*.py")):
         name = ".".join(path.with_suffix("").parts)
         importlib.import_module(name.removesuffix(".__init__"))
+
+
+def _draw_once() -> None:
+    """The first figure of a process reads fonts for half a second."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    FigureCanvasSVG(figure)
+    figure.subplots().set_title("once", weight="bold")
+    figure.savefig(io.StringIO(), format="svg")
 
 
 def serve(place: str) -> None:
