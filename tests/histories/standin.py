@@ -14,6 +14,7 @@ What a run is told, by its environment:
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
 import mmap
@@ -33,22 +34,17 @@ _MOMENTS = mmap.mmap(-1, 8)
 def install() -> None:
     """In the server, once: replaces the calls."""
     from evaluation.checkpoints import completeness
-    from evaluation.scoring import choices, perplexity, probes
-    from evaluation.scoring.session import Session
+    from evaluation.scoring import session
+    from evaluation.scoring.engine.backend import EngineBackend
 
     completeness._SETTLE_SECONDS = 0.001
-    real = {
-        "model": Session.model,
-        "engine": Session.engine,
-        "requests": choices.score_requests,
-        "blocks": perplexity.score_blocks,
-        "answers": probes.generate,
-    }
-    Session.model = property(lambda own: _model(own, real["model"]))
-    Session.engine = property(lambda own: _model(own, real["engine"]))
-    choices.score_requests = _counted(score_requests, real["requests"], "tier3", _request)
-    perplexity.score_blocks = _counted(score_blocks, real["blocks"], "tier2", _block)
-    probes.generate = _counted(generate, real["answers"], "tier4", _prompt)
+
+    def backend(scoring: Any, checkpoint: Any, loaded: Callable[[], None]) -> Counting:
+        stand = StandIn(scoring, checkpoint, loaded)
+        is_real = "HISTORIES_REAL" in os.environ
+        return Counting(EngineBackend(scoring, checkpoint, loaded) if is_real else stand, stand)
+
+    session.EngineBackend = backend
     for name in ("rename", "replace"):
         setattr(os, name, _moment(getattr(os, name)))
 
@@ -70,14 +66,39 @@ def begin() -> None:
         _MOMENTS[:] = bytes(8)
 
 
-@dataclasses.dataclass
-class Model:
+class StandIn:
     """What stands for a model and for its engine."""
 
-    content: str
-    state: str
-    dtype: str
-    tokens_processed: int = 0
+    device = "cpu"
+
+    def __init__(self, scoring: Any, checkpoint: Any, loaded: Callable[[], None]) -> None:
+        self.dtype = "float32" if scoring.dtype == "auto" else scoring.dtype
+        self._path, self._loaded = checkpoint.path, loaded
+        self._tokens = 0
+
+    @functools.cached_property
+    def content(self) -> str:
+        files = self._files()
+        weights = b"".join(p.read_bytes() for p in files if p.suffix == ".safetensors")
+        self._loaded()
+        return hashlib.sha256(weights).hexdigest()
+
+    @property
+    def state(self) -> str:
+        return repr(
+            [
+                (str(p.relative_to(self._path)), p.stat().st_size, p.stat().st_mtime_ns)
+                for p in self._files()
+            ]
+        )
+
+    @property
+    def tokens_processed(self) -> int:
+        assert self.content
+        return self._tokens
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self._path.rglob("*") if path.is_file())
 
     def dice(self, tier: str, *asked: Any) -> float:
         """A number in [0, 1) that all that was asked decides."""
@@ -86,94 +107,66 @@ class Model:
         text = json.dumps([self.content, self.dtype, TIERS[tier].protocol, *asked])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
+    def log_likelihoods(self, requests: Sequence[Any], *, label: str) -> list[Any]:
+        from evaluation.scoring.engine.window import Score
 
-def _model(session: Any, real: Any) -> Any:
-    if "HISTORIES_REAL" in os.environ:
-        name = real.attrname
-        if name not in session.__dict__:
-            session.__dict__[name] = real.func(session)
-            session.__dict__[name].standing_for = _stand(session)
-        return session.__dict__[name]
-    if "standing" not in session.__dict__:
-        session.__dict__["standing"] = _stand(session)
-        session.check_unchanged()
-    return session.__dict__["standing"]
+        scores = []
+        for request in requests:
+            draw = self.dice("tier3", list(request.context), list(request.continuation))
+            scores.append(Score(-len(request.continuation) * (1 + 3 * draw), draw < 0.2))
+            self._tokens += len(request.context) + len(request.continuation)
+        return scores
 
+    def block_nats(self, tokens: Any, document_starts: Any, *, label: str) -> Any:
+        blocks, length = tokens.shape
+        begins = np.zeros((blocks, length), dtype=bool)
+        begins[:, 0] = True
+        if document_starts is not None:
+            begins.reshape(-1)[document_starts.numpy()] = True
+        scored = length - begins.sum(axis=1)
+        each = [self.dice("tier2", row, document_starts is None) for row in tokens.tolist()]
+        self._tokens += blocks * length
+        return scored * (2.5 + np.array(each)), scored
 
-def _stand(session: Any) -> Model:
-    path = session.checkpoint.path
-    files = sorted(p for p in path.rglob("*") if p.is_file())
-    content = hashlib.sha256(b"".join(p.read_bytes() for p in files if p.suffix == ".safetensors"))
-    state = [(str(p.relative_to(path)), p.stat().st_size, p.stat().st_mtime_ns) for p in files]
-    return Model(content.hexdigest(), repr(state), session.numerics.dtype_name)
+    def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
+        from evaluation.scoring.answers import Answer
 
-
-def score_requests(model: Model, requests: Sequence[Any], **_: Any) -> list[Any]:
-    from evaluation.scoring.engine.window import Score
-
-    scores = []
-    for request in requests:
-        draw = model.dice("tier3", list(request.context), list(request.continuation))
-        scores.append(Score(-len(request.continuation) * (1 + 3 * draw), draw < 0.2))
-        model.tokens_processed += len(request.context) + len(request.continuation)
-    return scores
+        for index, request in enumerate(requests):
+            asked = (list(request.tokens), request.max_new_tokens, list(stopping.strings))
+            length = 1 + int(self.dice("tier4", *asked) * (request.max_new_tokens - 1))
+            tokens = [40 + int(200 * self.dice("tier4", *asked, place)) for place in range(length)]
+            yield {index: Answer(stopping.decode(tokens), tuple(tokens), "eos")}
 
 
-def score_blocks(model: Model, tokens: Any, starts: Any = None, **_: Any) -> Any:
-    blocks, length = tokens.shape
-    begins = np.zeros((blocks, length), dtype=bool)
-    begins[:, 0] = True
-    if starts is not None:
-        begins.reshape(-1)[starts.numpy()] = True
-    scored = length - begins.sum(axis=1)
-    each = [model.dice("tier2", row, starts is None) for row in tokens.tolist()]
-    model.tokens_processed += blocks * length
-    return scored * (2.5 + np.array(each)), scored
+class Counting:
+    """A backend that counts what it is asked: a slice or task as a whole, a prompt by itself."""
+
+    def __init__(self, backend: Any, stand: StandIn) -> None:
+        self._backend, self._stand = backend, stand
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def log_likelihoods(self, requests: Sequence[Any], *, label: str) -> Any:
+        items = [[list(one.context), list(one.continuation)] for one in requests]
+        _count(self._stand, "tier3", label, [items])
+        return self._backend.log_likelihoods(requests, label=label)
+
+    def block_nats(self, tokens: Any, document_starts: Any, *, label: str) -> Any:
+        starts = None if document_starts is None else document_starts.tolist()
+        _count(self._stand, "tier2", label, [[tokens.tolist(), starts]])
+        return self._backend.block_nats(tokens, document_starts, label=label)
+
+    def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
+        for batch in self._backend.answers(requests, stopping, vocabulary=vocabulary):
+            for index in batch:
+                one = requests[index]
+                item = [list(one.tokens), one.max_new_tokens, sorted(stopping.strings)]
+                _count(self._stand, "tier4", one.id, [item])
+            yield batch
 
 
-def generate(model: Model, requests: Sequence[Any], stopping: Any, **_: Any) -> list[Any]:
-    from evaluation.scoring.engine.generation import Answer
-
-    answers = []
-    for request in requests:
-        asked = (list(request.tokens), request.max_new_tokens, list(stopping.strings))
-        length = 1 + int(model.dice("tier4", *asked) * (request.max_new_tokens - 1))
-        tokens = [40 + int(200 * model.dice("tier4", *asked, place)) for place in range(length)]
-        answers.append(Answer(stopping.decode(tokens), tuple(tokens), "eos"))
-    return answers
-
-
-def _request(asked: Any) -> Any:
-    return list(asked.context), list(asked.continuation)
-
-
-def _block(asked: Any) -> Any:
-    return asked.tolist()
-
-
-def _prompt(asked: Any) -> Any:
-    return list(asked.tokens), asked.max_new_tokens
-
-
-def _counted(
-    stand: Callable[..., Any], real: Callable[..., Any], tier: str, plain: Callable[[Any], Any]
-) -> Callable[..., Any]:
-    """Counts what is scored: a slice or task as a whole, a prompt by itself."""
-
-    def counting(model: Any, asked: Any, *others: Any, **named: Any) -> Any:
-        standing = model if isinstance(model, Model) else model.standing_for
-        units = [plain(one) for one in asked]
-        # What else decides: where documents start, or when an answer ends.
-        rest = [sorted(other.strings) for other in others if hasattr(other, "strings")]
-        rest += [other.tolist() for other in others if hasattr(other, "tolist")]
-        name = named.get("progress") or ", ".join(one.id for one in asked)
-        _count(standing, tier, name, [[u, rest] for u in units] if tier == "tier4" else [units])
-        return (stand if model is standing else real)(model, asked, *others, **named)
-
-    return counting
-
-
-def _count(model: Model, tier: str, name: str, items: list[Any]) -> None:
+def _count(model: StandIn, tier: str, name: str, items: list[Any]) -> None:
     from evaluation.settings.tiers import TIERS
 
     place = os.environ.get("HISTORIES_COUNTS")
@@ -192,7 +185,8 @@ def _moment(rename: Callable[..., None]) -> Callable[..., None]:
     def renaming(*arguments: Any, **named: Any) -> None:
         accident = os.environ.get("HISTORIES_ACCIDENT")
         if accident is None:
-            return rename(*arguments, **named)
+            rename(*arguments, **named)
+            return
         kind, moment = accident.split()
         number = int.from_bytes(_MOMENTS[:8]) + 1  # races lose a moment, no more
         _MOMENTS[:] = number.to_bytes(8)
