@@ -28,6 +28,9 @@ test: lint pytest  ## every check there is
 pytest: $(VENV) $(MODEL)/config.json
 	@python -m pytest -m ""
 
+histories: $(VENV)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=1)
+	@python -W ignore -m tests.histories
+
 test-slurm: $(VENV) $(MODEL)/config.json  ## only those on a real Slurm on this machine (needs root)
 	@python -m pytest -m slurm --durations 0 --durations-min 5 tests/slurm
 
@@ -94,4 +97,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help demo demo-data test pytest test-slurm slurm-up slurm-down lint format bench bench-scale bench-decisions clean
+.PHONY: help demo demo-data test pytest histories test-slurm slurm-up slurm-down lint format bench bench-scale bench-decisions clean

@@ -2,6 +2,8 @@
 
 An action is a list: an edit or accident by its name with its arguments, `run TARGET`, or a run that
 is cut short (`killed MOMENT`, `stopped MOMENT`). `repaired` takes back what cannot be fulfilled.
+Fixed histories also have `run_leaves FOLDER …`, a run that changes no file there, and `told …`, which
+puts arguments on all command lines from there on.
 """
 
 import json
@@ -27,7 +29,7 @@ MADE = (*ROOTS, "cache", ".snakemake")
 
 
 def is_change(action: Action) -> bool:
-    return action[0] not in ("run", "repaired")
+    return action[0] not in ("run", "repaired", "run_leaves", "told")
 
 
 @dataclass
@@ -48,6 +50,7 @@ class Player:
     world: World
     model: Model
     extra: dict[str, str] = field(default_factory=dict)
+    arguments: list[str] = field(default_factory=list)
     report: Report = field(default_factory=Report)
 
     def __post_init__(self) -> None:
@@ -72,6 +75,10 @@ class Player:
         self._tell(" ".join(str(part) for part in action))
         if name == "run":
             self._run(arguments[0])
+        elif name == "run_leaves":
+            self._run_leaves(arguments)
+        elif name == "told":
+            self.arguments = arguments
         elif name in RUNS:
             self._cut_short(name, int(arguments[0]))
         elif name in ACCIDENTS:
@@ -95,7 +102,8 @@ class Player:
 
     def _snakemake(self, *arguments: str, **extra: str) -> Done:
         told = {**environment(self.world, self.model), **self.extra, **extra}
-        done = self.server.snakemake(self.world.folder, *arguments, extra=told)
+        given = (*arguments, *self.arguments)
+        done = self.server.snakemake(self.world.folder, *given, extra=told)
         self.report.runs += 1
         self.report.seconds += done.seconds
         (self.world.folder / "said.log").write_text(done.said)
@@ -109,6 +117,13 @@ class Player:
         self._spent(self.economy.after(self.model, is_cut=False))
         self._judge(target, done, before)
         return done
+
+    def _run_leaves(self, names: list[str]) -> None:
+        before = [_times(self.world.folder / name) for name in names]
+        self._run("all")
+        for name, times in zip(names, before, strict=True):
+            if touched := _touched(times, _times(self.world.folder / name)):
+                self._wrong(f"a run that has nothing to do in {name} changed {touched[:4]}")
 
     def _spent(self, in_vain: Iterator[str]) -> None:
         for what in in_vain:
@@ -184,6 +199,11 @@ def _move(source: Path, target: Path) -> None:
     for name in MADE:
         if (source / name).exists():
             shutil.move(source / name, target / name)
+
+
+def _times(folder: Path) -> dict[str, Any]:
+    """Of all files, logs included: a job that ran has left one."""
+    return {str(p.relative_to(folder)): p.stat().st_mtime_ns for p in folder.rglob("*.*")}
 
 
 def _touched(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

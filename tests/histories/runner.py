@@ -52,13 +52,12 @@ class Server:
         content = json.dumps({**request, "environment": environment, "group": 0}).encode()
         start = time.perf_counter()
         with tempfile.TemporaryFile() as said, open(os.devnull, "rb") as nothing:
-            with socket.socket(socket.AF_UNIX) as link:
+            with socket.socket(socket.AF_UNIX) as link, link.makefile() as answers:
                 link.settimeout(PATIENCE)
                 link.connect(str(self.place))
                 files = [nothing.fileno(), said.fileno(), said.fileno()]
                 socket.send_fds(link, [struct.pack("!I", len(content))], files)
                 link.sendall(content)
-                answers = link.makefile()
                 pid = int(answers.readline())
                 code = int(answers.readline())
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -74,15 +73,8 @@ def server() -> Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="histories-") as folder:
         place = Path(folder) / "socket"
         command = [sys.executable, "-W", "ignore", "-m", "tests.histories.server", str(place)]
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        try:
-            assert process.stdout and process.stdin
-            if process.stdout.readline() != "ready\n":
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:
+            if process.stdout is None or process.stdout.readline() != "ready\n":
                 raise RuntimeError(f"the server ended as it began: exit code {process.wait()}")
-            yield Server(place)
-        finally:
-            assert process.stdin
-            process.stdin.close()
-            process.wait()
+            yield Server(place)  # it ends when the block does, as its stdin is closed then

@@ -5,6 +5,7 @@ takes ten milliseconds. A request is what `python` would be given, with folder, 
 files; the answer is the pid of the fork, then its exit code (negative: the signal that killed it).
 """
 
+import contextlib
 import gc
 import importlib
 import io
@@ -120,10 +121,8 @@ def _ended(key: selectors.SelectorKey, waiting: selectors.BaseSelector) -> None:
     _, status = os.waitpid(pid, 0)
     if link in waiting.get_map():
         waiting.unregister(link)
-    try:
+    with contextlib.suppress(OSError):  # the client was killed, like its fork
         link.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
-    except OSError:
-        pass  # killed, like its fork
     link.close()
 
 
@@ -150,7 +149,7 @@ def _run(request: dict[str, Any], files: list[int]) -> None:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - as Python does at its top level
         traceback.print_exc()
         code = 1
     finally:

@@ -185,7 +185,8 @@ def _moment(rename: Callable[..., None]) -> Callable[..., None]:
     def renaming(*arguments: Any, **named: Any) -> None:
         accident = os.environ.get("HISTORIES_ACCIDENT")
         if accident is None:
-            return rename(*arguments, **named)
+            rename(*arguments, **named)
+            return
         kind, moment = accident.split()
         number = int.from_bytes(_MOMENTS[:8]) + 1  # races lose a moment, no more
         _MOMENTS[:] = number.to_bytes(8)
