@@ -1,15 +1,7 @@
 # Settings of a run, and what the rules ask of them. Whatever is longer lives in the package.
 import re
 import shlex
-import sys
-from pathlib import Path
 
-# Of this file, as the main Snakefile is either of two.
-ROOT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-from snakemake.exceptions import WorkflowError
 from snakemake.resources import Resources
 
 from evaluation import protocol
@@ -20,7 +12,9 @@ from evaluation.errors import EvaluationError
 from evaluation.settings.config import NAME
 from evaluation.settings.plan import plan_stages
 from evaluation.settings.tiers import TIERS
+from evaluation.orchestration.cluster import check_cluster
 from evaluation.orchestration.slurm import guard_run
+from evaluation.orchestration.targets import check_targets_first
 from evaluation.files import fingerprint
 
 
