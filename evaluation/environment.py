@@ -3,7 +3,8 @@
 Imports nothing but the standard library, and is written so that an old Python can read it.
 """
 
-import importlib.util
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 
@@ -12,14 +13,16 @@ NEEDED = ("pydantic", "yaml")
 """What reading a configuration takes; the larger packages are missed when they are used."""
 
 
-def missing_environment():  # type: ignore[no-untyped-def]  # an old Python knows no `str | None`
+def missing_environment() -> str | None:
     """A sentence on what is missing and how to install it; None if all is there."""
     if sys.version_info < PYTHON:
         return "Python {}.{} or newer is needed, and this is {} ({}); {}".format(
             *PYTHON, sys.version.split()[0], sys.executable, how_to_install()
         )
     for package in NEEDED:
-        if importlib.util.find_spec(package) is None:
+        try:
+            __import__(package)
+        except ImportError:
             return missing_package(package)
     return None
 
