@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 AGAIN = 0.05
 """Seconds after which a signal is sent again whose exception a library has swallowed."""
 
+OUTPUT = "standard output"
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command; returns its exit code."""
@@ -79,7 +81,8 @@ def _run(arguments: list[str] | None) -> int:
             raise
         return _say(missing_package(package))
     except OSError as error:
-        if error.errno == errno.EPIPE and _nobody_reads():
+        if error.errno == errno.EPIPE and (error.filename == OUTPUT or _nobody_reads()):
+            _discard_output()
             return 128 + signal.SIGPIPE
         logging.debug("where it happened:", exc_info=True)
         return _say(machine_fault(error, command))
@@ -97,7 +100,7 @@ def _flushed_output() -> Iterator[None]:
                 sys.stdout.flush()
         except OSError as error:
             _discard_output()
-            error.filename = "standard output"
+            error.filename = OUTPUT
             raise
 
 

@@ -48,7 +48,7 @@ LINES: list[tuple[str, str, dict[str, str], int, str]] = [
         f"(sleep 0.5; {PYTHON} -m evaluation --help; echo $? >&2) | true",
         {},
         0,
-        "0\n",
+        "141",
     ),
     ("standard output closed", f"{WIDE} >&-", {}, 1, ""),
     ("standard error closed", f"{WIDE} 2>&-", {}, 1, ""),
