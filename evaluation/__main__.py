@@ -1,38 +1,157 @@
 """`python -m evaluation <command>`: each step of the workflow, and a few tools, by hand.
 
 Exit codes: 0 done, 1 the input or the machine is at fault (one sentence on stderr), 2 usage,
-143 ended by SIGTERM. Commands import what they need when they run, so that `--help` is quick.
+130 Ctrl-C, 141 nobody reads the output any more, 143 ended by SIGTERM. Commands import what they
+need when they run, so that `--help` is quick; this file imports nothing that has to be installed.
 """
 
-import argparse
+from __future__ import annotations
+
+import contextlib
+import errno
 import logging
 import os
+import select
 import signal
 import sys
-from collections.abc import Callable
-from types import FrameType
+from typing import TYPE_CHECKING, Any
 
-from evaluation.commands import checkpoint, deltas, doctor, prefill, score
+from evaluation.environment import missing_environment, missing_package
 from evaluation.errors import EvaluationError
 
-GROUPS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None], ...] = (
-    prefill.add_commands,
-    doctor.add_commands,
-    score.add_commands,
-    deltas.add_commands,
-    checkpoint.add_commands,
-)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+AGAIN = 0.05
+"""Seconds after which a signal is sent again whose exception a library has swallowed."""
+
+OUTPUT = "standard output"
 
 
-def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation", description=__doc__.split("\n")[0]
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; returns its exit code."""
+    prepare_streams()
+    fault = missing_environment() or _missing_folder()
+    if fault:
+        return _say(fault)
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGALRM, _stop)
+    sys.unraisablehook = _stop_again
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again to go on", file=sys.stderr)
+        return 130
+    except _Terminated:
+        logging.shutdown()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        # All is on disk, and to take torch apart can last longer than Slurm waits.
+        os._exit(128 + signal.SIGTERM)
+
+
+def prepare_streams() -> None:
+    """Text that the terminal's encoding lacks is escaped, and a closed stream leads nowhere."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:  # else the next file that is opened would get what is printed
+            os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _run(arguments: list[str] | None) -> int:
+    from evaluation.commands.parser import build_parser
+
+    command = ""
+    try:
+        with _flushed_output():
+            options = build_parser().parse_args(arguments)
+            command = options.command
+            _start_logging(options.verbose)
+            code: int = options.run(options)
+    except EvaluationError as error:
+        return _say(str(error))
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "evaluation"):
+            raise
+        return _say(missing_package(package))
+    except OSError as error:
+        if error.errno == errno.EPIPE and (error.filename == OUTPUT or _nobody_reads()):
+            _discard_output()
+            return 128 + signal.SIGPIPE
+        logging.debug("where it happened:", exc_info=True)
+        return _say(machine_fault(error, command))
+    return code
+
+
+@contextlib.contextmanager
+def _flushed_output() -> Iterator[None]:
+    """Writes out what was printed while an error can still be reported."""
+    try:
+        yield
+    finally:
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError as error:
+            _discard_output()
+            error.filename = OUTPUT
+            raise
+
+
+def _discard_output() -> None:
+    """What is still to be printed goes nowhere, so that Python does not try again as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def machine_fault(error: OSError, command: str) -> str:
+    """A sentence on what the system refused, where, and what to do."""
+    if error.errno is None:
+        return f"{' '.join(str(error).split())} (`python -m evaluation -v …` shows where)"
+    where = error.filename or "a file or stream that the system does not name"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        remedy = "free some disk space there, or choose another folder in the configuration,"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        remedy = "change its permissions, or choose another folder in the configuration,"
+    else:
+        remedy = "correct that"
+    again = " (an item that is in the score store is not scored again)" * (command == "score")
+    return f"{where}: {error.strerror}; {remedy} and run the command again{again}"
+
+
+def _missing_folder() -> str | None:
+    try:
+        os.getcwd()
+    except OSError:
+        return "the folder that this was started in is gone; `cd` to one that is there"
+    return None
+
+
+def _nobody_reads() -> bool:
+    """Whether standard output is a pipe whose reader has ended, such as `head`."""
+    watched = select.poll()
+    watched.register(1, 0)
+    return any(event & select.POLLERR for _, event in watched.poll(0))
+
+
+def _say(sentence: str) -> int:
+    print(f"error: {sentence}", file=sys.stderr)
+    return 1
+
+
+def _start_logging(verbose: bool) -> None:
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+        datefmt="%H:%M:%S",
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="log more")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for add in GROUPS:
-        add(commands)
-    return parser
+    for noisy in ("httpx", "filelock", "fsspec", "urllib3"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
 class _Terminated(SystemExit):
@@ -40,45 +159,15 @@ class _Terminated(SystemExit):
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:
-    raise _Terminated(128 + signum)
+    raise _Terminated(128 + signal.SIGTERM)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs one command; returns its exit code."""
-    options = build_parser().parse_args(arguments)
-    logging.basicConfig(
-        level=logging.DEBUG if options.verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-        datefmt="%H:%M:%S",
-    )
-    for noisy in ("httpx", "filelock", "fsspec", "urllib3"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
-    signal.signal(signal.SIGTERM, _stop)
-    try:
-        code: int = options.run(options)
-    except EvaluationError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        if error.errno is None:  # not the machine's doing
-            raise
-        logging.debug("where it happened:", exc_info=True)
-        where = f"{error.filename}: " if error.filename else ""
-        print(
-            f"error: {where}{error.strerror}; mend that (room, permissions, or another folder in "
-            "the configuration) and run again: what was already scored is kept",
-            file=sys.stderr,
-        )
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; run the same command again to go on", file=sys.stderr)
-        return 130
-    except _Terminated as end:
-        logging.shutdown()
-        sys.stdout.flush()
-        # All is on disk, and to take torch apart can last longer than Slurm waits.
-        os._exit(int(str(end)))
-    return code
+def _stop_again(ignored: Any) -> None:
+    """Where a library drops exceptions, as pydantic does in places, SIGTERM must not be lost."""
+    if isinstance(ignored.exc_value, _Terminated):
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,11 @@ from evaluation.settings.effective import CONFIG_VARIABLE
 def add_config(parser: argparse.ArgumentParser) -> None:
     default = Path(os.environ.get(CONFIG_VARIABLE, "config/config.yaml"))
     parser.add_argument(
-        "--config", type=Path, default=default, help="configuration file (%(default)s)"
+        "--config",
+        "--configfile",
+        type=Path,
+        default=default,
+        help="configuration file (%(default)s)",
     )
 
 

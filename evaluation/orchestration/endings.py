@@ -9,6 +9,7 @@ from typing import Any
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES, stage_records, tables_key
 from evaluation.errors import EvaluationError
+from evaluation.orchestration.cluster import check_cluster
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
 from evaluation.orchestration.slurm import guard_run
 from evaluation.records import read_record
@@ -18,7 +19,8 @@ from evaluation.settings.plan import StagePlan
 
 
 def start(workflow: Any, inputs: RuleInputs) -> None:
-    """Called as a run starts; raises EvaluationError like `guard_run`."""
+    """Called as a run starts; raises EvaluationError like `check_cluster` and `guard_run`."""
+    check_cluster(workflow)
     guard_run(workflow)
     for left in CHECKED.glob("*"):  # of runs that were killed: this one holds the folder's lock
         shutil.rmtree(left, ignore_errors=True)

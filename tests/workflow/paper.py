@@ -70,6 +70,11 @@ class Paper:
         command = [sys.executable, "-m", "snakemake", *arguments, "-s", str(ROOT / snakefile)]
         return self._run([*command, "--configfile", "config.yaml"], variables)
 
+    def bare(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Snakemake without a configuration."""
+        command = [sys.executable, "-m", "snakemake", *arguments]
+        return self._run([*command, "-s", str(ROOT / "Snakefile")], {})
+
     def evaluation(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return self._run([sys.executable, "-m", "evaluation", *arguments], variables)
 

@@ -1,16 +1,9 @@
 # Settings of a run, and what the rules ask of them. Whatever is longer lives in the package.
 import re
 import shlex
-import sys
 from functools import partial
-from pathlib import Path
 
-# Of this file, as the main Snakefile is either of two.
-ROOT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
 
-from snakemake.exceptions import WorkflowError
 from snakemake.resources import Resources
 
 from evaluation.checkpoints.discovery import configuration_file
@@ -21,6 +14,8 @@ from evaluation.orchestration.rule_inputs import RuleInputs, or_stop
 from evaluation.orchestration.run_configuration import run_config
 from evaluation.settings.config import NAME
 from evaluation.settings.plan import plan_stages
+from evaluation.orchestration.targets import check_targets_first
+
 
 CONFIG, CONFIG_FILE = or_stop(run_config, config, workflow.is_main_process)
 PLANS = or_stop(plan_stages, CONFIG)

@@ -1,0 +1,38 @@
+"""Whether Python and its packages are there: read before anything that needs them is imported.
+
+Imports nothing but the standard library, and is written so that an old Python can read it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+PYTHON = (3, 11)
+NEEDED = ("pydantic", "yaml")
+"""What reading a configuration takes; the larger packages are missed when they are used."""
+
+
+def missing_environment() -> str | None:
+    """A sentence on what is missing and how to install it; None if all is there."""
+    if sys.version_info < PYTHON:
+        return "Python {}.{} or newer is needed, and this is {} ({}); {}".format(
+            *PYTHON, sys.version.split()[0], sys.executable, how_to_install()
+        )
+    for package in NEEDED:
+        try:
+            __import__(package)
+        except ImportError:
+            return missing_package(package)
+    return None
+
+
+def missing_package(name: str) -> str:
+    return f"the package {name} is not installed for {sys.executable}; {how_to_install()}"
+
+
+def how_to_install() -> str:
+    root = Path(__file__).resolve().parents[1]
+    if (root / ".venv" / "bin" / "python").exists():
+        return f"run `source {root}/.venv/bin/activate` and try again"
+    return f"run `make -C {root} environment && source {root}/.venv/bin/activate` and try again"

@@ -1,0 +1,45 @@
+"""What a run is asked to make, looked at before anything is planned.
+
+Snakemake's own answer to an unknown target ("No rule to produce stage5") names none that there is.
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+FIXED = ("all", "prefill")
+
+
+def check_targets_first(workflow: Any, stages: Sequence[str], results: str) -> None:
+    """Has the targets of `workflow` checked as soon as they are known, which parsing is not."""
+    from snakemake.exceptions import WorkflowError
+
+    execute = workflow.execute
+
+    def checked(*arguments: Any, **keywords: Any) -> Any:
+        rules = list(workflow.rules)
+        for target in unknown(workflow.dag_settings.targets, rules):
+            raise WorkflowError(unknown_target(target, stages, results))
+        return execute(*arguments, **keywords)
+
+    workflow.execute = checked
+
+
+def unknown(targets: Iterable[str], rules: Sequence[Any]) -> list[str]:
+    """The targets that are neither a rule nor a file that a rule makes."""
+    names = {rule.name for rule in rules}
+    return [
+        target
+        for target in targets
+        if target not in names and not any(rule.is_producer(target) for rule in rules)
+    ]
+
+
+def unknown_target(target: str, stages: Sequence[str], results: str) -> str:
+    near = difflib.get_close_matches(target, [*stages, *FIXED], n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return (
+        f"nothing here is called {target!r}{hint}; targets are {', '.join(FIXED)}, the stages "
+        f"{', '.join(stages)}, and files such as "
+        f"{results}/{stages[0]}/summary.csv, with the results folder as it is configured"
+    )

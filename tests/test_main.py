@@ -1,0 +1,185 @@
+"""The edges of the command line: streams, signals, a missing environment, what the system refuses."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evaluation.__main__ import machine_fault
+from evaluation.files import write_text
+from tests.workflow.paper import ROOT, Paper
+
+PYTHON = sys.executable
+STATUS = f"{PYTHON} -m evaluation status --config config.yaml"
+WIDE = f"{STATUS} --json"
+"""Prints more than one line."""
+
+
+@pytest.fixture
+def paper(tmp_path: Path) -> Paper:
+    return Paper(tmp_path / "paper", {"one": {}, "two": {}})
+
+
+def shell(
+    paper: Paper, line: str, *, folder: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder or paper.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+LINES: list[tuple[str, str, dict[str, str], int, str]] = [
+    ("as it is", STATUS, {}, 1, ""),
+    ("read by head", f"{WIDE} | head -c 1", {}, 0, ""),
+    ("nobody reads", f"(sleep 0.5; {WIDE}; echo $? >&2) | true", {}, 0, "141"),
+    (
+        "help that nobody reads",
+        f"(sleep 0.5; {PYTHON} -m evaluation --help; echo $? >&2) | true",
+        {},
+        0,
+        "141",
+    ),
+    ("standard output closed", f"{WIDE} >&-", {}, 1, ""),
+    ("standard error closed", f"{WIDE} 2>&-", {}, 1, ""),
+    ("all closed", f"{WIDE} <&- >&- 2>&-", {}, 1, ""),
+    ("standard output full", f"{STATUS} > /dev/full", {}, 1, "standard output: No space left"),
+    (
+        "ASCII",
+        f"{PYTHON} -m evaluation status --config é.yaml",
+        {"PYTHONIOENCODING": "ascii"},
+        1,
+        r"\xe9.yaml: no such file",
+    ),
+    (
+        "no locale",
+        f"{PYTHON} -m evaluation status --config é.yaml",
+        {"LC_ALL": "C"},
+        1,
+        "é.yaml: no such file",
+    ),
+    (
+        "not UTF-8",
+        f"{PYTHON} -m evaluation status --config $'\\xff.yaml'",
+        {},
+        1,
+        r"\udcff.yaml: no such file",
+    ),
+    ("without docstrings", f"{STATUS} --help", {"PYTHONOPTIMIZE": "2"}, 0, ""),
+    (
+        "no packages",
+        f"{PYTHON} -S -m evaluation status",
+        {},
+        1,
+        "the package pydantic is not installed for",
+    ),
+    (
+        "Snakemake's name of the option",
+        f"{PYTHON} -m evaluation status --configfile config.yaml",
+        {},
+        1,
+        "",
+    ),
+    (
+        "no such configuration",
+        f"{PYTHON} -m evaluation status --config nope.yaml",
+        {},
+        1,
+        "nope.yaml: no such file",
+    ),
+    ("folder gone", f"mkdir gone; cd gone; rmdir ../gone; {STATUS}", {}, 1, "is gone; `cd` to one"),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "variables", "code", "said"), [case[1:] for case in LINES], ids=[c[0] for c in LINES]
+)
+def test_streams(paper: Paper, line: str, variables: dict[str, str], code: int, said: str) -> None:
+    done = shell(paper, line, **variables)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert (done.stderr == "") == (said == "")
+    for trace in ("Traceback", "Exception ignored", "BrokenPipe"):
+        assert trace not in done.stderr
+
+
+FAULTS: list[tuple[OSError, str, list[str]]] = [
+    (
+        OSError(errno.ENOSPC, "No space left on device", "a/b"),
+        "score",
+        ["a/b: No space", "free some disk space", "not scored again"],
+    ),
+    (OSError(errno.ENOSPC, "No space left on device"), "tables", ["does not name: No space"]),
+    (
+        PermissionError(errno.EACCES, "Permission denied", "a/b"),
+        "prefill",
+        ["a/b: Permission denied", "permissions"],
+    ),
+    (
+        NotADirectoryError(errno.ENOTDIR, "Not a directory", "a/b"),
+        "tables",
+        ["a/b: Not a directory"],
+    ),
+    (OSError("no\nnumber"), "score", ["no number", "-v"]),
+]
+
+
+@pytest.mark.parametrize(("error", "command", "words"), FAULTS, ids=str)
+def test_what_the_system_refuses(error: OSError, command: str, words: list[str]) -> None:
+    sentence = machine_fault(error, command)
+    assert "\n" not in sentence
+    for word in words:
+        assert word in sentence
+    assert ("not scored again" in sentence) == (command == "score" and error.errno is not None)
+
+
+def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"report\.txt") as caught:
+        write_text(tmp_path / "report.txt", "text")
+    assert caught.value.filename == str(tmp_path / "report.txt")
+    assert not list(tmp_path.iterdir())
+
+
+SWALLOWS = """
+import os, signal, time
+from evaluation.__main__ import main
+from evaluation.reporting import status
+class Swallowed:
+    def __del__(self):  # what is raised here is dropped by Python
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
+def slow(*arguments):
+    Swallowed()
+    time.sleep(60)
+status.stage_status = slow
+main(["status", "--config", "config.yaml"])
+"""
+
+
+def test_sigterm_is_not_lost_where_exceptions_are_dropped(paper: Paper) -> None:
+    begin = time.monotonic()
+    done = subprocess.run(
+        [PYTHON, "-c", SWALLOWS],
+        cwd=paper.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 128 + signal.SIGTERM, done.stderr
+    assert time.monotonic() - begin < 30
+    assert done.stderr == ""
