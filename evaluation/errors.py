@@ -9,6 +9,7 @@ EvaluationError
 │   └── UnsupportedCheckpoint  … because no model class represents it exactly
 ├── ScoringError           a score that cannot be computed
 │   └── NonFiniteError         … because the model gives NaN or infinite values
+├── ResultsError           a results file that is missing, damaged or of another version
 └── BridgeError            two results that must not be compared
 
 Every message names the file, key or item, what was expected, and what to do.
@@ -49,6 +50,10 @@ class ScoringError(EvaluationError):
 
 class NonFiniteError(ScoringError):
     """The model gives NaN or infinite values."""
+
+
+class ResultsError(EvaluationError):
+    """A file of a results folder is missing, damaged or of another version."""
 
 
 class BridgeError(EvaluationError):

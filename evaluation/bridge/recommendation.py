@@ -2,7 +2,7 @@
 
 The headline is the stage's first aim to improve (its first aim if it has none). Of the steps that
 meet the whole objective, the one with the best headline is recommended. If none meets it, the
-least bad one is named as such: the best headline among the steps that break no aim for sure to
+least bad one is named as such: the best headline among the steps that break no aim to
 keep something, or else the step that loses least beyond its margins. Steps that a paired test at
 0.05 (Holm's correction over them) cannot tell from the chosen one stand beside it.
 """
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.results import Results
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
 from evaluation.bridge.verdicts import AimVerdict, Answer, aimed_at
+from evaluation.results.read import Results
 from evaluation.settings.config import Aim
 from evaluation.settings.tiers import TierName
 
@@ -132,6 +132,6 @@ def _why(best: JudgedStep, headline: int) -> str:
 
 def _fell_out(step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int) -> str:
     if step in pool:
-        return f"its {_headline(step, headline)} is behind step {best.step} for sure"
+        return f"its {_headline(step, headline)} is significantly behind step {best.step}"
     failing = [aim for aim in step.aims if aim.verdict != "met"]
     return "; ".join(f"{aim.label}: {aim.verdict} ({aim.why})" for aim in failing)

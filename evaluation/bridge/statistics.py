@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from evaluation.grading.errors_of_means import cluster_sums, standard_error
+
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
@@ -95,15 +97,14 @@ def from_influence(
     """An estimate from what each item contributes to it; `clusters` names each item's group."""
     n = len(influence)
     if clusters is not None:
-        _, index = np.unique(np.asarray(clusters), return_inverse=True)
-        influence = np.bincount(index, weights=influence).astype(np.float64)
+        influence = cluster_sums(influence, clusters)
         method = f"{method}, clustered"
     units = len(influence)
     if units < 2:
         only = "one item" if n == 1 else f"all {n} items belong to one cluster"
         return unknown(value, n=n, units=units, note=f"no interval: {only}, so no spread is seen")
     variance = _serial_variance(influence) if serial else float(influence @ influence)
-    se = math.sqrt(variance * units / (units - 1))
+    se = standard_error(variance, units)
     if se <= 1e-12 * abs(value) or se == 0.0:
         same = "both sides score the same on every item" if value == 0 else "all items differ alike"
         return unknown(value, n=n, units=units, note=f"no interval: {same}, so no spread is seen")

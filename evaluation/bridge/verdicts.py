@@ -6,7 +6,7 @@ that a gain is positive, with its 95 % interval [low, high]:
     improve by m    met: low > m           not met: high <= m      else undecided
     keep within m   met: low >= -m         not met: high < -m      else undecided
 
-`keep` is a test of non-inferiority. A regression is an item that is worse for sure: by more than
+`keep` is a test of non-inferiority. A regression is an item that is significantly worse: by more than
 the margin of a `keep`, at all for an `improve`; tested at one side of 0.025 with Holm's correction
 over the aim's items. A regression makes a `keep` not met, since a mean may hide it; beside an
 `improve` it is listed, as gains elsewhere may be worth it.
@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evaluation.bridge.deltas import HEADLINES, OVERALL, Delta, macro
+from evaluation.bridge.deltas import OVERALL, Delta, headline_delta, macro
 from evaluation.bridge.statistics import ALPHA, holm, p_beyond
 from evaluation.errors import BridgeError
 from evaluation.settings.config import Aim
-from evaluation.settings.tiers import TierName
+from evaluation.settings.tiers import TIERS, TierName
 
 Answer = Literal["met", "not met", "undecided"]
 
@@ -50,7 +50,8 @@ class AimVerdict:
 
     @property
     def gain(self) -> float:
-        return -self.delta if self.tier == "tier2" else self.delta
+        tier = TIERS[self.tier]
+        return self.delta if tier.metric(tier.headline).higher_is_better else -self.delta
 
     @property
     def label(self) -> str:
@@ -104,10 +105,10 @@ def judge_aim(aim: Aim, deltas: Sequence[Delta], key: str) -> AimVerdict:
 
 def aimed_at(aim: Aim, deltas: Sequence[Delta], key: str) -> tuple[list[Delta], Delta]:
     """The deltas of an aim's items, and the one it is decided on."""
-    metric = HEADLINES[aim.tier]
-    if aim.tier == "tier4":
+    metric = headline_delta(aim.tier)
+    if TIERS[aim.tier].rates:
         item = aim.group or OVERALL
-        own = [delta for delta in deltas if delta.tier == "tier4" and delta.item == item]
+        own = [delta for delta in deltas if delta.tier == aim.tier and delta.item == item]
         headline = next((delta for delta in own if delta.metric == metric), None)
     else:
         own = [
@@ -152,7 +153,7 @@ def _regressions(aim: Aim, parts: Sequence[Delta]) -> tuple[str, ...]:
 
 
 def _name(delta: Delta) -> str:
-    return delta.metric.removeprefix("delta_") if delta.tier == "tier4" else delta.item
+    return delta.metric.removeprefix("delta_") if TIERS[delta.tier].rates else delta.item
 
 
 def _why(aim: Aim, headline: Delta, answer: Answer, regressions: tuple[str, ...]) -> str:
@@ -163,7 +164,7 @@ def _why(aim: Aim, headline: Delta, answer: Answer, regressions: tuple[str, ...]
     text = f"{headline.metric} {estimate.value:+.4f} [{estimate.low:+.4f}, {estimate.high:+.4f}]"
     text = f"{text}, {bound}"
     if regressions:
-        text += f"; worse for sure: {', '.join(regressions)}"
+        text += f"; significantly worse: {', '.join(regressions)}"
     if answer == "undecided" and estimate.mde is not None:
         text += f"; only {estimate.mde:.4f} or more would have been seen"
     return text

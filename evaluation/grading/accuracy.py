@@ -12,7 +12,6 @@ An item whose gold candidate shares the best score with others counts 1/k for k 
 the expectation of drawing among them. So neither order nor repetition of candidates wins anything.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.grading.errors_of_means import Floats, error_of_mean
 from evaluation.settings.suites import Normalization
-
-Floats = NDArray[np.float64]
 
 
 class Outcomes(NamedTuple):
@@ -77,24 +75,6 @@ def judge(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Outcomes:
     return Outcomes(right / winners, winners > 1)
 
 
-def standard_error(credit: Floats, clusters: list[str] | None) -> float | None:
-    """Standard error of a mean; None for a single item.
-
-    With clusters their sums of deviations count, not the items': Var = sum_c (sum_{i in c}
-    (s_i - mean))^2 / n^2 (Miller, arXiv 2411.00640).
-    """
-    n = len(credit)
-    if n < 2:
-        return None
-    if clusters is None:
-        return float(credit.std(ddof=1) / math.sqrt(n))
-    _, cluster = np.unique(clusters, return_inverse=True)
-    if not cluster.any():
-        return None
-    sums = np.bincount(cluster, weights=credit - credit.mean())
-    return float(math.sqrt((sums**2).sum()) / n)
-
-
 def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]:
     """Accuracy of every kind; `accuracy`, `centered`, `stderr` and `ties` are of the primary one.
 
@@ -105,7 +85,7 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
         ScoringError: no items, an item with one candidate, or nothing to compute the primary from.
     """
     groups = group_items(table)
-    _check_items(table, groups)
+    check_items(table, groups)
     gold = table["gold"].to_numpy(zero_copy_only=False)
     outcomes = {
         name: judge(scores, gold, groups) for name, scores in candidate_scores(table).items()
@@ -125,14 +105,15 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
         "metrics": {name: float(outcome.credit.mean()) for name, outcome in outcomes.items()},
         "centered": (accuracy - chance) / (1 - chance),
         "chance": chance,
-        "stderr": standard_error(credit, clusters),
+        "stderr": error_of_mean(credit, clusters),
         "items": len(groups.starts),
         "ties": int(tied.sum()),
         "nan": 0,  # one raises NonFiniteError
     }
 
 
-def _check_items(table: pa.Table, groups: Groups) -> None:
+def check_items(table: pa.Table, groups: Groups) -> None:
+    """Raises ScoringError unless every item has candidates to choose from, all in one place."""
     if not len(groups.starts):
         raise ScoringError("the task has no items; look at its cache and `limit`")
     ids = table["item"].take(groups.starts).to_pylist()

@@ -3,27 +3,31 @@
 from pathlib import Path
 
 from evaluation.bridge.deltas import OVERALL, Delta, compare
-from evaluation.bridge.results import read_results, tiers_in
-from evaluation.errors import BridgeError
+from evaluation.bridge.pairing import check_comparable
+from evaluation.errors import ResultsError
 from evaluation.reporting.terminal import align
+from evaluation.results.read import read_results, tiers_in
 
 
 def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
-    """A table of the deltas of `ours` against `theirs`, and whether any item is worse for sure.
+    """A table of the deltas of `ours` against `theirs`, and whether any item is significantly worse.
 
     Raises:
-        BridgeError: a folder has no results, or the two must not be compared.
+        ResultsError: a folder has no results, or one that is damaged.
+        BridgeError: the two must not be compared.
     """
     tiers = tiers_in(ours)
     if not tiers:
-        raise BridgeError(f"{ours}: no tier files; name a folder such as by_checkpoint/step_1000")
-    deltas = compare(read_results(ours, tiers), read_results(theirs, tiers))
+        raise ResultsError(f"{ours}: no tier files; name a folder such as by_checkpoint/step_1000")
+    sides = read_results(ours, tiers), read_results(theirs, tiers)
+    deltas = compare(*sides)
     shown = [delta for delta in deltas if delta.primary or delta.item == OVERALL]
     rows = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p (Holm)", "MDE", ""]]
     rows += [_row(delta) for delta in shown]
     worse = [delta for delta in shown if delta.flag == "worse"]
-    ending = f"{len(worse)} worse for sure" if worse else "nothing is worse for sure"
-    return f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{ending}", bool(worse)
+    ending = f"{len(worse)} significantly worse" if worse else "nothing is significantly worse"
+    notes = "".join(f"\n{note}" for note in check_comparable(*sides))
+    return f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{ending}{notes}", bool(worse)
 
 
 def _row(delta: Delta) -> list[str]:

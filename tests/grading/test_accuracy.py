@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.bridge.statistics import paired_mean
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.grading.accuracy import standard_error, summarize_choices
+from evaluation.grading.accuracy import summarize_choices
+from evaluation.grading.errors_of_means import error_of_mean
 from evaluation.scoring.choices import SCHEMA
 
 
@@ -88,8 +90,20 @@ def test_a_tie_below_the_best_is_none():
 
 def test_clustered_standard_error_by_hand():
     """Credits 1 1 | 0 0 | 1: mean 0.6, sums of deviations 0.8, -1.2, 0.4."""
-    error = standard_error(np.array([1.0, 1, 0, 0, 1]), ["a", "a", "b", "b", "c"])
-    assert error == pytest.approx(math.sqrt(0.8**2 + 1.2**2 + 0.4**2) / 5)
+    error = error_of_mean(np.array([1.0, 1, 0, 0, 1]), ["a", "a", "b", "b", "c"])
+    assert error == pytest.approx(math.sqrt((0.8**2 + 1.2**2 + 0.4**2) * 3 / 2) / 5)
+
+
+@pytest.mark.parametrize("clusters", [None, list("aabbbcdd")])
+def test_tier_files_and_reports_have_one_standard_error(clusters):
+    credit = np.array([1.0, 0, 0.5, 1, 1, 0, 0, 1])
+    reported = paired_mean(credit, np.zeros(8), clusters)
+    assert reported.se == pytest.approx(error_of_mean(credit, clusters), rel=1e-14)
+
+
+def test_one_item_or_cluster_has_no_standard_error():
+    assert error_of_mean(np.array([1.0])) is None
+    assert error_of_mean(np.array([1.0, 0.0]), ["a", "a"]) is None
 
 
 def test_clusters_of_a_task_are_used():
@@ -97,7 +111,9 @@ def test_clusters_of_a_task_are_used():
         {"logprob": [-1.0, -2.0], "cluster": name, "gold": g}
         for name, g in zip("aabb", (0, 0, 1, 1), strict=True)
     ]
-    assert summarize_choices(table_of(*items), "raw")["stderr"] == pytest.approx(math.sqrt(2) / 4)
+    assert summarize_choices(table_of(*items), "raw")["stderr"] == pytest.approx(
+        math.sqrt(2 * 2) / 4
+    )
 
 
 @pytest.mark.parametrize(
