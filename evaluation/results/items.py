@@ -6,7 +6,7 @@
 Whoever adds a tier to `settings.tiers` registers here how its files are read.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,8 @@ from evaluation.errors import ResultsError, ScoringError
 from evaluation.grading.accuracy import candidate_scores, check_items, group_items, judge
 from evaluation.grading.errors_of_means import Floats
 from evaluation.grading.rates import RATES, outcome
-from evaluation.results.columns import BLOCKS, CANDIDATES, read_table, rows_of
+from evaluation.results.columns import BLOCKS, CANDIDATES, Column, read_table, rows_of
+from evaluation.results.generations import Generation
 from evaluation.results.record import Record
 from evaluation.results.tier_files import (
     LARGEST,
@@ -116,9 +117,13 @@ class Items:
 
 @dataclass(frozen=True)
 class ItemReader:
-    """The model of a tier's summary file, and what makes items of it and of the files beside it."""
+    """The models of a tier's two files, and what makes items of them.
+
+    `per_item` has the columns of the items file where it is Parquet, or the model of its lines.
+    """
 
     file: type[TierFile]
+    per_item: Sequence[Column] | type[Record]
     read: Callable[[Tier, Any, Path], Items]
 
 
@@ -277,9 +282,9 @@ def _outcome(prompt: PromptEntry, rate: str) -> bool | None:
 
 
 ITEM_READERS: dict[str, ItemReader] = {
-    "tier2": ItemReader(Tier2File, _slices),
-    "tier3": ItemReader(Tier3File, _tasks),
-    "tier4": ItemReader(Tier4File, _probes),
+    "tier2": ItemReader(Tier2File, BLOCKS, _slices),
+    "tier3": ItemReader(Tier3File, CANDIDATES, _tasks),
+    "tier4": ItemReader(Tier4File, Generation, _probes),
 }
 
 

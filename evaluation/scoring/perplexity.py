@@ -8,18 +8,12 @@ import pyarrow as pa
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.prefill.caches import SliceCache
+from evaluation.results.columns import BLOCKS, arrow_schema
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks
 from evaluation.store import StoredScore
 
-SCHEMA = pa.schema(
-    [
-        ("block", pa.int32()),
-        ("nats", pa.float64()),
-        ("tokens", pa.int32()),
-        ("bytes", pa.int64()),
-    ]
-)
+SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
 
 
 def score_slice(
