@@ -2,21 +2,27 @@
 
     python -m demo.order CONFIG
 
-With less noise than its bridge a step must be better on Tier2's mean for sure, with more it must be
-worse and meet no objective; no slice, task or rate may tell the opposite for sure; and the step with
+With less noise than its bridge a step must be significantly better on Tier2's mean, with more
+significantly worse and meet no objective; no slice, task or rate may tell the opposite; and the step with
 the least noise must be the recommended one, or the least bad.
 """
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from demo.ladder import LADDER
-from evaluation.bridge.deltas import HEADLINES, OVERALL
-from evaluation.bridge.write import DELTAS, RECOMMENDATION, read_json
+from evaluation.bridge.deltas import OVERALL, headline_delta
 from evaluation.errors import EvaluationError
+from evaluation.results.bridge_files import (
+    DELTAS,
+    RECOMMENDATION,
+    DeltaRow,
+    read_recommendation,
+    read_stage_deltas,
+)
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 
@@ -27,22 +33,22 @@ def disagreements(plan: StagePlan) -> list[str]:
     """What a stage's results say against the known order; empty if nothing does.
 
     Raises:
-        BridgeError: the stage has not been compared with its bridge yet.
+        ResultsError: the stage has not been compared with its bridge yet.
     """
     bridge = plan.stage.bridge
     if bridge is None or bridge.stage is None or bridge.step is None:
         return []
-    content = read_json(plan.results / DELTAS)
+    content = read_stage_deltas(plan.results / DELTAS)
     found = []
-    for entry in content["verdicts"]:
-        step = entry["step"]
+    for entry in content.verdicts:
+        step = entry.step
         is_better = NOISE[plan.name, step] < NOISE[bridge.stage, bridge.step]
-        own = [delta for delta in content["deltas"] if delta["step"] == step]
+        own = [delta for delta in content.deltas if delta.step == step]
         found += [f"{plan.name} step {step}: {said}" for said in _against(own, is_better)]
-        if not is_better and entry["verdict"] != "not met":
-            found.append(f"{plan.name} step {step}: a planted regression is {entry['verdict']}")
+        if not is_better and entry.verdict != "not met":
+            found.append(f"{plan.name} step {step}: a planted regression is {entry.verdict}")
     best = min((step for name, step in NOISE if name == plan.name), key=_noise_of(plan))
-    advised = read_json(plan.results / RECOMMENDATION)["step"]
+    advised = read_recommendation(plan.results / RECOMMENDATION).step
     if advised != best:
         found.append(f"{plan.name}: step {advised} is named, not {best}, which has the least noise")
     return found
@@ -52,14 +58,14 @@ def _noise_of(plan: StagePlan) -> Any:
     return lambda step: NOISE[plan.name, step]
 
 
-def _against(deltas: list[Mapping[str, Any]], is_better: bool) -> Iterator[str]:
+def _against(deltas: list[DeltaRow], is_better: bool) -> Iterator[str]:
     wanted, wrong = ("better", "worse") if is_better else ("worse", "better")
     for delta in deltas:
-        is_mean = (delta["item"], delta["metric"]) == (OVERALL, HEADLINES["tier2"])
-        if is_mean and delta["flag"] != wanted:
-            yield f"Tier2's mean is {delta['flag']}, not {wanted}"
-        if delta["primary"] and delta["flag"] == wrong:
-            yield f"{delta['tier']} {delta['item']} {delta['metric']} is {wrong}"
+        is_mean = (delta.item, delta.metric) == (OVERALL, headline_delta("tier2"))
+        if is_mean and delta.flag != wanted:
+            yield f"Tier2's mean is {delta.flag}, not {wanted}"
+        if delta.primary and delta.flag == wrong:
+            yield f"{delta.tier} {delta.item} {delta.metric} is {wrong}"
 
 
 def main() -> int:

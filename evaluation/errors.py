@@ -11,6 +11,7 @@ EvaluationError
 ├── ScoringError           a score that cannot be computed
 │   ├── NonFiniteError         … because the model gives NaN or infinite values
 │   └── CommandError           … because a stage's external command does not give it
+├── ResultsError           a results file that is missing, damaged or of another version
 └── BridgeError            two results that must not be compared
 
 Every message names the file, key or item, what was expected, and what to do.
@@ -70,6 +71,10 @@ class CommandError(ScoringError):
     """A stage's external command fails, or what it writes is not what the suite asks for."""
 
     is_final = True
+
+
+class ResultsError(EvaluationError):
+    """A file of a results folder is missing, damaged or of another version."""
 
 
 class BridgeError(EvaluationError):

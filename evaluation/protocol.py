@@ -8,8 +8,8 @@ what is written into the tier files beside numbers, REPORT about what pages and 
 
 PREFILL_TOKENIZER = "tokenizer-1"
 PREFILL_SLICE = "slice-1"
-PREFILL_TASK = "task-1"
+PREFILL_TASK = "task-2"
 PREFILL_PROBES = "probes-2"
 RESULTS = "results-1"
-BRIDGE = "bridge-1"
-REPORT = "report-3"
+BRIDGE = "bridge-2"
+REPORT = "report-4"

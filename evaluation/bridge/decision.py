@@ -8,7 +8,7 @@ clearly met, taken together over the steps.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evaluation.bridge.deltas import HEADLINES, OVERALL, Delta
+from evaluation.bridge.deltas import OVERALL, Delta, headline_delta
 from evaluation.bridge.simultaneous import Ranking, leaves, rank, simultaneous_level
 from evaluation.bridge.statistics import ALPHA, Estimate
 from evaluation.bridge.verdicts import (
@@ -66,8 +66,8 @@ def lean(deltas: Sequence[Delta]) -> list[Delta]:
     return [
         delta
         for delta in deltas
-        if delta.item != OVERALL or delta.tier == "tier4"
-        if delta.primary or delta.metric == HEADLINES[delta.tier]
+        if delta.item != OVERALL or TIERS[delta.tier].rates
+        if delta.primary or delta.metric == headline_delta(delta.tier)
     ]
 
 

@@ -1,25 +1,24 @@
 """Deltas of one checkpoint against another over the same items.
 
-    tier2   delta_nats_per_token, delta_ppl, delta_bits_per_byte for each slice       want <= 0
-    tier3   delta_acc by the suite's primary metric for each task, and by the others  want >= 0
-    tier4   delta_<rate> for each rate, delta_all_checks_pass_rate for each category  want >= 0
-            (delta_truncated_rate: want <= 0)
+    nats     delta_nats_per_token, delta_ppl, delta_bits_per_byte for each item       want <= 0
+    credit   the headline for each item, by the suite's primary metric, and by others want >= 0
+    rates    every rate over all units, the headline for each category                want >= 0
+             (but for rates of which less is better)
 
-`overall` is the unweighted mean over slices or tasks, and all prompts for Tier4. With one
-tokenizer, equal nats, equal perplexity and equal bits per byte are one hypothesis, tested on the
-nats. Holm's correction is over the `primary` deltas of all tiers: one for each slice and task, and
-Tier4's rates. An overall delta is one number and is tested as it is.
+What tiers there are, of which kind and with which metrics says `settings.tiers`. `overall` is the
+unweighted mean over items, and all units for rates. With one tokenizer, equal nats, equal
+perplexity and equal bits per byte are one hypothesis, tested on the nats. Holm's correction is over
+the `primary` deltas of all tiers: the headline of each item, and the rates. An overall delta is one
+number and is tested as it is.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from evaluation.bridge.discordance import paired_rate
-from evaluation.bridge.outcomes import as_credit, item_credits, prompt_outcome
-from evaluation.bridge.pairing import check_comparable, check_items
-from evaluation.bridge.results import Blocks, Results, SliceResult, TaskResult
+from evaluation.bridge.pairing import AGAIN, check_comparable, check_ids
 from evaluation.bridge.statistics import (
     ALPHA,
     Estimate,
@@ -30,18 +29,12 @@ from evaluation.bridge.statistics import (
     unknown,
 )
 from evaluation.errors import BridgeError
-from evaluation.grading.rates import RATES, TRUNCATED
-from evaluation.settings.tiers import TierName
+from evaluation.results.bridge_files import Flag
+from evaluation.results.items import Blocks, CreditItem, NatsItem
+from evaluation.results.read import Results, TierResults
+from evaluation.settings.tiers import TIERS, Tier, TierName
 
 OVERALL = "overall"
-HEADLINES: dict[TierName, str] = {
-    "tier2": "delta_nats_per_token",
-    "tier3": "delta_acc",
-    "tier4": "delta_all_checks_pass_rate",
-}
-"""The metric of each tier that objectives are decided on."""
-
-Flag = Literal["better", "worse", "unclear"]
 NO_TABLE = "no interval: an external command gave no per-item scores"
 
 
@@ -67,16 +60,45 @@ class Delta:
         return 1 if self.want == ">= 0" else -1
 
 
+@dataclass(frozen=True)
+class Pair:
+    """A tier of both sides."""
+
+    ours: TierResults
+    theirs: TierResults
+
+    @property
+    def tier(self) -> Tier:
+        return self.ours.tier
+
+    def check(self, what: str, mine: list[object], other: list[object]) -> None:
+        """Raises BridgeError unless both sides have the same units."""
+        folders = self.ours.folder, self.theirs.folder
+        check_ids(f"{self.tier.unit} of {what!r}", mine, other, *folders)
+
+
+def headline_delta(tier: TierName) -> str:
+    """The delta that objectives are decided on."""
+    return f"delta_{TIERS[tier].headline}"
+
+
 def compare(ours: Results, theirs: Results) -> list[Delta]:
     """All deltas of `ours` against `theirs`; raises BridgeError where they must not be compared."""
     check_comparable(ours, theirs)
-    deltas = [*_tier2(ours, theirs), *_tier3(ours, theirs), *_tier4(ours, theirs)]
+    pairs = [Pair(mine, theirs.tiers[name]) for name, mine in ours.tiers.items()]
+    deltas = [delta for pair in pairs for delta in _of_tier(pair)]
     adjusted = holm({f"{d.tier} {d.item} {d.metric}": d.estimate.p for d in deltas if d.primary})
     return [_flagged(delta, adjusted) for delta in deltas]
 
 
+def _of_tier(pair: Pair) -> list[Delta]:
+    if pair.tier.kind == "nats":
+        return _nats(pair)
+    return _rates(pair) if pair.tier.rates else _credits(pair)
+
+
 def _flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
-    metric = HEADLINES["tier2"] if delta.tier == "tier2" else delta.metric
+    metric = headline_delta(delta.tier) if TIERS[delta.tier].kind == "nats" else delta.metric
     p_holm = adjusted.get(f"{delta.tier} {delta.item} {metric}")
     if p_holm is None and delta.item != OVERALL:
         return delta
@@ -87,180 +109,174 @@ def _flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
     return replace(delta, p_holm=p_holm, flag="better" if is_gain else "worse")
 
 
-def _tier2(ours: Results, theirs: Results) -> Iterable[Delta]:
-    if not ours.slices:
-        return []
-    pairs = {
-        name: _paired_slice(name, ours, theirs, mine, theirs.slices[name])
-        for name, mine in ours.slices.items()
+def _nats(pair: Pair) -> list[Delta]:
+    both = {
+        name: (mine, pair.theirs.items[name])
+        for name, mine in pair.ours.items.items()
+        if isinstance(mine, NatsItem)
     }
-    rows = [delta for group in pairs.values() for delta in group]
-    return [*rows, *_tier2_overall(ours, theirs, rows)]
+    known = {n: (a, b) for n, (a, b) in both.items() if isinstance(b, NatsItem)}
+    rows = [delta for name, items in known.items() for delta in _nats_item(pair, name, *items)]
+    return [*rows, *_nats_overall(pair, known, rows)]
 
 
-def _paired_slice(
-    name: str, ours: Results, theirs: Results, mine: SliceResult, other: SliceResult
-) -> list[Delta]:
-    if mine.blocks is None or other.blocks is None:
-        estimates: dict[str, Estimate] = {}
-    else:
-        _check_blocks(name, ours, theirs, mine.blocks, other.blocks)
-        estimates = _slice_estimates(mine.blocks, other.blocks)
-    rows: list[Delta] = []
-    for metric in ("nats_per_token", "ppl", "bits_per_byte"):
-        values = getattr(mine, metric), getattr(other, metric)
-        if values[0] is None or values[1] is None:
-            continue
-        difference = values[0] - values[1]
-        known = estimates.get(metric, unknown(difference, n=0, units=0, note=NO_TABLE))
-        rows.append(_delta("tier2", name, mine.group, metric, values, known))
-    return rows
+def _nats_item(pair: Pair, name: str, mine: NatsItem, other: NatsItem) -> Iterator[Delta]:
+    estimates: dict[str, Estimate] = {}
+    if mine.blocks is not None and other.blocks is not None:
+        _check_blocks(pair, name, mine.blocks, other.blocks)
+        estimates = _nats_estimates(mine.blocks, other.blocks)
+    for metric in _headline_first(pair.tier):
+        if metric in mine.values and metric in other.values:
+            values = mine.values[metric], other.values[metric]
+            known = estimates.get(metric, _no_table(values))
+            yield _delta(pair.tier, name, mine.group, metric, values, known)
 
 
-def _check_blocks(name: str, ours: Results, theirs: Results, mine: Blocks, other: Blocks) -> None:
-    check_items(f"blocks of {name!r}", mine.block.tolist(), other.block.tolist(), ours, theirs)
+def _headline_first(tier: Tier) -> list[str]:
+    names = [metric.name for metric in tier.metrics]
+    return sorted(names, key=lambda name: name != tier.headline)
+
+
+def _no_table(values: tuple[float, float]) -> Estimate:
+    return unknown(values[0] - values[1], n=0, units=0, note=NO_TABLE)
+
+
+def _check_blocks(pair: Pair, name: str, mine: Blocks, other: Blocks) -> None:
+    pair.check(name, mine.ids.tolist(), other.ids.tolist())
     if (mine.tokens != other.tokens).any() or (mine.bytes != other.bytes).any():
         raise BridgeError(
-            f"blocks of {name!r}: {ours.folder} and {theirs.folder} scored different numbers of "
-            "tokens or bytes in the same blocks; score both sides again"
+            f"{pair.tier.unit} of {name!r}: {pair.ours.folder} and {pair.theirs.folder} scored "
+            "different numbers of tokens or bytes in the same blocks; score both sides again"
         )
 
 
-def _slice_estimates(mine: Blocks, other: Blocks) -> dict[str, Estimate]:
+def _nats_estimates(mine: Blocks, other: Blocks) -> dict[str, Estimate]:
+    """By the metrics that a tier of nats may have."""
     nats = paired_ratio(mine.nats, other.nats, mine.tokens)
-    estimates = {"nats_per_token": nats}
-    estimates["ppl"] = replace(paired_perplexity(mine.nats, other.nats, mine.tokens), p=nats.p)
+    ppl = paired_perplexity(mine.nats, other.nats, mine.tokens)
+    estimates = {"nats_per_token": nats, "ppl": replace(ppl, p=nats.p)}
     if mine.bytes.sum() > 0:
         per_byte = paired_ratio(mine.nats, other.nats, mine.bytes * math.log(2))
         estimates["bits_per_byte"] = replace(per_byte, p=nats.p)
     return estimates
 
 
-def _tier2_overall(ours: Results, theirs: Results, rows: list[Delta]) -> list[Delta]:
-    """Mean over slices; the overall perplexity is exp of the mean nats per token."""
-    overall = []
-    for metric in ("nats_per_token", "bits_per_byte"):
+def _nats_overall(
+    pair: Pair, items: dict[str, tuple[NatsItem, NatsItem]], rows: list[Delta]
+) -> list[Delta]:
+    """Mean over items; the overall perplexity is exp of the mean nats per token."""
+    overall = {}
+    for metric in _headline_first(pair.tier):
         same = [row for row in rows if row.metric == f"delta_{metric}"]
-        if len(same) == len(ours.slices):
-            overall.append(macro(same))
-    means = [overall[0].value, overall[0].bridge_value]
-    scales = math.exp(means[0]), math.exp(means[1])
+        if len(same) == len(items):
+            overall[metric] = macro(same)
+    if "ppl" in overall:
+        overall["ppl"] = _overall_perplexity(pair.tier, items, overall["nats_per_token"])
+    return list(overall.values())
+
+
+def _overall_perplexity(
+    tier: Tier, items: dict[str, tuple[NatsItem, NatsItem]], nats: Delta
+) -> Delta:
+    scales = math.exp(nats.value), math.exp(nats.bridge_value)
     parts: dict[str, Estimate] = {}
-    for name, mine in ours.slices.items():
-        blocks, others = mine.blocks, theirs.slices[name].blocks
+    for name, (mine, other) in items.items():
+        blocks, others = mine.blocks, other.blocks
         if blocks is None or others is None:
             parts[name] = unknown(0.0, n=0, units=0, note=NO_TABLE)
             continue
         parts[name] = paired_perplexity(blocks.nats, others.nats, blocks.tokens, scales)
-    estimate = macro_mean(parts, scales[0] - scales[1])
-    estimate = replace(estimate, p=overall[0].estimate.p)
-    overall.insert(1, _delta("tier2", OVERALL, None, "ppl", scales, estimate))
-    return overall
+    estimate = replace(macro_mean(parts, scales[0] - scales[1]), p=nats.estimate.p)
+    return _delta(tier, OVERALL, None, "ppl", scales, estimate)
 
 
-def _tier3(ours: Results, theirs: Results) -> Iterable[Delta]:
+def _credits(pair: Pair) -> list[Delta]:
     rows = [
         delta
-        for name, mine in ours.tasks.items()
-        for delta in _paired_task(name, ours, theirs, mine, theirs.tasks[name])
+        for name, mine in pair.ours.items.items()
+        for delta in _credit_item(pair, name, mine, pair.theirs.items[name])
     ]
     primary = [row for row in rows if row.primary]
     return [*rows, macro(primary)] if primary else []
 
 
-def _paired_task(
-    name: str, ours: Results, theirs: Results, mine: TaskResult, other: TaskResult
-) -> list[Delta]:
-    values = mine.accuracy, other.accuracy
-    if mine.candidates is None or other.candidates is None:
-        estimate = unknown(values[0] - values[1], n=0, units=0, note=NO_TABLE)
-        return [_delta("tier3", name, mine.group, "acc", values, estimate)]
-    left, right = item_credits(mine.candidates), item_credits(other.candidates)
-    check_items(f"items of {name!r}", left.ids, right.ids, ours, theirs)
-    rows: list[Delta] = []
-    for metric, credit in left.credit.items():
-        estimate = paired_rate(credit, right.credit[metric], left.clusters, left.strata)
-        means = float(credit.mean()), float(right.credit[metric].mean())
-        if metric == mine.primary:
-            rows.insert(0, _delta("tier3", name, mine.group, "acc", values, estimate))
-        else:
-            rows.append(_delta("tier3", name, mine.group, f"acc_{metric}", means, estimate))
-    return rows
-
-
-def _tier4(ours: Results, theirs: Results) -> Iterable[Delta]:
-    if ours.probes is None or theirs.probes is None:
-        return []
-    rows = []
-    for rate in RATES:
-        values = ours.probes.rates.get(rate), theirs.probes.rates.get(rate)
+def _credit_item(pair: Pair, name: str, mine: object, other: object) -> Iterator[Delta]:
+    """The headline by its stored values, the other metrics by their units."""
+    if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):
+        return
+    for metric in mine.credits if other.credits and mine.credits else mine.values:
+        known = _credit_estimate(pair, name, metric, mine, other)
+        values = _value(mine, metric), _value(other, metric)
         if values[0] is None or values[1] is None:
-            continue
-        estimate = _paired_prompts(ours, theirs, rate, None)
-        known = estimate or unknown(values[0] - values[1], n=0, units=0, note=NO_TABLE)
-        rows.append(_delta("tier4", OVERALL, None, rate, (values[0], values[1]), known))
-    for category in dict.fromkeys(prompt["category"] for prompt in ours.probes.prompts):
-        rate = "all_checks_pass_rate"
-        estimate = _paired_prompts(ours, theirs, rate, category)
-        if estimate is not None:
-            means = _rate(ours, rate, category), _rate(theirs, rate, category)
-            rows.append(_delta("tier4", category, category, rate, means, estimate))
-    return rows
+            raise BridgeError(
+                f"{metric} of {name!r}: {pair.theirs.folder} has none, which {pair.ours.folder} has; "
+                f"{AGAIN}"
+            )
+        both = values[0], values[1]
+        yield _delta(pair.tier, name, mine.group, metric, both, known or _no_table(both))
 
 
-def _prompt_outcomes(side: Results, rate: str, category: str | None) -> dict[str, bool]:
-    prompts = side.probes.prompts if side.probes else ()
-    path = side.headers["tier4"].path
-    counted = {
-        prompt["id"]: prompt_outcome(prompt, rate, path)
-        for prompt in prompts
-        if category is None or prompt["category"] == category
-    }
-    return {name: passed for name, passed in counted.items() if passed is not None}
+def _value(item: CreditItem, metric: str) -> float | None:
+    if metric in item.values:
+        return item.values[metric]
+    return float(item.credits[metric].credit.mean()) if metric in item.credits else None
 
 
-def _rate(side: Results, rate: str, category: str | None) -> float:
-    outcomes = _prompt_outcomes(side, rate, category)
-    return sum(outcomes.values()) / len(outcomes)
-
-
-def _paired_prompts(
-    ours: Results, theirs: Results, rate: str, category: str | None
+def _credit_estimate(
+    pair: Pair, what: str, metric: str, mine: CreditItem, other: CreditItem
 ) -> Estimate | None:
-    """None where an external command gave no prompts."""
-    mine, other = (_prompt_outcomes(side, rate, category) for side in (ours, theirs))
-    if (not mine or not other) and ours.headers["tier4"].is_external:
+    """None where an external command gave no units."""
+    left, right = mine.credits.get(metric), other.credits.get(metric)
+    if (left is None or right is None) and (
+        pair.ours.file.is_external or pair.theirs.file.is_external
+    ):
         return None
-    check_items(f"prompts of {rate}", list(mine), list(other), ours, theirs)
-    return paired_rate(as_credit(list(mine.values())), as_credit(list(other.values())))
+    pair.check(what, list(left.ids) if left else [], list(right.ids) if right else [])
+    if left is None or right is None:
+        return None
+    return paired_rate(left.credit, right.credit, left.clusters, left.strata)
+
+
+def _rates(pair: Pair) -> list[Delta]:
+    rows = []
+    mine, other = pair.ours.overall, pair.theirs.overall
+    if mine is not None and other is not None:
+        names = [metric.name for metric in pair.tier.metrics]
+        for rate in mine.values:
+            if rate in names and rate in other.values:
+                values = mine.values[rate], other.values[rate]
+                known = _credit_estimate(pair, rate, rate, mine, other) or _no_table(values)
+                rows.append(_delta(pair.tier, OVERALL, None, rate, values, known))
+    for name, item in pair.ours.items.items():
+        if name in pair.theirs.items:
+            rows += _credit_item(pair, name, item, pair.theirs.items[name])
+    return rows
 
 
 def _delta(
-    tier: TierName,
+    tier: Tier,
     item: str,
     group: str | None,
     metric: str,
     values: tuple[float, float],
     estimate: Estimate,
 ) -> Delta:
-    name = f"delta_{metric}"
-    is_lower_better = tier == "tier2" or metric == TRUNCATED
-    is_primary = name == HEADLINES[tier] or (tier == "tier4" and item == OVERALL)
+    is_overall = item == OVERALL
     return Delta(
-        tier=tier,
+        tier=tier.name,
         item=item,
         group=group,
-        metric=name,
+        metric=f"delta_{metric}",
         value=values[0],
         bridge_value=values[1],
         estimate=estimate,
-        want="<= 0" if is_lower_better else ">= 0",
-        primary=is_primary and (item == OVERALL) == (tier == "tier4"),
+        want=tier.metric(metric).want,
+        primary=is_overall if tier.rates else metric == tier.headline and not is_overall,
     )
 
 
 def macro(rows: list[Delta], item: str = OVERALL) -> Delta:
-    """The unweighted mean of one metric over slices or tasks."""
+    """The unweighted mean of one metric over items."""
     return replace(
         rows[0],
         item=item,

@@ -1,35 +1,57 @@
 """Refusals: what two results must share before their difference means anything."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.results import Results
 from evaluation.errors import BridgeError
+from evaluation.results.read import Results, TierResults
 
 AGAIN = "score both sides again with the same version and settings"
 
 
-def check_comparable(ours: Results, theirs: Results) -> None:
-    """Raises BridgeError unless protocol, tokenizer, sequence length and all data agree."""
-    for tier, mine in ours.headers.items():
-        other = theirs.headers.get(tier)
+def check_comparable(ours: Results, theirs: Results) -> list[str]:
+    """Notes on what differs between two results that may be compared.
+
+    Raises:
+        BridgeError: protocol, tokenizer, sequence length, dtype or data of a tier disagree.
+    """
+    notes = []
+    for name, mine in ours.tiers.items():
+        other = theirs.tiers.get(name)
         if other is None:
-            raise BridgeError(f"{theirs.folder}: has no {tier}, which {ours.folder} has; score it")
-        _same("protocol", mine.protocol, other.protocol, mine.path, other.path)
-        _same("tokenizer", mine.tokenizer, other.tokenizer, mine.path, other.path)
-        lengths = (mine.sequence_length, other.sequence_length)
-        _same("sequence length", *lengths, mine.path, other.path)
-        settings = [header.content.get("attention") for header in (mine, other)]
-        _same("attention", settings[0], settings[1], mine.path, other.path)
-    if "tier2" in ours.headers:
-        _same_data("slice", ours.slices, theirs.slices, ours, theirs)
-    if "tier3" in ours.headers:
-        _same_data("task", ours.tasks, theirs.tasks, ours, theirs)
-        for name, task in ours.tasks.items():
-            what = f"primary metric of {name}"
-            _same(what, task.primary, theirs.tasks[name].primary, ours.folder, theirs.folder)
-    if ours.probes and theirs.probes:
-        _same("prompts", ours.probes.data, theirs.probes.data, ours.folder, theirs.folder)
+            raise BridgeError(f"{theirs.folder}: has no {name}, which {ours.folder} has; score it")
+        _check_tier(mine, other)
+        notes += _notes(mine, other)
+    return notes
+
+
+def _check_tier(mine: TierResults, other: TierResults) -> None:
+    for what, here, there in (
+        ("protocol", mine.file.protocol, other.file.protocol),
+        ("tokenizer", mine.file.tokenizer.identity, other.file.tokenizer.identity),
+        ("sequence length", mine.file.sequence_length, other.file.sequence_length),
+    ):
+        _same(what, here, there, mine.path, other.path)
+    if mine.file.dtype is not None and other.file.dtype is not None:  # else it is not known
+        _same("dtype", mine.file.dtype, other.file.dtype, mine.path, other.path)
+    for what, value in mine.same.items():
+        _same(what, value, other.same.get(what), mine.path, other.path)
+    if not mine.tier.rates:
+        _same_items(mine, other)
+
+
+def _notes(mine: TierResults, other: TierResults) -> list[str]:
+    """The kind of device changes numbers by no more than floating-point noise."""
+    pairs = {
+        "device": (mine.file.device, other.file.device),
+        "GPU": (mine.file.gpu, other.file.gpu),
+    }
+    return [
+        f"{mine.tier.name}: scored on the {what} {here}, the bridge on {there}"
+        for what, (here, there) in pairs.items()
+        if here is not None and there is not None and here != there
+    ]
 
 
 def _same(what: str, mine: object, other: object, ours: object, theirs: object) -> None:
@@ -39,35 +61,33 @@ def _same(what: str, mine: object, other: object, ours: object, theirs: object) 
         )
 
 
-def _same_data(
-    kind: str,
-    mine: Mapping[str, Any],
-    other: Mapping[str, Any],
-    ours: Results,
-    theirs: Results,
-) -> None:
-    for here, there, lacking in ((mine, other, theirs), (other, mine, ours)):
-        missing = [name for name in here if name not in there]
+def _same_items(mine: TierResults, other: TierResults) -> None:
+    kind = mine.tier.item
+    sides: tuple[tuple[Mapping[str, Any], TierResults], ...]
+    sides = ((mine.items, other), (other.items, mine))
+    for names, lacking in sides:
+        missing = [name for name in names if name not in lacking.items]
         if missing:
             raise BridgeError(
                 f"{lacking.folder}: has no {kind} {missing[0]!r}, which the other side has; {AGAIN}"
             )
-    for name in mine:
-        what = f"data of {kind} {name!r}"
-        _same(what, mine[name].data, other[name].data, ours.folder, theirs.folder)
+    for name, item in mine.items.items():
+        for what, value in item.same.items():
+            there = other.items[name].same.get(what)
+            _same(f"{what} of {kind} {name!r}", value, there, mine.folder, other.folder)
 
 
-def check_items(
-    what: str, mine: Sequence[Any], other: Sequence[Any], ours: Results, theirs: Results
+def check_ids(
+    what: str, mine: Sequence[Any], other: Sequence[Any], ours: Path, theirs: Path
 ) -> None:
-    """Raises BridgeError unless both sides scored the same items in the same order."""
+    """Raises BridgeError unless both folders hold the same items in the same order."""
     if list(mine) == list(other):
         return
     lone = next(iter(_lone(mine, other)), None) or next(iter(_lone(other, mine)), None)
     seen = f"{lone} is on one side only" if lone is not None else "their order differs"
     raise BridgeError(
-        f"{what}: the items of {ours.folder} ({len(mine)}) are not those of {theirs.folder} "
-        f"({len(other)}): {seen}; {AGAIN}"
+        f"{what}: the items of {ours} ({len(mine)}) are not those of {theirs} ({len(other)}): "
+        f"{seen}; {AGAIN}"
     )
 
 

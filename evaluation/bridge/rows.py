@@ -4,35 +4,9 @@ from typing import Any
 
 from evaluation.bridge.deltas import Delta
 
-COLUMNS = (
-    "stage",
-    "step",
-    "bridge",
-    "tier",
-    "item",
-    "group",
-    "metric",
-    "value",
-    "bridge_value",
-    "delta",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "mde",
-    "n",
-    "clusters",
-    "want",
-    "primary",
-    "flag",
-    "method",
-    "note",
-)
-"""Stable: new columns go to the end."""
-
 
 def delta_row(delta: Delta, stage: str, step: int | None, bridge: str) -> dict[str, Any]:
-    """A delta as a row of COLUMNS; `clusters` counts independent units, items or clusters."""
+    """A delta as `results.bridge_files.DeltaRow` has it."""
     estimate = delta.estimate
     return {
         "stage": stage,

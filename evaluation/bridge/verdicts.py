@@ -23,12 +23,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from evaluation.bridge.deltas import HEADLINES, OVERALL, Delta, macro
+from evaluation.bridge.deltas import OVERALL, Delta, headline_delta, macro
 from evaluation.bridge.levels import at_level, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
 from evaluation.errors import BridgeError
 from evaluation.settings.config import Aim
-from evaluation.settings.tiers import TierName
+from evaluation.settings.tiers import TIERS, TierName
 
 Answer = Literal["met", "not met", "undecided"]
 
@@ -55,7 +55,8 @@ class AimVerdict:
 
     @property
     def gain(self) -> float:
-        return -self.delta if self.tier == "tier2" else self.delta
+        tier = TIERS[self.tier]
+        return self.delta if tier.metric(tier.headline).higher_is_better else -self.delta
 
     @property
     def label(self) -> str:
@@ -138,10 +139,10 @@ def _held_to_margin(estimate: Estimate, aim: Aim, sign: int, alpha: float) -> Es
 
 def aimed_at(aim: Aim, deltas: Sequence[Delta], key: str) -> tuple[list[Delta], Delta]:
     """The deltas of an aim's items, and the one it is decided on."""
-    metric = HEADLINES[aim.tier]
-    if aim.tier == "tier4":
+    metric = headline_delta(aim.tier)
+    if TIERS[aim.tier].rates:
         item = aim.group or OVERALL
-        own = [delta for delta in deltas if delta.tier == "tier4" and delta.item == item]
+        own = [delta for delta in deltas if delta.tier == aim.tier and delta.item == item]
         headline = next((delta for delta in own if delta.metric == metric), None)
     else:
         own = [
@@ -201,7 +202,7 @@ def _loss(delta: Delta) -> float:
 
 
 def _name(delta: Delta) -> str:
-    return delta.metric.removeprefix("delta_") if delta.tier == "tier4" else delta.item
+    return delta.metric.removeprefix("delta_") if TIERS[delta.tier].rates else delta.item
 
 
 def _why(

@@ -1,14 +1,8 @@
-"""Files of the bridge: each step's deltas and verdict, and a stage's.
-
-<step>/bridge_deltas.json     deltas in long form, one verdict for each aim, the step's verdict
-<stage>/bridge_deltas.csv     the deltas of all steps
-<stage>/bridge_deltas.json    the same with all verdicts
-<stage>/recommendation.json   which checkpoint to take on
-"""
+"""Writes the files of the bridge, each step's and a stage's; see `results.bridge_files`."""
 
 import csv
-import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,18 +10,29 @@ from typing import Any
 from evaluation import protocol
 from evaluation.bridge.decision import Decision, decide, lean
 from evaluation.bridge.deltas import compare
+from evaluation.bridge.pairing import check_comparable
 from evaluation.bridge.recommendation import recommend
-from evaluation.bridge.results import Results, read_results
-from evaluation.bridge.rows import COLUMNS, delta_row
+from evaluation.bridge.rows import delta_row
 from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.verdicts import conjunction, judge_step
-from evaluation.errors import BridgeError
-from evaluation.files import atomic_path, write_json
+from evaluation.errors import BridgeError, ResultsError
+from evaluation.files import atomic_path
+from evaluation.results.bridge_files import (
+    DELTA_COLUMNS,
+    DELTAS,
+    RECOMMENDATION,
+    STAGE_TABLE,
+    Recommendation,
+    StageDeltas,
+    StepDeltas,
+    read_step_deltas,
+)
+from evaluation.results.columns import Column
+from evaluation.results.read import Results, read_results
+from evaluation.results.record import write_record
 from evaluation.settings.plan import StagePlan
 
-DELTAS = "bridge_deltas.json"
-STAGE_TABLE = "bridge_deltas.csv"
-RECOMMENDATION = "recommendation.json"
+log = logging.getLogger(__name__)
 
 
 def bridge_label(bridge: Results) -> str:
@@ -39,13 +44,13 @@ def write_deltas(plan: StagePlan, step: int) -> Path:
     """Compares a step with the bridge and writes `bridge_deltas.json` into its folder.
 
     Raises:
-        BridgeError: results are missing or damaged, or the two must not be compared.
+        ResultsError: results are missing or damaged.
+        BridgeError: the two must not be compared.
     """
     ours = read_results(plan.step_folder(step), plan.tiers)
     bridge = read_results(plan.bridge_folder, plan.tiers)
     deltas = compare(ours, bridge)
     aims = judge_step(plan.stage.objective, deltas, plan.name)
-    rows = [delta_row(delta, plan.name, step, bridge_label(bridge)) for delta in deltas]
     content = {
         "stage": plan.name,
         "step": step,
@@ -55,12 +60,13 @@ def write_deltas(plan: StagePlan, step: int) -> Path:
         "power": POWER,
         "checkpoint": _origin(ours),
         "bridge": _origin(bridge),
+        "notes": check_comparable(ours, bridge),
         "verdict": conjunction([aim.verdict for aim in aims]),
         "aims": [asdict(aim) for aim in aims],
-        "deltas": rows,
+        "deltas": [delta_row(delta, plan.name, step, bridge_label(bridge)) for delta in deltas],
     }
     path = plan.step_folder(step) / DELTAS
-    write_json(path, content)
+    write_record(path, StepDeltas, content)
     return path
 
 
@@ -68,56 +74,51 @@ def _origin(side: Results) -> dict[str, Any]:
     header = side.header
     return {
         "path": header.checkpoint,
-        "identity": header.identity,
+        "identity": header.checkpoint_identity,
         "step": header.step,
-        "protocols": {tier: own.protocol for tier, own in side.headers.items()},
-        "tokenizer": header.tokenizer,
+        "protocols": {name: tier.file.protocol for name, tier in side.tiers.items()},
+        "tokenizer": header.tokenizer.identity,
         "sequence_length": header.sequence_length,
     }
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """A file of the bridge; raises BridgeError where it is missing or damaged."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BridgeError(f"{path}: no such file; run `python -m evaluation deltas`") from None
-    except ValueError as error:
-        raise BridgeError(f"{path}: not JSON ({error}); remove it and run again") from None
-    if not isinstance(content, dict):
-        raise BridgeError(f"{path}: not a JSON object; remove it and run again")
-    return content
-
-
-def read_deltas(path: Path) -> dict[str, Any]:
-    """A step's `bridge_deltas.json`; raises BridgeError where it is of another version."""
-    content = read_json(path)
-    found = content.get("protocol")
-    if found != protocol.BRIDGE:
-        raise BridgeError(
-            f"{path}: written by bridge protocol {found!r}, not {protocol.BRIDGE!r}; remove it and "
-            "run again"
-        )
-    return content
-
-
 def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
-    """Writes a stage's deltas in long form and its recommendation, from its steps' files."""
-    contents = {step: read_deltas(plan.step_folder(step) / DELTAS) for step in steps}
-    rows = [row for content in contents.values() for row in content["deltas"]]
-    verdicts = [
-        {key: content[key] for key in ("step", "verdict", "aims")} for content in contents.values()
-    ]
-    paths = {step: content["checkpoint"]["path"] for step, content in contents.items()}
-    write_csv(plan.results / STAGE_TABLE, COLUMNS, rows)
-    write_json(
-        plan.results / DELTAS,
-        {"stage": plan.name, "protocol": protocol.BRIDGE, "verdicts": verdicts, "deltas": rows},
-    )
-    write_json(
-        plan.results / RECOMMENDATION,
-        recommend(plan.name, plan.stage.objective, _decision(plan, steps), paths),
-    )
+    """Writes a stage's deltas in long form and its recommendation, from its steps' files.
+
+    Steps whose file is missing or damaged are logged and named in both.
+    """
+    contents, left_out = _read_steps(plan, steps)
+    rows = [row.model_dump() for content in contents.values() for row in content.deltas]
+    stage = {
+        "stage": plan.name,
+        "protocol": protocol.BRIDGE,
+        "left_out": left_out,
+        "verdicts": [
+            {
+                "step": step,
+                "verdict": content.verdict,
+                "aims": [a.model_dump() for a in content.aims],
+            }
+            for step, content in contents.items()
+        ],
+        "deltas": rows,
+    }
+    advice = _advice(plan, contents)
+    write_csv(plan.results / STAGE_TABLE, DELTA_COLUMNS, rows)
+    write_record(plan.results / DELTAS, StageDeltas, stage)
+    write_record(plan.results / RECOMMENDATION, Recommendation, {**advice, "left_out": left_out})
+
+
+def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas]) -> dict[str, Any]:
+    """What `recommendation.json` holds; no step where the results behind one cannot be read."""
+    paths = {step: content.checkpoint.path for step, content in contents.items()}
+    try:
+        decision = _decision(plan, list(contents))
+        return recommend(plan.name, plan.stage.objective, decision, paths)
+    except (ResultsError, BridgeError) as error:
+        log.warning("no recommendation for %s: %s", plan.name, error)
+        nothing: dict[str, Any] = {"step": None, "meets": None, "beside": [], "others": []}
+        return {"stage": plan.name, "why": f"steps cannot be compared: {error}", **nothing}
 
 
 def _decision(plan: StagePlan, steps: Sequence[int]) -> Decision | None:
@@ -132,9 +133,33 @@ def _decision(plan: StagePlan, steps: Sequence[int]) -> Decision | None:
     return decide(plan.name, plan.stage.objective, deltas)
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+def _read_steps(plan: StagePlan, steps: Sequence[int]) -> tuple[dict[int, StepDeltas], list[str]]:
+    """The steps' files, and a sentence for each that cannot be used."""
+    contents, left_out = {}, []
+    for step in steps:
+        try:
+            contents[step] = _read_step(plan, step)
+        except ResultsError as error:
+            log.warning("step %d is left out: %s", step, error)
+            left_out.append(f"step {step}: {error}")
+    return contents, left_out
+
+
+def _read_step(plan: StagePlan, step: int) -> StepDeltas:
+    path, aims = plan.step_folder(step) / DELTAS, len(plan.stage.objective)
+    content = read_step_deltas(path)
+    if len(content.aims) != aims:
+        raise ResultsError(
+            f"{path}: it judges {len(content.aims)} aims, but the stage's objective has {aims}; run "
+            "`python -m evaluation deltas`"
+        )
+    return content
+
+
+def write_csv(path: Path, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
     """Writes rows under a header line; None is an empty cell."""
+    names = [column.name for column in columns]
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer = csv.DictWriter(file, names, lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)

@@ -77,8 +77,9 @@ def _chosen(
 
 
 def schema(options: argparse.Namespace) -> int:
+    from evaluation.results.documents import write_documents
     from evaluation.settings.schema import write_generated
 
-    for path in write_generated(options.root):
+    for path in (*write_generated(options.root), *write_documents(options.root)):
         print(path)
     return 0

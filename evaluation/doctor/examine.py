@@ -1,8 +1,7 @@
 """All checks in order; what cannot be checked without an earlier one is left out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from evaluation.doctor.caches import Caches, check_caches, check_offline, check_tokenizers
 from evaluation.doctor.checkpoints import check_checkpoints, find_subjects
@@ -12,7 +11,7 @@ from evaluation.doctor.machine import check_gpu, check_slurm, check_versions
 from evaluation.errors import ConfigError
 from evaluation.settings.config import Config, load_config, stage_suite
 from evaluation.settings.plan import StagePlan, plan_stages
-from evaluation.settings.tiers import TierName
+from evaluation.settings.tiers import TIERS
 
 
 def examine(path: Path, stage: str | None = None, *, gate: bool = False) -> list[Check]:
@@ -58,8 +57,8 @@ def _check_suites(config: Config) -> Check:
     """Raises ConfigError where a suite cannot be read."""
     suites = [stage_suite(config, name) for name in config.stages]
     counts = [
-        f"{len({name for suite in suites for name in getattr(suite, kind)})} {kind}"
-        for kind in ("slices", "tasks", "probes")
+        f"{len({name for suite in suites for name in getattr(suite, tier.section)})} {tier.section}"
+        for tier in TIERS.values()
     ]
     return Check("suites", f"{config.suites}: {', '.join(counts)}")
 
@@ -67,11 +66,10 @@ def _check_suites(config: Config) -> Check:
 def _aimless(plans: Iterable[StagePlan]) -> Iterable[Finding]:
     """Aims at what the stage does not measure, found out only after scoring otherwise."""
     for plan in plans:
-        kinds: dict[TierName, Mapping[str, Any]]
-        kinds = {"tier2": plan.suite.slices, "tier3": plan.suite.tasks, "tier4": plan.suite.probes}
         for number, aim in enumerate(plan.stage.objective):
-            entries = kinds[aim.tier].values()
-            name = "category" if aim.tier == "tier4" else "group"
+            tier = TIERS[aim.tier]
+            entries = getattr(plan.suite, tier.section).values()
+            name = "category" if tier.rates else "group"
             groups = {getattr(entry, name) for entry in entries}
             if not entries or aim.group not in {None, *groups}:
                 group = f" of the group {aim.group!r}" if aim.group else ""

@@ -83,7 +83,7 @@ def standard_error(
     if len(credit) < 2 or (clusters is not None and len(set(clusters)) < 2):
         return None
     influence = (credit - credit.mean()) / len(credit)
-    return math.sqrt(grouped_spread(influence, clusters, strata).variance)
+    return float(math.sqrt(grouped_spread(influence, clusters, strata).variance))
 
 
 def group_names(table: pa.Table, column: str, groups: Groups) -> list[str] | None:

@@ -95,7 +95,10 @@ def _prompt_summary(row: Row) -> dict[str, Any]:
     return {
         "id": row["id"],
         "category": row["category"],
-        "checks": {check["name"]: check["passed"] for check in row["checks"]},
+        "checks": {
+            check["name"]: {"kind": check["kind"], "passed": check["passed"]}
+            for check in row["checks"]
+        },
         "passed": outcome(row, "all_checks_pass_rate"),
         "stop_reason": row["stop_reason"],
         "prompt_tokens": row["prompt_tokens"],

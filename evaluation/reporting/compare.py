@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.bridge.deltas import OVERALL, Delta, compare
-from evaluation.bridge.results import read_results, tiers_in
-from evaluation.errors import BridgeError
+from evaluation.bridge.pairing import check_comparable
+from evaluation.errors import ResultsError
 from evaluation.reporting.terminal import align
+from evaluation.results.read import read_results, tiers_in
 from evaluation.settings.tiers import TIERS, TierName
 
 
@@ -16,17 +17,19 @@ def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool | None]:
     None where nothing could be tested, as without per-item scores.
 
     Raises:
-        BridgeError: a folder has no results or lacks a tier of the other's, or the two must not be
-            compared.
+        ResultsError: a folder has no results or lacks a tier of the other's, or one is damaged.
+        BridgeError: the two must not be compared.
     """
     tiers = _shared_tiers(ours, theirs)
-    deltas = compare(read_results(ours, tiers), read_results(theirs, tiers))
+    sides = read_results(ours, tiers), read_results(theirs, tiers)
+    deltas = compare(*sides)
     shown = [delta for delta in deltas if delta.primary or delta.item == OVERALL]
     rows = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", ""]]
     rows += [_row(delta) for delta in shown]
     text, is_worse = _ending(deltas)
     is_tested = any(delta.estimate.p is not None for delta in shown)
-    text = f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{text}"
+    notes = "".join(f"\n{note}" for note in check_comparable(*sides))
+    text = f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{text}{notes}"
     return text, is_worse if is_tested else None
 
 
@@ -49,18 +52,18 @@ def _shared_tiers(ours: Path, theirs: Path) -> tuple[TierName, ...]:
     for folder in (ours, theirs):
         if not folder.is_dir():
             kind = "is a file" if folder.exists() else "no such folder"
-            raise BridgeError(f"{folder}: {kind}; name a folder such as by_checkpoint/step_1000")
+            raise ResultsError(f"{folder}: {kind}; name a folder such as by_checkpoint/step_1000")
     if ours.samefile(theirs):
-        raise BridgeError(f"{ours} and {theirs} are one folder; name two different ones")
+        raise ResultsError(f"{ours} and {theirs} are one folder; name two different ones")
     found = {folder: tiers_in(folder) for folder in (ours, theirs)}
     for folder, other in ((ours, theirs), (theirs, ours)):
         if not found[folder]:
-            raise BridgeError(
+            raise ResultsError(
                 f"{folder}: no tier files; name a folder such as by_checkpoint/step_1000"
             )
         lacking = [tier for tier in found[other] if tier not in found[folder]]
         if lacking:
-            raise BridgeError(
+            raise ResultsError(
                 f"{folder / TIERS[lacking[0]].summary_file}: no such file, though {other} has one; "
                 "score that tier on both sides, or on none"
             )

@@ -1,15 +1,24 @@
 """What is done, running, failed or missing, from a stage's results and logs."""
 
-import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.write import DELTAS, RECOMMENDATION, STAGE_TABLE
+from evaluation.errors import ResultsError
 from evaluation.reporting.terminal import align
+from evaluation.results.bridge_files import (
+    DELTAS,
+    RECOMMENDATION,
+    STAGE_TABLE,
+    read_recommendation,
+    read_stage_deltas,
+    read_step_deltas,
+)
+from evaluation.results.read import read_tier_file
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
+from evaluation.settings.tiers import TIERS, TierName
 
 RUNNING_SECONDS = 15 * 60
 """A log that was written to since then, and tells no error, is taken for that of a running job."""
@@ -21,8 +30,9 @@ LOG_END = 1 << 16
 def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
     """State of each step and of the stage's own files; `complete` if nothing is missing.
 
-    A state is `done`, `running`, `failed`, `missing` or `damaged` (empty, or not the JSON that it
-    should be); `check` is what the check before the jobs ended with, if it stopped them.
+    A state is `done`, `running`, `failed`, `missing` or `damaged`; `damaged` of a subject or of the
+    stage has a sentence for each such file. `check` is what the check before the jobs ended with, if
+    it stopped them.
     """
     has_bridge = plan.stage.bridge is not None
     subjects = {
@@ -31,10 +41,7 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
     }
     if has_bridge:
         subjects["bridge"] = _subject(plan, plan.bridge_folder, plan.bridge_log, False)
-    names = ["summary.csv", "report.html"]
-    names += [STAGE_TABLE, DELTAS, RECOMMENDATION] if has_bridge else []
-    names += [str(path.relative_to(plan.results)) for path in plan.figures.values()]
-    files = {name: _state(plan.results / name, "missing") for name in names}
+    files, damaged = _stage_files(plan)
     states = [state for subject in subjects.values() for state in subject["files"].values()]
     complete = all(state == "done" for state in (*states, *files.values()))
     return {
@@ -43,7 +50,33 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
         "check": None if complete else last_error(plan.check_log),
         "subjects": subjects,
         "files": files,
+        "damaged": damaged,
     }
+
+
+def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
+    """State of the stage's own files, and a sentence for each that cannot be used."""
+    names = ["summary.csv", "report.html"]
+    names += [STAGE_TABLE, DELTAS, RECOMMENDATION] if plan.stage.bridge is not None else []
+    names += [str(path.relative_to(plan.results)) for path in plan.figures.values()]
+    readers = {DELTAS: read_stage_deltas, RECOMMENDATION: read_recommendation}
+    return _states({name: plan.results / name for name in names}, readers)
+
+
+def _states(
+    paths: Mapping[str, Path], readers: Mapping[str, Callable[[Path], object]]
+) -> tuple[dict[str, str], list[str]]:
+    """`done`, `missing` or `damaged` by name; those without a reader need only be there."""
+    states, damaged = {}, []
+    for name, path in paths.items():
+        states[name] = "done" if path.exists() else "missing"
+        if name in readers and path.exists():
+            try:
+                readers[name](path)
+            except ResultsError as error:
+                states[name] = "damaged"
+                damaged.append(str(error))
+    return states, damaged
 
 
 def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
@@ -58,37 +91,23 @@ def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
 
 
 def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict[str, Any]:
-    wanted: dict[str, str] = {tier: TIERS[tier].summary_file for tier in plan.tiers}
-    wanted |= {"deltas": DELTAS} if has_deltas else {}
-    found = {name: _state(folder / file, "missing") for name, file in wanted.items()}
-    error = None if all(state == "done" for state in found.values()) else last_error(log)
+    paths = {tier: folder / TIERS[tier].summary_file for tier in plan.tiers}
+    readers: dict[str, Callable[[Path], object]]
+    readers = {tier: partial(_read_tier_file, tier=tier) for tier in plan.tiers}
+    if has_deltas:
+        paths["deltas"], readers["deltas"] = folder / DELTAS, read_step_deltas
+    files, damaged = _states(paths, readers)
+    error = last_error(log) if "missing" in files.values() else None
     otherwise = "failed" if error else "running" if _is_fresh(log) else "missing"
-    files = {
-        name: otherwise if state == "missing" and name != "deltas" else state
-        for name, state in found.items()
+    files |= {
+        name: otherwise for name, state in files.items() if state == "missing" and name != "deltas"
     }
-    damaged = [str(folder / wanted[name]) for name in files if files[name] == "damaged"]
-    return {
-        "files": files,
-        "error": error,
-        "log": str(log) if error else None,
-        "damaged": damaged,
-    }
+    known = {"files": files, "error": error, "log": str(log) if error else None}
+    return {**known, "damaged": damaged}
 
 
-def _state(path: Path, otherwise: str) -> str:
-    """`done`, `damaged`, or `otherwise` where there is nothing."""
-    if not path.exists():
-        return otherwise
-    if not path.is_file() or path.stat().st_size == 0:
-        return "damaged"
-    if path.suffix == ".json":
-        try:
-            content = json.loads(path.read_bytes())
-        except (ValueError, RecursionError):
-            return "damaged"
-        return "done" if isinstance(content, dict) else "damaged"
-    return "done"
+def _read_tier_file(path: Path, *, tier: TierName) -> object:
+    return read_tier_file(path.parent, tier)
 
 
 def last_error(log: Path) -> str | None:
@@ -108,7 +127,7 @@ def _is_fresh(log: Path) -> bool:
 
 def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
     """All stages in one table, then the sentences of failed jobs."""
-    columns = ("tier2", "tier3", "tier4", "deltas")
+    columns = (*TIERS, "deltas")
     rows = [["stage", "step", *columns]]
     errors = []
     for stage, entry in found.items():
@@ -116,11 +135,11 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
             rows.append([stage, name, *(subject["files"].get(column, "–") for column in columns)])
             if subject["error"]:
                 errors.append(f"{stage} {name}: {subject['error']} ({subject['log']})")
-            for path in subject["damaged"]:
-                errors.append(f"{stage} {name}: {path} is damaged; remove it and run again")
+            errors += [f"{stage} {name}: {line}" for line in subject["damaged"]]
+        errors += [f"{stage}: {line}" for line in entry["damaged"]]
     lines = [align(rows), ""]
     for stage, entry in found.items():
-        missing = [name for name, state in entry["files"].items() if state != "done"]
+        missing = [name for name, state in entry["files"].items() if state == "missing"]
         lines.append(f"{stage}: {'complete' if entry['complete'] else 'incomplete'}")
         lines += [f"  to come: {', '.join(missing)}"] if missing else []
         lines += [f"  check: {entry['check']}"] if entry["check"] else []

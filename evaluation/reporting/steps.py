@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from evaluation.bridge.write import DELTAS, RECOMMENDATION, STAGE_TABLE, write_stage
+from evaluation.bridge.write import write_stage
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.dependencies.steps import (
     FIGURES,
@@ -23,6 +23,7 @@ from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
+from evaluation.results.bridge_files import DELTAS, RECOMMENDATION, STAGE_TABLE
 from evaluation.settings.plan import StagePlan
 
 SUMMARIES = ("summary.csv", "summary.parquet", "summary.md")

@@ -1,17 +1,19 @@
 """Tables for the terminal."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from evaluation.bridge.deltas import OVERALL
-from evaluation.bridge.write import DELTAS, RECOMMENDATION, read_json
+from evaluation.errors import ResultsError
+from evaluation.results.bridge_files import (
+    DELTAS,
+    RECOMMENDATION,
+    DeltaRow,
+    StageDeltas,
+    read_recommendation,
+    read_stage_deltas,
+)
 from evaluation.settings.plan import StagePlan
-
-SHOWN = {
-    "tier2": ("delta_ppl", "Δppl"),
-    "tier3": ("delta_acc", "Δacc"),
-    "tier4": ("delta_all_checks_pass_rate", "Δchecks"),
-}
+from evaluation.settings.tiers import TIERS, Tier
 
 
 def align(rows: Sequence[Sequence[str]]) -> str:
@@ -33,30 +35,40 @@ def _stage(plan: StagePlan) -> str:
     path = plan.results / DELTAS
     if not path.exists():
         return f"{plan.name}: no {DELTAS} yet; run `snakemake {plan.name}`"
-    content = read_json(path)
-    deltas = content["deltas"]
+    try:
+        content = read_stage_deltas(path)
+    except ResultsError as error:
+        return f"{plan.name}: {error}"
+    lines = [*_steps(content, plan.name), *content.left_out, *advice_lines(plan)]
+    return "\n".join(lines)
+
+
+def _steps(content: StageDeltas, name: str) -> list[str]:
+    deltas = content.deltas
     if not deltas:
-        return f"{plan.name}: no step has been compared with its bridge"
-    tiers = [tier for tier in SHOWN if any(delta["tier"] == tier for delta in deltas)]
-    header = ["step", *(f"{tier} {SHOWN[tier][1]} [95 %]" for tier in tiers)]
+        return [f"{name}: no step has been compared with its bridge"]
+    tiers = [tier for key, tier in TIERS.items() if any(delta.tier == key for delta in deltas)]
+    header = ["step", *(f"{tier.name} Δ{_short(tier)} [95 %]" for tier in tiers)]
     rows = [[*header, "better / worse", "verdict"]]
-    for entry in content["verdicts"]:
-        own = [delta for delta in deltas if delta["step"] == entry["step"]]
+    for entry in content.verdicts:
+        own = [delta for delta in deltas if delta.step == entry.step]
         cells = [_overall(own, tier) for tier in tiers]
-        flags = [delta["flag"] for delta in own if delta["primary"]]
+        flags = [delta.flag for delta in own if delta.primary]
         counts = f"{flags.count('better')} / {flags.count('worse')} of {len(flags)}"
-        rows.append([str(entry["step"]), *cells, counts, entry["verdict"] or "no objective"])
-    title = f"{plan.name} against {deltas[0]['bridge']}"
-    return "\n".join([title, align(rows), *advice_lines(plan)])
+        rows.append([str(entry.step), *cells, counts, entry.verdict or "no objective"])
+    return [f"{name} against {deltas[0].bridge}", align(rows)]
 
 
-def _overall(deltas: Sequence[Mapping[str, Any]], tier: str) -> str:
-    metric = SHOWN[tier][0]
+def _short(tier: Tier) -> str:
+    return tier.shown.removesuffix("_rate")
+
+
+def _overall(deltas: Iterable[DeltaRow], tier: Tier) -> str:
     for delta in deltas:
-        if (delta["tier"], delta["item"], delta["metric"]) == (tier, OVERALL, metric):
-            if delta["low"] is None:
-                return f"{delta['delta']:+.4f}"
-            return f"{delta['delta']:+.4f} [{delta['low']:+.4f}, {delta['high']:+.4f}]"
+        if (delta.tier, delta.item, delta.metric) == (tier.name, OVERALL, f"delta_{tier.shown}"):
+            if delta.low is None or delta.high is None:
+                return f"{delta.delta:+.4f}"
+            return f"{delta.delta:+.4f} [{delta.low:+.4f}, {delta.high:+.4f}]"
     return "–"
 
 
@@ -65,12 +77,15 @@ def advice_lines(plan: StagePlan) -> list[str]:
     path = plan.results / RECOMMENDATION
     if not path.exists():
         return []
-    advice = read_json(path)
-    if advice["step"] is None:
-        return [f"recommendation: none; {advice['why']}"]
-    lines = [f"{advice['kind']}: step {advice['step']} — {advice['why']}"]
-    if advice["beside"]:
-        beside = ", ".join(str(entry["step"]) for entry in advice["beside"])
+    try:
+        advice = read_recommendation(path)
+    except ResultsError as error:
+        return [f"recommendation: none; {error}"]
+    if advice.step is None:
+        return [f"recommendation: none; {advice.why}"]
+    lines = [f"{advice.kind}: step {advice.step} — {advice.why}"]
+    if advice.beside:
+        beside = ", ".join(str(entry.step) for entry in advice.beside)
         lines.append(f"not told apart from it: step {beside}")
-    lines.append(advice["corrected_for"])
+    lines += [advice.corrected_for] if advice.corrected_for else []
     return lines

@@ -8,25 +8,12 @@ import pyarrow as pa
 
 from evaluation.grading.accuracy import check_items
 from evaluation.prefill.caches import Item, TaskCache
+from evaluation.results.columns import CANDIDATES, arrow_schema
 from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.window import Request, Score, fit_requests
 from evaluation.store import StoredScore
 
-SCHEMA = pa.schema(
-    [
-        ("item", pa.string()),
-        ("cluster", pa.string()),
-        ("stratum", pa.string()),
-        ("candidate", pa.int16()),
-        ("gold", pa.bool_()),
-        ("logprob", pa.float64()),
-        ("unconditional", pa.float64()),
-        ("tokens", pa.int32()),
-        ("chars", pa.int32()),
-        ("bytes", pa.int32()),
-        ("is_greedy", pa.bool_()),
-    ]
-)
+SCHEMA = arrow_schema(CANDIDATES[1:])  # the first one names the item
 
 
 def score_task(

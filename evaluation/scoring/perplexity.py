@@ -7,17 +7,11 @@ import pyarrow as pa
 
 from evaluation.grading.perplexity import check_blocks
 from evaluation.prefill.caches import SliceCache
+from evaluation.results.columns import BLOCKS, arrow_schema
 from evaluation.scoring.backend import Backend
 from evaluation.store import StoredScore
 
-SCHEMA = pa.schema(
-    [
-        ("block", pa.int32()),
-        ("nats", pa.float64()),
-        ("tokens", pa.int32()),
-        ("bytes", pa.int64()),
-    ]
-)
+SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
 
 
 def score_slice(

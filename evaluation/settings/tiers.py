@@ -110,7 +110,7 @@ _TABLE = (
         metrics=(_rate("acc"),),
         headline="acc",
         shown="acc",
-        protocol="tier3-1",
+        protocol="tier3-2",
     ),
     Tier(
         name="tier4",
@@ -132,7 +132,7 @@ _TABLE = (
         ),
         headline="all_checks_pass_rate",
         shown="all_checks_pass_rate",
-        protocol="tier4-1",
+        protocol="tier4-2",
         rates=True,
     ),
 )

@@ -7,16 +7,20 @@ from typing import Any
 import pytest
 
 from demo.order import disagreements
-from evaluation.files import write_json
+from evaluation.protocol import BRIDGE
+from evaluation.results.bridge_files import DeltaRow, Recommendation, StageDeltas
+from evaluation.results.record import write_record
 from evaluation.settings.config import Config, Stage
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 
 
 def delta(step: int, item: str, flag: str) -> dict[str, Any]:
-    metric = "delta_nats_per_token"
-    known = {"step": step, "tier": "tier2", "item": item, "metric": metric, "flag": flag}
-    return {**known, "primary": item != "overall"}
+    row: dict[str, Any] = dict.fromkeys(DeltaRow.model_fields)
+    row |= dict.fromkeys(("value", "bridge_value", "delta"), 0.0)
+    row |= {"stage": "stage4", "bridge": "stage3/1000", "step": step, "tier": "tier2", "item": item}
+    row |= {"metric": "delta_nats_per_token", "flag": flag, "primary": item != "overall"}
+    return {**row, "n": 1, "clusters": 1, "want": "<= 0", "method": "given"}
 
 
 @pytest.fixture
@@ -34,9 +38,15 @@ def write(plan: StagePlan, flags: dict[int, tuple[str, str]], verdict: str, advi
         for step, pair in flags.items()
         for item, flag in zip(("overall", "web"), pair, strict=True)
     ]
-    verdicts = [{"step": 100, "verdict": verdict}, {"step": 200, "verdict": "undecided"}]
-    write_json(plan.results / "bridge_deltas.json", {"verdicts": verdicts, "deltas": deltas})
-    write_json(plan.results / "recommendation.json", {"step": advised})
+    verdicts = [
+        {"step": step, "verdict": answer, "aims": []}
+        for step, answer in ((100, verdict), (200, "undecided"))
+    ]
+    stage = {"stage": "stage4", "protocol": BRIDGE, "verdicts": verdicts, "deltas": deltas}
+    write_record(plan.results / "bridge_deltas.json", StageDeltas, stage)
+    advice = {"stage": "stage4", "step": advised, "meets": True, "why": "given"}
+    advice |= {"beside": [], "others": []}
+    write_record(plan.results / "recommendation.json", Recommendation, advice)
 
 
 def test_what_agrees(plan: StagePlan) -> None:

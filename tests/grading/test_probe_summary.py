@@ -88,7 +88,11 @@ def test_outcomes_are_aligned_with_the_rows() -> None:
 
 def test_each_prompt_shows_its_checks_and_what_it_got() -> None:
     prompt = summarize(TABLE)["prompts"][1]
-    assert prompt["checks"] == {"p": False, "c": True, "i": True}
+    assert prompt["checks"] == {
+        "p": {"kind": "code", "passed": False},
+        "c": {"kind": "clean", "passed": True},
+        "i": {"kind": "instruction", "passed": True},
+    }
     assert (prompt["id"], prompt["passed"], prompt["stop_reason"]) == ("b", False, "length")
     assert (prompt["prompt_tokens"], prompt["response_tokens"], prompt["response_words"]) == (
         5,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.errors import BridgeError
+from evaluation.errors import ResultsError
 from evaluation.reporting.pages import stage_page as report
 from evaluation.reporting.tables.figures import COLOURS, write_figures
 from evaluation.settings.plan import StagePlan
@@ -36,7 +36,7 @@ def test_curves_and_forests_name_their_items(plans: dict[str, StagePlan]) -> Non
 
 def test_a_stage_without_results_has_figures_that_say_so(tmp_path: Path) -> None:
     plan = make_plans(tmp_path)["second"]
-    with pytest.raises(BridgeError, match="evaluation tables"):
+    with pytest.raises(ResultsError, match="evaluation tables"):
         write_figures(plan)
     write_report(plan, STEPS)
     write_figures(plan)

@@ -9,12 +9,12 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from evaluation.bridge.results import read_results
 from evaluation.files import write_json, write_jsonl
 from evaluation.reporting.flips.flips import in_order, stage_flips
 from evaluation.reporting.flips.moved import GONE
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.results.read import read_tier
 from evaluation.settings.plan import StagePlan
 from tests.reporting.pages import STEPS, page_data, write_report
 
@@ -58,7 +58,7 @@ def test_blocks_that_moved_most_are_decoded(plans: dict[str, StagePlan]) -> None
     write_slice(plan, "web", 400)
     page = stage_flips(read_stage(plan, STEPS), SpaceLeft(1e6))
     ours, bridge = (
-        read_results(folder, ["tier2"]).slices["web"].blocks
+        read_tier(folder, "tier2").items["web"].blocks
         for folder in (plan.step_folder(20), plan.bridge_folder)
     )
     assert ours is not None

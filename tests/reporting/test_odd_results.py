@@ -178,14 +178,22 @@ def _page_data(plan: StagePlan, found: StageResults) -> dict[str, Any]:
 
 def _repeated(found: StageResults, steps: tuple[int, ...]) -> StageResults:
     scored, delta = found.steps[20], found.deltas[20]
-    headers = scored.results.headers
+    tiers = scored.results.tiers
 
     def at(step: int) -> Any:
-        own = {tier: replace(header, step=step) for tier, header in headers.items()}
-        return replace(scored, results=replace(scored.results, headers=own))
+        own = {
+            name: replace(tier, file=tier.file.model_copy(update={"step": step}))
+            for name, tier in tiers.items()
+        }
+        return replace(scored, results=replace(scored.results, tiers=own))
 
     deltas = {
-        step: {**delta, "step": step, "deltas": [{**row, "step": step} for row in delta["deltas"]]}
+        step: delta.model_copy(
+            update={
+                "step": step,
+                "deltas": [row.model_copy(update={"step": step}) for row in delta.deltas],
+            }
+        )
         for step in steps
     }
     at_all = {step: at(step) for step in steps}

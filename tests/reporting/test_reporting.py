@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.errors import BridgeError
+from evaluation.errors import ResultsError
 from evaluation.files import write_json
 from evaluation.reporting.compare import compare_folders
 from evaluation.reporting.pages.curves import joined_series
@@ -188,7 +188,7 @@ def test_compare_two_folders(plans: dict[str, StagePlan]) -> None:
     assert not is_worse
     assert "quiz" in text
     assert compare_folders(worse, better)[1]
-    with pytest.raises(BridgeError, match="no tier files"):
+    with pytest.raises(ResultsError, match="no tier files"):
         compare_folders(plan.results, better)
 
 

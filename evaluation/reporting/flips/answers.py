@@ -1,83 +1,90 @@
-"""Tier4: every prompt with both responses and their checks side by side."""
+"""Tiers of rates: every prompt with both responses and their checks side by side."""
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.outcomes import prompt_outcome
-from evaluation.bridge.results import Results
+from evaluation.errors import ResultsError
 from evaluation.reporting.flips.moved import Flip, Moved, Turned
-from evaluation.settings.tiers import TIERS
+from evaluation.results.generations import Generation, read_generations
+from evaluation.results.items import CreditItem
+from evaluation.results.read import TierResults
+from evaluation.results.tier_files import PromptEntry, Tier4File
 
 LONGEST = 1500
 """Characters of a prompt or response that are shown."""
 
-RATE = "all_checks_pass_rate"
 TURNS: dict[int, Turned] = {1: "right", 0: "same", -1: "wrong"}
 
 
-def flipped_answers(ours: Results, bridge: Results) -> Iterable[Moved]:
+def flipped_answers(ours: TierResults, bridge: TierResults) -> Iterable[Moved]:
     """All prompts of each category, as they are few; those that did not turn are `same`."""
-    if ours.probes is None or bridge.probes is None:
+    said = _Said(ours), _Said(bridge)
+    for name, item in ours.items.items():
+        other = bridge.items.get(name)
+        if isinstance(item, CreditItem) and isinstance(other, CreditItem):
+            yield from _category(ours, name, (item, other), said)
+
+
+def _category(
+    ours: TierResults,
+    name: str,
+    items: tuple[CreditItem, CreditItem],
+    said: "tuple[_Said, _Said]",
+) -> Iterable[Moved]:
+    headline = ours.tier.headline
+    sides = [item.credits[headline] for item in items if headline in item.credits]
+    if len(sides) < 2 or sides[0].ids != sides[1].ids:
         return
-    said = _generations(ours.folder), _generations(bridge.folder)
-    others = {prompt["id"]: prompt for prompt in bridge.probes.prompts}
-    categories: dict[str, list[Flip]] = {}
-    for prompt in ours.probes.prompts:
-        other = others.get(prompt["id"])
-        if other is not None:
-            flip = _flip(prompt, other, said, (ours, bridge))
-            categories.setdefault(prompt["category"], []).append(flip)
-    for category, flips in categories.items():
-        turns = [flip.turned for flip in flips]
-        yield Moved(
-            tier="tier4",
-            item=category,
-            of=len(flips),
-            gained=turns.count("right"),
-            lost=turns.count("wrong"),
-            shown=sorted(flips, key=lambda flip: flip.turned == "same"),
+    flips = [
+        Flip(
+            id=prompt,
+            turned=TURNS[int(here) - int(there)],
+            shared={"text": said[0].prompt(prompt), "theirs": said[1].side(prompt)},
+            ours=said[0].side(prompt),
         )
-
-
-def _flip(
-    prompt: Mapping[str, Any],
-    other: Mapping[str, Any],
-    said: tuple[dict[str, Any], dict[str, Any]],
-    sides: tuple[Results, Results],
-) -> Flip:
-    passed = [
-        bool(prompt_outcome(one, RATE, side.headers["tier4"].path))
-        for one, side in zip((prompt, other), sides, strict=True)
+        for prompt, here, there in zip(sides[0].ids, sides[0].credit, sides[1].credit, strict=True)
     ]
-    asked = said[0].get(prompt["id"], {}).get("prompt", "(not stored)")
-    return Flip(
-        id=prompt["id"],
-        turned=TURNS[passed[0] - passed[1]],
-        shared={"text": _cut(asked), "theirs": _side(other, said[1])},
-        ours=_side(prompt, said[0]),
+    turns = [flip.turned for flip in flips]
+    yield Moved(
+        shape="answers",
+        tier=ours.tier.name,
+        item=name,
+        of=len(flips),
+        gained=turns.count("right"),
+        lost=turns.count("wrong"),
+        shown=sorted(flips, key=lambda flip: flip.turned == "same"),
     )
 
 
-def _side(prompt: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    response = said.get(prompt["id"], {}).get("response", "(not stored)")
-    return {
-        "text": _cut(response),
-        "checks": dict(prompt["checks"]),
-        "stop": prompt["stop_reason"],
-        "tokens": prompt.get("response_tokens"),
-    }
+class _Said:
+    """What one side was asked and said; where its file cannot be read, why, in place of the texts."""
+
+    def __init__(self, found: TierResults) -> None:
+        prompts = found.file.prompts if isinstance(found.file, Tier4File) else None
+        self._prompts = {prompt.id: prompt for prompt in prompts or ()}
+        self._none = "(not stored)"
+        try:
+            self._said: Mapping[str, Generation] = _generations(found.folder, found.tier.items_file)
+        except ResultsError as error:
+            self._said, self._none = {}, f"({error})"
+
+    def prompt(self, name: str) -> str:
+        return _cut(self._said[name].prompt if name in self._said else self._none)
+
+    def side(self, name: str) -> dict[str, Any]:
+        prompt: PromptEntry = self._prompts[name]
+        return {
+            "text": _cut(self._said[name].response if name in self._said else self._none),
+            "checks": {check: one.passed for check, one in prompt.checks.items()},
+            "stop": prompt.stop_reason,
+            "tokens": prompt.response_tokens,
+        }
+
+
+def _generations(folder: Path, name: str) -> Mapping[str, Generation]:
+    return read_generations(folder / name) if (folder / name).exists() else {}
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text)} characters)"
-
-
-def _generations(folder: Path) -> dict[str, Any]:
-    path = folder / TIERS["tier4"].items_file
-    if not path.exists():
-        return {}
-    with open(path, encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    return {row["id"]: row for row in rows}

@@ -1,15 +1,22 @@
 """Tier2: the blocks whose loss moved most, with the text that they begin with."""
 
+import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from evaluation.bridge.results import Blocks, Results
+from evaluation.errors import CacheError
 from evaluation.prefill.caches import map_blocks
 from evaluation.reporting.flips.moved import GONE, Flip, Moved, rounded, scored_cache
+from evaluation.results.items import Blocks, NatsItem
+from evaluation.results.read import TierResults
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TierName
+
+log = logging.getLogger(__name__)
 
 TOKENS = 300
 """Tokens of a block that are shown, from its start."""
@@ -42,7 +49,11 @@ class BlockTexts:
         meta = scored_cache(folder, checksum)
         if meta is None or self._tokenizer is None:
             return {(name, block): {"text": GONE} for block in blocks}
-        tokens = map_blocks(folder, meta)  # (blocks, sequence length)
+        try:
+            tokens = map_blocks(folder, meta)  # (blocks, sequence length)
+        except CacheError as error:
+            log.warning("texts are not shown: %s", error)
+            return {(name, block): {"text": GONE} for block in blocks}
         found = {}
         for block in blocks:
             ids = tokens[block, :TOKENS].tolist()
@@ -67,42 +78,73 @@ class BlockTexts:
         return slow
 
 
-def flipped_blocks(ours: Results, bridge: Results, texts: BlockTexts, most: int) -> Iterable[Moved]:
-    """The blocks of each slice that lost and gained most nats a token."""
-    for name, mine in ours.slices.items():
-        other = bridge.slices.get(name)
-        if other is None or mine.blocks is None or other.blocks is None:
+def flipped_blocks(
+    ours: TierResults, bridge: TierResults, texts: BlockTexts | None, most: int
+) -> Iterable[Moved]:
+    """The blocks of each item that lost and gained most nats a token; without `texts` as numbers."""
+    for name, mine in ours.items.items():
+        other = bridge.items.get(name)
+        if not isinstance(mine, NatsItem) or not isinstance(other, NatsItem):
             continue
-        if mine.blocks.block.tolist() == other.blocks.block.tolist():
-            yield _slice(name, mine.data, mine.blocks, other.blocks, texts, most)
+        if mine.blocks is None or other.blocks is None:
+            continue
+        if mine.blocks.ids.tolist() == other.blocks.ids.tolist():
+            chosen = _chosen(mine.blocks, other.blocks, most)
+            data = mine.same.get("data")
+            known = [{"text": GONE}] * len(chosen.ids)
+            shown = known if texts is None else texts.read(name, data, chosen.ids)
+            yield _moved(ours.tier.name, name, chosen, shown)
 
 
-def _slice(
-    name: str, checksum: Any, mine: Blocks, other: Blocks, texts: BlockTexts, most: int
-) -> Moved:
-    here, there = mine.nats / mine.tokens, other.nats / other.tokens
+@dataclass(frozen=True)
+class _Chosen:
+    """Blocks of an item: how many gained and lost, and of those that moved most what each scores."""
+
+    of: int
+    gained: int
+    lost: int
+    ids: list[int]
+    tokens: list[int]
+    here: list[float]
+    there: list[float]
+
+
+def _chosen(mine: Blocks, other: Blocks, most: int) -> _Chosen:
+    tokens = np.maximum(mine.tokens, 1)
+    here, there = mine.nats / tokens, other.nats / tokens
     change = here - there
     order = np.argsort(change, kind="stable")
     gains, losses = order[change[order] < 0], order[change[order] > 0][::-1]
-    chosen = [*gains[:most], *losses[:most]]
-    numbers = [int(mine.block[i]) for i in chosen]
-    shown = [
-        Flip(
-            id=f"block {number}",
-            turned="right" if change[i] < 0 else "wrong",
-            shared={**text, "tokens": int(mine.tokens[i]), "theirs": rounded(there[i])},
-            ours=rounded(here[i]),
-        )
-        for i, number, text in zip(
-            chosen, numbers, texts.read(name, checksum, numbers), strict=True
-        )
-    ]
-    return Moved(
-        tier="tier2",
-        item=name,
+    rows = [*gains[:most], *losses[:most]]
+    return _Chosen(
         of=len(change),
         gained=len(gains),
         lost=len(losses),
+        ids=[int(mine.ids[i]) for i in rows],
+        tokens=[int(mine.tokens[i]) for i in rows],
+        here=[float(here[i]) for i in rows],
+        there=[float(there[i]) for i in rows],
+    )
+
+
+def _moved(tier: TierName, name: str, chosen: _Chosen, texts: Sequence[dict[str, Any]]) -> Moved:
+    columns = zip(chosen.ids, chosen.tokens, chosen.here, chosen.there, texts, strict=True)
+    shown = [
+        Flip(
+            id=f"block {number}",
+            turned="right" if here - there < 0 else "wrong",
+            shared={**text, "tokens": tokens, "theirs": rounded(there)},
+            ours=rounded(here),
+        )
+        for number, tokens, here, there, text in columns
+    ]
+    return Moved(
+        shape="block",
+        tier=tier,
+        item=name,
+        of=chosen.of,
+        gained=chosen.gained,
+        lost=chosen.lost,
         shown=shown,
         label="nats per token",
     )

@@ -8,16 +8,19 @@
 that depends on how many steps there are.
 """
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from evaluation.bridge.results import Results
 from evaluation.reporting.flips.answers import flipped_answers
 from evaluation.reporting.flips.blocks import BlockTexts, flipped_blocks
+from evaluation.reporting.flips.credit import flipped_credit
 from evaluation.reporting.flips.moved import Moved
 from evaluation.reporting.flips.questions import QuestionTexts, flipped_questions
 from evaluation.reporting.pages.page import SpaceLeft
-from evaluation.reporting.tables.stage_results import StageResults
+from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TierName
 
 MOST, FEWEST = 12, 2
 """Flips of an item shown in each direction: MOST for a few steps, FEWEST for many."""
@@ -30,12 +33,11 @@ def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[int] = ()
     page: Page = {"items": {}, "steps": {}, "left": []}
     if found.bridge is None:
         return page
-    bridge = found.bridge.tables()
     most = max(FEWEST, min(MOST, 60 // max(1, len(found.steps))))
-    texts = QuestionTexts(found.plan), BlockTexts(found.plan)
+    finder = _Finder(found.plan, found.bridge, most)
     for step in in_order(sorted(found.steps), first):
         is_full = bool(page["left"])  # what follows would hardly find space either
-        moved = () if is_full else _moved(found.steps[step].tables(), bridge, texts, most)
+        moved = () if is_full else finder.moved(found.steps[step])
         if is_full or not _add(page, step, moved, space):
             page["left"].append(step)
     page["left"].sort()
@@ -50,12 +52,44 @@ def in_order(steps: Sequence[int], first: Sequence[int]) -> list[int]:
     return [*known, *(steps[i] for i in spread if steps[i] not in known)]
 
 
-def _moved(
-    ours: Results, bridge: Results, texts: tuple[QuestionTexts, BlockTexts], most: int
-) -> Iterable[Moved]:
-    yield from flipped_blocks(ours, bridge, texts[1], max(1, most // 3))
-    yield from flipped_questions(ours, bridge, texts[0], most)
-    yield from flipped_answers(ours, bridge)
+class _Finder:
+    """Finds what moved against the bridge, tier by tier, each in the way that its texts are kept."""
+
+    def __init__(self, plan: StagePlan, bridge: Scored, most: int) -> None:
+        self._bridge, self._most = bridge, most
+        self._questions, self._blocks = QuestionTexts(plan), BlockTexts(plan)
+        self._bridge_tier = functools.cache(bridge.tier)
+
+    def moved(self, scored: Scored) -> Iterable[Moved]:
+        for name in scored.results.tiers:
+            if name in self._bridge.results.tiers:
+                yield from FINDERS.get(name, _Finder.plain)(self, name, scored)
+
+    def blocks(self, name: TierName, scored: Scored) -> Iterable[Moved]:
+        sides = scored.tier(name), self._bridge_tier(name)
+        return flipped_blocks(*sides, self._blocks, max(1, self._most // 3))
+
+    def questions(self, name: TierName, scored: Scored) -> Iterable[Moved]:
+        sides = scored.results.tiers[name], self._bridge.results.tiers[name]
+        return flipped_questions(*sides, self._questions, self._most)
+
+    def answers(self, name: TierName, scored: Scored) -> Iterable[Moved]:
+        return flipped_answers(scored.tier(name), self._bridge_tier(name))
+
+    def plain(self, name: TierName, scored: Scored) -> Iterable[Moved]:
+        """Of a tier whose texts nobody told how to find."""
+        sides = scored.tier(name), self._bridge_tier(name)
+        if sides[0].tier.kind == "nats":
+            return flipped_blocks(*sides, None, max(1, self._most // 3))
+        return flipped_credit(*sides, self._most)
+
+
+FINDERS: Mapping[TierName, Callable[[_Finder, TierName, Scored], Iterable[Moved]]] = {
+    "tier2": _Finder.blocks,
+    "tier3": _Finder.questions,
+    "tier4": _Finder.answers,
+}
+"""Tiers that have texts to show; of others, how each unit's score moved is all there is."""
 
 
 def _add(page: Page, step: int, moved: Iterable[Moved], space: SpaceLeft) -> bool:
@@ -68,6 +102,7 @@ def _add(page: Page, step: int, moved: Iterable[Moved], space: SpaceLeft) -> boo
         rows.append(
             {
                 "tier": one.tier,
+                "shape": one.shape,
                 "item": one.item,
                 "of": one.of,
                 "gained": one.gained,

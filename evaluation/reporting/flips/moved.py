@@ -1,13 +1,28 @@
 """What a flip consists of, and the texts of items, from caches that still hold what was scored."""
 
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from evaluation.errors import CacheError
 from evaluation.prefill.caches import META, read_meta
+from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
 
+log = logging.getLogger(__name__)
+
 Turned = Literal["right", "wrong", "same"]
+
+Shape = Literal["block", "choices", "answers", "credit"]
+"""How a page draws a flip."""
+
+CACHES: Mapping[TierName, Callable[[StagePlan, str], Path]] = {
+    "tier2": StagePlan.slice_folder,
+    "tier3": StagePlan.task_folder,
+}
+"""Where a tier's items lie that are prefilled one by one."""
 
 GONE = "(the text is no longer in the cache that was scored)"
 
@@ -26,6 +41,7 @@ class Flip:
 class Moved:
     """A slice, task or category: how many of its items turned, and those that are shown."""
 
+    shape: Shape
     tier: TierName
     item: str
     of: int
@@ -35,12 +51,21 @@ class Moved:
     label: str = ""
 
 
+def cache_folder(plan: StagePlan, tier: TierName, item: str) -> Path | None:
+    """Where an item is cached by itself; None if it is not."""
+    return CACHES[tier](plan, item) if tier in CACHES else None
+
+
 def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:
-    """The meta.json of a cache; None where it was cleared, or holds other data by now."""
+    """The meta.json of a cache; None where it was cleared or damaged, or holds other data by now."""
     if not (folder / META).exists():
         return None
-    meta = read_meta(folder)
-    return meta if meta["checksum"] == checksum else None
+    try:
+        meta = read_meta(folder)
+    except CacheError as error:
+        log.warning("texts are not shown: %s", error)
+        return None
+    return meta if meta.get("checksum") == checksum else None
 
 
 def rounded(value: float) -> float:

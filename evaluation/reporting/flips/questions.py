@@ -1,6 +1,7 @@
 """Tier3: the questions that turned right or wrong, with their candidates and log-probabilities."""
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +10,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evaluation.bridge.outcomes import item_credits
-from evaluation.bridge.results import Results, TaskResult
 from evaluation.grading.accuracy import Groups, candidate_scores, group_items
 from evaluation.grading.spread import Floats
 from evaluation.prefill.caches import EXAMPLES
 from evaluation.reporting.flips.moved import GONE, Flip, Moved, Turned, rounded, scored_cache
+from evaluation.results.columns import CANDIDATES, read_table, rows_of
+from evaluation.results.items import AGAIN, candidate_credits
+from evaluation.results.read import TierResults
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TierName
+
+log = logging.getLogger(__name__)
 
 LONGEST = 2000
 """Characters of a question that are shown, from its end, where it is asked."""
@@ -53,16 +58,41 @@ class QuestionTexts:
         if task not in self._known:
             folder = self._plan.task_folder(task)
             is_there = scored_cache(folder, checksum) is not None
-            self._known[task] = _index(folder / EXAMPLES) if is_there else None
+            self._known[task] = _known_index(folder / EXAMPLES) if is_there else None
         index = self._known[task]
         if index is None:
             return {}
-        found = {}
-        with open(index.path, "rb") as file:
-            for name in set(ids) & set(index.offsets):
-                file.seek(index.offsets[name])
-                found[name] = _readable(json.loads(file.readline()), index.begin)
-        return found
+        try:
+            return _texts(index, set(ids) & set(index.offsets))
+        except BROKEN as error:
+            _warn(index.path, error)
+            return {}
+
+
+BROKEN = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
+"""What a damaged file of questions raises."""
+
+
+def _warn(path: Path, error: Exception) -> None:
+    log.warning("%s: damaged (%r); its texts are not shown; prefill again", path, error)
+
+
+def _texts(index: Index, names: set[str]) -> dict[str, dict[str, Any]]:
+    found = {}
+    with open(index.path, "rb") as file:
+        for name in names:
+            file.seek(index.offsets[name])
+            found[name] = _readable(json.loads(file.readline()), index.begin)
+    return found
+
+
+def _known_index(path: Path) -> Index | None:
+    """None where the file is damaged, which is logged: the page says that the texts are gone."""
+    try:
+        return _index(path)
+    except BROKEN as error:
+        _warn(path, error)
+        return None
 
 
 def _index(path: Path) -> Index:
@@ -103,46 +133,75 @@ def _readable(row: Mapping[str, Any], begin: int) -> dict[str, Any]:
 
 
 def flipped_questions(
-    ours: Results, bridge: Results, texts: QuestionTexts, most: int
+    ours: TierResults, bridge: TierResults, texts: QuestionTexts, most: int
 ) -> Iterable[Moved]:
     """Questions of each task by its primary metric; those whose margin moved most are shown."""
-    for name, mine in ours.tasks.items():
-        other = bridge.tasks.get(name)
-        if other is not None and mine.candidates is not None and other.candidates is not None:
-            yield from _task(name, mine, mine.candidates, other.candidates, texts, most)
+    paths = [side.folder / side.tier.items_file for side in (ours, bridge)]
+    if not all(path.exists() for path in paths):  # an external program wrote none
+        return
+    tables = [read_table(path, CANDIDATES, AGAIN) for path in paths]
+    for name, item in ours.items.items():
+        if name in bridge.items:
+            sides = [_Side.of(*pair, name) for pair in zip(tables, paths, strict=True)]
+            metric = getattr(item.entry, "primary", None) or "raw"
+            sizes = [side.groups.sizes for side in sides]
+            if sides[0].ids == sides[1].ids and np.array_equal(sizes[0], sizes[1]):
+                yield _task(ours.tier.name, name, item.same.get("data"), metric, sides, texts, most)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A task on one side: candidates' scores and questions' credits by every normalization."""
+
+    ids: tuple[str, ...]
+    groups: Groups
+    gold: Any
+    credit: Mapping[str, Floats]
+    scores: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, table: pa.Table, path: Path, name: str) -> "_Side":
+        credits = candidate_credits(table, name, path)
+        rows = rows_of(table, "task", name, path, AGAIN)
+        return cls(
+            ids=credits["raw"].ids,
+            groups=group_items(rows),
+            gold=rows["gold"].to_numpy(zero_copy_only=False),
+            credit={metric: one.credit for metric, one in credits.items()},
+            scores=candidate_scores(rows),
+        )
 
 
 def _task(
+    tier: TierName,
     name: str,
-    task: TaskResult,
-    mine: pa.Table,
-    other: pa.Table,
+    data: Any,
+    metric: str,
+    sides: list[_Side],
     texts: QuestionTexts,
     most: int,
-) -> Iterable[Moved]:
-    left, right, metric = item_credits(mine), item_credits(other), task.primary or "raw"
-    if left.ids != right.ids:
-        return
+) -> Moved:
+    left, right = sides
+    groups, gold = left.groups, left.gold
     change = left.credit[metric] - right.credit[metric]
-    groups, gold = group_items(mine), mine["gold"].to_numpy(zero_copy_only=False)
-    scores = candidate_scores(mine), candidate_scores(other)
-    moved = np.abs(np.subtract(*(_margins(side[metric], gold, groups) for side in scores)))
+    moved = np.abs(np.subtract(*(_margins(side.scores[metric], gold, groups) for side in sides)))
     chosen: list[tuple[int, Turned]] = []
     turns: tuple[tuple[Turned, int], ...] = (("right", 1), ("wrong", -1))
     for turned, sign in turns:
         found = np.flatnonzero(change * sign > 0)
         found = found[np.argsort(-moved[found], kind="stable")][:most]
         chosen += [(int(i), turned) for i in found]
-    known = texts.read(name, task.data, [left.ids[i] for i, _ in chosen])
+    known = texts.read(name, data, [left.ids[i] for i, _ in chosen])
     shown = []
     for i, turned in chosen:
         rows = slice(groups.starts[i], groups.starts[i] + groups.sizes[i])
-        sides = [_side(side, metric, rows) for side in scores]
+        both = [_scores(side.scores, metric, rows) for side in sides]
         asked = known.get(left.ids[i], {"text": GONE, "answers": []})
-        shared = {**asked, "gold": int(np.argmax(gold[rows])), "theirs": sides[1]}
-        shown.append(Flip(id=left.ids[i], turned=turned, shared=shared, ours=sides[0]))
-    yield Moved(
-        tier="tier3",
+        shared = {**asked, "gold": int(np.argmax(gold[rows])), "theirs": both[1]}
+        shown.append(Flip(id=left.ids[i], turned=turned, shared=shared, ours=both[0]))
+    return Moved(
+        shape="choices",
+        tier=tier,
         item=name,
         of=len(change),
         gained=int((change > 0).sum()),
@@ -159,7 +218,7 @@ def _margins(scores: Floats, gold: Any, groups: Groups) -> Floats:
     return margins
 
 
-def _side(scores: Mapping[str, Floats], metric: str, rows: slice) -> list[list[float]]:
+def _scores(scores: Mapping[str, Floats], metric: str, rows: slice) -> list[list[float]]:
     """The candidates' scores as they are ranked, and their log-probs where those are others."""
     kinds = [metric] if metric == "raw" else [metric, "raw"]
     return [[rounded(value) for value in scores[kind][rows]] for kind in kinds]

@@ -5,17 +5,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.reporting.tables.values import OVERALL
+from evaluation.bridge.deltas import OVERALL
+from evaluation.settings.tiers import TIERS, TierName
 
 LAST_STEPS = 5
 """Checkpoints at the end of a curve whose scatter about a line tells how noisy it is."""
-
-ORDER = {
-    name: rank
-    for rank, name in enumerate(
-        ("ppl", "nats_per_token", "bits_per_byte", "acc", "all_checks_pass_rate")
-    )
-}
 
 Row = Mapping[str, Any]
 Series = dict[str, Any]
@@ -31,8 +25,20 @@ def stage_series(rows: Sequence[Row]) -> list[Series]:
             references[key] = row
         else:
             lines.setdefault(key, []).append(row)
-    keys = sorted(lines, key=lambda key: (key[0], ORDER.get(key[2], 99), key[1] != OVERALL))
-    return [_series(key, lines[key], references.get(key)) for key in keys]
+    return [_series(key, lines[key], references.get(key)) for key in sorted(lines, key=_rank)]
+
+
+def _rank(key: tuple[str, str, str]) -> tuple[int, int, bool]:
+    """By tier and metric as the table of tiers has them; what it does not name comes last."""
+    tier, item, metric = key
+    names = [known.name for known in TIERS[tier].metrics]
+    rank = names.index(metric) if metric in names else len(names)
+    return list(TIERS).index(tier), rank, item != OVERALL
+
+
+def is_logarithmic(tier: TierName, metric: str) -> bool:
+    """Whether an axis of it is logarithmic where values span much."""
+    return TIERS[tier].metric(metric).unit == "perplexity"
 
 
 def _series(key: tuple[str, str, str], rows: Sequence[Row], bridge: Row | None) -> Series:

@@ -5,16 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation.bridge.deltas import OVERALL
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.files import write_text
+from evaluation.reporting.headlines import tier_words
 from evaluation.reporting.pages.curves import Series, joined_series, stage_series
 from evaluation.reporting.pages.page import packed_series, render, some, write_page
 from evaluation.reporting.pages.stage_page import advice, aim_title, chosen_step, stage_verdict
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
-from evaluation.reporting.tables.summary import HEADLINES, summary_rows
-from evaluation.reporting.tables.values import OVERALL
+from evaluation.reporting.tables.summary import summary_rows
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 
 OVERVIEW = "overview.rst"
 
@@ -30,6 +32,7 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     known = [spark for spark in sparks.values() if spark is not None]
     names = [name for name, spark in sparks.items() if spark is not None]
     data = {
+        "tiers": tier_words(),
         "sparks": dict(zip(names, packed_series(known), strict=True)),
         "series": packed_series(joined_series(series)),
     }
@@ -70,7 +73,7 @@ def _spark(found: StageResults, series: Sequence[Series]) -> Series | None:
     tiers = [aim.tier] if aim else list(reversed(found.plan.tiers))
     for tier in tiers:
         for one in series:
-            if (one["tier"], one["item"], one["metric"]) == (tier, OVERALL, HEADLINES[tier]):
+            if (one["tier"], one["item"], one["metric"]) == (tier, OVERALL, TIERS[tier].shown):
                 return one
     return None
 
@@ -78,7 +81,7 @@ def _spark(found: StageResults, series: Sequence[Series]) -> Series | None:
 def _card(found: StageResults, spark: Series | None) -> dict[str, Any]:
     objective = [aim_title(aim.model_dump()) for aim in found.plan.stage.objective]
     advised = advice(found)
-    why_not = (found.recommendation or {}).get("why", "no recommendation yet")
+    why_not = found.recommendation.why if found.recommendation else "no recommendation yet"
     return {
         "name": found.plan.name,
         "verdict": stage_verdict(found) or ("undecided" if objective else "no objective"),
@@ -89,7 +92,7 @@ def _card(found: StageResults, spark: Series | None) -> dict[str, Any]:
         "headline": _headline(spark),
         "counts": _counts(found),
         "missing": some(found.missing, 4),
-        "failures": failures(found.plan, found.asked),
+        "failures": [*failures(found.plan, found.asked), *found.damaged],
     }
 
 
@@ -106,7 +109,6 @@ def _counts(found: StageResults) -> str | None:
     chosen = chosen_step(found)
     if chosen is None or chosen not in found.deltas:
         return None
-    content = found.deltas[chosen]
-    flags = [row["flag"] for row in content["deltas"] if row["primary"]]
+    flags = [row.flag for row in found.deltas[chosen].deltas if row.primary]
     better, worse = flags.count("better"), flags.count("worse")
     return f"{better} better, {worse} worse, {len(flags) - better - worse} unclear"

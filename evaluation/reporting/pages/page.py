@@ -76,7 +76,7 @@ class SpaceLeft:
         return True
 
 
-def rounded(value: Any) -> Any:
+def seven_digits(value: Any) -> Any:
     """Seven digits of a float, more than any plot or table shows."""
     return float(f"{value:.7g}") if isinstance(value, float) else value
 
@@ -92,7 +92,7 @@ def packed_series(series: Iterable[Series]) -> list[dict[str, Any]]:
 def _packed(series: Series) -> dict[str, Any]:
     points = series["points"]
     columns = {
-        name: [rounded(point[name]) for point in points]
+        name: [seven_digits(point[name]) for point in points]
         for name in POINT
         if points and name in points[0] and (name != "x" or "stage" in points[0])
     }
@@ -111,7 +111,7 @@ def packed_deltas(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     for row in rows:
         key = keys.setdefault(tuple(row[name] for name in KEY), len(keys))
         note = notes.setdefault(row["note"], len(notes))
-        packed.append([row["step"], key, *(rounded(row[name]) for name in VALUES[:-1]), note])
+        packed.append([row["step"], key, *(seven_digits(row[name]) for name in VALUES[:-1]), note])
     return {"keys": list(keys), "notes": list(notes), "rows": packed, "of": [KEY, VALUES]}
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.results import Header, Results
-from evaluation.reporting.flips.moved import scored_cache
+from evaluation.reporting.flips.moved import cache_folder, scored_cache
 from evaluation.reporting.tables.stage_results import StageResults
+from evaluation.results.read import Results, TierResults
+from evaluation.results.tier_files import Counts, TierFile
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,29 @@ def provenance_tables(found: StageResults) -> list[Table]:
     sides = {str(step): scored.results for step, scored in found.steps.items()}
     if found.bridge is not None:
         sides["bridge"] = found.bridge.results
-    tables = [_disagreements(found), _items(found.plan, sides), _templates(sides), _jobs(sides)]
+    tables = [
+        _notes(found),
+        _disagreements(found),
+        _items(found.plan, sides),
+        _templates(sides),
+        _jobs(sides),
+    ]
     return [table for table in tables if table.rows or table.note]
 
 
 def _text(value: Any) -> str:
     return "–" if value is None else str(value)
+
+
+def _notes(found: StageResults) -> Table:
+    """What differs between steps and bridge without forbidding that they are compared."""
+    steps: dict[str, list[str]] = {}
+    for step, content in found.deltas.items():
+        for note in content.notes:
+            steps.setdefault(note, []).append(str(step))
+    rows: list[tuple[str, ...]] = []
+    rows += [(note, _steps(own, len(found.deltas))) for note, own in steps.items()]
+    return Table("Comparison", ("note", "steps"), rows)
 
 
 def _jobs(sides: Mapping[str, Results]) -> Table:
@@ -39,40 +58,36 @@ def _jobs(sides: Mapping[str, Results]) -> Table:
         "sequence", "checkpoint",
     )  # fmt: skip
     rows = [
-        (step, tier, *_job(header))
+        (step, name, *_job(tier.file))
         for step, results in sides.items()
-        for tier, header in results.headers.items()
+        for name, tier in results.tiers.items()
     ]
-    known = [
-        h.content.get("seconds") for results in sides.values() for h in results.headers.values()
-    ]
-    seconds = sum(value for value in known if isinstance(value, int | float))
+    files = [tier.file for results in sides.values() for tier in results.tiers.values()]
+    seconds = sum(file.seconds or 0.0 for file in files)
     note = f"{seconds:.0f} seconds of the device, spent wherever a score was computed first."
     return Table("Jobs", columns, rows, note if rows else "")
 
 
-def _job(header: Header) -> tuple[str, ...]:
-    content = header.content
-    named = content.get("tokenizer", {}).get("name")
+def _job(file: TierFile) -> tuple[str, ...]:
     return (
-        _text(content.get("device")),
-        _text(content.get("dtype")),
-        _text(content.get("seconds")),
-        _text(content.get("tokens_per_second")),
-        _count(content.get("items")),
-        header.protocol,
-        f"{named} ({header.tokenizer})",
-        str(header.sequence_length),
-        f"{header.checkpoint} ({header.identity})",
+        _text(file.gpu or file.device),
+        _text(file.dtype),
+        _text(file.seconds),
+        _text(file.tokens_per_second),
+        _count(file.items),
+        file.protocol,
+        f"{file.tokenizer.name} ({file.tokenizer.identity})",
+        str(file.sequence_length),
+        f"{file.checkpoint} ({file.checkpoint_identity})",
     )
 
 
 def _count(items: Any) -> str:
     """Used of asked, with what was left out and why."""
-    if not isinstance(items, dict) or "used" not in items:
+    if not isinstance(items, Counts):
         return "–"
-    left = "; ".join(f"{n} left out: {why}" for why, n in (items.get("left_out") or {}).items())
-    return f"{items['used']} of {items.get('asked', '?')}" + (f" ({left})" if left else "")
+    left = "; ".join(f"{n} left out: {why}" for why, n in items.left_out.items())
+    return f"{items.used} of {items.asked}" + (f" ({left})" if left else "")
 
 
 def _items(plan: StagePlan, sides: Mapping[str, Results]) -> Table:
@@ -94,28 +109,33 @@ def _steps(steps: list[str], of: int) -> str:
 
 def _item_rows(plan: StagePlan, results: Results) -> Iterable[tuple[str, ...]]:
     """One row an item; equal rows of several steps are shown once."""
-    for name, one in results.slices.items():
-        source = _source(plan.suite.slices.get(name), plan.slice_folder(name), one.data)
-        data, used = _text(one.entry.get("data")), _count(one.entry.get("items"))
-        yield name, source, data, used, _text(one.entry.get("tokens")), "–", "–"
-    for name, task in results.tasks.items():
-        source = _source(plan.suite.tasks.get(name), plan.task_folder(name), task.data)
-        data, used = _text(task.entry.get("data")), _count(task.entry.get("items"))
-        ties, cut = _text(task.entry.get("ties")), _text(task.entry.get("truncated_contexts"))
-        yield name, source, data, used, "–", ties, cut
-    if results.probes is not None:
-        content = results.headers["tier4"].content
-        rate = results.probes.rates.get("truncated_rate")
-        cut = "–" if rate is None else f"{100 * rate:.1f} % of answers"
-        used = _count(content.get("items"))
-        yield "probes", "the suite", _text(content.get("data")), used, "–", "–", cut
+    for found in results.tiers.values():
+        if found.tier.rates:
+            yield _rates_row(found)
+            continue
+        items = getattr(plan.suite, found.tier.section)
+        for name, item in found.items.items():
+            folder, entry = cache_folder(plan, found.tier.name, name), item.entry
+            source = _source(items.get(name), folder, item.same.get("data"))
+            known = ("tokens", "ties", "truncated_contexts")
+            rest = (_text(getattr(entry, key, None)) for key in known)
+            data, used = getattr(entry, "data", None), getattr(entry, "items", None)
+            yield name, source, _text(data), _count(used), *rest
 
 
-def _source(item: Any, folder: Path, checksum: Any) -> str:
+def _rates_row(found: TierResults) -> tuple[str, ...]:
+    """All units of a tier of rates together, as they come from the suite itself."""
+    rate = found.overall.values.get("truncated_rate") if found.overall else None
+    cut = "–" if rate is None else f"{100 * rate:.1f} % of answers"
+    data, used = _text(getattr(found.file, "data", None)), _count(found.file.items)
+    return found.tier.section, "the suite", data, used, "–", "–", cut
+
+
+def _source(item: Any, folder: Path | None, checksum: Any) -> str:
     """Data set, split and revision: the one that was fetched, if the cache still tells."""
     if item is None:
         return "no longer in the suites"
-    meta = scored_cache(folder, checksum)
+    meta = None if folder is None else scored_cache(folder, checksum)
     fetched = {} if meta is None else meta.get("source") or {}
     revision = fetched.get("resolved") or item.revision
     name = " ".join(filter(None, (item.dataset or ", ".join(item.files), item.config, item.split)))
@@ -131,31 +151,38 @@ def _templates(sides: Mapping[str, Results]) -> Table:
     columns = ("task", "context", "continuation", "shots", "primary")
     found: dict[tuple[str, ...], None] = {}
     for results in sides.values():
-        for name, result in results.tasks.items():
-            task = result.entry.get("task")
-            if isinstance(task, dict):
-                row = (name, *(_text(task.get(key)) for key in ("context", "continuation")))
-                found[(*row, _text(task.get("num_fewshot")), _text(result.primary))] = None
-        if results.probes is not None:
-            content = results.headers["tier4"].content
-            stops = ", ".join(map(repr, content.get("stop") or [])) or "EOS and end of turn only"
-            found["probes", _text(content.get("chat_template")), f"stops: {stops}", "–", "–"] = None
+        for tier in results.tiers.values():
+            found |= dict.fromkeys(_tier_templates(tier))
     return Table("Templates", columns, list(found))
 
 
+def _tier_templates(found: TierResults) -> Iterable[tuple[str, ...]]:
+    for name, item in found.items.items():
+        task = getattr(item.entry, "task", None)
+        if isinstance(task, dict):
+            texts = (_text(task.get(key)) for key in ("context", "continuation", "num_fewshot"))
+            yield name, *texts, _text(getattr(item.entry, "primary", None))
+    if found.tier.rates:
+        given = getattr(found.file, "stop", None) or ()
+        stops = ", ".join(map(repr, given)) or "EOS and end of turn only"
+        template = _text(getattr(found.file, "chat_template", None))
+        yield found.tier.section, template, f"stops: {stops}", "–", "–"
+
+
 def _disagreements(found: StageResults) -> Table:
-    """Tasks whose normalizations move in opposite directions, by each one's 95 % interval."""
+    """Items whose metrics move in opposite directions, by each one's 95 % interval."""
     columns = ("step", "task", "up by", "down by")
     rows: list[tuple[str, ...]] = []
     for step, content in found.deltas.items():
         moved: dict[str, tuple[list[str], list[str]]] = {}
-        for delta in content["deltas"]:
-            if delta["tier"] != "tier3" or delta["low"] is None:
+        for delta in content.deltas:
+            tier = TIERS[delta.tier]
+            if tier.kind == "nats" or tier.rates or delta.low is None or delta.high is None:
                 continue
-            up, down = moved.setdefault(delta["item"], ([], []))
-            name = f"{delta['metric'].removeprefix('delta_')} {delta['delta']:+.4f}"
-            up += [name] if delta["low"] > 0 else []
-            down += [name] if delta["high"] < 0 else []
+            up, down = moved.setdefault(delta.item, ([], []))
+            name = f"{delta.metric.removeprefix('delta_')} {delta.delta:+.4f}"
+            up += [name] if delta.low > 0 else []
+            down += [name] if delta.high < 0 else []
         rows += [
             (str(step), item, ", ".join(up), ", ".join(down))
             for item, (up, down) in moved.items()

@@ -7,8 +7,9 @@ I trust it?
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.bridge.deltas import HEADLINES, OVERALL
+from evaluation.bridge.deltas import OVERALL
 from evaluation.reporting.flips.flips import in_order, stage_flips
+from evaluation.reporting.headlines import in_forest, name_in_forest, tier_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.pages.page import (
     LARGEST,
@@ -16,12 +17,14 @@ from evaluation.reporting.pages.page import (
     packed_deltas,
     packed_series,
     render,
-    rounded,
+    seven_digits,
 )
 from evaluation.reporting.pages.provenance import provenance_tables
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
+from evaluation.results.bridge_files import StepDeltas
+from evaluation.settings.tiers import TIERS
 
 DELTAS_SHARE = 0.75
 """Of the space that curves leave, what deltas may take; flips have the rest."""
@@ -30,7 +33,11 @@ DELTAS_SHARE = 0.75
 def stage_page(found: StageResults) -> str:
     """The page of whatever results there are, which says what is missing."""
     chosen, series = chosen_step(found), stage_series(summary_rows(found))
-    data: dict[str, Any] = {"step": chosen, "series": packed_series(series)}
+    data: dict[str, Any] = {
+        "tiers": tier_words(),
+        "step": chosen,
+        "series": packed_series(series),
+    }
     words = _words(found, series)
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
     first = [] if chosen is None else [chosen, max(found.steps)]
@@ -45,23 +52,19 @@ def stage_page(found: StageResults) -> str:
 def _words(found: StageResults, series: Sequence[Series]) -> dict[str, Any]:
     """What the page says in words and tables."""
     plan = found.plan
-    verdicts = [
-        {"step": step, "verdict": content["verdict"], "aims": content["aims"]}
-        for step, content in found.deltas.items()
-    ]
-    bridges = (row["bridge"] for content in found.deltas.values() for row in content["deltas"])
-    no_advice = (found.recommendation or {}).get("why", "the bridge has not been compared yet")
+    bridges = (row.bridge for content in found.deltas.values() for row in content.deltas)
+    advised = found.recommendation
     return {
         "title": plan.name,
         "verdict": stage_verdict(found),
         "advice": advice(found),
-        "no_advice": no_advice,
+        "no_advice": advised.why if advised else "the bridge has not been compared yet",
         "has_bridge": plan.stage.bridge is not None,
         "bridge": next(bridges, None),
         "objective": [aim_title(aim.model_dump()) for aim in plan.stage.objective],
         "missing": found.missing,
-        "failures": failures(plan, found.asked),
-        "verdicts": verdicts,
+        "failures": [*failures(plan, found.asked), *found.damaged],
+        "verdicts": list(found.deltas.values()),
         "noise": _noise(found, series),
         "trust": provenance_tables(found),
     }
@@ -69,25 +72,25 @@ def _words(found: StageResults, series: Sequence[Series]) -> dict[str, Any]:
 
 def chosen_step(found: StageResults) -> int | None:
     """The recommended step, or the last one."""
-    recommended = (found.recommendation or {}).get("step")
+    recommended = found.recommendation.step if found.recommendation else None
     if recommended in found.steps:
-        return int(recommended)
+        return recommended
     return max(found.steps, default=None)
 
 
 def stage_verdict(found: StageResults) -> str | None:
     """Of the step that is recommended."""
-    verdict = (found.recommendation or {}).get("verdict")
-    return None if verdict is None else str(verdict)
+    return found.recommendation.verdict if found.recommendation else None
 
 
 def advice(found: StageResults) -> dict[str, Any] | None:
     """The recommendation as pages show it; None if there is none."""
     content = found.recommendation
-    if content is None or content["step"] is None:
+    if content is None or content.step is None:
         return None
-    beside = [entry["step"] for entry in content["beside"]]
-    return {**content, "kind": content["kind"].capitalize(), "beside_steps": beside}
+    kind = (content.kind or "least bad").capitalize()
+    beside = [entry.step for entry in content.beside]
+    return {**content.model_dump(), "kind": kind, "beside_steps": beside}
 
 
 def aim_title(aim: Mapping[str, Any]) -> str:
@@ -100,8 +103,8 @@ def aim_title(aim: Mapping[str, Any]) -> str:
 
 def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
     """How much the headline's curve moves between its last steps, beside its interval."""
-    headline = (found.recommendation or {}).get("headline")
-    wanted = (headline["tier"], OVERALL, headline["metric"]) if headline else None
+    headline = found.recommendation.headline if found.recommendation else None
+    wanted = (headline.tier, OVERALL, headline.metric) if headline else None
     for one in series:
         spread = one["spread"]
         if (one["tier"], one["item"], one["metric"]) == wanted and spread:
@@ -128,20 +131,19 @@ def _deltas(
     return packed_deltas(row for step in sorted(kept) for row in kept[step]), sorted(left)
 
 
-def _rows(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows(content: StepDeltas) -> list[dict[str, Any]]:
     """Rows of packed_deltas; `headline` ones are in the forest plot, by `name` and `label`."""
     rows = []
-    for row in content["deltas"]:
-        metric = row["metric"].removeprefix("delta_")
-        by_rate = row["tier"] == "tier4" and row["item"] == OVERALL
+    for row in content.deltas:
+        metric = row.metric.removeprefix("delta_")
         rows.append(
             {
-                **row,
+                **row.model_dump(),
                 "metric": metric,
-                "bridge": rounded(row["bridge_value"]),
-                "headline": by_rate or row["metric"] == HEADLINES[row["tier"]],
-                "name": metric if by_rate else row["item"],
-                "label": "rates" if row["tier"] == "tier4" else metric,
+                "bridge": seven_digits(row.bridge_value),
+                "headline": in_forest(row),
+                "name": name_in_forest(row),
+                "label": "rates" if TIERS[row.tier].rates else metric,
             }
         )
     return rows

@@ -5,21 +5,24 @@
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
-
-from evaluation.bridge.deltas import HEADLINES as DECISIVE
-from evaluation.bridge.deltas import OVERALL
-from evaluation.bridge.write import DELTAS, RECOMMENDATION, read_json
-from evaluation.errors import BridgeError
 from evaluation.files import atomic_path
-from evaluation.reporting.pages.curves import Series, stage_series
-from evaluation.reporting.tables.summary import HEADLINES
+from evaluation.reporting.headlines import in_forest, name_in_forest, reads_lower
+from evaluation.reporting.pages.curves import Series, is_logarithmic, stage_series
+from evaluation.results.bridge_files import (
+    DELTAS,
+    RECOMMENDATION,
+    SUMMARY,
+    DeltaRow,
+    read_recommendation,
+    read_stage_deltas,
+    read_summary,
+)
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TierName
+from evaluation.settings.tiers import TIERS, TierName
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,12 +54,9 @@ def write_figures(plan: StagePlan) -> list[Path]:
     """Writes a stage's figures; what there is nothing to draw of is an empty one that says so.
 
     Raises:
-        BridgeError: the stage has no tables yet.
+        ResultsError: the stage has no tables yet, or damaged ones.
     """
-    table = plan.results / "summary.parquet"
-    if not table.exists():
-        raise BridgeError(f"{table}: no such file; run `python -m evaluation tables`")
-    series = stage_series(pq.read_table(table).to_pylist())
+    series = stage_series(read_summary(plan.results / SUMMARY))
     for (kind, tier), path in plan.figures.items():
         drawn = _curves(tier, series) if kind == "curves" else _forest(plan, tier)
         _save(drawn, path)
@@ -85,7 +85,7 @@ def _empty(text: str) -> "Figure":
 
 
 def _curves(tier: TierName, series: Sequence[Series]) -> "Figure":
-    own = [one for one in series if (one["tier"], one["metric"]) == (tier, HEADLINES[tier])]
+    own = [one for one in series if (one["tier"], one["metric"]) == (tier, TIERS[tier].shown)]
     if not own:
         return _empty(f"no results of {tier} yet")
     down = -(-len(own) // ACROSS)
@@ -96,7 +96,7 @@ def _curves(tier: TierName, series: Sequence[Series]) -> "Figure":
     for axis in axes[len(own) :]:
         axis.set_visible(False)
     drawn.supxlabel("step")
-    drawn.supylabel(HEADLINES[tier])
+    drawn.supylabel(TIERS[tier].shown)
     return drawn
 
 
@@ -124,9 +124,8 @@ def _curve(axis: "Axes", series: Series) -> None:
         axis.axhline(series["bridge"]["value"], color=COLOURS["bridge"], ls="--", lw=1)
     if series["chance"] is not None:
         axis.axhline(series["chance"], color=COLOURS["unclear"], ls=":", lw=1)
-    if series["metric"] == "ppl" and max(p["value"] for p in points) > 8 * min(
-        p["value"] for p in points
-    ):
+    values = [point["value"] for point in points]
+    if is_logarithmic(series["tier"], series["metric"]) and max(values) > 8 * min(values):
         axis.set_yscale("log")
     axis.set_title(_plain(series["item"], 30), fontsize=8)
     axis.locator_params(axis="x", nbins=4)
@@ -140,58 +139,48 @@ def _forest(plan: StagePlan, tier: TierName) -> "Figure":
     axis = drawn.subplots()
     for height, row in enumerate(reversed(rows)):
         _delta(axis, height, row)
-    reach = max(abs(row[key] or 0.0) for row in rows for key in ("delta", "low", "high")) or 1.0
+    reach = max(abs(x or 0.0) for row in rows for x in (row.delta, row.low, row.high)) or 1.0
     axis.set_xlim(-1.05 * reach, 1.05 * reach)
     axis.axvline(0, color=COLOURS["unclear"], lw=0.8, zorder=0)
-    axis.set_yticks(range(len(rows)), [_plain(_name(row), 36) for row in reversed(rows)])
-    lower = " (lower is better)" if rows[0]["want"] == "<= 0" and tier == "tier2" else ""
-    what = "rate" if tier == "tier4" else rows[0]["metric"].removeprefix("delta_")
-    axis.set_xlabel(f"Δ {what}{lower}, 95 % interval\nof step {step} against {rows[0]['bridge']}")
+    axis.set_yticks(range(len(rows)), [_plain(name_in_forest(row), 36) for row in reversed(rows)])
+    lower = " (lower is better)" if reads_lower(tier) else ""
+    what = "rate" if TIERS[tier].rates else rows[0].metric.removeprefix("delta_")
+    axis.set_xlabel(f"Δ {what}{lower}, 95 % interval\nof step {step} against {rows[0].bridge}")
     return drawn
 
 
-def _deltas(plan: StagePlan, tier: TierName) -> tuple[list[dict[str, Any]], int | None]:
+def _deltas(plan: StagePlan, tier: TierName) -> tuple[list[DeltaRow], int | None]:
     """The headline deltas of the recommended or else the last step, best first."""
     if not (plan.results / DELTAS).exists():
         return [], None
-    rows = read_json(plan.results / DELTAS)["deltas"]
-    steps = [row["step"] for row in rows]
+    rows = read_stage_deltas(plan.results / DELTAS).deltas
+    steps = [row.step for row in rows if row.step is not None]
     if not steps:
         return [], None
-    advised = read_json(plan.results / RECOMMENDATION)["step"]
+    advised = read_recommendation(plan.results / RECOMMENDATION).step
     step = advised if advised in steps else max(steps)
-    own = [row for row in rows if row["step"] == step and row["tier"] == tier and _is_shown(row)]
+    own = [row for row in rows if (row.step, row.tier) == (step, tier) and in_forest(row)]
     return sorted(own, key=_loss), step
 
 
-def _loss(row: Mapping[str, Any]) -> float:
-    return float(row["delta"] if row["want"] == "<= 0" else -row["delta"])
+def _loss(row: DeltaRow) -> float:
+    return row.delta if row.want == "<= 0" else -row.delta
 
 
-def _is_shown(row: Mapping[str, Any]) -> bool:
-    by_rate = row["tier"] == "tier4" and row["item"] == OVERALL
-    return bool(by_rate or row["metric"] == DECISIVE[row["tier"]])
-
-
-def _name(row: Mapping[str, Any]) -> str:
-    by_rate = row["tier"] == "tier4" and row["item"] == OVERALL
-    return str(row["metric"].removeprefix("delta_") if by_rate else row["item"])
-
-
-def _delta(axis: "Axes", height: int, row: Mapping[str, Any]) -> None:
-    flag = row["flag"] or "unclear"
-    if row["low"] is not None:
-        axis.plot([row["low"], row["high"]], [height, height], color=COLOURS[flag], lw=1.4)
-    if row["mde"] is not None:
+def _delta(axis: "Axes", height: int, row: DeltaRow) -> None:
+    flag = row.flag or "unclear"
+    if row.low is not None and row.high is not None:
+        axis.plot([row.low, row.high], [height, height], color=COLOURS[flag], lw=1.4)
+    if row.mde is not None:
         axis.plot(
-            [-row["mde"], row["mde"]],
+            [-row.mde, row.mde],
             [height, height],
             color=COLOURS["line"],
             lw=6,
             solid_capstyle="butt",
             zorder=0,
         )
-    axis.plot(row["delta"], height, MARKERS[flag], color=COLOURS[flag], markersize=5)
+    axis.plot(row.delta, height, MARKERS[flag], color=COLOURS[flag], markersize=5)
 
 
 def _plain(name: str, most: int) -> str:

@@ -1,15 +1,25 @@
-"""All results of a stage, as far as they are there."""
+"""All results of a stage, as far as they are there and can be read."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from evaluation.bridge.results import Results, read_results, tiers_in
-from evaluation.bridge.write import DELTAS, RECOMMENDATION, read_deltas, read_json
+from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
+from evaluation.results.bridge_files import (
+    DELTAS,
+    RECOMMENDATION,
+    Recommendation,
+    StepDeltas,
+    read_recommendation,
+    read_step_deltas,
+)
+from evaluation.results.read import Results, TierResults, read_tier
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
+from evaluation.settings.tiers import TIERS, TierName
+
+AnyFile = TypeVar("AnyFile")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,43 +29,76 @@ class Scored:
     results: Results
     values: tuple[Value, ...]
 
-    def tables(self) -> Results:
-        """The results with their per-item tables, read again."""
-        return read_results(self.results.folder, self.results.headers)
+    def tier(self, name: TierName) -> TierResults:
+        """A tier with its per-item table, read again; raises ResultsError."""
+        return read_tier(self.results.folder, name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageResults:
-    """Results by step, with what is missing named; parts that are not there are None or absent."""
+    """Results by step; parts that are not there, or cannot be read, are None or absent.
+
+    `missing` names files that are not there, `damaged` has a sentence for each that cannot be used.
+    """
 
     plan: StagePlan
     asked: tuple[int, ...]
     steps: dict[int, Scored]
     bridge: Scored | None
-    deltas: dict[int, dict[str, Any]]
-    recommendation: dict[str, Any] | None
-    missing: tuple[str, ...] = field(default=())
+    deltas: dict[int, StepDeltas]
+    recommendation: Recommendation | None
+    missing: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
+
+
+class _Reader:
+    """Reads files one by one, and keeps what is missing or damaged."""
+
+    def __init__(self) -> None:
+        self.missing: list[str] = []
+        self.damaged: list[str] = []
+
+    def read(self, path: Path, name: str, read: Callable[[Path], AnyFile]) -> AnyFile | None:
+        if not path.exists():
+            self.missing.append(f"{name}: {path.name}")
+            return None
+        try:
+            return read(path)
+        except ResultsError as error:
+            self.damaged.append(f"{name}: {error}")
+            return None
+
+    def checkpoint(self, folder: Path, plan: StagePlan, name: str) -> Scored | None:
+        tiers = {}
+        for tier in plan.tiers:
+            path = folder / TIERS[tier].summary_file
+            found = self.read(path, name, lambda path, tier=tier: read_tier(path.parent, tier))  # type: ignore[misc]
+            if found is not None:
+                tiers[tier] = found
+        if not tiers:
+            return None
+        values = tuple(values_of(Results(folder=folder, tiers=tiers)))
+        light = {tier: found.light() for tier, found in tiers.items()}
+        return Scored(results=Results(folder=folder, tiers=light), values=values)
 
 
 def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
-    """Reads whatever of a stage's results is there.
-
-    Raises:
-        BridgeError: a file is there but damaged.
-    """
-    missing: list[str] = []
-    found = {step: _read(plan.step_folder(step), plan, f"step {step}", missing) for step in steps}
+    """Reads whatever of a stage's results is there and can be read."""
+    reader = _Reader()
+    found = {
+        step: reader.checkpoint(plan.step_folder(step), plan, f"step {step}") for step in steps
+    }
     bridge, deltas, recommendation = None, {}, None
     if plan.stage.bridge is not None:
-        bridge = _read(plan.bridge_folder, plan, "bridge", missing)
+        bridge = reader.checkpoint(plan.bridge_folder, plan, "bridge")
         for step in steps:
             path = plan.step_folder(step) / DELTAS
-            if path.exists():
-                deltas[step] = read_deltas(path)
-            else:
-                missing.append(f"step {step}: {DELTAS}")
+            content = reader.read(path, f"step {step}", read_step_deltas)
+            if content is not None:
+                deltas[step] = content
         path = plan.results / RECOMMENDATION
-        recommendation = read_json(path) if path.exists() else None
+        if path.exists():
+            recommendation = reader.read(path, plan.name, read_recommendation)
     return StageResults(
         plan=plan,
         asked=tuple(steps),
@@ -63,19 +106,6 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
         bridge=bridge,
         deltas=deltas,
         recommendation=recommendation,
-        missing=tuple(missing),
+        missing=tuple(reader.missing),
+        damaged=tuple(reader.damaged),
     )
-
-
-def _read(folder: Path, plan: StagePlan, name: str, missing: list[str]) -> Scored | None:
-    there = [tier for tier in tiers_in(folder) if tier in plan.tiers]
-    missing += [f"{name}: {TIERS[tier].summary_file}" for tier in plan.tiers if tier not in there]
-    if not there:
-        return None
-    results = read_results(folder, there)
-    light = replace(
-        results,
-        slices={key: replace(one, blocks=None) for key, one in results.slices.items()},
-        tasks={key: replace(one, candidates=None) for key, one in results.tasks.items()},
-    )
-    return Scored(results=light, values=tuple(values_of(results)))

@@ -1,69 +1,46 @@
 """A stage's scores and deltas in long form: `summary.csv`, `summary.parquet`, `summary.md`."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.write import write_csv
 from evaluation.files import write_parquet, write_text
 from evaluation.reporting.tables.stage_results import Scored, StageResults
-from evaluation.reporting.tables.values import OVERALL, Value
+from evaluation.reporting.tables.values import Value
+from evaluation.results.bridge_files import SUMMARY, SUMMARY_COLUMNS
+from evaluation.results.columns import arrow_schema
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 
-SCHEMA = pa.schema(
-    [
-        ("stage", pa.string()),
-        ("step", pa.int64()),
-        ("role", pa.string()),
-        ("tier", pa.string()),
-        ("item", pa.string()),
-        ("group", pa.string()),
-        ("metric", pa.string()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("chance", pa.float64()),
-        ("n", pa.int64()),
-        ("delta", pa.float64()),
-        ("delta_low", pa.float64()),
-        ("delta_high", pa.float64()),
-        ("p_holm", pa.float64()),
-        ("mde", pa.float64()),
-        ("verdict", pa.string()),
-        ("step_verdict", pa.string()),
-    ]
-)
-"""One row for each stage, step, tier, item and metric. Stable: new columns go to the end.
+SCHEMA = arrow_schema(SUMMARY_COLUMNS)
 
-`role` is `step` or `bridge`; `verdict` is of the item (better, worse, unclear), `step_verdict` of
-the objective (met, not met, undecided).
-"""
-
-HEADLINES = {"tier2": "ppl", "tier3": "acc", "tier4": "all_checks_pass_rate"}
-"""The metric of each tier that is shown where there is room for one."""
+MARKUP = re.compile(r"[\\`*|~$]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\][(\[:])")
+"""What begins Markdown's markup within a line."""
 
 
 def summary_rows(found: StageResults) -> list[dict[str, Any]]:
     """Rows of SCHEMA, the bridge's last."""
     rows: list[dict[str, Any]] = []
     for step, scored in found.steps.items():
-        content = found.deltas.get(step, {"deltas": [], "verdict": None})
-        deltas = {(d["tier"], d["item"], d["metric"]): d for d in content["deltas"]}
+        content = found.deltas.get(step)
+        rows_of_step = content.deltas if content else ()
+        deltas = {(row.tier, row.item, row.metric): row for row in rows_of_step}
         for row, value in _rows(found.plan, scored, "step"):
-            delta = deltas.get((value.tier, value.item, f"delta_{value.metric}"), {})
-            rows.append(
-                {
-                    **row,
-                    "delta": delta.get("delta"),
-                    "delta_low": delta.get("low"),
-                    "delta_high": delta.get("high"),
-                    "p_holm": delta.get("p_holm"),
-                    "mde": delta.get("mde"),
-                    "verdict": delta.get("flag"),
-                    "step_verdict": content["verdict"],
+            delta = deltas.get((value.tier, value.item, f"delta_{value.metric}"))
+            if delta is not None:
+                row |= {
+                    "delta": delta.delta,
+                    "delta_low": delta.low,
+                    "delta_high": delta.high,
+                    "p_holm": delta.p_holm,
+                    "mde": delta.mde,
+                    "verdict": delta.flag,
                 }
-            )
+            rows.append({**row, "step_verdict": content.verdict if content else None})
     if found.bridge is not None:
         rows += [row for row, _ in _rows(found.plan, found.bridge, "bridge")]
     return rows
@@ -82,28 +59,29 @@ def _rows(plan: StagePlan, scored: Scored, role: str) -> Iterator[tuple[dict[str
 def write_tables(found: StageResults) -> None:
     """Writes the three tables."""
     plan, rows = found.plan, summary_rows(found)
-    write_csv(plan.results / "summary.csv", SCHEMA.names, rows)
-    write_parquet(plan.results / "summary.parquet", pa.Table.from_pylist(rows, schema=SCHEMA))
+    write_csv(plan.results / "summary.csv", SUMMARY_COLUMNS, rows)
+    write_parquet(plan.results / SUMMARY, pa.Table.from_pylist(rows, schema=SCHEMA))
     write_text(plan.results / "summary.md", markdown(found, rows))
 
 
 def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     """One table a tier: an item a row, a step a column, the delta against the bridge in brackets."""
-    parts = [f"# {found.plan.name}\n"]
-    parts += [f"Missing: {', '.join(found.missing)}\n"] if found.missing else []
-    parts += [line + "\n" for line in _verdict_lines(found)]
-    for tier, metric in HEADLINES.items():
-        shown = [row for row in rows if row["tier"] == tier and row["metric"] == metric]
+    parts = [f"# {_plain(found.plan.name)}\n"]
+    parts += [f"Missing: {_plain(', '.join(found.missing))}\n"] if found.missing else []
+    parts += [f"Damaged: {_plain(line)}\n" for line in found.damaged]
+    parts += [_plain(line) + "\n" for line in _verdict_lines(found)]
+    for name, tier in TIERS.items():
+        shown = [row for row in rows if row["tier"] == name and row["metric"] == tier.shown]
         if shown:
-            parts.append(f"## {tier}: {metric}\n\n{_markdown_table(shown)}\n")
+            parts.append(f"## {name}: {tier.shown}\n\n{_markdown_table(shown)}\n")
     return "\n".join(parts)
 
 
 def _verdict_lines(found: StageResults) -> list[str]:
-    if found.recommendation is None or found.recommendation["step"] is None:
-        return []
     advice = found.recommendation
-    return [f"{advice['kind'].capitalize()}: step {advice['step']} — {advice['why']}"]
+    if advice is None or advice.step is None:
+        return []
+    return [f"{(advice.kind or 'least bad').capitalize()}: step {advice.step} — {advice.why}"]
 
 
 def _markdown_table(rows: Sequence[dict[str, Any]]) -> str:
@@ -113,21 +91,28 @@ def _markdown_table(rows: Sequence[dict[str, Any]]) -> str:
     titles = ["bridge" if role == "bridge" else f"step {step}" for role, step in columns]
     lines = [_line(["item", *titles]), _line(["---", *("---:" for _ in columns)])]
     lines += [
-        _line([item, *(_cell(cells.get((item, *column))) for column in columns)]) for item in items
+        _line([_plain(item), *(_cell(cells.get((item, *column))) for column in columns)])
+        for item in items
     ]
     return "\n".join(lines) + "\n"
 
 
 def _line(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cells) + " |"
 
 
 def _cell(row: dict[str, Any] | None) -> str:
     if row is None:
         return "–"
-    digits = 3 if row["metric"] == "ppl" else 4
+    digits = TIERS[row["tier"]].metric(row["metric"]).digits
     text = f"{row['value']:.{digits}f}"
     if row["delta"] is not None:
         mark = {"better": " ▲", "worse": " ▼"}.get(row["verdict"] or "", "")
         text += f" ({row['delta']:+.{digits}f}{mark})"
     return text
+
+
+def _plain(text: str) -> str:
+    """Text in which no sign is markup, HTML or the end of a cell."""
+    text = MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from evaluation.errors import EvaluationError
+from evaluation.results.bridge_files import SUMMARY, read_summary
 from evaluation.settings.plan import StagePlan
 
 SUFFIX = ".staged-evaluation"
@@ -22,6 +21,7 @@ def export_curves(plans: Sequence[StagePlan], output: Path) -> int:
 
     Raises:
         EvaluationError: tensorboard is not installed, or no stage has tables yet.
+        ResultsError: a stage's table is damaged.
     """
     writer_of = _writer()
     rows = [row for plan in plans for row in _rows(plan)]
@@ -38,11 +38,10 @@ def export_curves(plans: Sequence[StagePlan], output: Path) -> int:
 
 
 def _rows(plan: StagePlan) -> Iterable[dict[str, Any]]:
-    path = plan.results / "summary.parquet"
+    path = plan.results / SUMMARY
     if not path.exists():
         return []
-    rows = pq.read_table(path, columns=["role", "stage", "step", "tier", "item", "metric", "value"])
-    return [row for row in rows.to_pylist() if row["role"] == "step"]
+    return [row for row in read_summary(path) if row["role"] == "step"]
 
 
 def _writer() -> Any:

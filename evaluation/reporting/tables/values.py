@@ -5,13 +5,12 @@ checkpoints apart is the paired delta.
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.bridge.outcomes import item_credits, prompt_outcome
-from evaluation.bridge.results import Results, SliceResult, TaskResult
+from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.statistics import (
     ALPHA,
     Estimate,
@@ -21,10 +20,15 @@ from evaluation.bridge.statistics import (
     quantile,
     unknown,
 )
-from evaluation.settings.tiers import TierName
+from evaluation.grading.spread import Floats
+from evaluation.results.items import CreditItem, NatsItem
+from evaluation.results.read import Results, TierResults
+from evaluation.results.tier_files import LARGEST
+from evaluation.settings.tiers import Tier, TierName
 
-OVERALL = "overall"
 NO_ITEMS = "no per-item scores"
+
+Bounds = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,148 +47,156 @@ class Value:
 
 
 def values_of(results: Results) -> list[Value]:
-    """All metrics of all items, each tier's overall ones last."""
-    return [*_tier2(results), *_tier3(results), *_tier4(results)]
+    """All metrics of all items, each tier's overall ones last (those of rates first)."""
+    return [value for tier in results.tiers.values() for value in tier_values(tier)]
 
 
-def _tier2(results: Results) -> Iterable[Value]:
-    if not results.slices:
-        return []
-    nats = {name: _nats(result) for name, result in results.slices.items()}
-    rows = [
-        row for name, result in results.slices.items() for row in _slice(name, result, nats[name])
-    ]
+def tier_values(found: TierResults) -> list[Value]:
+    """All metrics of all items of one tier."""
+    if found.tier.kind == "nats":
+        nats = {name: one for name, one in found.items.items() if isinstance(one, NatsItem)}
+        return _nats(found.tier, nats)
+    credits = {name: one for name, one in found.items.items() if isinstance(one, CreditItem)}
+    if found.tier.rates:
+        return list(_rates(found.tier, credits, found.overall))
+    return list(_credits(found.tier, credits))
+
+
+def _nats(tier: Tier, items: Mapping[str, NatsItem]) -> list[Value]:
+    estimates = {name: _ratio(item, "tokens") for name, item in items.items()}
+    nats = {
+        name: known or unknown(item.values["nats_per_token"], n=0, units=0, note=NO_ITEMS)
+        for (name, item), known in zip(items.items(), estimates.values(), strict=True)
+    }
+    rows: list[Value] = []
+    for name, item in items.items():
+        bits = _ratio(item, "bytes")
+        bounds = (None, None) if bits is None else (bits.low, bits.high)
+        rows += _nats_rows(tier, name, item.group, nats[name], item.values, bounds)
     overall = macro_mean(nats)
-    per_byte = [result.bits_per_byte for result in results.slices.values()]
+    means = {"ppl": math.exp(overall.value)}
+    per_byte = [one.values.get("bits_per_byte") for one in items.values()]
     known = [value for value in per_byte if value is not None]
-    bits = math.fsum(known) / len(known) if len(known) == len(per_byte) else None
-    return [*rows, *_nats_rows(OVERALL, None, overall, math.exp(overall.value), bits, None)]
+    if len(known) == len(per_byte):
+        means["bits_per_byte"] = math.fsum(known) / len(known)
+    return [*rows, *_nats_rows(tier, OVERALL, None, overall, means, (None, None))]
 
 
-def _nats(result: SliceResult) -> Estimate:
-    blocks = result.blocks
-    if blocks is None:
-        return unknown(result.nats_per_token, n=0, units=0, note=NO_ITEMS)
-    return paired_ratio(blocks.nats, np.zeros_like(blocks.nats), blocks.tokens)
-
-
-def _slice(name: str, result: SliceResult, nats: Estimate) -> list[Value]:
-    bits = None
-    if result.blocks is not None and result.blocks.bytes.sum() > 0:
-        blocks = result.blocks
-        bits = paired_ratio(blocks.nats, np.zeros_like(blocks.nats), blocks.bytes * math.log(2))
-    return _nats_rows(name, result.group, nats, result.ppl, result.bits_per_byte, bits)
+def _ratio(item: NatsItem, weight: str) -> Estimate | None:
+    """Nats per token, or bits per byte; None where that is not known."""
+    if item.blocks is None:
+        return None
+    nats, none = item.blocks.nats, np.zeros_like(item.blocks.nats)
+    weights: Floats = item.blocks.tokens
+    if weight == "bytes":
+        weights = item.blocks.bytes * math.log(2)
+    return paired_ratio(nats, none, weights) if weights.sum() > 0 else None
 
 
 def _nats_rows(
+    tier: Tier,
     item: str,
     group: str | None,
     nats: Estimate,
-    ppl: float,
-    bits_per_byte: float | None,
-    bits: Estimate | None,
+    values: Mapping[str, float],
+    bits: Bounds,
 ) -> list[Value]:
-    low, high = nats.low, nats.high
-    base = Value(
-        tier="tier2",
-        item=item,
-        group=group,
-        metric="nats_per_token",
-        value=nats.value,
-        low=low,
-        high=high,
-        n=nats.n,
-    )
-    rows = [replace(base, metric="ppl", value=ppl, low=_exp(low), high=_exp(high)), base]
-    if bits_per_byte is not None:
-        bounds = (bits.low, bits.high) if bits else (None, None)
-        rows.append(
-            replace(
-                base, metric="bits_per_byte", value=bits_per_byte, low=bounds[0], high=bounds[1]
-            )
-        )
+    known: dict[str, tuple[float | None, Bounds]] = {
+        "ppl": (values.get("ppl"), (_exp(nats.low), _exp(nats.high))),
+        "nats_per_token": (nats.value, (nats.low, nats.high)),
+        "bits_per_byte": (values.get("bits_per_byte"), bits),
+    }
+    rows = []
+    for metric in tier.metrics:
+        value, (low, high) = known.get(metric.name, (None, (None, None)))
+        if value is not None:
+            rows.append(_value(tier, item, group, metric.name, value, (low, high), nats.n))
     return rows
 
 
-def _exp(value: float | None) -> float | None:
-    return None if value is None else math.exp(value)
-
-
-def _tier3(results: Results) -> Iterable[Value]:
-    if not results.tasks:
-        return []
-    primaries: dict[str, Estimate] = {}
-    rows = []
-    for name, result in results.tasks.items():
-        estimates = _accuracies(result)
-        primaries[name] = estimates["acc"]
-        chance = result.entry.get("chance")
-        rows += [
-            _accuracy(name, result.group, metric, estimate, chance)
-            for metric, estimate in estimates.items()
-        ]
-    chances = [result.entry.get("chance") for result in results.tasks.values()]
-    known = [chance for chance in chances if chance is not None]
-    chance = math.fsum(known) / len(known) if len(known) == len(chances) else None
-    return [*rows, _accuracy(OVERALL, None, "acc", macro_mean(primaries), chance)]
-
-
-def _accuracies(result: TaskResult) -> dict[str, Estimate]:
-    """By the primary metric first, called `acc`; the others under their own names."""
-    if result.candidates is None:
-        return {"acc": unknown(result.accuracy, n=0, units=0, note=NO_ITEMS)}
-    credits = item_credits(result.candidates)
-    found = {
-        metric: paired_mean(credit, np.zeros_like(credit), credits.clusters, credits.strata)
-        for metric, credit in credits.credit.items()
-    }
-    primary = found.pop(result.primary or "raw")
-    return {"acc": primary, **{f"acc_{metric}": value for metric, value in found.items()}}
-
-
-def _accuracy(
-    item: str, group: str | None, metric: str, estimate: Estimate, chance: float | None
+def _value(
+    tier: Tier,
+    item: str,
+    group: str | None,
+    metric: str,
+    value: float,
+    bounds: Bounds,
+    n: int,
+    chance: float | None = None,
 ) -> Value:
     return Value(
-        tier="tier3",
+        tier=tier.name,
         item=item,
         group=group,
         metric=metric,
-        value=estimate.value,
-        low=None if estimate.low is None else max(0.0, estimate.low),
-        high=None if estimate.high is None else min(1.0, estimate.high),
-        n=estimate.n,
+        value=value,
+        low=bounds[0],
+        high=bounds[1],
+        n=n,
         chance=chance,
     )
 
 
-def _tier4(results: Results) -> Iterable[Value]:
-    probes = results.probes
-    if probes is None:
-        return []
-    path = results.headers["tier4"].path
-    rows = []
-    for metric, value in probes.rates.items():
-        if value is not None:
-            counted = [prompt_outcome(prompt, metric, path) for prompt in probes.prompts]
-            n = sum(passed is not None for passed in counted)
-            rows.append(_rate(OVERALL, None, metric, value, n))
-    metric = "all_checks_pass_rate"
-    for category, entry in probes.by_category.items():
-        if entry.get(metric) is not None:
-            n = int(entry.get("prompts", 0))
-            rows.append(_rate(category, category, metric, entry[metric], n))
-    return rows
+def _exp(value: float | None) -> float | None:
+    """exp of a bound; one that no float can hold is none."""
+    return None if value is None or value > LARGEST else math.exp(value)
 
 
-def _rate(item: str, group: str | None, metric: str, value: float, n: int) -> Value:
+def _credits(tier: Tier, items: Mapping[str, CreditItem]) -> Iterable[Value]:
+    headlines: dict[str, Estimate] = {}
+    for name, item in items.items():
+        estimates = _means(tier, item)
+        headlines[name] = estimates[tier.headline]
+        for metric, estimate in estimates.items():
+            yield _mean(tier, name, item.group, metric, estimate, item.chance)
+    chances = [item.chance for item in items.values()]
+    known = [chance for chance in chances if chance is not None]
+    chance = math.fsum(known) / len(known) if len(known) == len(chances) else None
+    yield _mean(tier, OVERALL, None, tier.headline, macro_mean(headlines), chance)
+
+
+def _means(tier: Tier, item: CreditItem) -> dict[str, Estimate]:
+    """By metric, the headline first."""
+    if not item.credits:
+        value = item.values[tier.headline]
+        return {tier.headline: unknown(value, n=0, units=0, note=NO_ITEMS)}
+    return {
+        metric: paired_mean(one.credit, np.zeros_like(one.credit), one.clusters)
+        for metric, one in item.credits.items()
+    }
+
+
+def _mean(
+    tier: Tier,
+    item: str,
+    group: str | None,
+    metric: str,
+    estimate: Estimate,
+    chance: float | None,
+) -> Value:
+    low = None if estimate.low is None else max(0.0, estimate.low)
+    high = None if estimate.high is None else min(1.0, estimate.high)
+    return _value(tier, item, group, metric, estimate.value, (low, high), estimate.n, chance)
+
+
+def _rates(
+    tier: Tier, items: Mapping[str, CreditItem], overall: CreditItem | None
+) -> Iterable[Value]:
+    for metric, value in (overall.values if overall else {}).items():
+        units = overall.credits.get(metric) if overall else None
+        n = len(units.ids) if units else 0
+        yield _value(tier, OVERALL, None, metric, value, _wilson(value, n), n)
+    for name, item in items.items():
+        value, units = item.values[tier.headline], item.credits.get(tier.headline)
+        n = item.size or (len(units.ids) if units else 0)
+        yield _value(tier, name, item.group, tier.headline, value, _wilson(value, n), n)
+
+
+def _wilson(value: float, n: int) -> Bounds:
     """Wilson's interval, which also holds for rates of 0 and 1."""
-    low = high = None
-    if n > 0:
-        z = quantile(1 - ALPHA / 2, None)
-        centre = (value + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(value * (1 - value) / n + z * z / (4 * n * n))
-        low, high = max(0.0, centre - half), min(1.0, centre + half)
-    return Value(
-        tier="tier4", item=item, group=group, metric=metric, value=value, low=low, high=high, n=n
-    )
+    if n <= 0:
+        return None, None
+    z = quantile(1 - ALPHA / 2, None)
+    centre = (value + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(value * (1 - value) / n + z * z / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)

@@ -9,6 +9,9 @@ function unpackSeries(series) {
   return { ...series, points };
 }
 
+/* DATA.tiers: {tier: {title, kind, rates, item, unit, headline, shown, lower, metrics: {name: {unit, lower}}}} */
+const metricOf = (series) => DATA.tiers[series.tier].metrics[series.metric] || {};
+
 /* How values become heights: linear, or logarithmic where they span much */
 function scaleOf(series, bare) {
   const known = (list) => list.filter((value) => value !== null && value !== undefined);
@@ -17,7 +20,7 @@ function scaleOf(series, bare) {
     series.bridge && series.bridge.value, bare ? null : series.chance,
   ]);
   let low = Math.min(...bounds), high = Math.max(...bounds);
-  const isLog = series.metric === "ppl" && low > 0 && high / low > 8;
+  const isLog = metricOf(series).unit === "perplexity" && low > 0 && high / low > 8;
   if (high - low < 1e-9) { const pad = Math.abs(high) * 0.05 || 0.05; low -= pad; high += pad; }
   const at = isLog ? Math.log : (value) => value;
   const marks = isLog ? logTicks(low, high) : ticks(low, high, 4);
@@ -94,9 +97,13 @@ function spreadText({ steps, sd, half }) {
   return `spread (SD) of the last ${steps} steps ${format(sd, 3)}${items}`;
 }
 
-/* What is shown together: a metric of all items, but all rates of Tier4 */
-const isRate = (series) => series.tier === "tier4" && series.item === "overall";
-const kindOf = (series) => (isRate(series) ? "tier4 rates" : series.tier === "tier4" ? `tier4 ${series.metric} by category` : `${series.tier} ${series.metric}`);
+/* What is shown together: a metric of all items, but all rates of a tier of rates */
+const isRate = (series) => DATA.tiers[series.tier].rates && series.item === "overall";
+const kindOf = (series) => {
+  if (isRate(series)) return `${series.tier} rates`;
+  const by = DATA.tiers[series.tier].rates ? ` by ${DATA.tiers[series.tier].item}` : "";
+  return `${series.tier} ${series.metric}${by}`;
+};
 const nameOf = (series) => (isRate(series) ? series.metric : series.item);
 
 /* Small multiples of one metric; items are chosen by chips and found by name */

@@ -24,18 +24,20 @@ function flips() {
 }
 
 function counted(moved, shown) {
-  const what = moved.tier === "tier2" ? ["blocks", "gained", "lost"] : [moved.tier === "tier3" ? "questions" : "prompts", "turned right", "turned wrong"];
-  return `${moved.tier}: of ${moved.of} ${what[0]}, ${moved.gained} ${what[1]} and ${moved.lost} ${what[2]}; ${shown} shown`;
+  const { kind, unit } = DATA.tiers[moved.tier];
+  const [gained, lost] = kind === "nats" ? ["gained", "lost"] : ["turned right", "turned wrong"];
+  return `${moved.tier}: of ${moved.of} ${unit}, ${moved.gained} ${gained} and ${moved.lost} ${lost}; ${shown} shown`;
 }
 
 /* A flip is drawn when it is opened */
 function drawFlip(place, moved, flip, shared) {
   const box = html(place, "details"), head = html(box, "summary"), [name, answer, block] = TURNS[flip.turned];
-  html(head, "span", { class: name }, moved.tier === "tier2" ? block : answer);
+  const isBlock = moved.shape === "block";
+  html(head, "span", { class: name }, isBlock ? block : answer);
   head.append(` · ${flip.id}`);
-  if (moved.tier === "tier2") head.append(`: ${signed(flip.ours - shared.theirs)} nats per token (${format(shared.theirs)} → ${format(flip.ours)})`);
+  if (isBlock) head.append(`: ${signed(flip.ours - shared.theirs)} nats per token (${format(shared.theirs)} → ${format(flip.ours)})`);
   const draw = () => {
-    if (box.children.length === 1) ({ tier2: drawBlock, tier3: drawQuestion, tier4: drawAnswers })[moved.tier](box, moved, flip, shared);
+    if (box.children.length === 1) ({ block: drawBlock, choices: drawQuestion, answers: drawAnswers, credit: drawCredit })[moved.shape](box, moved, flip, shared);
   };
   head.addEventListener("click", draw);
   box.addEventListener("toggle", draw); // found by the browser's own search
@@ -44,6 +46,10 @@ function drawFlip(place, moved, flip, shared) {
 function drawBlock(box, moved, flip, shared) {
   html(box, "p", { class: "soft" }, shared.cut ? `the beginning of the block, of which ${shared.tokens} tokens are scored` : `${shared.tokens} tokens are scored`);
   html(box, "pre", {}, shared.text);
+}
+
+function drawCredit(box, moved, flip, shared) {
+  html(box, "p", {}, `credit ${format(flip.ours)}, bridge ${format(shared.theirs)}`);
 }
 
 function drawQuestion(box, moved, flip, shared) {

@@ -9,7 +9,7 @@ const DELTAS = DATA.deltas.rows.map(([step, key, ...values]) => {
 function forest() {
   const step = Number(byId("forest-step").value);
   byId("forest").replaceChildren();
-  for (const tier of ["tier2", "tier3", "tier4"]) {
+  for (const tier of Object.keys(DATA.tiers)) {
     const rows = DELTAS.filter((d) => d.step === step && d.tier === tier && d.headline);
     if (rows.length) drawForest(tier, rows);
   }
@@ -19,7 +19,7 @@ function forest() {
 function drawForest(tier, rows) {
   const gain = (row) => (row.want === "<= 0" ? -row.delta : row.delta);
   rows.sort((a, b) => gain(b) - gain(a));
-  const lower = tier === "tier2" ? ", lower is better" : "";
+  const lower = DATA.tiers[tier].lower ? ", lower is better" : "";
   const card = figure(byId("forest"), `${tier}: Δ ${rows[0].label}${lower}`);
   const width = 460, left = 196, right = 12, height = 24 * rows.length + 30;
   const reach = Math.max(...rows.flatMap((d) => [d.delta, d.low, d.high].map((v) => Math.abs(v ?? 0)))) || 1;

@@ -1,0 +1,46 @@
+"""Which deltas stand for a step where there is room for one an item, and what they are called."""
+
+from typing import Any
+
+from evaluation.bridge.deltas import OVERALL, headline_delta
+from evaluation.results.bridge_files import DeltaRow
+from evaluation.settings.tiers import TIERS, TierName
+
+
+def in_forest(row: DeltaRow) -> bool:
+    """Whether a forest plot has it: the headline of each item, and each rate over all units."""
+    return _is_rate(row) or row.metric == headline_delta(row.tier)
+
+
+def name_in_forest(row: DeltaRow) -> str:
+    return row.metric.removeprefix("delta_") if _is_rate(row) else row.item
+
+
+def _is_rate(row: DeltaRow) -> bool:
+    return TIERS[row.tier].rates and row.item == OVERALL
+
+
+def reads_lower(tier: TierName) -> bool:
+    """Whether less of its headline is better, which a plot must say."""
+    return not TIERS[tier].metric(TIERS[tier].headline).higher_is_better
+
+
+def tier_words() -> dict[str, Any]:
+    """What a page's script needs to know of every tier, in the order in which they are shown."""
+    return {
+        name: {
+            "title": tier.title,
+            "kind": tier.kind,
+            "rates": tier.rates,
+            "item": tier.item,
+            "unit": tier.unit,
+            "headline": tier.headline,
+            "shown": tier.shown,
+            "lower": reads_lower(name),
+            "metrics": {
+                metric.name: {"unit": metric.unit, "lower": not metric.higher_is_better}
+                for metric in tier.metrics
+            },
+        }
+        for name, tier in TIERS.items()
+    }

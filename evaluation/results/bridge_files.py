@@ -1,0 +1,245 @@
+"""The files of the bridge, and the rows of a stage's tables.
+
+<step>/bridge_deltas.json     deltas in long form, one verdict for each aim, the step's verdict
+<stage>/bridge_deltas.csv     the deltas of all steps
+<stage>/bridge_deltas.json    the same with all verdicts
+<stage>/recommendation.json   which checkpoint to take on
+<stage>/summary.*             scores and deltas of all steps and of the bridge
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from evaluation import protocol
+from evaluation.errors import ResultsError
+from evaluation.results.columns import as_rows, columns_of, read_table
+from evaluation.results.record import (
+    AnyRecord,
+    Record,
+    parse_json,
+    parse_record,
+    read_record,
+    read_text,
+)
+from evaluation.settings.tiers import TierName
+
+DELTAS = "bridge_deltas.json"
+STAGE_TABLE = "bridge_deltas.csv"
+RECOMMENDATION = "recommendation.json"
+SUMMARY = "summary.parquet"
+
+Flag = Literal["better", "worse", "unclear"]
+Answer = Literal["met", "not met", "undecided"]
+
+
+class DeltaRow(Record):
+    """A delta of one metric of one item. Stable: new columns go to the end."""
+
+    stage: str = Field(description="Name of the stage.")
+    step: int | None = Field(description="Step of the checkpoint.")
+    bridge: str = Field(description="The bridge, by the last two folders of its path.")
+    tier: TierName = Field(description="Name of the tier.")
+    item: str = Field(description="Slice, task or category, or `overall`.")
+    group: str | None = Field(description="Group that objectives refer to.")
+    metric: str = Field(description="`delta_` and the name of the metric.")
+    value: float = Field(description="The step's value.")
+    bridge_value: float = Field(description="The bridge's value.")
+    delta: float = Field(description="`value` less `bridge_value`.")
+    low: float | None = Field(description="Lower end of the 95 % interval of the delta.")
+    high: float | None = Field(description="Upper end of it.")
+    p: float | None = Field(description="Two-sided p-value of no difference.")
+    p_holm: float | None = Field(description="The same, corrected over the primary deltas.")
+    mde: float | None = Field(description="Smallest difference that would have been seen.")
+    n: int = Field(description="Blocks, questions or prompts.")
+    clusters: int = Field(description="Independent units among them: items, or clusters.")
+    want: Literal["<= 0", ">= 0"] = Field(description="Sign of a delta that is no loss.")
+    primary: bool = Field(description="Whether the step's correction is over it.")
+    flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
+    method: str = Field(description="How interval and p-value were computed.")
+    note: str | None = Field(description="Why something is not known.")
+
+
+class AimRow(Record):
+    """How a step stands to one aim of its objective."""
+
+    tier: TierName = Field(description="Tier the aim is about.")
+    want: Literal["improve", "keep"] = Field(description="What is wanted of it.")
+    group: str | None = Field(description="Group of items that the aim is about.")
+    margin: float = Field(description="Smallest gain, or largest loss, that counts.")
+    verdict: Answer = Field(description="Whether the aim is met.")
+    metric: str = Field(description="What it is decided on.")
+    items: tuple[str, ...] = Field(description="Slices, tasks or categories it is about.")
+    value: float = Field(description="The step's value.")
+    bridge_value: float = Field(description="The bridge's value.")
+    delta: float = Field(description="Their difference.")
+    low: float | None = Field(description="Lower end of its 95 % interval.")
+    high: float | None = Field(description="Upper end of it.")
+    mde: float | None = Field(description="Smallest difference that would have been seen.")
+    regressions: tuple[str, ...] = Field(description="Items that are significantly worse.")
+    why: str = Field(description="The verdict's reason in words.")
+
+
+class Origin(Record):
+    """One of the two checkpoints that are compared."""
+
+    path: str = Field(description="Folder of the checkpoint.")
+    identity: str = Field(description="Changes with the checkpoint's files.")
+    step: int | None = Field(description="Its step.")
+    protocols: dict[str, str] = Field(description="Version of each tier's computation.")
+    tokenizer: str | None = Field(description="Fingerprint or name of its tokenizer.")
+    sequence_length: int = Field(description="Tokens of a block.")
+
+
+class StepVerdict(Record):
+    """A step's verdict with those on its aims."""
+
+    step: int = Field(description="The step.")
+    verdict: Answer | None = Field(description="Of all aims together; null for no objective.")
+    aims: tuple[AimRow, ...] = Field(description="One for each aim, in order.")
+
+
+class StepDeltas(StepVerdict):
+    """A step's `bridge_deltas.json`."""
+
+    stage: str = Field(description="Name of the stage.")
+    protocol: str = Field(description="Version of the bridge's computation.")
+    confidence: float = Field(description="Of the intervals.")
+    alpha: float = Field(description="Of the tests.")
+    power: float = Field(description="At which a difference counts as one that is seen.")
+    checkpoint: Origin = Field(description="The step's checkpoint.")
+    bridge: Origin = Field(description="The bridge.")
+    notes: tuple[str, ...] = Field((), description="What differs but does not forbid comparing.")
+    deltas: tuple[DeltaRow, ...] = Field(description="All deltas.")
+
+
+class StageDeltas(Record):
+    """A stage's `bridge_deltas.json`."""
+
+    stage: str = Field(description="Name of the stage.")
+    protocol: str = Field(description="Version of the bridge's computation.")
+    left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
+    verdicts: tuple[StepVerdict, ...] = Field(description="Of all steps.")
+    deltas: tuple[DeltaRow, ...] = Field(description="Of all steps.")
+
+
+class Headline(Record):
+    """What steps are ranked by."""
+
+    tier: TierName = Field(description="Name of the tier.")
+    group: str | None = Field(description="Group of its items.")
+    metric: str = Field(description="Name of the metric.")
+    value: float = Field(description="The recommended step's value.")
+    bridge_value: float = Field(description="The bridge's value.")
+    delta: float | None = Field(None, description="Their difference.")
+    low: float | None = Field(None, description="Lower end of the interval for all steps at once.")
+    high: float | None = Field(None, description="Upper end of it.")
+
+
+class Beside(Record):
+    """A step that is not told apart from the recommended one."""
+
+    step: int = Field(description="The step.")
+    delta: float = Field(description="Its headline less that of the recommended one.")
+    low: float | None = Field(description="Lower end of the interval.")
+    high: float | None = Field(description="Upper end of it.")
+    p: float | None = Field(description="p-value of no difference.")
+
+
+class Other(Record):
+    """A step that fell out."""
+
+    step: int = Field(description="The step.")
+    verdict: Answer | None = Field(description="Its verdict.")
+    why: str = Field(description="Why it is not the recommended one.")
+
+
+class Recommendation(Record):
+    """`recommendation.json`."""
+
+    stage: str = Field(description="Name of the stage.")
+    step: int | None = Field(description="The step to take on; null where none is named.")
+    checkpoint: str | None = Field(None, description="Its folder.")
+    meets: bool | None = Field(description="Whether it meets the objective.")
+    verdict: Answer | None = Field(None, description="Its verdict.")
+    kind: str | None = Field(None, description="What it is called: recommended, or less.")
+    why: str = Field(description="The reason in words.")
+    corrected_for: str | None = Field(None, description="What the verdict is corrected for.")
+    confidence: tuple[float, ...] = Field((), description="Of the intervals of each aim.")
+    headline: Headline | None = Field(None, description="What steps are ranked by.")
+    beside: tuple[Beside, ...] = Field(description="Steps not told apart from it.")
+    others: tuple[Other, ...] = Field(description="Steps that fell out.")
+    left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
+
+
+class SummaryRow(Record):
+    """A row of `summary.*`: one metric of one item. Stable: new columns go to the end."""
+
+    stage: str = Field(description="Name of the stage.")
+    step: int | None = Field(description="Step of the checkpoint.")
+    role: str = Field(description="`step` or `bridge`.")
+    tier: TierName = Field(description="Name of the tier.")
+    item: str = Field(description="Slice, task or category, or `overall`.")
+    group: str | None = Field(description="Group that objectives refer to.")
+    metric: str = Field(description="Name of the metric.")
+    value: float = Field(description="Its value.")
+    low: float | None = Field(description="Lower end of its 95 % interval over items.")
+    high: float | None = Field(description="Upper end of it.")
+    chance: float | None = Field(description="Value of a draw.")
+    n: int = Field(description="Blocks, questions or prompts.")
+    delta: float | None = Field(description="The value less the bridge's.")
+    delta_low: float | None = Field(description="Lower end of the delta's 95 % interval.")
+    delta_high: float | None = Field(description="Upper end of it.")
+    p_holm: float | None = Field(description="Corrected p-value of no difference.")
+    mde: float | None = Field(description="Smallest difference that would have been seen.")
+    verdict: str | None = Field(description="Of the item: better, worse, unclear.")
+    step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
+
+
+_ROWS = TypeAdapter(list[SummaryRow])
+
+DELTA_COLUMNS = columns_of(DeltaRow)
+SUMMARY_COLUMNS = columns_of(SummaryRow)
+
+_BY_DELTAS = "run `python -m evaluation deltas`"
+_BY_TABLES = "run `python -m evaluation tables`"
+
+
+def read_step_deltas(path: Path) -> StepDeltas:
+    """A step's `bridge_deltas.json`; raises ResultsError, also where it is of another version."""
+    return _of_this_version(path, StepDeltas, _BY_DELTAS)
+
+
+def read_stage_deltas(path: Path) -> StageDeltas:
+    """A stage's `bridge_deltas.json`; raises ResultsError, also where it is of another version."""
+    return _of_this_version(path, StageDeltas, _BY_TABLES)
+
+
+def _of_this_version(path: Path, model: type[AnyRecord], again: str) -> AnyRecord:
+    text = read_text(path, again)
+    found = parse_json(path, text, again).get("protocol")
+    if found != protocol.BRIDGE:
+        raise ResultsError(
+            f"{path}: written by bridge protocol {found!r}, not {protocol.BRIDGE!r}; remove it and "
+            f"{again}"
+        )
+    return parse_record(path, text, model, again)
+
+
+def read_recommendation(path: Path) -> Recommendation:
+    """A stage's recommendation; raises ResultsError."""
+    return read_record(path, Recommendation, _BY_TABLES)
+
+
+def read_summary(path: Path) -> list[dict[str, Any]]:
+    """The rows of a stage's `summary.parquet`, by SummaryRow's columns; raises ResultsError."""
+    rows = as_rows(read_table(path, SUMMARY_COLUMNS, _BY_TABLES))
+    try:
+        _ROWS.validate_python(rows)
+    except ValidationError as error:
+        number, column = (*error.errors()[0]["loc"], "")[:2]
+        raise ResultsError(
+            f"{path}: row {number}: {column}: {error.errors()[0]['msg']}; remove it and {_BY_TABLES}"
+        ) from None
+    return rows

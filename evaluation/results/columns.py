@@ -1,0 +1,156 @@
+"""The columns of tables: per-item Parquet files, `summary.*` and `bridge_deltas.csv`.
+
+A column says what it holds and of which type it is; writers take their Arrow schemas from here, and
+readers check what they find.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
+
+from evaluation.errors import ResultsError
+from evaluation.results.record import Record
+
+if TYPE_CHECKING:  # takes a while to import, and every command imports what files are called
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Column:
+    """`type` is Arrow's name of it."""
+
+    name: str
+    type: str
+    description: str
+    nullable: bool = False
+
+
+BLOCKS = (
+    Column("slice", "string", "Name of the slice."),
+    Column("block", "int32", "Number of the packed block."),
+    Column("nats", "double", "Sum of the losses of its scored tokens."),
+    Column("tokens", "int32", "Scored tokens."),
+    Column("bytes", "int64", "UTF-8 bytes of the scored text."),
+)
+"""`tier2_ppl_blocks.parquet`: a row per block."""
+
+CANDIDATES = (
+    Column("task", "string", "Name of the task."),
+    Column("item", "string", "Id of the question."),
+    Column(
+        "cluster", "string", "Sampled group, such as a passage, that it belongs to.", nullable=True
+    ),
+    Column(
+        "stratum", "string", "Fixed group, such as a subject, that it belongs to.", nullable=True
+    ),
+    Column("candidate", "int16", "Number of the candidate answer."),
+    Column("gold", "bool", "Whether it is the right one."),
+    Column("logprob", "double", "Sum of its tokens' log-probabilities."),
+    Column("unconditional", "double", "The same after the unconditional context.", nullable=True),
+    Column("tokens", "int32", "Its tokens."),
+    Column("chars", "int32", "Its characters, without a leading space."),
+    Column("bytes", "int32", "Its UTF-8 bytes, without a leading space."),
+    Column("is_greedy", "bool", "Whether greedy decoding would give it.", nullable=True),
+)
+"""`tier3_cf_candidates.parquet`: a row per candidate, those of a question together."""
+
+_ARROW = {str: "string", int: "int64", float: "double", bool: "bool"}
+
+
+def columns_of(model: type[Record]) -> tuple[Column, ...]:
+    """The columns of a table whose rows are records of plain values."""
+    columns = []
+    for name, field in model.model_fields.items():
+        kinds = get_args(field.annotation) or (field.annotation,)
+        plain = next((k for k in kinds if k in _ARROW), str)  # a Literal is text
+        nullable = NoneType in kinds
+        columns.append(Column(name, _ARROW[plain], field.description or "", nullable))
+    return tuple(columns)
+
+
+def arrow_schema(columns: Sequence[Column]) -> "pa.Schema":
+    import pyarrow as pa
+
+    return pa.schema([(column.name, pa.type_for_alias(column.type)) for column in columns])
+
+
+def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
+    """A Parquet file whose columns are as they must be; others that it has are left out.
+
+    Raises:
+        ResultsError: no such file, not Parquet, or a column that is missing or of another type, or
+            has nulls or numbers that are not finite where there can be none.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if not path.is_file():
+            what = "not a regular file; remove it and" if path.exists() else "no such file;"
+            raise ResultsError(f"{path}: {what} {again}")
+        table = pq.read_table(path, partitioning=None)
+        _check_names(path, table.column_names, columns, again)
+        table = table.select(
+            [column.name for column in columns if column.name in table.column_names]
+        )
+        table.validate(full=True)
+    except PermissionError as error:
+        raise ResultsError(
+            f"{path}: cannot be read ({error.strerror}); give yourself access to it, or remove it "
+            f"and {again}"
+        ) from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        why = str(error).split("\n")[0]
+        raise ResultsError(f"{path}: damaged ({why}); remove it and {again}") from None
+    for column in columns:
+        if column.name in table.column_names:
+            table = _checked(path, table, column, again)
+    return table
+
+
+def _check_names(path: Path, names: list[str], columns: Sequence[Column], again: str) -> None:
+    for column in columns:
+        if names.count(column.name) > 1:
+            raise ResultsError(
+                f"{path}: the column {column.name!r} is there twice; remove it and {again}"
+            )
+        if column.name not in names and not column.nullable:
+            raise ResultsError(f"{path}: no column {column.name!r}; remove it and {again}")
+
+
+def _checked(path: Path, table: "pa.Table", column: Column, again: str) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = table[column.name]
+    try:
+        values = values.cast(pa.type_for_alias(column.type))
+    except (pa.ArrowException, ValueError):
+        raise ResultsError(
+            f"{path}: the column {column.name!r} is of type {values.type}, not {column.type}; remove "
+            f"it and {again}"
+        ) from None
+    if values.null_count and not column.nullable:
+        raise ResultsError(f"{path}: the column {column.name!r} has nulls; remove it and {again}")
+    if column.type == "double" and not pc.all(pc.is_finite(values), min_count=0).as_py():
+        raise ResultsError(
+            f"{path}: the column {column.name!r} has NaN or infinite values; remove it and {again}"
+        )
+    return table.set_column(table.column_names.index(column.name), column.name, values)
+
+
+def rows_of(table: "pa.Table", column: str, name: str, path: Path, again: str) -> "pa.Table":
+    """The rows of one item, without the column that names it."""
+    import pyarrow.compute as pc
+
+    rows = table.filter(pc.equal(table[column], name)).drop_columns([column])
+    if not rows.num_rows:
+        raise ResultsError(f"{path}: no rows of {name!r}; remove it and {again}")
+    return rows
+
+
+def as_rows(table: "pa.Table") -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows

@@ -1,0 +1,303 @@
+"""The items of a tier as the bridge sees them, of two kinds; how each tier's files become items.
+
+    NatsItem     nats of blocks of text, with the tokens and bytes that they are of
+    CreditItem   credit in [0, 1] of questions or prompts, by metric
+
+Whoever adds a tier to `settings.tiers` registers here how its files are read.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.errors import ResultsError, ScoringError
+from evaluation.grading.accuracy import candidate_scores, check_items, judge
+from evaluation.grading.rates import RATES, outcome
+from evaluation.grading.spread import Floats
+from evaluation.results.columns import BLOCKS, CANDIDATES, Column, read_table, rows_of
+from evaluation.results.generations import Generation
+from evaluation.results.record import Record
+from evaluation.results.tier_files import (
+    LARGEST,
+    PromptEntry,
+    SliceEntry,
+    TaskEntry,
+    Tier2File,
+    Tier3File,
+    Tier4File,
+    TierFile,
+)
+from evaluation.settings.tiers import TIERS, Tier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+AGAIN = "score this checkpoint again"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocks:
+    """Nats of blocks of text and what they are counted by, (n,) each, in the text's order."""
+
+    ids: NDArray[np.int64]
+    nats: Floats
+    tokens: Floats
+    bytes: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credits:
+    """Credit in [0, 1], (n,), of the questions or prompts that count for a metric.
+
+    `clusters` are groups that were sampled, as questions on one text are; `strata` are groups that
+    are there by design.
+    """
+
+    ids: tuple[str, ...]
+    credit: Floats
+    clusters: tuple[str, ...] | None = None
+    strata: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NatsItem:
+    """`values` by metric as the file has them; `same` is what both sides must agree in.
+
+    `entry` is the part of the file that tells of the item. No `blocks`: an external program wrote
+    none.
+    """
+
+    group: str | None
+    values: Mapping[str, float]
+    same: Mapping[str, Any]
+    entry: Record
+    blocks: Blocks | None = field(default=None, repr=False)
+
+    def light(self) -> "NatsItem":
+        """Without its blocks, of which there may be many."""
+        return replace(self, blocks=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreditItem:
+    """As NatsItem; `credits` by metric, the tier's headline first.
+
+    `chance` is the value of a draw. `size` is how many units there are by the file's own account.
+    """
+
+    group: str | None
+    values: Mapping[str, float]
+    same: Mapping[str, Any]
+    entry: Record
+    credits: Mapping[str, Credits] = field(default_factory=dict, repr=False)
+    chance: float | None = None
+    size: int | None = None
+
+    def light(self) -> "CreditItem":
+        """Without its units, of which there may be many."""
+        return replace(self, credits={})
+
+
+Item = NatsItem | CreditItem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Items:
+    """A tier's items by name; `overall` is of all units of a tier of rates."""
+
+    items: Mapping[str, Item]
+    overall: CreditItem | None = None
+    same: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ItemReader:
+    """The models of a tier's two files, and what makes items of them.
+
+    `per_item` has the columns of the items file where it is Parquet, or the model of its lines.
+    """
+
+    file: type[TierFile]
+    per_item: Sequence[Column] | type[Record]
+    read: Callable[[Tier, Any, Path], Items]
+
+
+def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
+    path = folder / tier.items_file
+    table = _per_item(path, file, BLOCKS)
+    items = {
+        name: NatsItem(
+            group=entry.group,
+            values=_slice_values(entry),
+            same={"data": entry.data_checksum},
+            entry=entry,
+            blocks=None if table is None else read_blocks(table, name, path),
+        )
+        for name, entry in file.slices.items()
+    }
+    return Items(items=items, same={"attention": file.attention})
+
+
+def _slice_values(entry: SliceEntry) -> dict[str, float]:
+    values = {"ppl": entry.ppl, "nats_per_token": entry.nats}
+    if entry.bits_per_byte is not None:
+        values["bits_per_byte"] = entry.bits_per_byte
+    return values
+
+
+def _per_item(path: Path, file: TierFile, columns: Any) -> "pa.Table | None":
+    """A per-item table; None where an external program wrote none."""
+    if file.is_external and not path.exists():
+        return None
+    return read_table(path, columns, AGAIN)
+
+
+def read_blocks(table: "pa.Table", name: str, path: Path) -> Blocks:
+    """A slice's blocks in the order of their numbers; raises ResultsError."""
+    rows = rows_of(table, "slice", name, path, AGAIN).sort_by("block")
+    columns = {column: rows[column].to_numpy() for column in rows.column_names}
+    ids = columns["block"].astype(np.int64)
+    if (np.diff(ids) == 0).any():
+        raise ResultsError(f"{path}: a block of {name!r} is there twice; remove it and {AGAIN}")
+    if columns["tokens"].min() < 0 or columns["bytes"].min() < 0 or not columns["tokens"].any():
+        raise ResultsError(
+            f"{path}: {name!r} has no scored token, or less than none; remove it and {AGAIN}"
+        )
+    if not 0 <= columns["nats"].sum() <= LARGEST * columns["tokens"].sum():
+        raise ResultsError(
+            f"{path}: the losses of {name!r} give no perplexity; remove it and {AGAIN}"
+        )
+    amounts = {key: columns[key].astype(np.float64) for key in ("nats", "tokens", "bytes")}
+    return Blocks(ids=ids, **amounts)
+
+
+def _tasks(tier: Tier, file: Tier3File, folder: Path) -> Items:
+    path = folder / tier.items_file
+    table = _per_item(path, file, CANDIDATES)
+    items = {
+        name: CreditItem(
+            group=entry.group,
+            values={tier.headline: entry.accuracy},
+            same={"data": entry.data_checksum, "primary metric": entry.primary},
+            entry=entry,
+            credits={} if table is None else _task_credits(tier, table, name, entry, path),
+            chance=entry.chance,
+        )
+        for name, entry in file.tasks.items()
+    }
+    return Items(items=items)
+
+
+def _task_credits(
+    tier: Tier, table: "pa.Table", name: str, entry: TaskEntry, path: Path
+) -> dict[str, Credits]:
+    """By the primary metric under the headline's name, by the others as `<headline>_<metric>`."""
+    found = candidate_credits(table, name, path)
+    primary = entry.primary or "raw"
+    if primary not in found:
+        raise ResultsError(
+            f"{path}: {name!r} has no unconditional log-probabilities, which its primary metric "
+            f"{primary} needs; remove it and {AGAIN}"
+        )
+    others = {f"{tier.headline}_{key}": one for key, one in found.items() if key != primary}
+    return {tier.headline: found[primary], **others}
+
+
+def candidate_credits(table: "pa.Table", name: str, path: Path) -> dict[str, Credits]:
+    """A task's credits by every normalization, by the scorer's own rules; raises ResultsError."""
+    rows = rows_of(table, "task", name, path, AGAIN)
+    try:
+        groups = check_items(rows)
+        scores = candidate_scores(rows)
+    except ScoringError as error:
+        raise ResultsError(f"{path}: {name!r}: {error}; remove it and {AGAIN}") from None
+    gold = rows["gold"].to_numpy(zero_copy_only=False)
+    if not np.logical_or.reduceat(gold, groups.starts).all():
+        raise ResultsError(
+            f"{path}: a question of {name!r} has no right candidate; remove it and {AGAIN}"
+        )
+    first = rows.take(groups.starts)
+    ids = tuple(first["item"].to_pylist())
+    clusters, strata = (_names(first[column]) for column in ("cluster", "stratum"))
+    return {
+        metric: Credits(
+            ids=ids, credit=judge(one, gold, groups).credit, clusters=clusters, strata=strata
+        )
+        for metric, one in scores.items()
+    }
+
+
+def _names(column: pa.ChunkedArray) -> tuple[str, ...] | None:
+    """What each item belongs to; None if the task has no such groups."""
+    return None if column.null_count else tuple(column.to_pylist())
+
+
+def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
+    del folder  # answers are texts, which no number comes from
+    prompts = file.prompts or ()
+    known = {rate: value for rate, value in file.summary.rates().items() if value is not None}
+    overall = CreditItem(
+        group=None,
+        values=known,
+        same={},
+        entry=file.summary,
+        credits=_prompt_credits(prompts, [rate for rate in known if rate in RATES]),
+    )
+    by_category = file.by_category or {}
+    names = dict.fromkeys([*by_category, *(prompt.category for prompt in prompts)])
+    items = {}
+    for name in names:
+        own = [prompt for prompt in prompts if prompt.category == name]
+        entry = by_category.get(name)
+        credits = _prompt_credits(own, [tier.headline])
+        value = entry.rates().get(tier.headline) if entry else None
+        if value is None and credits:
+            value = float(credits[tier.headline].credit.mean())
+        if value is not None:
+            items[name] = CreditItem(
+                group=name,
+                values={tier.headline: value},
+                same={},
+                entry=entry or file.summary,
+                credits=credits,
+                size=entry.prompts if entry else None,
+            )
+    return Items(items=items, overall=overall, same={"prompts": file.data_checksum})
+
+
+def _prompt_credits(prompts: Any, rates: list[str]) -> dict[str, Credits]:
+    """What prompts contribute to rates, by those that count for them."""
+    found = {}
+    for rate in rates:
+        counted = {prompt.id: _outcome(prompt, rate) for prompt in prompts}
+        passed = {name: value for name, value in counted.items() if value is not None}
+        if passed:
+            credit = np.asarray(list(passed.values()), dtype=np.float64)
+            found[rate] = Credits(ids=tuple(passed), credit=credit)
+    return found
+
+
+def _outcome(prompt: PromptEntry, rate: str) -> bool | None:
+    checks = [{"kind": one.kind, "passed": one.passed} for one in prompt.checks.values()]
+    return outcome({"stop_reason": prompt.stop_reason, "checks": checks}, rate)
+
+
+ITEM_READERS: dict[str, ItemReader] = {
+    "tier2": ItemReader(Tier2File, BLOCKS, _slices),
+    "tier3": ItemReader(Tier3File, CANDIDATES, _tasks),
+    "tier4": ItemReader(Tier4File, Generation, _probes),
+}
+
+
+def reader_of(name: str) -> ItemReader:
+    """Raises ResultsError where a tier of the table has no reader."""
+    if name not in ITEM_READERS:
+        raise ResultsError(
+            f"{name}: nothing reads its {TIERS[name].summary_file}; register a reader in "
+            "evaluation/results/items.py, ITEM_READERS"
+        )
+    return ITEM_READERS[name]

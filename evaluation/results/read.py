@@ -1,0 +1,88 @@
+"""The tier files of one checkpoint, read and checked.
+
+Results of an external command may lack the per-item files; those of the engine may not.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from evaluation.errors import ResultsError
+from evaluation.results.items import AGAIN, CreditItem, Item, reader_of
+from evaluation.results.record import read_record
+from evaluation.results.tier_files import TierFile
+from evaluation.settings.tiers import TIERS, Tier, TierName
+
+
+@dataclass(frozen=True, kw_only=True)
+class TierResults:
+    """A tier of one checkpoint; `overall` is there for a tier of rates only."""
+
+    tier: Tier
+    path: Path
+    file: TierFile = field(repr=False)
+    items: Mapping[str, Item]
+    overall: CreditItem | None
+    same: Mapping[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    def light(self) -> "TierResults":
+        """Without blocks, questions and prompts, of which there may be many."""
+        return replace(
+            self,
+            items={name: item.light() for name, item in self.items.items()},
+            overall=None if self.overall is None else self.overall.light(),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """All tiers of one checkpoint that were asked for."""
+
+    folder: Path
+    tiers: Mapping[TierName, TierResults]
+
+    @property
+    def header(self) -> TierFile:
+        return next(iter(self.tiers.values())).file
+
+
+def tiers_in(folder: Path) -> tuple[TierName, ...]:
+    """The tiers whose file is there."""
+    return tuple(name for name, tier in TIERS.items() if (folder / tier.summary_file).exists())
+
+
+def read_tier_file(folder: Path, name: TierName) -> TierFile:
+    """A tier's summary file, whose per-item file is there too; raises ResultsError."""
+    tier = TIERS[name]
+    file = read_record(folder / tier.summary_file, reader_of(name).file, AGAIN)
+    if not file.is_external and not (folder / tier.items_file).exists():
+        raise ResultsError(f"{folder / tier.items_file}: no such file; {AGAIN}")
+    return file
+
+
+def read_tier(folder: Path, name: TierName) -> TierResults:
+    """One tier of a results folder; raises ResultsError naming file and key."""
+    tier = TIERS[name]
+    file = read_tier_file(folder, name)
+    found = reader_of(name).read(tier, file, folder)
+    return TierResults(
+        tier=tier,
+        path=folder / tier.summary_file,
+        file=file,
+        items=found.items,
+        overall=found.overall,
+        same=found.same,
+    )
+
+
+def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
+    """Reads the tiers of a results folder; raises ResultsError naming file and key."""
+    found = {name: read_tier(folder, name) for name in tiers}
+    if not found:
+        raise ResultsError(f"{folder}: no tier files; {AGAIN}")
+    return Results(folder=folder, tiers=found)

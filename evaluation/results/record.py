@@ -1,0 +1,115 @@
+"""JSON files as typed records; whatever was done to a file, what is wrong with it is one sentence."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evaluation.errors import ResultsError
+from evaluation.files import write_json
+
+LONGEST = 60
+"""Characters of a wrong value that a message shows."""
+
+
+class Record(BaseModel):
+    """The base of all files: keys that a later version may add are kept, known ones are checked."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
+
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+
+def read_record(path: Path, model: type[AnyRecord], again: str) -> AnyRecord:
+    """A file as a record; `again` says how such a file is made.
+
+    Raises:
+        ResultsError: there is no such file, it cannot be read, or a key of it is not as it must be.
+    """
+    text = read_text(path, again)
+    return parse_record(path, text, model, again)
+
+
+def read_text(path: Path, again: str) -> str:
+    """The text of a regular file; raises ResultsError."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ResultsError(f"{path}: not a regular file; remove it and {again}")
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file; {again}") from None
+    except UnicodeDecodeError as error:
+        raise ResultsError(
+            f"{path}: not UTF-8 text (byte {error.start}); remove it and {again}"
+        ) from None
+    except OSError as error:
+        raise ResultsError(
+            f"{path}: cannot be read ({error.strerror}); give yourself access to it, or remove it "
+            f"and {again}"
+        ) from None
+
+
+def parse_record(path: Path, text: str, model: type[AnyRecord], again: str) -> AnyRecord:
+    """A record from a file's text; raises ResultsError naming file, key and value."""
+    content = parse_json(path, text, again)
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        raise ResultsError(f"{path}: {_mistake(error, content)}; remove it and {again}") from None
+
+
+def parse_json(path: Path, text: str, again: str) -> dict[str, Any]:
+    """A JSON object without a key that is there twice; raises ResultsError."""
+    try:
+        content = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except RecursionError:
+        raise ResultsError(f"{path}: nested too deeply; remove it and {again}") from None
+    except ValueError as error:
+        raise ResultsError(f"{path}: not JSON ({error}); remove it and {again}") from None
+    if not isinstance(content, dict):
+        raise ResultsError(f"{path}: not a JSON object; remove it and {again}")
+    return content
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice!r} is there twice")
+    return content
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _mistake(error: ValidationError, content: Any) -> str:
+    """The first mistake of a record in words, and how many more there are."""
+    mistakes = error.errors(include_url=False)
+    first, more = mistakes[0], len(mistakes) - 1
+    keys, value = [], content
+    for part in first["loc"]:  # names of a union's members, which no file has, are among them
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            continue
+        keys.append(str(part))
+    if first["type"] == "missing":
+        keys.append(str(first["loc"][-1]))
+        text = f"{'.'.join(keys)} is missing"
+    else:
+        what = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+        shown = repr(value)
+        shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+        text = f"{'.'.join(keys)} is {shown}: {what}" if keys else what
+    return f"{text} (and {more} more mistakes)" if more else text
+
+
+def write_record(path: Path, model: type[Record], content: dict[str, Any]) -> None:
+    """Writes a file that its readers will accept; raises pydantic's ValidationError otherwise."""
+    model.model_validate_json(json.dumps(content, allow_nan=False))
+    write_json(path, content)

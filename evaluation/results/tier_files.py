@@ -1,0 +1,247 @@
+"""The JSON file of each tier: a header that all share, and what the tier found.
+
+An external program's files may hold less: what only the engine's must have is said by `_complete`.
+"""
+
+import math
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evaluation.results.record import Record
+from evaluation.settings.checks import Kind
+from evaluation.settings.suites import Normalization
+
+EXTERNAL = "external"
+"""How the protocol begins where an external command wrote the files."""
+
+LARGEST = 700.0
+"""Nats whose exp is still a float."""
+
+Rate = Annotated[float, Field(ge=0, le=1)]
+
+
+class Counts(Record):
+    """How much of what was asked for was used."""
+
+    asked: int = Field(ge=0, description="Items asked for.")
+    used: int = Field(ge=0, description="Items that were scored.")
+    left_out: dict[str, int] = Field({}, description="Items left out, by reason.")
+
+
+class TokenizerName(Record):
+    """Which tokenizer the data were prefilled with."""
+
+    name: str | None = Field(None, description="Hub id or folder.")
+    fingerprint: str | None = Field(None, description="Of all of its files.")
+    prepend_bos: bool | None = Field(None, description="Whether texts begin with BOS.")
+
+    @property
+    def identity(self) -> str | None:
+        return self.fingerprint or self.name
+
+
+class TierFile(Record):
+    """What the file of every tier begins with."""
+
+    stage: str = Field(description="Name of the stage.")
+    step: int | None = Field(description="Step of the checkpoint; null where it has none.")
+    role: Literal["step", "bridge"] = Field(description="Whether it is a step or the bridge.")
+    checkpoint: str = Field(description="Folder of the checkpoint.")
+    checkpoint_identity: str = Field(description="Changes with the checkpoint's files.")
+    tokenizer: TokenizerName = Field(description="The tokenizer.")
+    sequence_length: int = Field(gt=0, description="Tokens of a block, or of a request at most.")
+    protocol: str = Field(
+        description="Version of the computation; results of two are not compared."
+    )
+    packages: dict[str, tuple[str, ...]] = Field(
+        {}, description="Versions that the scores were computed with."
+    )
+    device: str | None = Field(None, description="`cpu` or `cuda`.")
+    gpu: str | None = Field(None, description="Name of the GPU.")
+    dtype: str | None = Field(None, description="Floating-point type of the model.")
+    seconds: float | None = Field(None, ge=0, description="Time of the device.")
+    tokens_per_second: float | None = Field(None, ge=0, description="Speed of the device.")
+    items: Counts | int | None = Field(None, description="How many items were used.")
+
+    @property
+    def is_external(self) -> bool:
+        return self.protocol.startswith(EXTERNAL)
+
+    @model_validator(mode="after")
+    def _engine_is_complete(self) -> Self:
+        lacking = None if self.is_external else self._lacking()
+        if lacking:
+            raise ValueError(lacking)
+        return self
+
+    def _lacking(self) -> str | None:
+        """What the engine always writes and this file does not have, in words."""
+        return None
+
+
+class ItemEntry(Record):
+    """What a file says of a slice or task."""
+
+    group: str | None = Field(None, description="Group that objectives refer to.")
+    data: Any = Field(None, description="Fingerprint of the item's definition.")
+    data_checksum: Any = Field(None, description="Checksums of the scored data.")
+    items: Counts | int | None = Field(None, description="How many items were used.")
+    seconds: float | None = Field(None, ge=0, description="Time of the device.")
+    tokens_processed: int | None = Field(None, ge=0, description="Tokens through the model.")
+
+
+class SliceEntry(ItemEntry):
+    """A slice of Tier2."""
+
+    ppl: float = Field(gt=0, description="Perplexity, exp of `nats_per_token`.")
+    nats_per_token: float | None = Field(None, le=LARGEST, description="Loss per scored token.")
+    bits_per_byte: float | None = Field(None, description="Loss per UTF-8 byte of scored text.")
+    tokens: int | None = Field(None, ge=0, description="Scored tokens.")
+    blocks: int | None = Field(None, ge=0, description="Packed blocks.")
+    bytes: int | None = Field(None, ge=0, description="UTF-8 bytes of the scored text.")
+
+    @property
+    def nats(self) -> float:
+        return math.log(self.ppl) if self.nats_per_token is None else self.nats_per_token
+
+
+class SliceMeans(Record):
+    """Unweighted means over all slices."""
+
+    ppl: float | None = Field(None, gt=0, description="exp of the mean nats per token.")
+    nats_per_token: float | None = Field(None, description="Mean over slices.")
+    bits_per_byte: float | None = Field(None, description="Mean over slices, if all have it.")
+
+
+class Tier2File(TierFile):
+    """`tier2_ppl.json`."""
+
+    attention: str | None = Field(None, description="`block`, or `document`.")
+    overall: SliceMeans | None = Field(None, description="Means over slices.")
+    slices: dict[str, SliceEntry] = Field(min_length=1, description="Each slice by name.")
+
+    def _lacking(self) -> str | None:
+        for name, entry in self.slices.items():
+            if entry.nats_per_token is None:
+                return f"slices.{name}.nats_per_token is missing"
+        return None
+
+
+class TaskEntry(ItemEntry):
+    """A task of Tier3."""
+
+    accuracy: Rate = Field(description="By the primary metric.")
+    primary: Normalization | None = Field(None, description="What candidates are ranked by.")
+    metrics: dict[str, Rate] = Field({}, description="Accuracy by every normalization.")
+    centered: float | None = Field(None, description="0 at chance, 1 if all are right.")
+    chance: Rate | None = Field(None, description="Accuracy of a draw.")
+    stderr: float | None = Field(
+        None, ge=0, description="Standard error of `accuracy`, by clusters where there are some."
+    )
+    ties: int | None = Field(None, ge=0, description="Items whose best candidates are equal.")
+    nan: int | None = Field(None, ge=0, description="Always 0: NaN is an error.")
+    truncated_contexts: int | None = Field(None, ge=0, description="Contexts cut at the left.")
+    task: dict[str, Any] | None = Field(None, description="The task's definition.")
+
+
+class TaskMeans(Record):
+    """Unweighted means over all tasks."""
+
+    accuracy: Rate | None = Field(None, description="Mean of the primary accuracies.")
+    centered: float | None = Field(None, description="Mean of the centered accuracies.")
+
+
+class Tier3File(TierFile):
+    """`tier3_cf.json`."""
+
+    overall: TaskMeans | None = Field(None, description="Means over tasks.")
+    tasks: dict[str, TaskEntry] = Field(min_length=1, description="Each task by name.")
+
+    def _lacking(self) -> str | None:
+        for name, entry in self.tasks.items():
+            if entry.primary is None:
+                return f"tasks.{name}.primary is missing"
+        return None
+
+
+class CategoryRates(Record):
+    """Shares of prompts; null where no prompt counts for a rate."""
+
+    prompts: int | None = Field(None, ge=0, description="Prompts of the category.")
+    instruction_match_rate: Rate | None = Field(None, description="It says what it should.")
+    all_checks_pass_rate: Rate | None = Field(None, description="All of its checks pass.")
+    format_valid_rate: Rate | None = Field(None, description="It has the form asked for.")
+    chat_clean_rate: Rate | None = Field(None, description="Nothing but the answer.")
+    code_parse_rate: Rate | None = Field(None, description="Its code is Python.")
+    json_valid_rate: Rate | None = Field(None, description="It is JSON of the schema.")
+    truncated_rate: Rate | None = Field(None, description="It reached its token limit.")
+
+    def rates(self) -> dict[str, float | None]:
+        """All rates that the file has, those of an external program's own among them."""
+        given = {**{name: getattr(self, name) for name in type(self).model_fields}}
+        given = {name: value for name, value in given.items() if name in self.model_fields_set}
+        return {k: v for k, v in {**given, **(self.model_extra or {})}.items() if _is_rate(k)}
+
+    @model_validator(mode="after")
+    def _own_rates(self) -> Self:
+        for name, value in (self.model_extra or {}).items():
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if _is_rate(name) and value is not None and not (is_number and 0 <= value <= 1):
+                raise ValueError(f"{name} is {value!r}, not a number from 0 to 1")
+        return self
+
+
+def _is_rate(name: str) -> bool:
+    return name.endswith("_rate")
+
+
+class OverallRates(CategoryRates):
+    """Shares of all prompts."""
+
+    all_checks_pass_rate: Rate = Field(description="All of its checks pass.")
+
+
+class PromptCheck(Record):
+    """One check of an answer."""
+
+    kind: Kind = Field(description="What it is about, by which rates count it.")
+    passed: bool = Field(description="Whether the answer passes.")
+
+
+class PromptEntry(Record):
+    """A prompt and what became of its answer."""
+
+    id: str = Field(description="Name of the probe.")
+    category: str = Field(description="Heading it is reported under.")
+    checks: dict[str, PromptCheck] = Field(description="Each check by name.")
+    passed: bool | None = Field(None, description="Whether all of them pass.")
+    stop_reason: str = Field(description="`eos`, `stop_string` or `length`.")
+    prompt_tokens: int | None = Field(None, ge=0, description="Tokens of the prompt.")
+    response_tokens: int | None = Field(None, ge=0, description="Tokens of the answer.")
+    response_words: int | None = Field(None, ge=0, description="Words of the answer.")
+    response_characters: int | None = Field(None, ge=0, description="Characters of it.")
+
+
+class Tier4File(TierFile):
+    """`tier4_sft_native.json`."""
+
+    summary: OverallRates = Field(description="Rates over all prompts.")
+    by_category: dict[str, CategoryRates] | None = Field(None, description="By category.")
+    prompts: tuple[PromptEntry, ...] | None = Field(None, description="Each prompt.")
+    chat_template: str | None = Field(None, description="Jinja2 template of the prompts.")
+    stop: tuple[str, ...] | None = Field(None, description="Strings at which answers are cut.")
+    data: Any = Field(None, description="Fingerprint of the probes.")
+    data_checksum: Any = Field(None, description="Checksums of the scored prompts.")
+
+    @model_validator(mode="after")
+    def _distinct_prompts(self) -> Self:
+        seen: set[str] = set()
+        for number, prompt in enumerate(self.prompts or ()):
+            if prompt.id in seen:
+                raise ValueError(f"prompts.{number}: the id {prompt.id!r} is there twice")
+            seen.add(prompt.id)
+        return self
+
+    def _lacking(self) -> str | None:
+        return None if self.prompts else "prompts is empty"

@@ -1,0 +1,53 @@
+"""What is generated from the models of results stands in the repository as it would be now."""
+
+import json
+
+import jsonschema
+import pytest
+
+from evaluation.results.documents import FOLDER, LIST, documents, listing, tables
+from evaluation.results.items import ITEM_READERS, reader_of
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.schema import key_rows
+from evaluation.settings.tiers import TIERS
+from tests.conftest import ROOT
+
+AGAIN = "run `python -m evaluation schema` and commit what it writes"
+
+
+@pytest.mark.parametrize("name", list(documents()))
+def test_schema_is_in_step(name: str) -> None:
+    _, model = documents()[name]
+    written = json.loads((ROOT / FOLDER / f"{name}.schema.json").read_text())
+    assert written == model.model_json_schema(), AGAIN
+
+
+def test_list_is_in_step() -> None:
+    assert (ROOT / LIST).read_text() == listing(), AGAIN
+
+
+def test_every_key_and_column_is_explained() -> None:
+    for file, model in documents().values():
+        assert [key for key, _, words in key_rows(model) if not words] == [], file
+    for file, columns in tables().items():
+        assert [column.name for column in columns if not column.description] == [], file
+
+
+def test_every_tier_has_a_reader() -> None:
+    assert list(ITEM_READERS) == list(TIERS)
+    assert [reader_of(name).file.__name__ for name in TIERS] == [
+        "Tier2File",
+        "Tier3File",
+        "Tier4File",
+    ]
+
+
+def test_files_fit_their_schemas(plans: dict[str, StagePlan]) -> None:
+    """As written by the code, with a validator that is not ours."""
+    plan = plans["second"]
+    step, stage = plan.step_folder(20), plan.results
+    for file, model in documents().values():
+        path = (step if file.startswith("<step>") else stage) / file.split("/")[1].split(",")[0]
+        lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        for line in lines:
+            jsonschema.validate(json.loads(line), model.model_json_schema())
