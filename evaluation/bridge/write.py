@@ -28,8 +28,8 @@ from evaluation.results.bridge_files import (
     read_step_deltas,
 )
 from evaluation.results.columns import Column
+from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
-from evaluation.results.record import write_record
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def write_deltas(plan: StagePlan, step: int) -> Path:
         "deltas": [delta_row(delta, plan.name, step, bridge_label(bridge)) for delta in deltas],
     }
     path = plan.step_folder(step) / DELTAS
-    write_record(path, StepDeltas, content)
+    write_model(path, StepDeltas, content)
     return path
 
 
@@ -105,8 +105,8 @@ def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
     }
     advice = _advice(plan, contents)
     write_csv(plan.results / STAGE_TABLE, DELTA_COLUMNS, rows)
-    write_record(plan.results / DELTAS, StageDeltas, stage)
-    write_record(plan.results / RECOMMENDATION, Recommendation, {**advice, "left_out": left_out})
+    write_model(plan.results / DELTAS, StageDeltas, stage)
+    write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, "left_out": left_out})
 
 
 def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas]) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from pydantic import Field, TypeAdapter, ValidationError
 from evaluation import protocol
 from evaluation.errors import ResultsError
 from evaluation.results.columns import as_rows, columns_of, read_table
-from evaluation.results.record import (
-    AnyRecord,
-    Record,
+from evaluation.results.files import (
+    AnyFileModel,
+    FileModel,
     parse_json,
-    parse_record,
-    read_record,
+    parse_model,
+    read_model,
     read_text,
 )
 from evaluation.settings.tiers import TierName
@@ -34,7 +34,7 @@ Flag = Literal["better", "worse", "unclear"]
 Answer = Literal["met", "not met", "undecided"]
 
 
-class DeltaRow(Record):
+class DeltaRow(FileModel):
     """A delta of one metric of one item. Stable: new columns go to the end."""
 
     stage: str = Field(description="Name of the stage.")
@@ -61,7 +61,7 @@ class DeltaRow(Record):
     note: str | None = Field(description="Why something is not known.")
 
 
-class AimRow(Record):
+class AimRow(FileModel):
     """How a step stands to one aim of its objective."""
 
     tier: TierName = Field(description="Tier the aim is about.")
@@ -81,7 +81,7 @@ class AimRow(Record):
     why: str = Field(description="The verdict's reason in words.")
 
 
-class Origin(Record):
+class Origin(FileModel):
     """One of the two checkpoints that are compared."""
 
     path: str = Field(description="Folder of the checkpoint.")
@@ -92,7 +92,7 @@ class Origin(Record):
     sequence_length: int = Field(description="Tokens of a block.")
 
 
-class StepVerdict(Record):
+class StepVerdict(FileModel):
     """A step's verdict with those on its aims."""
 
     step: int = Field(description="The step.")
@@ -114,7 +114,7 @@ class StepDeltas(StepVerdict):
     deltas: tuple[DeltaRow, ...] = Field(description="All deltas.")
 
 
-class StageDeltas(Record):
+class StageDeltas(FileModel):
     """A stage's `bridge_deltas.json`."""
 
     stage: str = Field(description="Name of the stage.")
@@ -124,7 +124,7 @@ class StageDeltas(Record):
     deltas: tuple[DeltaRow, ...] = Field(description="Of all steps.")
 
 
-class Headline(Record):
+class Headline(FileModel):
     """What steps are ranked by."""
 
     tier: TierName = Field(description="Name of the tier.")
@@ -137,7 +137,7 @@ class Headline(Record):
     high: float | None = Field(None, description="Upper end of it.")
 
 
-class Beside(Record):
+class Beside(FileModel):
     """A step that is not told apart from the recommended one."""
 
     step: int = Field(description="The step.")
@@ -147,7 +147,7 @@ class Beside(Record):
     p: float | None = Field(description="p-value of no difference.")
 
 
-class Other(Record):
+class Other(FileModel):
     """A step that fell out."""
 
     step: int = Field(description="The step.")
@@ -155,7 +155,7 @@ class Other(Record):
     why: str = Field(description="Why it is not the recommended one.")
 
 
-class Recommendation(Record):
+class Recommendation(FileModel):
     """`recommendation.json`."""
 
     stage: str = Field(description="Name of the stage.")
@@ -173,7 +173,7 @@ class Recommendation(Record):
     left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
 
 
-class SummaryRow(Record):
+class SummaryRow(FileModel):
     """A row of `summary.*`: one metric of one item. Stable: new columns go to the end."""
 
     stage: str = Field(description="Name of the stage.")
@@ -216,7 +216,7 @@ def read_stage_deltas(path: Path) -> StageDeltas:
     return _of_this_version(path, StageDeltas, _BY_TABLES)
 
 
-def _of_this_version(path: Path, model: type[AnyRecord], again: str) -> AnyRecord:
+def _of_this_version(path: Path, model: type[AnyFileModel], again: str) -> AnyFileModel:
     text = read_text(path, again)
     found = parse_json(path, text, again).get("protocol")
     if found != protocol.BRIDGE:
@@ -224,12 +224,12 @@ def _of_this_version(path: Path, model: type[AnyRecord], again: str) -> AnyRecor
             f"{path}: written by bridge protocol {found!r}, not {protocol.BRIDGE!r}; remove it and "
             f"{again}"
         )
-    return parse_record(path, text, model, again)
+    return parse_model(path, text, model, again)
 
 
 def read_recommendation(path: Path) -> Recommendation:
     """A stage's recommendation; raises ResultsError."""
-    return read_record(path, Recommendation, _BY_TABLES)
+    return read_model(path, Recommendation, _BY_TABLES)
 
 
 def read_summary(path: Path) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
 from evaluation.errors import ResultsError
-from evaluation.results.record import Record
+from evaluation.results.files import FileModel
 
 if TYPE_CHECKING:  # takes a while to import, and every command imports what files are called
     import pyarrow as pa
@@ -59,7 +59,7 @@ CANDIDATES = (
 _ARROW = {str: "string", int: "int64", float: "double", bool: "bool"}
 
 
-def columns_of(model: type[Record]) -> tuple[Column, ...]:
+def columns_of(model: type[FileModel]) -> tuple[Column, ...]:
     """The columns of a table whose rows are records of plain values."""
     columns = []
     for name, field in model.model_fields.items():

@@ -15,8 +15,8 @@ from evaluation.results.bridge_files import (
     StepDeltas,
 )
 from evaluation.results.columns import Column
+from evaluation.results.files import FileModel
 from evaluation.results.items import reader_of
-from evaluation.results.record import Record
 from evaluation.settings.schema import key_table
 from evaluation.settings.tiers import TIERS
 
@@ -32,9 +32,9 @@ version may add some; what an external command writes may hold less (`null` as d
 """
 
 
-def documents() -> dict[str, tuple[str, type[Record]]]:
+def documents() -> dict[str, tuple[str, type[FileModel]]]:
     """By the name of its schema: the file, and the model of it."""
-    found: dict[str, tuple[str, type[Record]]] = {}
+    found: dict[str, tuple[str, type[FileModel]]] = {}
     for name, tier in TIERS.items():
         reader = reader_of(name)
         found[Path(tier.summary_file).stem] = (f"<step>/{tier.summary_file}", reader.file)

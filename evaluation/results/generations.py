@@ -5,12 +5,12 @@ from pathlib import Path
 from pydantic import Field
 
 from evaluation.errors import ResultsError
-from evaluation.results.record import Record, parse_record, read_text
+from evaluation.results.files import FileModel, parse_model, read_text
 
 AGAIN = "score this checkpoint again"
 
 
-class Generation(Record):
+class Generation(FileModel):
     """A prompt and its answer."""
 
     id: str = Field(description="Name of the probe.")
@@ -34,7 +34,7 @@ def read_generations(path: Path) -> dict[str, Generation]:
         if not line:
             continue
         where = path.with_name(f"{path.name}, line {number}")
-        one = parse_record(where, line, Generation, AGAIN)
+        one = parse_model(where, line, Generation, AGAIN)
         if one.id in found:
             raise ResultsError(f"{where}: the id {one.id!r} is there twice; remove it and {AGAIN}")
         found[one.id] = one

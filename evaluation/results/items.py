@@ -19,8 +19,8 @@ from evaluation.grading.accuracy import candidate_scores, check_items, judge
 from evaluation.grading.rates import RATES, outcome
 from evaluation.grading.spread import Floats
 from evaluation.results.columns import BLOCKS, CANDIDATES, Column, read_table, rows_of
+from evaluation.results.files import FileModel
 from evaluation.results.generations import Generation
-from evaluation.results.record import Record
 from evaluation.results.tier_files import (
     LARGEST,
     PromptEntry,
@@ -74,7 +74,7 @@ class NatsItem:
     group: str | None
     values: Mapping[str, float]
     same: Mapping[str, Any]
-    entry: Record
+    entry: FileModel
     blocks: Blocks | None = field(default=None, repr=False)
 
     def light(self) -> "NatsItem":
@@ -92,7 +92,7 @@ class CreditItem:
     group: str | None
     values: Mapping[str, float]
     same: Mapping[str, Any]
-    entry: Record
+    entry: FileModel
     credits: Mapping[str, Credits] = field(default_factory=dict, repr=False)
     chance: float | None = None
     size: int | None = None
@@ -122,7 +122,7 @@ class ItemReader:
     """
 
     file: type[TierFile]
-    per_item: Sequence[Column] | type[Record]
+    per_item: Sequence[Column] | type[FileModel]
     read: Callable[[Tier, Any, Path], Items]
 
 
@@ -231,7 +231,7 @@ def candidate_credits(table: "pa.Table", name: str, path: Path) -> dict[str, Cre
     }
 
 
-def _names(column: pa.ChunkedArray) -> tuple[str, ...] | None:
+def _names(column: "pa.ChunkedArray") -> tuple[str, ...] | None:
     """What each item belongs to; None if the task has no such groups."""
     return None if column.null_count else tuple(column.to_pylist())
 

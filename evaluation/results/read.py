@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
+from evaluation.results.files import read_model
 from evaluation.results.items import AGAIN, CreditItem, Item, reader_of
-from evaluation.results.record import read_record
 from evaluation.results.tier_files import TierFile
 from evaluation.settings.tiers import TIERS, Tier, TierName
 
@@ -59,7 +59,7 @@ def tiers_in(folder: Path) -> tuple[TierName, ...]:
 def read_tier_file(folder: Path, name: TierName) -> TierFile:
     """A tier's summary file, whose per-item file is there too; raises ResultsError."""
     tier = TIERS[name]
-    file = read_record(folder / tier.summary_file, reader_of(name).file, AGAIN)
+    file = read_model(folder / tier.summary_file, reader_of(name).file, AGAIN)
     if not file.is_external and not (folder / tier.items_file).exists():
         raise ResultsError(f"{folder / tier.items_file}: no such file; {AGAIN}")
     return file

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.results.record import Record
+from evaluation.results.files import FileModel
 from evaluation.settings.checks import Kind
 from evaluation.settings.suites import Normalization
 
@@ -21,7 +21,7 @@ LARGEST = 700.0
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
-class Counts(Record):
+class Counts(FileModel):
     """How much of what was asked for was used."""
 
     asked: int = Field(ge=0, description="Items asked for.")
@@ -29,7 +29,7 @@ class Counts(Record):
     left_out: dict[str, int] = Field({}, description="Items left out, by reason.")
 
 
-class TokenizerName(Record):
+class TokenizerName(FileModel):
     """Which tokenizer the data were prefilled with."""
 
     name: str | None = Field(None, description="Hub id or folder.")
@@ -41,7 +41,7 @@ class TokenizerName(Record):
         return self.fingerprint or self.name
 
 
-class TierFile(Record):
+class TierFile(FileModel):
     """What the file of every tier begins with."""
 
     stage: str = Field(description="Name of the stage.")
@@ -80,7 +80,7 @@ class TierFile(Record):
         return None
 
 
-class ItemEntry(Record):
+class ItemEntry(FileModel):
     """What a file says of a slice or task."""
 
     group: str | None = Field(None, description="Group that objectives refer to.")
@@ -106,7 +106,7 @@ class SliceEntry(ItemEntry):
         return math.log(self.ppl) if self.nats_per_token is None else self.nats_per_token
 
 
-class SliceMeans(Record):
+class SliceMeans(FileModel):
     """Unweighted means over all slices."""
 
     ppl: float | None = Field(None, gt=0, description="exp of the mean nats per token.")
@@ -145,7 +145,7 @@ class TaskEntry(ItemEntry):
     task: dict[str, Any] | None = Field(None, description="The task's definition.")
 
 
-class TaskMeans(Record):
+class TaskMeans(FileModel):
     """Unweighted means over all tasks."""
 
     accuracy: Rate | None = Field(None, description="Mean of the primary accuracies.")
@@ -165,7 +165,7 @@ class Tier3File(TierFile):
         return None
 
 
-class CategoryRates(Record):
+class CategoryRates(FileModel):
     """Shares of prompts; null where no prompt counts for a rate."""
 
     prompts: int | None = Field(None, ge=0, description="Prompts of the category.")
@@ -202,14 +202,14 @@ class OverallRates(CategoryRates):
     all_checks_pass_rate: Rate = Field(description="All of its checks pass.")
 
 
-class PromptCheck(Record):
+class PromptCheck(FileModel):
     """One check of an answer."""
 
     kind: Kind = Field(description="What it is about, by which rates count it.")
     passed: bool = Field(description="Whether the answer passes.")
 
 
-class PromptEntry(Record):
+class PromptEntry(FileModel):
     """A prompt and what became of its answer."""
 
     id: str = Field(description="Name of the probe.")

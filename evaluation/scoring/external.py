@@ -6,7 +6,6 @@ LIGHTEVAL_RESULTS_DIR. They count only if they hold what the suite asks for, and
 store like any score: the same command is not run again for the same checkpoint, suite and data.
 """
 
-import json
 import logging
 import math
 import os
@@ -25,9 +24,10 @@ import pyarrow.parquet as pq
 from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import Subject
-from evaluation.errors import CommandError
+from evaluation.errors import CommandError, ResultsError
 from evaluation.files import fingerprint
 from evaluation.prefill.caches import read_meta
+from evaluation.results.files import parse_json, read_text
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName, complete
 from evaluation.store import ScoreStore, StoredScore
@@ -117,15 +117,23 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
         code = process.wait(timeout=hours * 3600)
     except subprocess.TimeoutExpired:
         raise CommandError(
-            f"{where} did not end within {hours:g} h for {checkpoint} and was stopped; raise "
+            f"{where} did not end within its limit of {hours:g} h for {checkpoint}; raise "
             f"stages.{plan.name}.command_hours or look at why it hangs"
         ) from None
     finally:
         _end_group(process)
     if code:
         raise CommandError(
-            f"{where} ended with exit code {code} for {checkpoint}; its own output is above"
+            f"{where} {_how_it_ended(code)} for {checkpoint}; its own output is above"
         )
+
+
+def _how_it_ended(code: int) -> str:
+    """A shell adds 128 to the number of the signal that its command was ended by."""
+    number = -code if code < 0 else code - 128
+    if number in {one.value for one in signal.Signals}:
+        return f"was ended by {signal.Signals(number).name}"
+    return f"ended with exit code {code}"
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
@@ -175,17 +183,14 @@ def _file_names(tier: TierName) -> tuple[str, str]:
 def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     if not path.is_file() or path.is_symlink():
         raise CommandError(
-            f"stages.{plan.name}.command: it ended well but wrote no file {path.name} into "
+            f"stages.{plan.name}.command: it ended well but wrote no {path.name} (a file) into "
             "LIGHTEVAL_RESULTS_DIR"
         )
+    again = "look at what the command writes"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise CommandError(
-            f"stages.{plan.name}.command: its {path.name} is not JSON: {error}"
-        ) from None
-    if not isinstance(content, dict):
-        raise CommandError(f"stages.{plan.name}.command: its {path.name} is not a JSON object")
+        content = parse_json(path, read_text(path, again), again)
+    except ResultsError as error:
+        raise CommandError(f"stages.{plan.name}.command: {error}") from None
     wrong = _CHECKS[tier](content, plan)
     if wrong:
         raise CommandError(f"stages.{plan.name}.command: its {path.name}: {wrong}")
@@ -193,8 +198,12 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value) and low <= value <= high
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value) and low <= value <= high
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
 
 
 def _wrong_entries(

@@ -9,7 +9,7 @@ import pytest
 from demo.order import disagreements
 from evaluation.protocol import BRIDGE
 from evaluation.results.bridge_files import DeltaRow, Recommendation, StageDeltas
-from evaluation.results.record import write_record
+from evaluation.results.files import write_model
 from evaluation.settings.config import Config, Stage
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
@@ -43,10 +43,10 @@ def write(plan: StagePlan, flags: dict[int, tuple[str, str]], verdict: str, advi
         for step, answer in ((100, verdict), (200, "undecided"))
     ]
     stage = {"stage": "stage4", "protocol": BRIDGE, "verdicts": verdicts, "deltas": deltas}
-    write_record(plan.results / "bridge_deltas.json", StageDeltas, stage)
+    write_model(plan.results / "bridge_deltas.json", StageDeltas, stage)
     advice = {"stage": "stage4", "step": advised, "meets": True, "why": "given"}
     advice |= {"beside": [], "others": []}
-    write_record(plan.results / "recommendation.json", Recommendation, advice)
+    write_model(plan.results / "recommendation.json", Recommendation, advice)
 
 
 def test_what_agrees(plan: StagePlan) -> None:

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.bridge.statistics import paired_mean
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.grading.accuracy import summarize_choices
-from evaluation.grading.errors_of_means import error_of_mean
+from evaluation.grading.accuracy import standard_error, summarize_choices
 from evaluation.scoring.choices import SCHEMA
 
 

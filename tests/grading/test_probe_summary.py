@@ -8,10 +8,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from evaluation.grading.probes import check_answer, generations
 from evaluation.grading.rates import COLUMNS, RATES, outcomes, summarize
-from evaluation.prefill.probes import Prompt
-from evaluation.scoring.engine.generation import Answer
-from evaluation.scoring.probes import check_answer, generations
 from evaluation.settings.suites import Probe, load_suite
 from evaluation.store import ScoreStore, StoredScore
 from tests.conftest import ROOT
@@ -107,15 +105,14 @@ def test_summary_can_be_made_again_from_the_store(tmp_path: Path) -> None:
     kept = store.get("sft_native", {})
     assert kept is not None
     assert summarize(kept.table) == kept.summary == json.loads(json.dumps(summarize(TABLE)))
-    assert generations(kept)[3] == {
+    assert generations(kept.table)[3] == {
         key: value for key, value in TABLE.to_pylist()[3].items() if key != "checks"
     }
 
 
 def answered(name: str, probe: Probe, text: str) -> dict[str, object]:
-    messages = tuple(message.model_dump() for message in probe.messages)
-    prompt = Prompt(name, probe.category, messages, probe.checks, 99, "", (1,))
-    return check_answer(prompt, Answer(text, (1, 2), "eos"))
+    answer = {"key": "k", "prompt": "", "response": text, "stop_reason": "eos"}
+    return check_answer(name, probe, answer | {"prompt_tokens": 1, "response_tokens": 2})
 
 
 def test_every_probe_has_an_ideal_answer_and_no_answer_is_left_over() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json
-from evaluation.orchestration.messages import ending, failing
+from evaluation.orchestration.endings import ending, failing
 from evaluation.reporting.pages import stage_page as report
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import LARGEST, embedded, write_page

@@ -1,13 +1,11 @@
 """Hostile programs in place of a launcher, as a table: what each does, and how it must end.
 
-Each program is run by `python -m evaluation score` in a tiny world; `outcome` is what the one
-sentence on stderr must hold, or None where the program is to be accepted. `after` looks for what it
-must not have left behind. The tests that run them belong to whoever runs external programs.
+Each program scores a checkpoint of a tiny world; `outcome` is what the sentence in its record must
+hold, or None where the program is to be accepted. `after` looks for what it must not have left.
 """
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -17,7 +15,10 @@ from typing import Any
 
 import yaml
 
-from tests.workflow.world import ROOT, World
+from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import plan_stage
+from tests.workflow.world import World
 
 HONEST = """
 import json, os, pathlib, signal, subprocess, sys, time
@@ -36,7 +37,7 @@ HEADER = ("stage", "step", "role", "checkpoint", "checkpoint_identity", "protoco
 
 @dataclass(frozen=True)
 class Program:
-    """`seconds` is the limit within which it must have been ended; `after` checks what is left."""
+    """`seconds` is the limit that it is given; `after` checks what is left."""
 
     name: str
     text: str
@@ -138,10 +139,10 @@ PROGRAMS = [
     Program("an exception", "write(); 1 / 0", "exit code 1"),
     Program("killed", "write(); os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
     Program("ends its folder", "import shutil; write(); shutil.rmtree(results)", "wrote no tier2_ppl.json"),
-    Program("never ends", "write(); time.sleep(600)", "limit", seconds=120.0),
-    Program("never ends, deaf to SIGTERM", "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)", "limit", seconds=120.0),
-    Program("its child never ends", f"{CHILD}child.wait()", "limit", seconds=120.0, after=no_child_lives),
-    Program("a child outlives it", f"{CHILD}write()", None, seconds=120.0, after=no_child_lives),
+    Program("never ends", "write(); time.sleep(600)", "limit", seconds=2.0),
+    Program("never ends, deaf to SIGTERM", "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)", "limit", seconds=2.0),
+    Program("its child never ends", f"{CHILD}child.wait()", "limit", seconds=2.0, after=no_child_lives),
+    Program("a child outlives it", f"{CHILD}write()", None, seconds=2.0, after=no_child_lives),
     Program("prints 100 MB", "write(); sys.stdout.write('x' * 10**8)", None),
     Program("prints what is not UTF-8", "write(); sys.stdout.buffer.write(bytes(range(256)) * 10)", None),
     Program("reads standard input", "assert sys.stdin.read() == ''; write()", None),
@@ -149,7 +150,7 @@ PROGRAMS = [
     Program("a pipe beside them", 'write(); os.mkfifo(results / "pipe")', None, after=only_tier_files),
     Program("a link beside them", 'write(); os.symlink("/etc/passwd", results / "link.json")', None, after=only_tier_files),
     Program("a tier file that is a link", 'write(); (results / "tier2_ppl.json").unlink(); os.symlink("/etc/passwd", results / "tier2_ppl.json")', "tier2_ppl.json", after=passwords_are_untouched),
-    Program("a tier file that is a pipe", 'write(); (results / "tier2_ppl.json").unlink(); os.mkfifo(results / "tier2_ppl.json")', "tier2_ppl.json", seconds=120.0),
+    Program("a tier file that is a pipe", 'write(); (results / "tier2_ppl.json").unlink(); os.mkfifo(results / "tier2_ppl.json")', "tier2_ppl.json", seconds=2.0),
     Program("a tier file that is a folder", 'write(); (results / "tier2_ppl.json").unlink(); (results / "tier2_ppl.json").mkdir()', "tier2_ppl.json"),
     Program("a tier file that is a link loop", 'write(); (results / "tier2_ppl.json").unlink(); os.symlink("tier2_ppl.json", results / "tier2_ppl.json")', "tier2_ppl.json"),
     Program("a tier file that may not be read", 'write(); os.chmod(results / "tier2_ppl.json", 0)', None if os.geteuid() == 0 else "tier2_ppl.json"),
@@ -165,47 +166,28 @@ def command_of(world: World, text: str) -> str:
     return f"{sys.executable} {path}{note}"
 
 
-def arguments(world: World, program: Program, **stage: Any) -> list[str]:
-    """Writes a program and a configuration that names it; gives the arguments that score with it.
+def subject_of(world: World, program: Program, **stage: Any) -> Subject:
+    """Writes a program and a configuration that names it; gives the checkpoint to score with it.
 
-    `stage` are further keys (a limit) of the stage.
+    `stage` are further keys of the stage.
     """
     content = yaml.safe_load(world.config.read_text())
     content["stages"]["stage1"] |= {"command": command_of(world, program.text), **stage}
     path = world.folder / "external.yaml"
     path.write_text(yaml.safe_dump(content))
-    return ["score", "--config", str(path), "--stage", "stage1", "--step", "10"]
+    return step_subject(plan_stage(load_config(path), "stage1"), 10)
 
 
-def run_program(world: World, program: Program, **stage: Any) -> subprocess.CompletedProcess[bytes]:
-    """Scores step 10 of stage1 with a program, in a process of its own.
-
-    Raises subprocess.TimeoutExpired if it is not ended within the program's seconds.
-    """
-    return subprocess.run(
-        [sys.executable, "-m", "evaluation", *arguments(world, program, **stage)],
-        cwd=world.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        timeout=program.seconds,
-        check=False,
-    )
-
-
-def check_ended(world: World, program: Program, code: int, stderr: bytes) -> None:
+def check_ended(world: World, program: Program, error: str | None) -> None:
     """As the table says: accepted, or one sentence and no tier file."""
-    said = stderr.decode("utf-8", "replace")
-    errors = [line for line in said.splitlines() if line.startswith("error: ")]
     folder = step_folder(world)
     if program.outcome is None:
-        assert (code, errors) == (0, []), said
+        assert error is None
     else:
-        assert code == 1, said
-        assert len(errors) == 1, said
-        assert program.outcome in errors[0]
-        assert "stages.stage1" in errors[0]
+        assert error is not None
+        assert program.outcome in error
+        assert "stages.stage1" in error
         assert not list(folder.glob("tier*"))
-    assert not list(folder.glob(".external-*"))
+    assert not list(world.results().glob("external-*"))
     if program.after is not None:
         program.after(world, folder)

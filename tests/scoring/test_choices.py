@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.grading.accuracy import summarize_choices
 from evaluation.prefill.caches import Candidate, Context, Item, TaskCache
 from evaluation.scoring.choices import SCHEMA, score_task
 from evaluation.scoring.engine.forward import Engine
@@ -27,9 +28,8 @@ def item_of(number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, 
 
 def score(*items: Item, scored: Engine | None = None, max_length: int = 32):
     return score_task(
-        scored or tiny.engine(),
+        tiny.Backend(scored or tiny.engine()),
         TaskCache(list(items), meta={}),
-        primary="per_char",
         max_length=max_length,
         prefix_token=0,
     )
@@ -52,9 +52,9 @@ def test_candidates_are_scored_after_their_own_contexts():
     assert table["tokens"].to_pylist() == [2, 1, 2, 2]
     assert table["chars"].to_pylist() == [3, 4] * 2
     by_hand = [plain[1] / 4 > plain[0] / 3, plain[3] / 4 > plain[2] / 3]
-    assert stored.summary["accuracy"] == sum(by_hand) / 2
-    assert stored.summary["truncated_contexts"] == 0
-    assert stored.summary["items"] == 2
+    assert stored.summary == {"truncated_contexts": 0}
+    summary = summarize_choices(table, "per_char")
+    assert (summary["accuracy"], summary["items"]) == (sum(by_hand) / 2, 2)
 
 
 def test_without_unconditional_candidates_there_is_no_pmi():
@@ -63,7 +63,7 @@ def test_without_unconditional_candidates_there_is_no_pmi():
     stored = score(bare)
     assert stored.table["unconditional"].null_count == 2
     assert stored.table["cluster"].null_count == 2
-    assert "pmi" not in stored.summary["metrics"]
+    assert "pmi" not in summarize_choices(stored.table, "raw")["metrics"]
 
 
 def test_truncated_contexts_are_counted():

@@ -9,12 +9,14 @@ import yaml
 
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.errors import IncompleteCheckpoint, ScoringError, UnsupportedCheckpoint
-from evaluation.scoring.external import run_external
-from evaluation.scoring.results import Subject, step_subject
+from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.errors import UnsupportedCheckpoint
+from evaluation.grading.collect import collect
+from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stage
-from tests.workflow.world import build_world
+from evaluation.settings.plan import plan_stage
+from tests.scoring.external_programs import PROGRAMS, Program, check_ended, subject_of
+from tests.workflow.world import World, build_prefilled
 
 PROGRAM = """
 import json, os, pathlib
@@ -28,43 +30,57 @@ seen = {name: os.environ[name] for name in (
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_world(tmp_path_factory.mktemp("external")).folder
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return build_prefilled(tmp_path_factory.mktemp("external"))
 
 
-def planned(folder: Path, command: str) -> tuple[StagePlan, Subject]:
-    content = yaml.safe_load((folder / "config.yaml").read_text())
+def planned(world: World, command: str, step: int = 10) -> Subject:
+    content = yaml.safe_load(world.config.read_text())
     content["stages"]["stage1"]["command"] = command
-    path = folder / "external.yaml"
+    path = world.folder / "external.yaml"
     path.write_text(yaml.safe_dump(content))
-    plan = plan_stage(load_config(path), "stage1")
-    return plan, step_subject(plan, 10)
+    return step_subject(plan_stage(load_config(path), "stage1"), step)
 
 
-def program(folder: Path, text: str) -> str:
-    path = folder / "program.py"
+def program(world: World, text: str) -> str:
+    path = world.folder / "program.py"
     path.write_text(text)
     return f"{sys.executable} {path}"
 
 
-def test_it_gets_the_contract_and_its_files_count(folder: Path) -> None:
-    plan, subject = planned(folder, program(folder, PROGRAM % "12.5"))
-    run_external(plan, subject)
+def test_it_gets_the_contract_and_its_files_count(world: World) -> None:
+    subject = planned(world, f"TOKEN=sk-secret {program(world, PROGRAM % '12.5')}")
+    assert score_subject(subject).error is None
+    assert collect(subject).error is None
     content = json.loads((subject.folder / "tier2_ppl.json").read_text())
     assert content["slices"]["text"]["ppl"] == 12.5
     assert content["seen"] == {
-        "LIGHTEVAL_CHECKPOINT_PATH": str(folder / "ckpts/stage1/10"),
+        "LIGHTEVAL_CHECKPOINT_PATH": str(world.folder / "ckpts/stage1/10"),
         "LIGHTEVAL_STEP": "10",
-        "LIGHTEVAL_TOKENIZER": str(plan.tokenizer_folder),
+        "LIGHTEVAL_TOKENIZER": str(subject.plan.tokenizer_folder),
         "LIGHTEVAL_SEQ_LEN": "64",
-        "EVAL_DATA_DIR": str(plan.cache),
+        "EVAL_DATA_DIR": str(subject.plan.cache),
     }
-    assert content["protocol"].startswith("external: ")
+    assert content["protocol"].startswith("external: python")
     assert content["checkpoint_identity"]
-    assert sorted(path.name for path in subject.folder.iterdir()) == [
+    assert sorted(path.name for path in subject.folder.glob("*.*")) == [
+        ".made",
         "tier2_ppl.json",
         "tier3_cf.json",
     ]
+    for path in world.results().rglob("*"):
+        assert path.is_dir() or b"sk-secret" not in path.read_bytes()
+
+
+def test_what_it_gave_is_stored_like_any_score(world: World) -> None:
+    """The same command is not run again; a new group is applied to what it gave."""
+    subject = planned(world, program(world, PROGRAM % "7.5"))
+    score_subject(subject)
+    (world.folder / "program.py").write_text("raise SystemExit(3)")
+    assert score_subject(subject).error is None
+    assert collect(subject).error is None
+    content = json.loads((subject.folder / "tier2_ppl.json").read_text())
+    assert content["slices"]["text"]["ppl"] == 7.5
 
 
 @pytest.mark.parametrize(
@@ -73,29 +89,44 @@ def test_it_gets_the_contract_and_its_files_count(folder: Path) -> None:
         ("raise SystemExit(3)", "exit code 3"),
         ("", "wrote no tier2_ppl.json"),
         (PROGRAM % "float('nan')", "slices.text.ppl is nan"),
+        (PROGRAM % "0", "slices.text.ppl is 0"),
         (PROGRAM.replace('"text"', '"other"') % "1.0", "slices.text is missing"),
         (PROGRAM.replace("0.5", "50") % "1.0", "tasks.quiz.accuracy is 50"),
-        (PROGRAM.replace("json.dumps({", "str({") % "1.0", "is not JSON"),
+        (PROGRAM.replace("json.dumps({", "str({") % "1.0", "not JSON"),
     ],
 )
-def test_what_does_not_hold_the_suite_does_not_count(folder: Path, text: str, words: str) -> None:
-    plan, _ = planned(folder, program(folder, text))
-    subject = step_subject(plan, 20)
-    with pytest.raises(ScoringError, match=words):
-        run_external(plan, subject)
-    assert list(subject.folder.iterdir()) == []
+def test_what_does_not_hold_the_suite_does_not_count(
+    world: World, text: str, words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(text)
+    subject = planned(world, f"{sys.executable} {path}", 20)
+    error = score_subject(subject).error
+    assert error is not None
+    assert words in error
+    assert collect(subject).error == error
+    assert not list(subject.folder.glob("tier*"))
 
 
-def test_the_program_may_know_models_that_the_engine_does_not(folder: Path) -> None:
-    plan, subject = planned(folder, program(folder, PROGRAM % "12.5"))
-    path = folder / "ckpts/stage1/10/model_config.json"
+def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> None:
+    subject = planned(world, program(world, PROGRAM % "12.5"))
+    path = world.folder / "ckpts/stage1/10/model_config.json"
     llama = path.read_text()
     path.write_text(llama.replace("is_llama_config", "is_starcoder2_config"))
     with pytest.raises(UnsupportedCheckpoint, match="Starcoder2"):
         check_complete(open_checkpoint(subject.checkpoint))
-    run_external(plan, subject)
+    assert score_subject(subject).error is None
+    collect(subject)
     assert json.loads((subject.folder / "tier2_ppl.json").read_text())["slices"]
-    shard = next((folder / "ckpts/stage1/10/model").rglob("*.safetensors"))
+    shard = next((world.folder / "ckpts/stage1/10/model").rglob("*.safetensors"))
     shard.write_bytes(shard.read_bytes()[:-4])
-    with pytest.raises(IncompleteCheckpoint, match=shard.name):
-        run_external(plan, subject)
+    error = score_subject(subject).error
+    assert error is not None
+    assert shard.name in error
+
+
+@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
+def test_hostile_programs(world: World, case: Program) -> None:
+    subject = subject_of(world, case, command_hours=case.seconds / 3600)
+    score_subject(subject)
+    check_ended(world, case, collect(subject).error)

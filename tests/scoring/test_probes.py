@@ -1,13 +1,20 @@
 """A tiny model answers probes from prompt to rates."""
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
+from evaluation.grading.probes import generations, grade_answers
+from evaluation.grading.rates import summarize
 from evaluation.prefill.probes import ProbeCache, Prompt
-from evaluation.scoring.probes import answer_probes, generations
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.prompts import answer_prompts, prompt_key
 from evaluation.settings.suites import Probe
+from evaluation.store import StoredScore
 from tests.scoring import tiny
 
 CHECKS = [
@@ -36,31 +43,54 @@ def model() -> PreTrainedModel:
     return LlamaForCausalLM(LlamaConfig(**shape)).eval()
 
 
-def cache_of(tokenizer: PreTrainedTokenizerFast, texts: list[str]) -> ProbeCache:
-    prompts = []
-    for number, text in enumerate(texts):
-        messages = [{"role": "user", "content": text}]
-        category = "odd" if number % 2 else "even"
-        probe = Probe.model_validate(
-            {"category": category, "messages": messages, "checks": CHECKS, "max_new_tokens": 12}
+def probes_of(texts: list[str]) -> dict[str, Probe]:
+    return {
+        f"p{number}": Probe.model_validate(
+            {
+                "category": "odd" if number % 2 else "even",
+                "messages": [{"role": "user", "content": text}],
+                "checks": CHECKS,
+                "max_new_tokens": 12,
+            }
         )
+        for number, text in enumerate(texts)
+    }
+
+
+def cache_of(tokenizer: PreTrainedTokenizerFast, probes: dict[str, Probe]) -> ProbeCache:
+    prompts = []
+    for name, probe in probes.items():
+        text = probe.messages[0].content
         ids = tuple(tokenizer(text)["input_ids"])
-        prompts.append(Prompt(f"p{number}", category, tuple(messages), probe.checks, 12, text, ids))
+        prompts.append(Prompt(name, ({"role": "user", "content": text},), 12, text, ids))
     return ProbeCache(prompts, {"eos_token_ids": [tokenizer.eos_token_id], "stop": ["q"]})
+
+
+def answered(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, texts: list[str], batch: int = 6
+) -> tuple[pa.Table, list[StoredScore]]:
+    """The graded table, and the parts that the store would have."""
+    probes = probes_of(texts)
+    cache = cache_of(tokenizer, probes)
+    backend = tiny.Backend(Engine(model, row_tokens=64, device="cpu"), batch)
+    parts = list(answer_prompts(backend, tokenizer, cache, cache.prompts))
+    keys = {prompt.id: prompt_key(prompt) for prompt in cache.prompts}
+    return grade_answers(probes, keys, [part.table for part in parts]), parts
 
 
 def test_answers_do_not_depend_on_the_batch(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> None:
-    cache = cache_of(tokenizer, ["!", "!!!", "abc", "a longer prompt!", "naïve 🦊", "b"])
-    scores = [answer_probes(model, tokenizer, cache, batch=size, device="cpu") for size in (1, 6)]
-    assert scores[0] == scores[1]
-    rows = scores[0].table.to_pylist()
-    assert [row["id"] for row in rows] == [prompt.id for prompt in cache.prompts]
-    assert [row["prompt_tokens"] for row in rows] == [len(p.tokens) for p in cache.prompts]
-    assert set(scores[0].summary) == {"summary", "by_category", "prompts", "tokens_processed"}
+    texts = ["!", "!!!", "abc", "a longer prompt!", "naïve 🦊", "b"]
+    (one, parts), (six, whole) = (answered(model, tokenizer, texts, size) for size in (1, 6))
+    assert one == six
+    assert (len(parts), len(whole)) == (6, 1)
+    rows = one.to_pylist()
+    assert [row["id"] for row in rows] == [f"p{number}" for number in range(6)]
+    assert [row["prompt"] for row in rows] == texts
     counted = sum(row["prompt_tokens"] + row["response_tokens"] for row in rows)
-    assert scores[0].summary["tokens_processed"] == counted
+    assert sum(part.summary["tokens_processed"] for part in parts) == counted
+    assert set(summarize(one)) == {"summary", "by_category", "prompts"}
 
 
 def test_special_tokens_stay_visible_in_the_response(
@@ -74,13 +104,14 @@ def test_special_tokens_stay_visible_in_the_response(
         model.lm_head.weight.zero_()
         model.lm_head.bias.zero_()
         model.lm_head.bias[[turn, mark, 280]] = torch.tensor([2.0, 1.0, 9.0])
-    score = answer_probes(model, tokenizer, cache_of(tokenizer, ["a"]), batch=1, device="cpu")
-    (row,) = generations(score)
+    table, _ = answered(model, tokenizer, ["a"])
+    (row,) = generations(table)
     assert row["response"] == "<|turn|>" * 12
     assert (row["stop_reason"], row["response_tokens"], row["prompt"]) == ("length", 12, "a")
-    assert score.summary["summary"]["chat_clean_rate"] == 0
-    assert score.summary["summary"]["truncated_rate"] == 1
-    assert score.summary["prompts"][0]["checks"]["no_chat_artifacts"] is False
+    found = summarize(table)
+    assert found["summary"]["chat_clean_rate"] == 0
+    assert found["summary"]["truncated_rate"] == 1
+    assert found["prompts"][0]["checks"]["no_chat_artifacts"]["passed"] is False
 
 
 def test_a_model_that_ends_at_once_passes_nothing(tokenizer: PreTrainedTokenizerFast) -> None:
@@ -90,9 +121,15 @@ def test_a_model_that_ends_at_once_passes_nothing(tokenizer: PreTrainedTokenizer
         model.lm_head.weight.zero_()
         model.lm_head.bias.zero_()
         model.lm_head.bias[tokenizer.eos_token_id] = 1.0
-    cache = cache_of(tokenizer, ["a", "b"])
-    score = answer_probes(model, tokenizer, cache, batch=2, device="cpu")
-    assert [row["response_tokens"] for row in score.table.to_pylist()] == [0, 0]
-    assert [row["stop_reason"] for row in score.table.to_pylist()] == ["eos", "eos"]
-    assert score.summary["summary"]["all_checks_pass_rate"] == 0
-    assert score.summary["summary"]["json_valid_rate"] == 0
+    table, _ = answered(model, tokenizer, ["a", "b"])
+    assert [row["response_tokens"] for row in table.to_pylist()] == [0, 0]
+    assert [row["stop_reason"] for row in table.to_pylist()] == ["eos", "eos"]
+    assert summarize(table)["summary"]["all_checks_pass_rate"] == 0
+    assert summarize(table)["summary"]["json_valid_rate"] == 0
+
+
+def test_an_answer_is_known_by_its_prompt_alone(tokenizer: PreTrainedTokenizerFast) -> None:
+    """Neither its name nor its checks make a model answer again; its length does."""
+    first, second = cache_of(tokenizer, probes_of(["a", "a"])).prompts
+    assert prompt_key(first) == prompt_key(second)
+    assert prompt_key(replace(first, max_new_tokens=13)) != prompt_key(first)

@@ -16,6 +16,8 @@ from transformers import (
 )
 
 from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.generation import generate
+from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
 
 VOCABULARY = 40
@@ -82,3 +84,26 @@ def plain_logprobs(scored: PreTrainedModel, tokens: tuple[int, ...]) -> torch.Te
 def plain_score(scored: PreTrainedModel, request: Request) -> float:
     logprobs = plain_logprobs(scored, request.context + request.continuation)
     return float(logprobs[-len(request.continuation) :].sum())
+
+
+class Backend:
+    """The engine as scorers call it, over a model that is in memory already."""
+
+    def __init__(self, engine: Engine, batch: int = 6) -> None:
+        self.engine, self.batch = engine, batch
+
+    def log_likelihoods(self, requests, *, label):
+        return score_requests(self.engine, requests)
+
+    def block_nats(self, tokens, document_starts, *, label):
+        return score_blocks(self.engine, tokens, document_starts)
+
+    def answers(self, requests, stopping, *, vocabulary):
+        return generate(
+            self.engine.model,
+            requests,
+            stopping,
+            vocabulary=vocabulary,
+            batch=self.batch,
+            device="cpu",
+        )

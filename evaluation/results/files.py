@@ -14,23 +14,23 @@ LONGEST = 60
 """Characters of a wrong value that a message shows."""
 
 
-class Record(BaseModel):
+class FileModel(BaseModel):
     """The base of all files: keys that a later version may add are kept, known ones are checked."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
 
 
-AnyRecord = TypeVar("AnyRecord", bound=Record)
+AnyFileModel = TypeVar("AnyFileModel", bound=FileModel)
 
 
-def read_record(path: Path, model: type[AnyRecord], again: str) -> AnyRecord:
+def read_model(path: Path, model: type[AnyFileModel], again: str) -> AnyFileModel:
     """A file as a record; `again` says how such a file is made.
 
     Raises:
         ResultsError: there is no such file, it cannot be read, or a key of it is not as it must be.
     """
     text = read_text(path, again)
-    return parse_record(path, text, model, again)
+    return parse_model(path, text, model, again)
 
 
 def read_text(path: Path, again: str) -> str:
@@ -52,7 +52,7 @@ def read_text(path: Path, again: str) -> str:
         ) from None
 
 
-def parse_record(path: Path, text: str, model: type[AnyRecord], again: str) -> AnyRecord:
+def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) -> AnyFileModel:
     """A record from a file's text; raises ResultsError naming file, key and value."""
     content = parse_json(path, text, again)
     try:
@@ -109,7 +109,7 @@ def _mistake(error: ValidationError, content: Any) -> str:
     return f"{text} (and {more} more mistakes)" if more else text
 
 
-def write_record(path: Path, model: type[Record], content: dict[str, Any]) -> None:
+def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> None:
     """Writes a file that its readers will accept; raises pydantic's ValidationError otherwise."""
     model.model_validate_json(json.dumps(content, allow_nan=False))
     write_json(path, content)
