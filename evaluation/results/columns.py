@@ -90,7 +90,8 @@ def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
         if not path.is_file():
             what = "not a regular file; remove it and" if path.exists() else "no such file;"
             raise ResultsError(f"{path}: {what} {again}")
-        table = pq.read_table(path, partitioning=None)
+        with pq.ParquetFile(path) as file:
+            table = file.read()
         _check_names(path, table.column_names, columns, again)
         table = table.select(
             [column.name for column in columns if column.name in table.column_names]

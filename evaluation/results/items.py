@@ -200,8 +200,8 @@ def _task_credits(
     primary = entry.primary or "raw"
     if primary not in found:
         raise ResultsError(
-            f"{path}: {name!r} has no unconditional log-probabilities, which its primary metric "
-            f"{primary} needs; remove it and {AGAIN}"
+            f"{path}: {name!r} has no unconditional log-probabilities, which the primary metric "
+            f"{primary} in {tier.summary_file} needs; remove both and {AGAIN}"
         )
     others = {f"{tier.headline}_{key}": one for key, one in found.items() if key != primary}
     return {tier.headline: found[primary], **others}

@@ -1,0 +1,443 @@
+"""Files that somebody edited, cut, or mistook: one sentence each, and the others are still read."""
+
+import copy
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evaluation.bridge.deltas import compare
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.errors import EvaluationError, ResultsError
+from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.status import stage_status, status_table
+from evaluation.reporting.tables.figures import write_figures
+from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.values import values_of
+from evaluation.reporting.terminal import bridge_table
+from evaluation.results.bridge_files import (
+    read_recommendation,
+    read_stage_deltas,
+    read_step_deltas,
+    read_summary,
+)
+from evaluation.results.generations import read_generations
+from evaluation.results.read import read_results, read_tier
+from evaluation.settings.plan import StagePlan
+from tests.reporting.pages import STEPS, page_data, write_report
+
+Reader = Callable[[Path], object]
+
+
+def tier(name: str) -> Reader:
+    return lambda path: read_tier(path.parent, name)
+
+
+STEP_JSON: dict[str, Reader] = {
+    "tier2_ppl.json": tier("tier2"),
+    "tier3_cf.json": tier("tier3"),
+    "tier4_sft_native.json": tier("tier4"),
+    "bridge_deltas.json": read_step_deltas,
+}
+STAGE_JSON: dict[str, Reader] = {
+    "bridge_deltas.json": read_stage_deltas,
+    "recommendation.json": read_recommendation,
+}
+PARQUET: dict[str, Reader] = {
+    "tier2_ppl_blocks.parquet": tier("tier2"),
+    "tier3_cf_candidates.parquet": tier("tier3"),
+}
+
+
+def place(plan: StagePlan, name: str) -> tuple[Path, Reader]:
+    """A file by its name below the stage's results, and what reads it."""
+    if name.startswith("stage/"):
+        file = name.removeprefix("stage/")
+        reader = read_summary if file == "summary.parquet" else STAGE_JSON[file]
+        return plan.results / file, reader
+    path = plan.step_folder(20) / name
+    if name.endswith(".jsonl"):
+        return path, read_generations
+    return path, {**STEP_JSON, **PARQUET}[name]
+
+
+JSON = [*STEP_JSON, *(f"stage/{name}" for name in STAGE_JSON)]
+TABLES = [*PARQUET, "stage/summary.parquet"]
+ALL = [*JSON, *TABLES, "tier4_sft_native_generations.jsonl"]
+
+ANY_FILE = [
+    ("empty", b"", ""),
+    ("binary garbage", bytes(range(256)) * 9, ""),
+    ("zeros", b"\0" * 5000, ""),
+    ("text", b"error: no space left\n", ""),
+    ("cut", None, ""),
+]
+
+JSON_TEXTS = [
+    ("a list", "[1, 2]", "not a JSON object"),
+    ("a number", "3", "not a JSON object"),
+    ("null", "null", "not a JSON object"),
+    ("an empty object", "{}", ""),
+    ("deep", "[" * 100_000, "nested too deeply"),
+    ("deep objects", '{"a":' * 100_000, "nested too deeply"),
+    ("NaN", '{"step": NaN}', "NaN is no number"),
+    ("infinity", '{"step": -Infinity}', "-Infinity is no number"),
+    ("twice", '{"step": 1, "step": 2}', "the key 'step' is there twice"),
+    ("a huge number", '{"step": ' + "9" * 5000 + "}", "not JSON"),
+    ("two values", "{} {}", "not JSON"),
+    ("byte order mark", "\ufeff{}", "not JSON"),
+]
+
+
+def refused(path: Path, reader: Reader, fragment: str) -> None:
+    with pytest.raises(ResultsError) as caught:
+        reader(path)
+    said = str(caught.value)
+    assert str(path.parent) in said
+    assert path.name in said or "candidates" in said or "blocks" in said  # which it contradicts
+    assert fragment in said
+    assert "\n" not in said
+    assert len(said) < len(str(path)) + 400
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_no_such_file(plans: dict[str, StagePlan], name: str) -> None:
+    write_report(plans["second"], STEPS)
+    path, reader = place(plans["second"], name)
+    reader(path)
+    whole = path.read_bytes()
+    for what, content, fragment in ANY_FILE:
+        path.write_bytes(whole[: len(whole) // 2 - 3] if content is None else content)
+        if (what, path.suffix) != ("empty", ".jsonl"):
+            refused(path, reader, fragment)
+    path.unlink()
+    refused(path, reader, "no such file")
+    path.mkdir()
+    refused(path, reader, "not a regular file")
+    path.rmdir()
+    os.mkfifo(path)  # which nobody will ever write to
+    refused(path, reader, "not a regular file")
+
+
+@pytest.mark.parametrize("name", JSON)
+@pytest.mark.parametrize(("text", "fragment"), [case[1:] for case in JSON_TEXTS])
+def test_what_is_no_such_object(
+    plans: dict[str, StagePlan], name: str, text: str, fragment: str
+) -> None:
+    path, reader = place(plans["second"], name)
+    path.write_text(text, encoding="utf-8")
+    is_version = "bridge_deltas" in name and fragment == ""
+    refused(path, reader, "written by bridge protocol None" if is_version else fragment)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_may_not_be_read(
+    plans: dict[str, StagePlan], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_report(plans["second"], STEPS)
+    path, reader = place(plans["second"], name)
+
+    def denied(*given: Any, **named: Any) -> Any:
+        if path in given or str(path) in map(str, given):
+            raise PermissionError(13, "Permission denied", str(path))
+        return original[0](*given, **named)
+
+    target = (pq, "ParquetFile") if path.suffix == ".parquet" else (Path, "read_bytes")
+    original = [getattr(*target)]
+    monkeypatch.setattr(*target, denied)
+    refused(path, reader, "cannot be read (Permission denied)")
+
+
+KEYS = [
+    ("tier2_ppl.json", ("slices", "web", "ppl"), 0, "slices.web.ppl is 0: it should be greater"),
+    ("tier2_ppl.json", ("slices", "web", "ppl"), -3.5, "slices.web.ppl is -3.5"),
+    ("tier2_ppl.json", ("slices", "web", "ppl"), "12", "should be a valid number"),
+    ("tier2_ppl.json", ("slices", "web", "ppl"), True, "slices.web.ppl is True"),
+    ("tier2_ppl.json", ("slices", "web", "nats_per_token"), None, "nats_per_token is missing"),
+    ("tier2_ppl.json", ("slices", "web", "nats_per_token"), 1e9, "nats_per_token is 1000000000"),
+    ("tier2_ppl.json", ("slices", "web", "bits_per_byte"), [1], "bits_per_byte is [1]"),
+    ("tier2_ppl.json", ("slices", "web"), ["ppl"], "slices.web is ['ppl']"),
+    ("tier2_ppl.json", ("slices",), [], "slices is []"),
+    ("tier2_ppl.json", ("slices",), {}, "slices is {}"),
+    (
+        "tier2_ppl.json",
+        ("slices", "gone"),
+        {"ppl": 2.0, "nats_per_token": 0.7},
+        "no rows of 'gone'",
+    ),
+    ("tier2_ppl.json", ("step",), "20", "step is '20': it should be a valid integer"),
+    ("tier2_ppl.json", ("role",), "winner", "role is 'winner'"),
+    ("tier2_ppl.json", ("tokenizer",), "gpt2", "tokenizer is 'gpt2'"),
+    ("tier2_ppl.json", ("sequence_length",), 0, "sequence_length is 0"),
+    ("tier2_ppl.json", ("items",), {"asked": 2}, "items.used is missing"),
+    ("tier2_ppl.json", ("seconds",), -1, "seconds is -1"),
+    ("tier3_cf.json", ("tasks", "quiz", "accuracy"), 1.5, "tasks.quiz.accuracy is 1.5"),
+    ("tier3_cf.json", ("tasks", "quiz", "accuracy"), None, "tasks.quiz.accuracy is None"),
+    ("tier3_cf.json", ("tasks", "quiz", "primary"), "best", "tasks.quiz.primary is 'best'"),
+    ("tier3_cf.json", ("tasks", "quiz", "primary"), "pmi", "'quiz' has no unconditional"),
+    ("tier3_cf.json", ("tasks", "quiz", "chance"), "x", "tasks.quiz.chance is 'x'"),
+    ("tier3_cf.json", ("tasks", "quiz", "metrics"), [0.5], "tasks.quiz.metrics is [0.5]"),
+    ("tier4_sft_native.json", ("summary", "all_checks_pass_rate"), None, "pass_rate is None"),
+    ("tier4_sft_native.json", ("summary", "json_valid_rate"), 3, "json_valid_rate is 3"),
+    ("tier4_sft_native.json", ("summary", "own_rate"), "high", "own_rate is 'high'"),
+    ("tier4_sft_native.json", ("prompts", 0, "checks", "complies"), True, "complies is True"),
+    ("tier4_sft_native.json", ("prompts", 0, "checks", "complies", "kind"), "x", "kind is 'x'"),
+    ("tier4_sft_native.json", ("prompts", 0, "checks"), [], "prompts.0.checks is []"),
+    ("tier4_sft_native.json", ("prompts", 0, "id"), "p1", "'p1' is there twice"),
+    ("tier4_sft_native.json", ("prompts", 0), None, "prompts.0 is None"),
+    ("tier4_sft_native.json", ("prompts",), [], "prompts is empty"),
+    ("tier4_sft_native.json", ("by_category", "lists"), 1, "by_category.lists is 1"),
+    ("bridge_deltas.json", ("protocol",), "bridge-0", "written by bridge protocol 'bridge-0'"),
+    ("bridge_deltas.json", ("deltas", 0, "delta"), None, "deltas.0.delta is None"),
+    ("bridge_deltas.json", ("deltas", 0, "tier"), "tier9", "no tier is called 'tier9'"),
+    ("bridge_deltas.json", ("deltas", 0, "flag"), "good", "deltas.0.flag is 'good'"),
+    ("bridge_deltas.json", ("aims", 0, "verdict"), "yes", "aims.0.verdict is 'yes'"),
+    ("bridge_deltas.json", ("checkpoint",), "/ckpts/20", "checkpoint is '/ckpts/20'"),
+    ("stage/bridge_deltas.json", ("verdicts",), {}, "verdicts is {}"),
+    ("stage/recommendation.json", ("step",), "30", "step is '30'"),
+    ("stage/recommendation.json", ("beside",), [30], "beside.0 is 30"),
+    ("stage/recommendation.json", ("why",), None, "why is None"),
+]
+
+
+@pytest.mark.parametrize(("name", "keys", "value", "fragment"), KEYS)
+def test_a_wrong_value_names_its_key(
+    plans: dict[str, StagePlan], name: str, keys: tuple[Any, ...], value: Any, fragment: str
+) -> None:
+    path, reader = place(plans["second"], name)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    inner = content
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value
+    path.write_text(json.dumps(content), encoding="utf-8")
+    refused(path, reader, fragment)
+
+
+ODD = [None, [], {}, "", "x", -1, 0, 1.5, 1e308, True, 10**30, "\ud800", [{}], {"a": None}]
+
+
+def edits(content: Any, keys: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every key of a file, of lists those of the first element, with every odd value; ... is gone."""
+    pairs = content.items() if isinstance(content, dict) else list(enumerate(content))[:1]
+    for key, value in pairs:
+        yield (*keys, key), ...
+        for odd in ODD:
+            yield (*keys, key), odd
+        if isinstance(value, dict | list):
+            yield from edits(value, (*keys, key))
+
+
+def edited(content: Any, keys: tuple[Any, ...], value: Any) -> str:
+    content = copy.deepcopy(content)
+    inner = content
+    for key in keys[:-1]:
+        inner = inner[key]
+    if value is ...:
+        del inner[keys[-1]]
+    else:
+        inner[keys[-1]] = value
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_no_edit_gives_a_traceback(plans: dict[str, StagePlan], name: str) -> None:
+    """Each is refused in a sentence, or whoever reads the file can work with it."""
+    plan = plans["second"]
+    path, reader = place(plan, name)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    bridge = read_results(plan.bridge_folder, plan.tiers)
+    said = []
+    for keys, value in edits(content):
+        path.write_text(edited(content, keys, value), encoding="utf-8")
+        try:
+            reader(path)
+            if name.startswith("tier"):
+                ours = read_results(path.parent, plan.tiers)
+                values_of(ours)
+                compare(ours, bridge)
+        except EvaluationError as error:
+            said.append(str(error))
+    assert len(said) > 30
+    assert [text for text in said if "\n" in text] == []
+
+
+Change = Callable[[pa.Table], pa.Table]
+
+
+def with_column(name: str, values: Any) -> Change:
+    def change(table: pa.Table) -> pa.Table:
+        old = table[name]
+        new = values(old.to_pylist())
+        index = table.column_names.index(name)
+        return table.set_column(index, name, new if isinstance(new, pa.Array) else pa.array(new))
+
+    return change
+
+
+COLUMNS: list[tuple[str, Change, str]] = [
+    ("tier2_ppl_blocks.parquet", lambda t: t.drop_columns(["nats"]), "no column 'nats'"),
+    (
+        "tier2_ppl_blocks.parquet",
+        with_column("nats", lambda v: [float("nan"), *v[1:]]),
+        "'nats' has NaN",
+    ),
+    ("tier2_ppl_blocks.parquet", with_column("nats", lambda v: [None, *v[1:]]), "has nulls"),
+    (
+        "tier2_ppl_blocks.parquet",
+        with_column("nats", lambda v: ["a" for _ in v]),
+        "of type string, not double",
+    ),
+    (
+        "tier2_ppl_blocks.parquet",
+        with_column("tokens", lambda v: [0 for _ in v]),
+        "no scored token",
+    ),
+    (
+        "tier2_ppl_blocks.parquet",
+        with_column("tokens", lambda v: [-5 for _ in v]),
+        "no scored token",
+    ),
+    ("tier2_ppl_blocks.parquet", with_column("nats", lambda v: [1e9 for _ in v]), "no perplexity"),
+    ("tier2_ppl_blocks.parquet", with_column("block", lambda v: [3 for _ in v]), "is there twice"),
+    (
+        "tier2_ppl_blocks.parquet",
+        with_column("block", lambda v: [2**40 for _ in v]),
+        "of type int64, not int32",
+    ),
+    (
+        "tier2_ppl_blocks.parquet",
+        with_column("slice", lambda v: ["x" for _ in v]),
+        "no rows of 'web'",
+    ),
+    ("tier2_ppl_blocks.parquet", lambda t: t.slice(0, 0), "no rows of 'web'"),
+    (
+        "tier2_ppl_blocks.parquet",
+        lambda t: pa.Table.from_arrays([*t.columns, t["nats"]], [*t.column_names, "nats"]),
+        "'nats' is there twice",
+    ),
+    (
+        "tier2_ppl_blocks.parquet",
+        with_column("slice", lambda v: pa.array([b"\xff" for _ in v], pa.binary())),
+        "the column 'slice' is of type binary",
+    ),
+    (
+        "tier3_cf_candidates.parquet",
+        with_column("gold", lambda v: [False for _ in v]),
+        "has no right candidate",
+    ),
+    ("tier3_cf_candidates.parquet", with_column("chars", lambda v: [0 for _ in v]), "has no chars"),
+    (
+        "tier3_cf_candidates.parquet",
+        with_column("item", lambda v: v[::-1][:1] * len(v)),
+        "is there",
+    ),
+    (
+        "tier3_cf_candidates.parquet",
+        with_column("item", lambda v: [f"q/{i % 5}" for i in range(len(v))]),
+        "do not stand together",
+    ),
+    (
+        "tier3_cf_candidates.parquet",
+        with_column("item", lambda v: [f"q/{i}" for i in range(len(v))]),
+        "one candidate leaves nothing to choose",
+    ),
+    ("tier3_cf_candidates.parquet", lambda t: t.drop_columns(["gold"]), "no column 'gold'"),
+    ("stage/summary.parquet", lambda t: t.drop_columns(["value"]), "no column 'value'"),
+    (
+        "stage/summary.parquet",
+        with_column("tier", lambda v: ["tier9" for _ in v]),
+        "no tier is called 'tier9'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "fragment"), COLUMNS)
+def test_a_wrong_column_is_named(
+    plans: dict[str, StagePlan], name: str, change: Change, fragment: str
+) -> None:
+    write_report(plans["second"], STEPS)
+    path, reader = place(plans["second"], name)
+    pq.write_table(change(pq.read_table(path)), path)
+    if fragment == "is there":  # all of one question, which may be: it has many candidates
+        reader(path)
+    else:
+        refused(path, reader, fragment)
+
+
+@pytest.mark.parametrize("name", [*STEP_JSON, *PARQUET, "tier4_sft_native_generations.jsonl"])
+def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> None:
+    """Tables, pages, figures and status of a stage of which one file is damaged."""
+    plan = plans["second"]
+    path, _ = place(plan, name)
+    path.write_bytes(b"{" if path.suffix == ".json" else b"damaged")
+    write_stage(plan, STEPS)
+    page = write_report(plan, STEPS).read_text(encoding="utf-8")
+    write_figures(plan)
+    write_front_page(plans, plan.results.parent / "report.html")
+    values = {row["step"] for row in read_summary(plan.results / "summary.parquet")}
+    assert values == {10, 20, 30, 100}
+    found = page_data(plan.results / "report.html")
+    if path.suffix == ".jsonl":
+        shown = json.dumps(found["flips"])
+        assert "not JSON" in shown
+        return
+    assert f"step 20: {path}" in page
+    front = (plan.results.parent / "report.html").read_text(encoding="utf-8")
+    assert f"step 20: {path}" in front
+    said = stage_status(plan, STEPS)
+    if path.suffix == ".json":
+        assert not said["complete"]
+        assert "damaged" in said["subjects"]["20"]["files"].values()
+        assert f"second 20: {path}" in status_table({"second": said})
+    left_out = name == "bridge_deltas.json"
+    assert (f"step 20: {path}" in bridge_table(plans)) == left_out
+    missing = read_stage(plan, STEPS).damaged
+    assert len(missing) == 1
+
+
+def test_a_stage_file_that_is_damaged(plans: dict[str, StagePlan]) -> None:
+    plan = plans["second"]
+    for name, reader in STAGE_JSON.items():
+        path = plan.results / name
+        path.write_text("[]")
+        refused(path, reader, "not a JSON object")
+        assert str(path) in bridge_table(plans)
+        said = stage_status(plan, STEPS)
+        assert said["files"][name] == "damaged"
+        assert str(path) in status_table({"second": said})
+        write_stage(plan, STEPS)
+    assert str(plan.results) not in bridge_table(plans)
+
+
+def test_an_objective_that_has_changed(plans: dict[str, StagePlan]) -> None:
+    """Deltas that judge other aims than the configuration has now are left out, not misread."""
+    plan = plans["second"]
+    path = plan.step_folder(20) / "bridge_deltas.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**content, "aims": content["aims"][:1]}), encoding="utf-8")
+    write_stage(plan, STEPS)
+    stage = read_stage_deltas(plan.results / "bridge_deltas.json")
+    assert [entry.step for entry in stage.verdicts] == [10, 30]
+    assert "it judges 1 aims" in stage.left_out[0]
+    assert read_recommendation(plan.results / "recommendation.json").left_out == stage.left_out
+
+
+def test_what_a_later_version_adds_is_no_fault(plans: dict[str, StagePlan]) -> None:
+    plan = plans["second"]
+    for name in JSON:
+        path, reader = place(plan, name)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps({**content, "new": {"key": [1, None]}}), encoding="utf-8")
+        reader(path)
+    for name in PARQUET:
+        path, reader = place(plan, name)
+        table = pq.read_table(path)
+        pq.write_table(table.append_column("new", pa.array([1] * table.num_rows)), path)
+        reader(path)
+    assert write_deltas(plan, 20).exists()
