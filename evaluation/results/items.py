@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.errors import ResultsError, ScoringError
-from evaluation.grading.accuracy import candidate_scores, check_items, judge
+from evaluation.grading.accuracy import Groups, candidate_scores, check_items, group_names, judge
 from evaluation.grading.rates import RATES, outcome
 from evaluation.grading.spread import Floats
 from evaluation.results.columns import BLOCKS, CANDIDATES, Column, read_table, rows_of
@@ -222,7 +222,7 @@ def candidate_credits(table: "pa.Table", name: str, path: Path) -> dict[str, Cre
         )
     first = rows.take(groups.starts)
     ids = tuple(first["item"].to_pylist())
-    clusters, strata = (_names(first[column]) for column in ("cluster", "stratum"))
+    clusters, strata = (_names(rows, column, groups) for column in ("cluster", "stratum"))
     return {
         metric: Credits(
             ids=ids, credit=judge(one, gold, groups).credit, clusters=clusters, strata=strata
@@ -231,9 +231,9 @@ def candidate_credits(table: "pa.Table", name: str, path: Path) -> dict[str, Cre
     }
 
 
-def _names(column: "pa.ChunkedArray") -> tuple[str, ...] | None:
-    """What each item belongs to; None if the task has no such groups."""
-    return None if column.null_count else tuple(column.to_pylist())
+def _names(rows: "pa.Table", column: str, groups: Groups) -> tuple[str, ...] | None:
+    names = group_names(rows, column, groups)
+    return None if names is None else tuple(names)
 
 
 def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
