@@ -30,7 +30,7 @@ from evaluation.bridge.statistics import (
 )
 from evaluation.errors import BridgeError
 from evaluation.results.bridge_files import Flag
-from evaluation.results.items import Blocks, CreditItem, NatsItem
+from evaluation.results.kinds import Blocks, CreditItem, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.settings.tiers import TIERS, Tier, TierName
 

@@ -1,26 +1,19 @@
-"""The items of a tier as the bridge sees them, of two kinds; how each tier's files become items.
-
-    NatsItem     nats of blocks of text, with the tokens and bytes that they are of
-    CreditItem   credit in [0, 1] of questions or prompts, by metric
+"""How the files of each tier become items of one of the two kinds.
 
 Whoever adds a tier to `settings.tiers` registers here how its files are read.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.errors import ResultsError, ScoringError
 from evaluation.grading.accuracy import Groups, candidate_scores, check_items, group_names, judge
 from evaluation.grading.rates import RATES, outcome
-from evaluation.grading.spread import Floats
-from evaluation.results.columns import BLOCKS, CANDIDATES, Column, read_table, rows_of
-from evaluation.results.files import FileModel
+from evaluation.results.columns import BLOCKS, CANDIDATES, read_table, rows_of
 from evaluation.results.generations import Generation
+from evaluation.results.kinds import Blocks, CreditItem, Credits, ItemReader, Items, NatsItem
 from evaluation.results.tier_files import (
     LARGEST,
     PromptEntry,
@@ -37,93 +30,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AGAIN = "score this checkpoint again"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Blocks:
-    """Nats of blocks of text and what they are counted by, (n,) each, in the text's order."""
-
-    ids: NDArray[np.int64]
-    nats: Floats
-    tokens: Floats
-    bytes: Floats
-
-
-@dataclass(frozen=True, kw_only=True)
-class Credits:
-    """Credit in [0, 1], (n,), of the questions or prompts that count for a metric.
-
-    `clusters` are groups that were sampled, as questions on one text are; `strata` are groups that
-    are there by design.
-    """
-
-    ids: tuple[str, ...]
-    credit: Floats
-    clusters: tuple[str, ...] | None = None
-    strata: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class NatsItem:
-    """`values` by metric as the file has them; `same` is what both sides must agree in.
-
-    `entry` is the part of the file that tells of the item. No `blocks`: an external program wrote
-    none.
-    """
-
-    group: str | None
-    values: Mapping[str, float]
-    same: Mapping[str, Any]
-    entry: FileModel
-    blocks: Blocks | None = field(default=None, repr=False)
-
-    def light(self) -> "NatsItem":
-        """Without its blocks, of which there may be many."""
-        return replace(self, blocks=None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CreditItem:
-    """As NatsItem; `credits` by metric, the tier's headline first.
-
-    `chance` is the value of a draw. `size` is how many units there are by the file's own account.
-    """
-
-    group: str | None
-    values: Mapping[str, float]
-    same: Mapping[str, Any]
-    entry: FileModel
-    credits: Mapping[str, Credits] = field(default_factory=dict, repr=False)
-    chance: float | None = None
-    size: int | None = None
-
-    def light(self) -> "CreditItem":
-        """Without its units, of which there may be many."""
-        return replace(self, credits={})
-
-
-Item = NatsItem | CreditItem
-
-
-@dataclass(frozen=True, kw_only=True)
-class Items:
-    """A tier's items by name; `overall` is of all units of a tier of rates."""
-
-    items: Mapping[str, Item]
-    overall: CreditItem | None = None
-    same: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ItemReader:
-    """The models of a tier's two files, and what makes items of them.
-
-    `per_item` has the columns of the items file where it is Parquet, or the model of its lines.
-    """
-
-    file: type[TierFile]
-    per_item: Sequence[Column] | type[FileModel]
-    read: Callable[[Tier, Any, Path], Items]
 
 
 def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from evaluation.errors import ConfigError
 from evaluation.settings.checks import Check
 from evaluation.settings.model import ExpandedPath, Settings, one_sentence
+from evaluation.settings.tiers import TIERS
 
 Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
 
@@ -182,9 +183,10 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
 
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
     """One suite with the items of all; scalar settings come from the last that gives them."""
-    merged: dict[str, Any] = {"slices": {}, "tasks": {}, "probes": {}}
+    sections = [tier.section for tier in TIERS.values()]
+    merged: dict[str, Any] = {section: {} for section in sections}
     for name, suite in named:
-        for kind in ("slices", "tasks", "probes"):
+        for kind in sections:
             items = getattr(suite, kind)
             twice = sorted(merged[kind].keys() & items.keys())
             if twice:

@@ -117,10 +117,39 @@ def test_names_with_odd_characters(tmp_path: Path) -> None:
     assert ODD in {name[1] for name in data["deltas"]["keys"]}
 
 
-def rename(path: Path, section: str, name: str) -> None:
+MARKUP = [
+    ("a|b", "| a\\|b |"),
+    ("two\nlines", "| two lines |"),
+    ("<script>alert(1)</script>", "| &lt;script&gt;alert(1)&lt;/script&gt; |"),
+    ("&amp;", "| &amp;amp; |"),
+    ("[here](http://192.0.2.1)", "| \\[here](http://192.0.2.1) |"),
+    ("*bold* `code`", "| \\*bold\\* \\`code\\` |"),
+    ("_slanted_ snake_case", "| \\_slanted\\_ snake_case |"),
+    ("back\\slash", "| back\\\\slash |"),
+    ("$x$ ~~gone~~", "| \\$x\\$ \\~\\~gone\\~\\~ |"),
+    ("[plain]", "| [plain] |"),
+]
+
+
+@pytest.mark.parametrize(("name", "shown"), MARKUP)
+def test_names_are_no_markup_of_the_summary(tmp_path: Path, name: str, shown: str) -> None:
+    """Categories may be called anything; so may what an external command scores."""
+    plan = make_plans(tmp_path, steps=(10,), objective=[])["second"]
+    write_side(plan.step_folder(10), plan, step=10, items=4, blocks=4, prompts=4)
+    rename(plan.step_folder(10) / "tier3_cf.json", "tasks", "quiz", name)
+    rename(plan.step_folder(10) / "tier4_sft_native.json", "by_category", "lists", name)
+    (plan.step_folder(10) / "tier3_cf_candidates.parquet").unlink()
+    write_report(plan, (10,))
+    text = (plan.results / "summary.md").read_text(encoding="utf-8")
+    assert text.count(shown) == 2
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {3}
+
+
+def rename(path: Path, section: str, name: str, to: str = ODD) -> None:
     content = json.loads(path.read_text(encoding="utf-8"))
     content["protocol"] = "external: a command"
-    content[section] = {(ODD if key == name else key): v for key, v in content[section].items()}
+    content[section] = {(to if key == name else key): v for key, v in content[section].items()}
     write_json(path, content)
 
 

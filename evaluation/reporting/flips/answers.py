@@ -7,7 +7,7 @@ from typing import Any
 from evaluation.errors import ResultsError
 from evaluation.reporting.flips.moved import Flip, Moved, Turned
 from evaluation.results.generations import Generation, read_generations
-from evaluation.results.items import CreditItem
+from evaluation.results.kinds import CreditItem
 from evaluation.results.read import TierResults
 from evaluation.results.tier_files import PromptEntry, Tier4File
 

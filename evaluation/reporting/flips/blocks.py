@@ -11,7 +11,7 @@ import numpy as np
 from evaluation.errors import CacheError
 from evaluation.prefill.caches import map_blocks
 from evaluation.reporting.flips.moved import GONE, Flip, Moved, rounded, scored_cache
-from evaluation.results.items import Blocks, NatsItem
+from evaluation.results.kinds import Blocks, NatsItem
 from evaluation.results.read import TierResults
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName

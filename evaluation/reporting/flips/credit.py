@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from evaluation.reporting.flips.moved import Flip, Moved, Turned, rounded
-from evaluation.results.items import CreditItem, Credits
+from evaluation.results.kinds import CreditItem, Credits
 from evaluation.results.read import TierResults
 
 

@@ -21,7 +21,7 @@ from evaluation.bridge.statistics import (
     unknown,
 )
 from evaluation.grading.spread import Floats
-from evaluation.results.items import CreditItem, NatsItem
+from evaluation.results.kinds import CreditItem, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.results.tier_files import LARGEST
 from evaluation.settings.tiers import Tier, TierName

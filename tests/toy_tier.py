@@ -1,0 +1,197 @@
+"""Proofs that rooms know a tier that was added to a copy of the package; see test_toy_tier.py.
+
+python -m tests.toy_tier ROOM FOLDER
+"""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import evaluation
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.doctor.examine import examine
+from evaluation.errors import EvaluationError, ResultsError
+from evaluation.files import write_json, write_parquet
+from evaluation.reporting.compare import compare_folders
+from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.status import stage_status, status_table
+from evaluation.reporting.tables.figures import write_figures
+from evaluation.reporting.tables.tensorboard import export_curves
+from evaluation.reporting.terminal import bridge_table
+from evaluation.results import items
+from evaluation.results.bridge_files import read_step_deltas, read_summary
+from evaluation.results.documents import listing
+from evaluation.results.read import read_tier
+from evaluation.settings.plan import StagePlan
+from tests.bridge import folders
+from tests.reporting.pages import STEPS, page_data, write_report
+
+BOOKS = ("old", "new")
+AIMS = [
+    {"tier": "toy", "want": "improve", "margin": 0.0},
+    {"tier": "toy", "want": "keep", "group": "hq", "margin": 0.05},
+]
+
+
+def write_toy(folder: Path, plan: StagePlan, step: int, share: float) -> None:
+    """A side's files of the toy tier; riddles that are solved at a share are at any larger one."""
+    tables, entries = [], {}
+    for number, book in enumerate(BOOKS):
+        solved = np.random.default_rng(number).random(200) < share
+        ids = [f"{book}/{i}" for i in range(200)]
+        tables.append(pa.table({"book": [book] * 200, "riddle": ids, "solved": solved}))
+        group = "hq" if book == "old" else None
+        entries[book] = {"solved": float(solved.mean()), "data_checksum": book, "group": group}
+    write_parquet(folder / "toy_riddles.parquet", pa.concat_tables(tables))
+    file = json.loads((folder / "tier2_ppl.json").read_text(encoding="utf-8"))
+    header = {key: value for key, value in file.items() if key not in ("slices", "overall")}
+    write_json(folder / "toy_riddles.json", {**header, "riddles": entries})
+
+
+def scored(root: Path) -> dict[str, StagePlan]:
+    """Two stages with slices and riddles, the second one compared with its bridge."""
+    books = {book: {"dataset": f"some/{book}", "group": "hq"} for book in BOOKS}
+    folders.SUITE["riddles"] = {**books, "new": {"dataset": "some/new"}}
+    plans = folders.make_plans(root, tiers=("slices", "riddles"), objective=AIMS)
+    first, second = plans["first"], plans["second"]
+    sides = [(first, first.step_folder(100), 100, 0.3), (second, second.bridge_folder, 100, 0.3)]
+    sides += [(second, second.step_folder(step), step, 0.3 + step / 60) for step in STEPS]
+    for plan, folder, step, share in sides:
+        folders.write_side(folder, plan, step=step, seed=step)
+        write_toy(folder, plan, step, share)
+        with contextlib.suppress(FileExistsError):
+            plan.checkpoint(step).mkdir(parents=True)
+    for step in STEPS:
+        write_deltas(second, step)
+    write_stage(second, STEPS)
+    return plans
+
+
+def bridge(root: Path) -> None:
+    plan = scored(root)["second"]
+    found = read_step_deltas(plan.step_folder(20) / "bridge_deltas.json")
+    rows = {row.item: row for row in found.deltas if row.tier == "toy"}
+    assert set(rows) == {"old", "new", "overall"}
+    assert all(row.metric == "delta_solved" and row.want == ">= 0" for row in rows.values())
+    assert rows["old"].primary
+    assert rows["old"].flag == "better"
+    assert not rows["overall"].primary
+    assert [(aim.tier, aim.verdict, aim.items) for aim in found.aims] == [
+        ("toy", "met", ("old", "new")),
+        ("toy", "met", ("old",)),
+    ]
+    assert json.loads((plan.results / "recommendation.json").read_text())["step"] == 30
+    said = compare_folders(plan.step_folder(10), plan.bridge_folder)[0]
+    assert [line.split()[:3] for line in said.splitlines() if line.startswith("toy ")] == [
+        ["toy", item, "solved"] for item in ("old", "new", "overall")
+    ]
+    refused(plan)
+
+
+def refused(plan: StagePlan) -> None:
+    """Other data of the tier, and a damaged file of it, are no less refused than another's."""
+    path = plan.step_folder(10) / "toy_riddles.json"
+    whole = path.read_text(encoding="utf-8")
+    for old, new, said in (
+        ('"data_checksum": "old"', '"data_checksum": "other"', "data of book 'old'"),
+        ('"solved": 0.', '"solved": 7.', "riddles.old.solved is 7."),
+    ):
+        assert old in whole
+        path.write_text(whole.replace(old, new, 1), encoding="utf-8")
+        with pytest.raises(EvaluationError, match=said):
+            write_deltas(plan, 10)
+
+
+def reporting(root: Path) -> None:
+    plans = scored(root)
+    plan = plans["second"]
+    page = write_report(plan, STEPS)
+    summary = read_summary(plan.results / "summary.parquet")
+    assert {row["item"] for row in summary if row["tier"] == "toy"} == {"old", "new", "overall"}
+    assert "## toy: solved" in (plan.results / "summary.md").read_text(encoding="utf-8")
+    _page(page_data(page), page.read_text(encoding="utf-8"))
+    _front(plans, root)
+    for kind in ("curves", "forest"):
+        assert plan.figures[kind, "toy"] in write_figures(plan)
+        assert "old" in plan.figures[kind, "toy"].read_text(encoding="utf-8")
+    said = bridge_table(plans)
+    assert "toy Δsolved [95 %]" in said
+    status = stage_status(plan, STEPS)
+    assert status["subjects"]["20"]["files"]["toy"] == "done"
+    assert "toy" in status_table({"second": status}).splitlines()[0]
+    (plan.step_folder(20) / "toy_riddles.json").write_text("{}")
+    assert stage_status(plan, STEPS)["subjects"]["20"]["files"]["toy"] == "damaged"
+    assert export_curves([plan], root / "logs") == len(summary) - _of_bridge(summary)
+    assert "toy_riddles.json" in listing()
+    assert "| `riddle` | string | Id of the riddle. |" in listing()
+
+
+def _of_bridge(summary: list[dict[str, Any]]) -> int:
+    return sum(row["role"] == "bridge" for row in summary)
+
+
+def _page(data: dict[str, Any], text: str) -> None:
+    assert data["tiers"]["toy"]["unit"] == "riddles"
+    assert {one["item"] for one in data["series"] if one["tier"] == "toy"} == {*BOOKS, "overall"}
+    assert {key[1] for key in data["deltas"]["keys"] if key[0] == "toy"} == {*BOOKS, "overall"}
+    moved = [one for one in data["flips"]["steps"]["20"] if one["tier"] == "toy"]
+    assert [(one["item"], one["shape"], one["of"]) for one in moved] == [
+        ("old", "credit", 200),
+        ("new", "credit", 200),
+    ]
+    assert all(one["gained"] > one["lost"] == 0 for one in moved)
+    assert "toy: improve by more than 0" in text
+    assert "some/old train (no revision pinned)" in text
+
+
+def _front(plans: dict[str, StagePlan], root: Path) -> None:
+    path = root / "results" / "report.html"
+    write_front_page(plans, path)
+    data = page_data(path)
+    assert "toy" in {one["tier"] for one in data["series"]}
+    assert (data["sparks"]["second"]["tier"], data["sparks"]["second"]["metric"]) == (
+        "toy",
+        "solved",
+    )
+    assert "toy solved: " in path.read_text(encoding="utf-8")
+
+
+def doctor(root: Path) -> None:
+    """The suites' items are counted, and an aim at a group that there is not is a fault."""
+    scored(root)
+    config = root / "config.yaml"
+    for group, faults in (("hq", 0), ("nowhere", 1)):
+        aims = [{"tier": "toy", "want": "keep", "group": group, "margin": 0.0}]
+        plan = folders.make_plans(root, tiers=("slices", "riddles"), objective=aims)["second"]
+        config.write_text(plan.config.model_dump_json(), encoding="utf-8")
+        checks = {check.name: check for check in examine(config, "second")}
+        assert "2 riddles" in checks["suites"].summary
+        said = [finding.sentence for finding in checks["configuration"].findings]
+        assert len([text for text in said if "toy of the group 'nowhere'" in text]) == faults, said
+
+
+def missing_reader(root: Path) -> None:
+    """A tier that nobody reads ends in a sentence."""
+    plan = scored(root)["second"]
+    del items.ITEM_READERS["toy"]
+    with pytest.raises(ResultsError, match=r"^toy: nothing reads its toy_riddles\.json"):
+        read_tier(plan.bridge_folder, "toy")
+
+
+ROOMS: dict[str, Callable[[Path], None]] = {
+    "bridge": bridge,
+    "reporting": reporting,
+    "doctor": doctor,
+    "missing_reader": missing_reader,
+}
+
+if __name__ == "__main__":
+    assert not str(evaluation.__file__).startswith(str(Path(__file__).parents[1])), "not the copy"
+    ROOMS[sys.argv[1]](Path(sys.argv[2]))
