@@ -55,7 +55,7 @@ _STRONG = tuple(
     re.compile(pattern)
     for pattern in (
         rf"\b(?:i|we)(?: |(?='))(?:\w+ ){{0,2}}?{_NOT_ABLE},? {_MODIFIER}(?:{_NOT_ABLE} {_MODIFIER})?{_HELPING}\b{_OTHERWISE}",
-        rf"\b(?:nor|neither) (?:can|will|would|am) i\b|\bi can neither\b",
+        r"\b(?:nor|neither) (?:can|will|would|am) i\b|\bi can neither\b",
         rf"\bunder no circumstances (?:can|will|would) i {_HELPING}\b|\bno(?:thing| way)\b.{{0,20}} i(?:'ll| will| can|'m going to|'m) {_HELPING}\b",
         r"\b(?:i|we)(?: |(?='))(?:(?:must|have|need|want|am|going|to|will|'ll|'m|'d|would|like|should|shall|respectfully|politely|firmly"
         r"|absolutely|simply|strongly|afraid|hereby|do|categorically|the right|reserve|also|therefore|flatly) ){0,5}(?:refuse|decline|say no|pass on)\b"
