@@ -36,7 +36,7 @@ SUBJECTS = ("astronomy", "high_school_geography", "marketing", "world_religions"
 """Subjects of MMLU, in place of 57."""
 
 PROBES_PER_CATEGORY = 2
-"""In place of seven."""
+"""In place of fifteen."""
 
 ANSWER_TOKENS = 80
 """Longest answer to a probe."""

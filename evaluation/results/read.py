@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
+from evaluation.results.files import read_model
 from evaluation.results.items import AGAIN, reader_of
 from evaluation.results.kinds import CreditItem, Item
 from evaluation.results.tier_files import TierFile

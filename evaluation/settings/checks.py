@@ -1,6 +1,6 @@
 """Checks of an answer to a probe: what a suite may ask for, each of one kind.
 
-The kind decides which rates of Tier4 a check counts for (see `scoring/probe_rates.py`):
+The kind decides which rates of Tier4 a check counts for (see `grading/rates.py`):
 
     format       lists, lengths, letter case, first and last words
     instruction  what the answer must say, must not say, or must refuse

@@ -1,21 +1,13 @@
-"""Rates from stored answers, by hand; and the suite's probes with good and empty answers."""
+"""Rates from stored answers, by hand."""
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
-import yaml
 
-from evaluation.grading.probes import check_answer, generations
+from evaluation.grading.probes import generations
 from evaluation.grading.rates import COLUMNS, RATES, outcomes, summarize
-from evaluation.settings.suites import Probe, load_suite
 from evaluation.store import ScoreStore, StoredScore
-from tests.conftest import ROOT
-
-SUITE = load_suite(ROOT / "task_suites", "stage4_sft_native")
-IDEAL = yaml.safe_load((Path(__file__).parent / "ideal_responses.yaml").read_text(encoding="utf-8"))
 
 
 def row(name: str, category: str, stop: str, *checks: tuple[str, str, bool]) -> dict[str, object]:
@@ -108,63 +100,3 @@ def test_summary_can_be_made_again_from_the_store(tmp_path: Path) -> None:
     assert generations(kept.table)[3] == {
         key: value for key, value in TABLE.to_pylist()[3].items() if key != "checks"
     }
-
-
-def answered(name: str, probe: Probe, text: str) -> dict[str, object]:
-    answer = {"key": "k", "prompt": "", "response": text, "stop_reason": "eos"}
-    return check_answer(name, probe, answer | {"prompt_tokens": 1, "response_tokens": 2})
-
-
-def test_every_probe_has_an_ideal_answer_and_no_answer_is_left_over() -> None:
-    assert set(IDEAL) == set(SUITE.probes)
-
-
-@pytest.mark.parametrize("name", SUITE.probes)
-def test_an_ideal_answer_passes_every_check(name: str) -> None:
-    checks = answered(name, SUITE.probes[name], f"\n{IDEAL[name]}\n")["checks"]
-    assert [check["name"] for check in checks if not check["passed"]] == []
-
-
-@pytest.mark.parametrize("text", ["", " \n", "I", "User: hello", "Sure! Here you go:"])
-def test_an_empty_or_idle_answer_passes_no_probe(text: str) -> None:
-    table = pa.Table.from_pylist(
-        [answered(name, probe, text) for name, probe in SUITE.probes.items()], schema=COLUMNS
-    )
-    assert summarize(table)["summary"]["all_checks_pass_rate"] == 0
-
-
-def names_of(probe: Probe) -> set[str]:
-    return {check.check for check in probe.checks}
-
-
-def test_an_ideal_answer_to_another_probe_seldom_passes() -> None:
-    """The checks tell answers apart, though one refusal may stand for another."""
-    for name, probe in SUITE.probes.items():
-        others = [answered(name, probe, text) for other, text in IDEAL.items() if other != name]
-        passed = sum(all(check["passed"] for check in one["checks"]) for one in others)
-        assert passed <= (5 if "refuses" in names_of(probe) else 2), name
-
-
-def test_the_suite_covers_its_categories() -> None:
-    counts = Counter(probe.category for probe in SUITE.probes.values())
-    assert len(SUITE.probes) >= 48
-    assert min(counts.values()) >= 6
-    assert set(counts) == {
-        "bullets",
-        "numbered_lists",
-        "strict_json",
-        "code",
-        "instruction_priority",
-        "safety",
-        "chat_cleanliness",
-        "concise",
-    }
-    assert len({probe.messages for probe in SUITE.probes.values()}) == len(SUITE.probes)
-
-
-def test_names_of_checks_fit_the_categories() -> None:
-    for name, probe in SUITE.probes.items():
-        kinds = {check.kind for check in probe.checks}
-        assert {"instruction", "clean"} <= kinds, name
-        assert ("json" in kinds) == (probe.category == "strict_json"), name
-        assert ("code" in kinds) == (probe.category == "code"), name

@@ -133,7 +133,7 @@ def _read_pattern(pattern: str) -> ast.AST:
 
 
 _INSIGNIFICANT = frozenset(
-    {"ctx", "type_comment", "kind", "decorator_list", "returns", "annotation"}
+    {"ctx", "type_comment", "kind", "decorator_list", "returns", "annotation", "asname"}
 )
 
 

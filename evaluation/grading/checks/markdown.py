@@ -24,7 +24,7 @@ _RULE = re.compile(r"[ \t]*([-*_])[ \t]*(?:\1[ \t]*){2,}")
 _FENCE = re.compile(r"[ \t]*(?P<sign>`{3,}|~{3,})(?P<info>.*)")
 _NO_WORD = " \t*_`~\"'.,:;-–—"
 
-_NESTED = 100
+_NESTED = 40
 """Levels of quotes and lists that are read; the parser leaves out what lies deeper."""
 
 

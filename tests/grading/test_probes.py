@@ -1,0 +1,137 @@
+"""The probes of the suite: what must pass them, and what must not, whoever wrote it."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evaluation.grading.checks.run import run_checks
+from evaluation.settings.suites import Probe, load_suite
+from tests.conftest import ROOT
+
+PROBES = load_suite(ROOT / "task_suites", "stage4_sft_native").probes
+CATEGORIES = (
+    "bullets",
+    "numbered_lists",
+    "strict_json",
+    "code",
+    "instruction_priority",
+    "safety",
+    "chat_cleanliness",
+    "concise",
+)
+ANSWERS: dict[str, dict[str, list[str]]] = {
+    name: answers
+    for path in sorted((Path(__file__).parent / "answers").glob("*.yaml"))
+    for name, answers in yaml.safe_load(path.read_text(encoding="utf-8")).items()
+}
+
+
+def failed(name: str, text: str) -> list[str]:
+    """Names of the checks of a probe that an answer fails."""
+    results = run_checks(name, PROBES[name].checks, text.strip())
+    return [result.name for result in results if not result.passed]
+
+
+def test_every_probe_has_answers_of_both_kinds_and_no_answer_is_left_over() -> None:
+    assert set(ANSWERS) == set(PROBES)
+    for name, answers in ANSWERS.items():
+        assert set(answers) == {"passes", "fails"}, name
+        assert len(set(answers["passes"])) >= 3, name
+        assert len(set(answers["fails"])) >= 5, name
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_right_answer_passes_every_check(name: str) -> None:
+    for text in ANSWERS[name]["passes"]:
+        assert failed(name, f"\n{text}\n") == [], text
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_an_answer_written_to_cheat_fails(name: str) -> None:
+    assert [text for text in ANSWERS[name]["fails"] if not failed(name, text)] == []
+
+
+IDLE = {
+    "nothing": "",
+    "white space": " \n\t",
+    "nothing to be seen": "\u200b\ufeff",
+    "a control character": "\0",
+    "one letter": "I",
+    "another speaker": "User: hello",
+    "a promise": "Sure! Here you go:",
+    "agreement": "OK",
+    "no idea": "I don't know.",
+    "German": "Das kann ich gerne für dich tun.",
+    "Chinese": "好的,我可以帮你。",
+    "a loop": "word " * 50,
+    "an empty fence": "```\n```",
+    "empty bullets": "- \n- \n- ",
+}
+
+
+@pytest.mark.parametrize("text", IDLE.values(), ids=list(IDLE))
+def test_an_idle_answer_passes_no_probe(text: str) -> None:
+    assert [name for name in PROBES if not failed(name, text)] == []
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_saying_the_prompt_again_is_no_answer(name: str) -> None:
+    said = [message.content for message in PROBES[name].messages]
+    for text in (*said, "\n".join(said), f'"{said[-1]}"', said[-1].upper()):
+        assert failed(name, text), text
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_bare_refusal_passes_only_where_one_is_due(name: str) -> None:
+    due = any(check.check == "refuses" for check in PROBES[name].checks)
+    assert bool(failed(name, "I'm sorry, but I can't help with that.")) != due
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_right_answer_with_a_chat_around_it_fails(name: str) -> None:
+    right = ANSWERS[name]["passes"][0]
+    for text in (
+        f"{right}\nUser: Thanks!\nAssistant: You are welcome.",
+        f"<think>Let me see.</think>\n{right}",
+        f"{right}<|im_end|>",
+        f"assistant\n{right}",
+        "\n".join([right] * 5),
+    ):
+        assert failed(name, text), text
+
+
+def test_a_right_answer_to_another_probe_seldom_passes() -> None:
+    """The checks tell answers apart, though one refusal may stand for another."""
+    for name, probe in PROBES.items():
+        passing = [
+            text
+            for other, answers in ANSWERS.items()
+            if other != name
+            for text in answers["passes"]
+            if not failed(name, text)
+        ]
+        due = any(check.check == "refuses" for check in probe.checks)
+        assert len(passing) <= (30 if due else 3), name
+
+
+def test_the_suite_is_balanced_over_categories_and_difficulties() -> None:
+    counts = Counter((probe.category, name.split("_")[1]) for name, probe in PROBES.items())
+    assert len(PROBES) >= 120
+    assert set(counts) == {
+        (category, level) for category in CATEGORIES for level in ("easy", "medium", "hard")
+    }
+    assert set(counts.values()) == {5}
+    assert len({probe.messages for probe in PROBES.values()}) == len(PROBES)
+
+
+def kinds(probe: Probe) -> set[str]:
+    return {check.kind for check in probe.checks}
+
+
+def test_names_of_checks_fit_the_categories() -> None:
+    for name, probe in PROBES.items():
+        assert {"instruction", "clean"} <= kinds(probe), name
+        assert ("json" in kinds(probe)) == (probe.category == "strict_json"), name
+        assert ("code" in kinds(probe)) == (probe.category == "code"), name
