@@ -8,7 +8,8 @@
 `overall` is the unweighted mean over slices or tasks, and all prompts for Tier4. With one
 tokenizer, equal nats, equal perplexity and equal bits per byte are one hypothesis, tested on the
 nats. Holm's correction is over the `primary` deltas of all tiers: one for each slice and task, and
-Tier4's rates. An overall delta is one number and is tested as it is.
+Tier4's rates. An overall delta is one number and is tested as it is; its slices and tasks are taken
+for independent samples, so they should not share documents (see `skip_documents` of a slice).
 """
 
 import math

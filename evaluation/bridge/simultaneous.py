@@ -69,7 +69,8 @@ def draw(cov: Floats, count: int = DRAWS) -> Floats:
     correlation[~known, ~known] = 1.0
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return _normal(count, len(cov)) @ root.T
+    drawn: Floats = _normal(count, len(cov)) @ root.T
+    return drawn
 
 
 @lru_cache(maxsize=2)

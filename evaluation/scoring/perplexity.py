@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.prefill.caches import SliceCache
@@ -28,9 +29,20 @@ def score_slice(
     """Scores every block; see `score_blocks` for what each kind of attention predicts."""
     starts = cache.document_starts if attention == "document" else None
     nats, tokens = score_blocks(engine, cache.tokens, starts, progress=_label(cache.meta))
-    columns = [np.arange(len(nats)), nats, tokens, cache.block_bytes.numpy()]
+    columns = [np.arange(len(nats)), nats, tokens, scored_bytes(cache, attention)]
     table = pa.table([pa.array(column) for column in columns], names=SCHEMA.names).cast(SCHEMA)
     return StoredScore(table, {**summarize_blocks(table), "attention": attention})
+
+
+def scored_bytes(cache: SliceCache, attention: Literal["block", "document"]) -> NDArray[np.int64]:
+    """UTF-8 bytes of the text of each block's scored tokens; (blocks,)."""
+    total = np.array(cache.block_bytes.numpy(), dtype=np.int64)
+    if attention == "document" and cache.start_bytes is not None:
+        length = cache.tokens.shape[1]
+        starts, sizes = cache.document_starts.numpy(), cache.start_bytes.numpy()
+        inside = starts % length > 0  # a block's token 0 never counts
+        np.subtract.at(total, starts[inside] // length, sizes[inside])
+    return total
 
 
 def summarize_blocks(table: pa.Table) -> dict[str, Any]:
@@ -42,9 +54,7 @@ def summarize_blocks(table: pa.Table) -> dict[str, Any]:
     1. It is a ratio of sums, not a mean of ratios: blocks of long words weigh by their bytes.
     2. The first token of a block is context: neither its nats nor its bytes count.
     3. A separator between documents is predicted, so its nats count; it has no bytes.
-    4. With document attention a document's first token has no nats, but its bytes count, as in
-       every other slice of the same text: the ratio is low by about one token's share a document,
-       the same for all models with one tokenizer. With BOS before documents it is exact.
+    4. With document attention a document's first token is not scored either: its bytes do not count.
 
     Raises:
         NonFiniteError: names the block.
