@@ -7,7 +7,7 @@ what is written into the tier files beside numbers, REPORT about what pages and 
 """
 
 PREFILL_TOKENIZER = "tokenizer-1"
-PREFILL_SLICE = "slice-1"
+PREFILL_SLICE = "slice-2"
 PREFILL_TASK = "task-2"
 PREFILL_PROBES = "probes-2"
 RESULTS = "results-1"

@@ -9,7 +9,8 @@ What tiers there are, of which kind and with which metrics says `settings.tiers`
 unweighted mean over items, and all units for rates. With one tokenizer, equal nats, equal
 perplexity and equal bits per byte are one hypothesis, tested on the nats. Holm's correction is over
 the `primary` deltas of all tiers: the headline of each item, and the rates. An overall delta is one
-number and is tested as it is.
+number and is tested as it is; its items are taken for independent samples, so they should not share
+documents (see `skip_documents` of a slice).
 """
 
 import math

@@ -28,6 +28,9 @@ LEAST = 4
 
 BIAS = 0.05
 
+FEWEST = 20
+"""Blocks, or batches of them, from which skewness is estimated."""
+
 LARGEST_CARRY = 0.95
 
 
@@ -74,12 +77,15 @@ def batch_skewness(influence: Floats, spread: Spread) -> float:
     """Third cumulant of the sum of influences, over its standard deviation cubed.
 
     Dependent blocks are added up in batches first, so long that these hardly depend on each other.
+    0 for fewer than FEWEST, which cannot tell their skewness.
     """
     length = (
         1 if spread.dependent is None else max(1, len(influence) // (2 * len(spread.dependent)))
     )
     starts = np.arange(0, len(influence), length)
     batches = np.add.reduceat(influence, starts)
+    if len(batches) < FEWEST:
+        return 0.0
     batches = batches - batches.mean()
     variance = float(batches @ batches)
     return float((batches**3).sum() / variance**1.5) if variance > 0 else 0.0

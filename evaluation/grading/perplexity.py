@@ -18,9 +18,7 @@ def summarize_blocks(table: pa.Table) -> dict[str, Any]:
     1. It is a ratio of sums, not a mean of ratios: blocks of long words weigh by their bytes.
     2. The first token of a block is context: neither its nats nor its bytes count.
     3. A separator between documents is predicted, so its nats count; it has no bytes.
-    4. With document attention a document's first token has no nats, but its bytes count, as in
-       every other slice of the same text: the ratio is low by about one token's share a document,
-       the same for all models with one tokenizer. With BOS before documents it is exact.
+    4. With document attention a document's first token is not scored either: its bytes do not count.
 
     Raises:
         NonFiniteError: names the block.

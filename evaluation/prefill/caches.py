@@ -68,13 +68,15 @@ class SliceCache:
     """A slice: `tokens` (blocks, sequence length), `block_bytes` (blocks,), and where documents start.
 
     `block_bytes` counts the UTF-8 bytes of the text of tokens 1.. of each block, those that are
-    scored. `document_starts` holds flat positions, ascending.
+    scored. `document_starts` holds flat positions, ascending; `start_bytes` are those of the tokens
+    there, None in caches that do not know them.
     """
 
     tokens: "torch.Tensor"
     block_bytes: "torch.Tensor"
     document_starts: "torch.Tensor"
     meta: dict[str, Any]
+    start_bytes: "torch.Tensor | None" = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,9 @@ def read_slice(folder: Path) -> SliceCache:
     expected = (meta.get("blocks"), meta.get("sequence_length"))
     if tuple(tokens.shape) != expected or index["block_bytes"].shape != tokens.shape[:1]:
         raise _damaged(folder / TOKENS, f"its shape {tuple(tokens.shape)} is not {expected}")
-    return SliceCache(tokens, index["block_bytes"], index["document_starts"], meta)
+    return SliceCache(
+        tokens, index["block_bytes"], index["document_starts"], meta, index.get("start_bytes")
+    )
 
 
 def map_blocks(folder: Path, meta: dict[str, Any]) -> npt.NDArray[np.integer[Any]]:

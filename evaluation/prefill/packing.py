@@ -37,11 +37,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class Packed:
-    """What packing gave: `block_bytes` (blocks,), flat `document_starts`, tokens that were left."""
+    """What packing gave: `block_bytes` (blocks,), flat `document_starts`, tokens that were left.
+
+    `start_bytes` are those of each document's first token.
+    """
 
     blocks: int
     block_bytes: torch.Tensor
     document_starts: torch.Tensor
+    start_bytes: torch.Tensor
     dropped: int
 
 
@@ -75,6 +79,7 @@ class Packer:
         self._kept = 0
         self._block_bytes = array("q")
         self._starts = array("q")
+        self._start_bytes = array("q")
         self.total = 0
 
     @property
@@ -99,6 +104,7 @@ class Packer:
             blocks=blocks,
             block_bytes=torch.tensor(self._block_bytes, dtype=torch.int64),
             document_starts=torch.from_numpy(starts[starts < blocks * self._length].copy()),
+            start_bytes=torch.tensor(self._start_bytes, dtype=torch.int64),
             dropped=self.total - blocks * self._length,
         )
 
@@ -119,6 +125,9 @@ class Packer:
         self._file.write(ids[:cut].astype(self._dtype).tobytes())
         scored = sizes[:cut].reshape(whole, self._length)[:, 1:]  # a block's token 0 is not
         self._block_bytes.extend(scored.sum(axis=1, dtype=np.int64).tolist())
+        begun = len(self._block_bytes) * self._length - cut
+        starts = np.frombuffer(self._starts, dtype=np.int64)[len(self._start_bytes) :].copy()
+        self._start_bytes.extend(sizes[starts[starts < begun + cut] - begun].tolist())
         self._ids, self._sizes = [ids[cut:]], [sizes[cut:]]
         self._kept = len(ids) - cut
 

@@ -102,7 +102,8 @@ def _build(
         save_tokens(
             raw, building / TOKENS, blocks=packed.blocks, sequence_length=length, dtype=dtype
         )
-    index = {"block_bytes": packed.block_bytes, "document_starts": packed.document_starts}
+    names = ("block_bytes", "document_starts", "start_bytes")
+    index = {name: getattr(packed, name) for name in names}
     torch.save(index, building / INDEX)
     tokens = packed.blocks * length
     return {

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from evaluation.grading.perplexity import check_blocks
 from evaluation.prefill.caches import SliceCache
@@ -20,10 +21,21 @@ def score_slice(
     """Scores every block; see `Backend.block_nats` for what each kind of attention predicts."""
     starts = cache.document_starts if attention == "document" else None
     nats, tokens = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
-    columns = [np.arange(len(nats)), nats, tokens, cache.block_bytes.numpy()]
+    columns = [np.arange(len(nats)), nats, tokens, scored_bytes(cache, attention)]
     table = pa.table([pa.array(column) for column in columns], names=SCHEMA.names).cast(SCHEMA)
     check_blocks(table)
     return StoredScore(table, {})
+
+
+def scored_bytes(cache: SliceCache, attention: Literal["block", "document"]) -> NDArray[np.int64]:
+    """UTF-8 bytes of the text of each block's scored tokens; (blocks,)."""
+    total = np.array(cache.block_bytes.numpy(), dtype=np.int64)
+    if attention == "document" and cache.start_bytes is not None:
+        length = cache.tokens.shape[1]
+        starts, sizes = cache.document_starts.numpy(), cache.start_bytes.numpy()
+        inside = starts % length > 0  # a block's token 0 never counts
+        np.subtract.at(total, starts[inside] // length, sizes[inside])
+    return total
 
 
 def _label(meta: dict[str, Any]) -> str:

@@ -96,7 +96,7 @@ _TABLE = (
         ),
         headline="nats_per_token",
         shown="ppl",
-        protocol="tier2-1",
+        protocol="tier2-2",
     ),
     Tier(
         name="tier3",

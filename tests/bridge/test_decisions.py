@@ -13,7 +13,7 @@ from evaluation.bridge.recommendation import recommend
 from evaluation.bridge.statistics import from_standard_error
 from tests.bridge.simulation import IMPROVE, KEEP, World, draw_deltas, simulate
 
-STAGES = {1: 2000, 6: 700, 22: 200}
+STAGES = {1: 2000, 6: 1500, 22: 200}
 """Stages drawn with so many steps."""
 
 FEWER = {1: 2000, 6: 350, 22: 80}

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from evaluation.bridge.decision import JudgedStep
-from evaluation.bridge.deltas import Delta
+from evaluation.bridge.deltas import Delta, _flagged
+from evaluation.bridge.discordance import FEW, exact_p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose
-from evaluation.bridge.statistics import from_standard_error
+from evaluation.bridge.statistics import from_standard_error, holm
 from evaluation.bridge.verdicts import Answer, conjunction, judge_aim
 from evaluation.settings.config import Aim
 
@@ -122,3 +125,49 @@ def test_the_least_bad_step_keeps_what_there_was() -> None:
 def test_where_all_lose_the_smallest_loss_is_least_bad() -> None:
     best, _ = choose([judged(1, 0.1, -0.3), judged(2, 0.0, -0.1)], 0)
     assert best.step == 2
+
+
+def few(wins: int, losses: int, n: int) -> Delta:
+    d = np.array([1.0] * wins + [-1.0] * losses + [0.0] * (n - wins - losses))
+    estimate = paired_rate(d.clip(0), (-d).clip(0))
+    return replace(accuracy("probes", 0.0, 0.01), tier="tier3", estimate=estimate)
+
+
+def test_four_losses_of_seven_prove_nothing() -> None:
+    """Exact p is 0.125, so no list may say `significantly worse`."""
+    kept = judge_aim(aim("tier3", "keep", 0.0), [few(0, 4, 7)], "key")
+    assert (kept.verdict, kept.regressions) == ("undecided", ())
+    assert judge_aim(aim("tier3", "keep", 0.0), [few(0, 9, 12)], "key").verdict == "not met"
+
+
+@pytest.mark.parametrize("n", [7, 16, 30, 56])
+@pytest.mark.parametrize("margin", [-0.05, -0.02, 0.0, 0.02, 0.05])
+def test_true_error_of_a_claim_from_few_discordant_items(n: int, margin: float) -> None:
+    """Over all outcomes, at the rate of losses where it is largest: never above 2.5 %."""
+    outcomes = [(w, x) for w in range(n + 1) for x in range(n + 1 - w) if w + x < FEW]
+    said = [
+        pair
+        for pair in outcomes
+        if exact_p_beyond((*pair, *map(float, pair), n), margin, above=True) < 0.025
+    ]
+    worst = 0.0
+    for q in np.linspace(max(0.0, -margin), (1 - margin) / 2, 40):
+        chances = [max(0.0, q + margin), q, max(0.0, 1 - margin - 2 * q)]
+        drawn = stats.multinomial(n, chances)
+        worst = max(worst, sum(float(drawn.pmf([w, x, n - w - x])) for w, x in said))
+    assert worst <= 0.025
+
+
+def test_the_worse_list_is_the_table_s() -> None:
+    """One family: what an `improve` lists is what the table flags, by the same correction."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        values = rng.normal(-0.01, 0.02, 6)
+        deltas = [accuracy(str(i), value, 0.01) for i, value in enumerate(values)]
+        deltas += [nats(f"s{i}", value, 0.01) for i, value in enumerate(rng.normal(0, 0.02, 3))]
+        adjusted = holm({f"{d.tier} {d.item} {d.metric}": d.estimate.p for d in deltas})
+        flags = {delta.item: _flagged(delta, adjusted).flag for delta in deltas}
+        listed = judge_aim(aim("tier3", "improve", 0.0), deltas, "key").regressions
+        assert set(listed) == {str(i) for i in range(6) if flags[str(i)] == "worse"}
+        beyond = judge_aim(aim("tier3", "keep", 0.01), deltas, "key").regressions
+        assert set(beyond) <= set(listed)

@@ -71,6 +71,8 @@ def test_blocks_are_the_joined_documents_cut(
     assert packed.blocks == count
     assert rows.reshape(-1).tolist() == joined[: count * length]
     assert packed.document_starts.tolist() == [at for at in starts if at < count * length]
+    inside = [at for at in starts if at < count * length]
+    assert packed.start_bytes.tolist() == [sizes[at] for at in inside]
     expected = np.array(sizes[: count * length]).reshape(count, length)[:, 1:].sum(axis=1)
     assert packed.block_bytes.tolist() == expected.tolist()
 

@@ -12,6 +12,7 @@ from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json
 from evaluation.orchestration.endings import ending, failing
 from evaluation.reporting.pages import stage_page as report
+from evaluation.reporting.pages.curves import stage_series
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import LARGEST, embedded, write_page
 from evaluation.reporting.pages.stage_page import stage_page
@@ -227,3 +228,15 @@ def _repeated(found: StageResults, steps: tuple[int, ...]) -> StageResults:
     }
     at_all = {step: at(step) for step in steps}
     return replace(found, asked=steps, steps=at_all, deltas=deltas)
+
+
+@pytest.mark.parametrize(("bend", "sd"), [(0.0, 0.0), (0.1, 0.1 * (0.8 / 3) ** 0.5)])
+def test_a_trend_is_no_noise(bend: float, sd: float) -> None:
+    """Five steps on a straight line; bent at the middle one, its residuals have squares of 0.8 d^2."""
+    values = [0.5, 0.6, 0.7 + bend, 0.8, 0.9]
+    common = {"tier": "tier3", "item": "quiz", "metric": "acc", "role": "step", "chance": None}
+    rows = [
+        {**common, "step": 10 * i, "value": value, "low": None, "high": None}
+        for i, value in enumerate(values)
+    ]
+    assert stage_series(rows)[0]["spread"]["sd"] == pytest.approx(sd, abs=1e-12)

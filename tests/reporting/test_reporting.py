@@ -187,7 +187,13 @@ def test_compare_two_folders(plans: dict[str, StagePlan]) -> None:
     text, is_worse = compare_folders(better, worse)
     assert not is_worse
     assert "quiz" in text
-    assert compare_folders(worse, better)[1]
+    text, is_worse = compare_folders(worse, better)
+    assert is_worse
+    assert "p (Holm)" in text
+    family = [line for line in text.splitlines() if re.match(r"tier\d", line)]
+    counted = [line for line in family if "overall" not in line or line.startswith("tier4")]
+    flagged = sum(line.endswith("worse") for line in counted)
+    assert f"{flagged} of {len(counted)} items significantly worse" in text
     with pytest.raises(ResultsError, match="no tier files"):
         compare_folders(plan.results, better)
 

@@ -54,6 +54,7 @@ def cache_of(blocks: int = 4, length: int = 16) -> SliceCache:
         tokens=tokens.to(torch.uint8),
         block_bytes=torch.full((blocks,), 50),
         document_starts=torch.tensor([0, 7, 30]),
+        start_bytes=torch.tensor([3, 5, 2]),
         meta={},
     )
 
@@ -70,6 +71,7 @@ def test_document_attention_scores_fewer_tokens_of_other_value():
     block = score_slice(tiny.Backend(tiny.engine()), cache_of(), "block")
     document = score_slice(tiny.Backend(tiny.engine()), cache_of(), "document")
     assert document.table["tokens"].to_pylist() == [14, 14, 15, 15]
+    assert document.table["bytes"].to_pylist() == [45, 48, 50, 50]
     ppl = [summarize_blocks(stored.table)["ppl"] for stored in (block, document)]
     assert ppl[0] != pytest.approx(ppl[1], rel=1e-6)
     nats = [stored.table["nats"].to_pylist() for stored in (block, document)]
