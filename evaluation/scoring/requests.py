@@ -6,6 +6,7 @@ A row holds either two strings, `context` and `continuation`, or two lists of to
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
-from evaluation.files import write_jsonl
+from evaluation.files import check_regular, write_jsonl
 from evaluation.prefill.encoding import encode_pair
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
 from evaluation.scoring.engine.forward import Engine
@@ -75,6 +76,13 @@ def score_file(
         _request(row, tokenizer, f"{requests_path}: line {line}")
         for line, row in enumerate(rows, start=1)
     ]
+    for request in requests:
+        highest = max((*request.context, *request.continuation), default=0)
+        if highest >= engine.vocab_size:
+            raise ScoringError(
+                f"{request.name}: it holds the token {highest}, but the model's embedding has "
+                f"{engine.vocab_size} rows; use the tokenizer that the model was trained with"
+            )
     prefix = _prefix_token(tokenizer)
     for request in requests:
         if not request.context and prefix is None:
@@ -98,20 +106,25 @@ def read_rows(path: Path) -> list[Row]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     opened = gzip.open if path.suffix == ".gz" else open
     try:
+        check_regular(path)  # a pipe could be read only once, and might never be written to
         with opened(path, "rt", encoding="utf-8") as file:
             yield from enumerate(file, start=1)
     except FileNotFoundError:
         raise ScoringError(f"{path}: no such file; give a JSONL file of requests") from None
     except UnicodeDecodeError as error:
         raise ScoringError(f"{path}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
-    except (EOFError, OSError) as error:
-        raise ScoringError(f"{path}: cannot be read ({error}); write it again") from None
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise ScoringError(f"{path}: cannot be unpacked ({error}); write it again") from None
+    except OSError as error:
+        raise ScoringError(
+            f"{path}: cannot be read ({error.strerror}); give a file that you can read"
+        ) from None
 
 
 def _checked(text: str, place: str) -> Row:
     try:
         row = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ScoringError(f"{place}: not valid JSON ({error}); one object on each line") from None
     if not isinstance(row, dict) or row.keys() not in (TEXT, TOKENS):
         found = ", ".join(row) if isinstance(row, dict) else type(row).__name__
@@ -122,7 +135,7 @@ def _checked(text: str, place: str) -> Row:
     is_right = _is_text if row.keys() == TEXT else _is_tokens
     for key, value in row.items():
         if not is_right(value):
-            kind = "a string" if row.keys() == TEXT else "a list of token ids"
+            kind = "a string, in valid Unicode" if row.keys() == TEXT else "a list of token ids"
             raise ScoringError(f"{place}: {key} must be {kind}")
         if not value and key.startswith("continuation"):
             raise ScoringError(f"{place}: {key} is empty, there is nothing to score; leave it out")
@@ -130,7 +143,7 @@ def _checked(text: str, place: str) -> Row:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _is_tokens(value: Any) -> bool:

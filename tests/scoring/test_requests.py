@@ -1,5 +1,7 @@
 import gzip
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -88,7 +90,7 @@ def test_spaces_move_to_the_continuation(words):
         ({"context_tokens": [True], "continuation_tokens": [1]}, "must be a list of token ids"),
         ({"context": "a", "continuation": "b"}, "line 2: strings need a tokenizer"),
         ({"context_tokens": [], "continuation_tokens": [1]}, "line 2: an empty context"),
-        ({"context_tokens": [1], "continuation_tokens": [99]}, "token 99 is asked for"),
+        ({"context_tokens": [1], "continuation_tokens": [99]}, "line 2: it holds the token 99"),
         ({"context_tokens": [1], "continuation_tokens": [1] * 33}, "line 2: .* window of 32"),
     ],
 )
@@ -108,5 +110,34 @@ def test_files_that_cannot_be_read(tmp_path):
         run(tmp_path / "latin.jsonl")
     row = b'{"context_tokens": [1], "continuation_tokens": [2]}\n'
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(row * 50)[:-9])
-    with pytest.raises(ScoringError, match="cannot be read"):
+    with pytest.raises(ScoringError, match="cannot be unpacked"):
         run(tmp_path / "cut.jsonl.gz")
+
+
+ODD = {
+    "endless digits": (b'{"context_tokens": [' + b"9" * 5000 + b"]}", "line 1: not valid JSON"),
+    "brackets": (b"[" * 100_000, "line 1: not valid JSON"),
+    "an id of 2^63": (
+        b'{"context_tokens": [9223372036854775808], "continuation_tokens": [1]}',
+        "line 1: it holds the token 9223372036854775808",
+    ),
+    "half a letter": (
+        b'{"context": "\\ud800", "continuation": "a"}',
+        "line 1: context must be a string, in valid Unicode",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_lines(tmp_path, name):
+    content, expected = ODD[name]
+    (tmp_path / "in.jsonl").write_bytes(content + b"\n")
+    with pytest.raises(ScoringError, match=re.escape(expected)):
+        run(tmp_path / "in.jsonl")
+
+
+@pytest.mark.parametrize("file", ["in.jsonl", "in.jsonl.gz"])
+def test_pipes_are_not_waited_for(tmp_path, file):
+    os.mkfifo(tmp_path / file)
+    with pytest.raises(ScoringError, match="it is a pipe, not a file"):
+        run(tmp_path / file)
