@@ -9,6 +9,7 @@ import pytest
 
 from evaluation.errors import CacheError, ConfigError, SourceError
 from evaluation.files import write_jsonl
+from evaluation.prefill import limits
 from evaluation.prefill.entries import write_meta
 from evaluation.prefill.probes import end_of_turn, prefill_probes, read_probes
 from evaluation.prefill.tokenizers import load_tokenizer
@@ -223,3 +224,25 @@ def test_a_probe_must_end_with_the_user(tmp_path: Path, fast_folder: Path) -> No
     messages = [{"role": "assistant", "content": "Hello"}]
     with pytest.raises(ValueError, match="the last message must be the user's"):
         plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": messages}})
+
+
+SLIPS = {
+    "a long loop": "{% for a in range(10**5) %}{% for b in range(10**5) %}{% endfor %}{% endfor %}",
+    "much memory": "{{ 'a' * 10**10 }}{{ messages }}",
+    "a division": "{{ 1 / 0 }}{{ messages }}",
+    "an index": "{{ messages[9].content }}",
+    "recursion": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "no template": "{% for",
+}
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_slips_of_a_chat_template(
+    name: str, tmp_path: Path, fast_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SECONDS", 1.0)
+    with pytest.raises(
+        SourceError, match=r"^probes\.\w+: the chat template cannot render"
+    ) as raised:
+        prefill_probes(plan_for(tmp_path, fast_folder, template=SLIPS[name]))
+    assert "\n" not in str(raised.value)

@@ -1,0 +1,16 @@
+"""A fixed set of the fuzzer's cases; `python -m tests.checkpoints.fuzz 4000` runs more."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.checkpoints.fuzz import run
+from tests.checkpoints.fuzz_targets import make_targets
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_damage_gives_the_right_answer_or_one_sentence(tmp_path: Path) -> None:
+    counts, findings = run(make_targets(tmp_path), 150, seed=0)
+    assert findings == []
+    assert counts["one sentence"] > 100
+    assert counts["of these compared"] > 5
