@@ -3,27 +3,44 @@
 A reader raises CacheError that names what is missing, foreign or damaged, and how to mend it.
 """
 
+import hashlib
 import json
 import struct
 import zipfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ValidationError
 
 from evaluation.errors import CacheError
-from evaluation.files import file_checksum
+from evaluation.files import file_checksum, open_regular
+from evaluation.prefill.models import (
+    CandidateLine,
+    Example,
+    Meta,
+    SliceMeta,
+    Stored,
+    TaskMeta,
+    reasons,
+)
 
 if TYPE_CHECKING:
     import torch
+
+Line = TypeVar("Line", bound=Stored)
 
 META = "meta.json"
 TOKENS = "packed_tokens.pt"
 INDEX = "index.pt"
 EXAMPLES = "examples.jsonl"
 PROMPTS = "prompts.jsonl"
+
+META_CHECKSUM = "meta_checksum"
+"""Key of a meta.json under which its own checksum stands."""
 
 FETCH = "snakemake --profile slurm_profile prefill"
 
@@ -88,16 +105,43 @@ class TaskCache:
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """Reads `folder/meta.json`; raises CacheError where there is none or it cannot be read."""
+    """Reads `folder/meta.json` and checks it against its own checksum; raises CacheError."""
     path = folder / META
     try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            meta = json.loads(file.read().decode("utf-8"))
     except FileNotFoundError:
         raise CacheError(f"{folder} is not prefilled (no {META}); run `{FETCH}`") from None
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from None
     if not isinstance(meta, dict) or not isinstance(meta.get("checksum"), dict):
         raise _damaged(path, "it holds no checksums")
+    content = {key: value for key, value in meta.items() if key != META_CHECKSUM}
+    if META_CHECKSUM not in meta:
+        raise _damaged(path, "it has no checksum of its own, as those of older versions")
+    if meta[META_CHECKSUM] != meta_checksum(content):
+        raise _damaged(path, "it was changed after it was written")
+    return _checked(path, meta, Meta)
+
+
+def meta_checksum(content: Mapping[str, Any]) -> str:
+    """Checksum of a meta.json's content but for this very key, however it is laid out."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def checked_meta(folder: Path, model: type[Meta]) -> dict[str, Any]:
+    """The meta.json of an entry of this kind; raises CacheError naming a key that is wrong."""
+    return _checked(folder / META, read_meta(folder), model)
+
+
+def _checked(path: Path, meta: dict[str, Any], model: type[Meta]) -> dict[str, Any]:
+    try:
+        model.model_validate(meta)
+    except ValidationError as error:
+        raise _damaged(path, reasons(error)) from None
     return meta
 
 
@@ -106,10 +150,16 @@ def check_files(folder: Path, meta: dict[str, Any], names: tuple[str, ...]) -> N
     for name in names:
         path = folder / name
         expected = meta["checksum"].get(name)
+        if name != Path(name).name or "\0" in name:
+            raise _damaged(
+                folder / META, f"`checksum` names {name!r}, which is no file of the entry"
+            )
         try:
             found = file_checksum(path)
         except FileNotFoundError:
             raise _damaged(path, "the file is gone") from None
+        except OSError as error:
+            raise _unreadable(path, error) from None
         if found != expected:
             raise _damaged(path, "its checksum is not the one in meta.json")
 
@@ -118,11 +168,11 @@ def read_slice(folder: Path) -> SliceCache:
     """Reads a Tier2 slice; the tokens stay mapped to the file. Raises CacheError."""
     import torch
 
-    meta = read_meta(folder)
+    meta = checked_meta(folder, SliceMeta)
     check_files(folder, meta, (TOKENS, INDEX))
     tokens = torch.load(folder / TOKENS, weights_only=True, mmap=True)
     index = torch.load(folder / INDEX, weights_only=True)
-    expected = (meta.get("blocks"), meta.get("sequence_length"))
+    expected = (meta["blocks"], meta["sequence_length"])
     if tuple(tokens.shape) != expected or index["block_bytes"].shape != tokens.shape[:1]:
         raise _damaged(folder / TOKENS, f"its shape {tuple(tokens.shape)} is not {expected}")
     return SliceCache(
@@ -136,6 +186,7 @@ def map_blocks(folder: Path, meta: dict[str, Any]) -> npt.NDArray[np.integer[Any
     The file is not checked against its checksum, since it is only read in part. Raises CacheError.
     """
     path = folder / TOKENS
+    _checked(folder / META, meta, SliceMeta)
     dtype, shape = np.dtype(meta["dtype"]), (meta["blocks"], meta["sequence_length"])
     try:
         offset = data_offset(path, dtype.itemsize * shape[0] * shape[1])
@@ -158,33 +209,44 @@ def data_offset(path: Path, size: int) -> int:
 
 def read_task(folder: Path) -> TaskCache:
     """Reads a Tier3 task; raises CacheError."""
-    meta = read_meta(folder)
+    meta = checked_meta(folder, TaskMeta)
     check_files(folder, meta, (EXAMPLES,))
-    try:
-        with open(folder / EXAMPLES, encoding="utf-8") as lines:
-            items = [_item(json.loads(line)) for line in lines]
-    except (ValueError, KeyError, TypeError) as error:
-        raise _damaged(folder / EXAMPLES, f"{type(error).__name__}: {error}") from None
-    if len(items) != meta.get("items", {}).get("used"):
+    items = [_item(row) for row in read_lines(folder / EXAMPLES, Example)]
+    if len(items) != meta["items"]["used"]:
         raise _damaged(folder / EXAMPLES, f"it has {len(items)} items, not those of meta.json")
     return TaskCache(items, meta)
 
 
-def _item(row: dict[str, Any]) -> Item:
-    unconditional = row["unconditional"]
+def read_lines(path: Path, model: type[Line]) -> Iterator[Line]:
+    """The lines of a JSONL file; raises CacheError naming file, line and key."""
+    with open(path, "rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                yield model.model_validate_json(line)
+            except ValidationError as error:
+                raise _damaged(path, f"line {number}: {reasons(error)}") from None
+
+
+def _item(row: Example) -> Item:
     return Item(
-        id=row["id"],
-        cluster=row["cluster"],
-        gold=row["gold"],
-        contexts=tuple(Context(part["text"], tuple(part["tokens"])) for part in row["contexts"]),
-        candidates=tuple(map(_candidate, row["candidates"])),
-        unconditional=None if unconditional is None else tuple(map(_candidate, unconditional)),
-        stratum=row.get("stratum"),
+        id=row.id,
+        cluster=row.cluster,
+        gold=row.gold,
+        contexts=tuple(Context(part.text, tuple(part.tokens)) for part in row.contexts),
+        candidates=tuple(map(_candidate, row.candidates)),
+        unconditional=None
+        if row.unconditional is None
+        else tuple(map(_candidate, row.unconditional)),
+        stratum=row.stratum,
     )
 
 
-def _candidate(row: dict[str, Any]) -> Candidate:
-    return Candidate(row["context"], row["text"], tuple(row["tokens"]), row["chars"], row["bytes"])
+def _candidate(row: CandidateLine) -> Candidate:
+    return Candidate(row.context, row.text, tuple(row.tokens), row.chars, row.bytes)
+
+
+def _unreadable(path: Path, error: OSError) -> CacheError:
+    return CacheError(f"{path} cannot be read ({error.strerror}); make it readable")
 
 
 def _damaged(path: Path, what: str) -> CacheError:

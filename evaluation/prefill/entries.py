@@ -13,7 +13,14 @@ from typing import Any
 
 from evaluation.errors import CacheError
 from evaluation.files import beside, file_checksum, write_json
-from evaluation.prefill.caches import FETCH, META, check_files, read_meta
+from evaluation.prefill.caches import (
+    FETCH,
+    META,
+    META_CHECKSUM,
+    check_files,
+    meta_checksum,
+    read_meta,
+)
 from evaluation.records import is_intact, read_record, write_record
 
 STEP = "prefill"
@@ -63,12 +70,14 @@ def new_entry(folder: Path) -> Iterator[Path]:
 
 
 def write_meta(building: Path, meta: dict[str, Any], names: Sequence[str]) -> None:
-    """Writes meta.json, with the checksums of the named files, as the last file of an entry."""
+    """Writes meta.json as the last file of an entry, with the named files' checksums and its own."""
     for name in names:
         with open(building / name, "rb+") as file:
             os.fsync(file.fileno())
     checksums = {name: file_checksum(building / name) for name in names}
-    write_json(building / META, {**meta, "checksum": checksums})
+    content = {key: value for key, value in meta.items() if key != META_CHECKSUM}
+    content["checksum"] = checksums
+    write_json(building / META, {**content, META_CHECKSUM: meta_checksum(content)})
     _record(building, meta["definition"], meta, names)
 
 
@@ -85,7 +94,7 @@ def _install(building: Path, folder: Path) -> None:
         try:
             os.rename(building, folder)
         except OSError:
-            if not folder.exists():
+            if not folder.exists() and not folder.is_symlink():
                 raise
         else:
             return
@@ -94,4 +103,6 @@ def _install(building: Path, folder: Path) -> None:
         aside = building.with_suffix(".old.tmp")
         with contextlib.suppress(FileNotFoundError):  # another process was faster
             os.rename(folder, aside)
+        if aside.is_symlink():  # the entry was a link; what it leads to is not ours to remove
+            aside.unlink()
         shutil.rmtree(aside, ignore_errors=True)

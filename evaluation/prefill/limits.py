@@ -16,6 +16,9 @@ SECONDS = 10.0
 MEMORY = 1 << 30
 """Bytes beyond what the process has when a row begins."""
 
+_AGAIN = 10.0
+"""Seconds until the alarm goes off again, should something have caught the first."""
+
 
 class OutOfTime(BaseException):
     """A row takes too long. No Exception, as Jinja catches these while it folds constants."""
@@ -32,13 +35,12 @@ def row_limits() -> Iterator[None]:
     wanted = pages * resource.getpagesize() + MEMORY
     known = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
     before = signal.signal(signal.SIGALRM, _stop)
-    # The alarm goes off again each second, should something have caught the first.
-    signal.setitimer(signal.ITIMER_REAL, SECONDS, 1.0)
+    timer = signal.setitimer(signal.ITIMER_REAL, SECONDS, _AGAIN)
     try:
         resource.setrlimit(resource.RLIMIT_AS, (min([wanted, *known]), hard))
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, before)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 

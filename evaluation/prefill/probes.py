@@ -4,20 +4,20 @@ Written to `prompts.jsonl`, with a `meta.json` last. A checkpoint and its bridge
 token ids and stop at the same tokens and strings, whatever their own configurations say.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-
 from evaluation import protocol
-from evaluation.errors import CacheError, ConfigError, SourceError
+from evaluation.errors import ConfigError, SourceError
 from evaluation.files import write_jsonl
-from evaluation.prefill.caches import PROMPTS, check_files, read_meta
+from evaluation.prefill.caches import PROMPTS, check_files, checked_meta, read_lines
 from evaluation.prefill.definitions import probes_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.limits import OutOfTime, row_limits
+from evaluation.prefill.models import ProbesMeta, PromptLine
+from evaluation.prefill.templates import reason_of
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
@@ -87,28 +87,10 @@ def prefill_probes(plan: StagePlan) -> None:
 
 def read_probes(folder: Path) -> ProbeCache:
     """Reads what `prefill_probes` wrote; raises CacheError where it is missing or damaged."""
-    meta = read_meta(folder)
+    meta = checked_meta(folder, ProbesMeta)
     check_files(folder, meta, (PROMPTS,))
-    prompts = []
-    for line in (folder / PROMPTS).read_text(encoding="utf-8").strip("\n").split("\n"):
-        try:
-            prompts.append(_prompt(json.loads(line)))
-        except (ValueError, KeyError, TypeError) as error:
-            raise CacheError(
-                f"{folder / PROMPTS}: line {len(prompts) + 1} is not a prompt of this version "
-                f"({' '.join(str(error).split())[:200]}); delete {folder} and run prefill again"
-            ) from None
-    return ProbeCache(prompts, meta)
-
-
-def _prompt(row: dict[str, Any]) -> Prompt:
-    return Prompt(
-        id=row["id"],
-        messages=tuple(row["messages"]),
-        max_new_tokens=row["max_new_tokens"],
-        prompt=row["prompt"],
-        tokens=tuple(row["tokens"]),
-    )
+    lines = read_lines(folder / PROMPTS, PromptLine)
+    return ProbeCache([Prompt(**dict(line)) for line in lines], meta)
 
 
 def chat_template(tokenizer: AnyTokenizer, plan: StagePlan) -> str:
@@ -127,17 +109,18 @@ def _render(
 ) -> str:
     """The conversation as text, up to where the answer begins if one is wanted."""
     try:
-        text = tokenizer.apply_chat_template(
-            [message.model_dump() for message in messages],
-            chat_template=(_CLOCK if "strftime_now" in template else "") + template,
-            tokenize=False,
-            add_generation_prompt=answer,
-            date_string=_DATE,
-        )
-    except (TemplateError, TypeError, ValueError) as error:
+        with row_limits():
+            text = tokenizer.apply_chat_template(
+                [message.model_dump() for message in messages],
+                chat_template=(_CLOCK if "strftime_now" in template else "") + template,
+                tokenize=False,
+                add_generation_prompt=answer,
+                date_string=_DATE,
+            )
+    except (Exception, OutOfTime) as error:  # noqa: BLE001 - templates raise what they like
         raise SourceError(
             f"{name}: the chat template cannot render these messages "
-            f"({' '.join(str(error).split())}); reword them or set another `chat_template:` in the "
+            f"({reason_of(error)}); reword them or set another `chat_template:` in the "
             "suite"
         ) from None
     if not text.strip():

@@ -18,14 +18,15 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 from evaluation.errors import SourceError
-from evaluation.files import fingerprint
-from evaluation.prefill.caches import read_meta
+from evaluation.files import check_regular, fingerprint
+from evaluation.prefill.caches import checked_meta
 from evaluation.prefill.definitions import (
     folder_state,
     saved_description,
     tokenizer_definition,
 )
 from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.models import TokenizerMeta
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ def load_tokenizer(
     if not Path(name).is_dir() and (name.startswith(("/", ".", "~")) or name.count("/") > 1):
         raise SourceError(f"tokenizer {name}: no such folder; give a hub id or an existing folder")
     with _one_sentence(name):
+        _check_plain(Path(name))
         if use_fast:
             tokenizer = AutoTokenizer.from_pretrained(
                 name, revision=revision or "main", trust_remote_code=False
@@ -63,6 +65,13 @@ def load_tokenizer(
             )
     tokenizer.model_max_length = _NO_LIMIT
     return tokenizer
+
+
+def _check_plain(folder: Path) -> None:
+    """Raises OSError for a pipe or socket in a local folder, which would be waited for."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.exists() and not path.is_dir():
+            check_regular(path)
 
 
 def _local_folder(name: str, revision: str | None) -> Path:
@@ -87,16 +96,18 @@ def _one_sentence(name: str) -> Iterator[None]:
     """Turns what transformers and the hub raise for a tokenizer into one SourceError."""
     try:
         yield
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError) as error:
+    except Exception as error:
         reason = " ".join(str(error).split())
         if isinstance(error, GatedRepoError | RepositoryNotFoundError) or "gated repo" in reason:
             mend = (
                 "it is not on the hub, or not open to you: check the name, or run `hf auth login`"
             )
+        elif "trust_remote_code" in reason:
+            mend = "it needs code of its own (`auto_map`), which is never run; use one without"
         elif isinstance(error, ConnectionError) or re.search(r"connect|offline|outgoing", reason):
             mend = "the hub cannot be reached: run prefill where it can, or give a local folder"
         else:
-            mend = reason[:300]
+            mend = (reason or type(error).__name__)[:300]
         raise SourceError(f"tokenizer {name} cannot be loaded: {mend}") from error
 
 
@@ -181,7 +192,7 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
             meta |= {"definition": definition, "revision": wanted.revision}
             meta |= {"chat_template": default_template(tokenizer)}
             write_meta(building, meta | {"source": {"state": state}}, names)
-    return saved_description(read_meta(plan.tokenizer_folder))
+    return saved_description(checked_meta(plan.tokenizer_folder, TokenizerMeta))
 
 
 def default_template(tokenizer: AnyTokenizer) -> str | None:

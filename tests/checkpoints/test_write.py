@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,15 @@ def plain(metadata: dict[str, str] | None) -> dict[str, Any]:
         shape = values["unsharded_shape"].replace("np.int64", "")
         values["unsharded_shape"] = ast.literal_eval(shape)
     return values
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_files_follow_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
+    save_model(tmp_path / "hf", LlamaConfig(**SIZES))
+    before = os.umask(umask)
+    try:
+        folder = import_hf(tmp_path / "hf", tmp_path / "c", tp=2)
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()}
+    assert modes == {mode}

@@ -1,15 +1,20 @@
 """Readers refuse whatever is not exactly what prefill wrote, and say how to mend it."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evaluation.errors import CacheError
-from evaluation.prefill.caches import read_slice, read_task
+from evaluation.files import write_jsonl
+from evaluation.prefill.caches import meta_checksum, read_slice, read_task
 from evaluation.prefill.cloze import prefill_task
+from evaluation.prefill.entries import write_meta
 from evaluation.prefill.slices import prefill_slice
+from evaluation.settings.plan import StagePlan
 from tests.prefill.plans import make_plan
 
 REMEDY = "snakemake --profile slurm_profile prefill"
@@ -78,13 +83,142 @@ def test_truncated_and_missing_files(entry: tuple[Path, Read]) -> None:
         path.write_bytes(whole)
 
 
-def test_a_foreign_meta(entry: tuple[Path, Read]) -> None:
-    folder, read = entry
-    meta = json.loads((folder / "meta.json").read_text())
-    meta["blocks"] = meta["items"] = {"used": 7}
+def edit(folder: Path, changes: dict[str, Any], *, sign: bool) -> None:
+    """Changes keys of meta.json; with `sign`, its own checksum is made right again."""
+    meta = json.loads((folder / "meta.json").read_text()) | changes
+    if sign:
+        meta["meta_checksum"] = meta_checksum(
+            {key: value for key, value in meta.items() if key != "meta_checksum"}
+        )
     (folder / "meta.json").write_text(json.dumps(meta))
-    with pytest.raises(CacheError, match="damaged"):
+
+
+METAS: dict[str, tuple[dict[str, Any], str]] = {
+    "a number for counts": ({"items": 5}, "`items`: "),
+    "text for a count": ({"items": {"asked": "3", "used": 3, "left_out": {}}}, "`items.asked`: "),
+    "a negative count": ({"vocab_size_needed": -1}, "`vocab_size_needed`: "),
+    "a count as float": ({"vocab_size_needed": 400.0}, "`vocab_size_needed`: "),
+    "no definition": ({"definition": None}, "`definition`: "),
+    "a list for the tokenizer": ({"tokenizer": []}, "`tokenizer`: "),
+    "a tokenizer without name": ({"tokenizer": {"fingerprint": "x"}}, "`tokenizer.name`: "),
+    "numbers for checksums": ({"checksum": {"a": 5}}, "`checksum.a`: "),
+    "checksums of files elsewhere": ({"checksum": {"../../x": "y"}}, "its checksum|names|damaged"),
+}
+
+
+@pytest.mark.parametrize("name", METAS)
+def test_an_edited_meta_names_the_key(name: str, entry: tuple[Path, Read]) -> None:
+    folder, read = entry
+    changes, expected = METAS[name]
+    edit(folder, changes, sign=False)
+    with pytest.raises(CacheError, match=r"meta\.json is damaged: it was changed after"):
         read(folder)
-    (folder / "meta.json").write_text("[]")
-    with pytest.raises(CacheError, match="holds no checksums"):
+    edit(folder, changes, sign=True)
+    with pytest.raises(CacheError, match=rf"damaged: .*({expected}).*{REMEDY}"):
         read(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[]", "holds no checksums"),
+        ("[" * 100_000, "is damaged"),
+        ('{"checksum": {}}', "no checksum of its own"),
+        ('{"checksum": {}, "meta_checksum": 5}', "changed after"),
+        ("", "is damaged"),
+    ],
+)
+def test_a_foreign_meta(entry: tuple[Path, Read], text: str, expected: str) -> None:
+    folder, read = entry
+    (folder / "meta.json").write_text(text)
+    with pytest.raises(CacheError, match=expected):
+        read(folder)
+
+
+LINES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "no gold": (lambda row: row.pop("gold"), "`gold`: Field required"),
+    "gold as text": (lambda row: row.update(gold="1"), "`gold`: "),
+    "gold among none": (lambda row: row.update(gold=2), "gold is 2, but there are 2"),
+    "a context that is not there": (
+        lambda row: row["candidates"][0].update(context=3),
+        "context is not among the 1",
+    ),
+    "an id beyond 2^63": (
+        lambda row: row["candidates"][1]["tokens"].append(2**63),
+        "`candidates.1.tokens",
+    ),
+    "a negative id": (lambda row: row["contexts"][0]["tokens"].append(-1), "`contexts.0.tokens"),
+    "an empty candidate": (
+        lambda row: row["candidates"][0].update(tokens=[]),
+        "candidates.0.tokens",
+    ),
+}
+
+
+@pytest.fixture
+def task(tmp_path: Path, fast_folder: Path) -> StagePlan:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"choices": ["a fox", "a dog"], "label": 1}) + "\n")
+    fields = {"files": (str(rows),), "choices": "choices", "gold": "label", "context": "Who?"}
+    plan = make_plan(tmp_path / "cache", fast_folder, tasks={"t": fields})
+    prefill_task(plan, "t")
+    return plan
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_an_edited_line_names_itself(name: str, task: StagePlan) -> None:
+    change, expected = LINES[name]
+    folder = task.task_folder("t")
+    row = json.loads((folder / "examples.jsonl").read_text())
+    change(row)
+    write_jsonl(folder / "examples.jsonl", [row])
+    write_meta(folder, json.loads((folder / "meta.json").read_text()), ["examples.jsonl"])
+    with pytest.raises(CacheError, match=rf"examples\.jsonl is damaged: line 1: .*{expected}"):
+        read_task(folder)
+
+
+def test_a_linked_entry_is_read_and_replaced(task: StagePlan, tmp_path: Path) -> None:
+    folder = task.task_folder("t")
+    kept = folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(kept, target_is_directory=True)
+    assert len(read_task(folder).items) == 1
+    prefill_task(task, "t")  # current, through the link
+    assert folder.is_symlink()
+    (kept / "examples.jsonl").write_text("damaged")
+    prefill_task(task, "t")
+    assert not folder.is_symlink()
+    assert len(read_task(folder).items) == 1
+    assert (kept / "examples.jsonl").read_text() == "damaged"
+    assert [path.name for path in folder.parent.iterdir()] == ["t"]
+
+
+def test_a_link_to_nowhere_is_replaced(task: StagePlan, tmp_path: Path) -> None:
+    folder = task.task_folder("t")
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "gone", target_is_directory=True)
+    with pytest.raises(CacheError, match="is not prefilled"):
+        read_task(folder)
+    prefill_task(task, "t")
+    assert len(read_task(folder).items) == 1
+
+
+@pytest.mark.parametrize("file", ["meta.json", "examples.jsonl"])
+def test_pipes_and_what_cannot_be_read(
+    file: str, task: StagePlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = task.task_folder("t")
+    whole = (folder / file).read_bytes()
+    (folder / file).unlink()
+    os.mkfifo(folder / file)
+    with pytest.raises(CacheError, match=rf"{file} cannot be read .it is a pipe"):
+        read_task(folder)
+    (folder / file).unlink()
+    (folder / file).write_bytes(whole)
+
+    def refuse(path: Path) -> None:
+        if path.name == file:
+            raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("evaluation.files.check_regular", refuse)
+    with pytest.raises(CacheError, match=rf"{file} cannot be read .Permission denied"):
+        read_task(folder)

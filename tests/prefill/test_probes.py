@@ -9,6 +9,7 @@ import pytest
 
 from evaluation.errors import CacheError, ConfigError, SourceError
 from evaluation.files import write_jsonl
+from evaluation.prefill import limits
 from evaluation.prefill.entries import write_meta
 from evaluation.prefill.probes import end_of_turn, prefill_probes, read_probes
 from evaluation.prefill.tokenizers import load_tokenizer
@@ -215,7 +216,7 @@ def test_a_cache_of_another_version_is_refused(tmp_path: Path, fast_folder: Path
     row["checks"] = [{"check": "gone"}]
     write_jsonl(folder / "prompts.jsonl", [row])
     write_meta(folder, json.loads((folder / "meta.json").read_text()), ["prompts.jsonl"])
-    with pytest.raises(CacheError, match="line 1 is not a prompt of this version"):
+    with pytest.raises(CacheError, match=r"prompts\.jsonl is damaged: line 1: `checks\.0`: .*gone"):
         read_probes(folder)
 
 
@@ -223,3 +224,25 @@ def test_a_probe_must_end_with_the_user(tmp_path: Path, fast_folder: Path) -> No
     messages = [{"role": "assistant", "content": "Hello"}]
     with pytest.raises(ValueError, match="the last message must be the user's"):
         plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": messages}})
+
+
+SLIPS = {
+    "a long loop": "{% for a in range(10**5) %}{% for b in range(10**5) %}{% endfor %}{% endfor %}",
+    "much memory": "{{ 'a' * 10**10 }}{{ messages }}",
+    "a division": "{{ 1 / 0 }}{{ messages }}",
+    "an index": "{{ messages[9].content }}",
+    "recursion": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "no template": "{% for",
+}
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_slips_of_a_chat_template(
+    name: str, tmp_path: Path, fast_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SECONDS", 1.0)
+    with pytest.raises(
+        SourceError, match=r"^probes\.\w+: the chat template cannot render"
+    ) as raised:
+        prefill_probes(plan_for(tmp_path, fast_folder, template=SLIPS[name]))
+    assert "\n" not in str(raised.value)

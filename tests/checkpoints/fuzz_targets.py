@@ -1,0 +1,151 @@
+"""What the fuzzer damages: checkpoints of each kind, a tokenizer, caches and data."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, PreTrainedTokenizerFast
+
+from evaluation.checkpoints.completeness import check_complete
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.inspect import describe
+from evaluation.checkpoints.load import load_model
+from evaluation.checkpoints.write import import_hf
+from evaluation.prefill.caches import read_slice, read_task
+from evaluation.prefill.cloze import prefill_task
+from evaluation.prefill.slices import prefill_slice
+from evaluation.prefill.tokenizers import (
+    encode,
+    load_tokenizer,
+    tokenizer_fingerprint,
+    vocabulary_size,
+)
+from tests.checkpoints.fuzz import Target
+from tests.checkpoints.nanotron import llama, make_checkpoint, moe, qwen2
+from tests.checkpoints.test_write import SIZES, save_model
+from tests.conftest import SHARED
+from tests.prefill.plans import make_plan
+
+TEXT = ["The quick brown fox jumps over the lazy dog.", "Who? A fox, of course!"] * 9
+
+
+def make_targets(folder: Path) -> list[Target]:
+    make_checkpoint(folder / "n" / "7", llama(), tp=2, pp=2)
+    make_checkpoint(folder / "m" / "7", qwen2(moe_config=moe(), attention_bias=True), tp=2)
+    save_model(folder / "hf", LlamaConfig(**SIZES))
+    tokenizer = make_tokenizer(folder / "tokenizer")
+    rows = [
+        {
+            "text": f"{TEXT[0]} {n}",
+            "question": "Who?",
+            "choices": ["a fox", "a dog"],
+            "label": n % 2,
+        }
+        for n in range(9)
+    ]
+    (folder / "data").mkdir()
+    (folder / "data/train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = {"files": (str(folder / "data/train.jsonl"),)}
+    task = {
+        "choices": "choices",
+        "gold": "label",
+        "context": "{{ question }}",
+        "cluster": "{{ text }}",
+    }
+    plan = make_plan(
+        folder / "cache",
+        tokenizer,
+        slices={"s": files | {"tokens": 64}},
+        tasks={"t": files | task},
+    )
+    prefill_slice(plan, "s")
+    prefill_task(plan, "t")
+
+    def prefill(copy: Path) -> None:
+        here: Any = {"files": (str(copy / "train.jsonl"),)}
+        made = make_plan(
+            copy.parent / "cache",
+            tokenizer,
+            slices={"s": here | {"tokens": 64}},
+            tasks={"t": here | task},
+        )
+        prefill_task(made, "t")
+        prefill_slice(made, "s")
+
+    found = [
+        Target("nanotron", folder / "n" / "7", load, keeps_numbers),
+        Target("experts", folder / "m" / "7", load, keeps_numbers),
+        Target("huggingface", folder / "hf", load, keeps_numbers),
+        Target("import-hf", folder / "hf", imported, keeps_numbers),
+        Target("tokenizer", tokenizer, use_tokenizer),
+        Target("slice", plan.slice_folder("s"), slice_bytes, always),
+        Target("task", plan.task_folder("t"), lambda copy: read_task(copy).items, always),
+        Target("data", folder / "data", prefill),
+    ]
+    fixtures = SHARED / "fixtures/nanotron"
+    if fixtures.is_dir():
+        for name in (
+            "llama_mup_tp1",
+            "llama_nt05_badnames_tp1",
+            "qwen2_tp2_numpy1",
+            "llama_traindir_tp2_dp2",
+        ):
+            found.append(Target(name, fixtures / name, load, keeps_numbers))
+    return found
+
+
+def always(_: str) -> bool:
+    return True
+
+
+def keeps_numbers(done: str) -> bool:
+    """Damage that leaves every weight and every number as it was, or takes them away."""
+    kind, _, file = done.partition(" ")
+    return kind in ("cut", "double", "empty", "remove", "pipe", "folder", "link") or (
+        kind == "values" and file.endswith(".safetensors")
+    )
+
+
+def load(copy: Path) -> bytes:
+    """Logits of the checkpoint, which must be complete and described in JSON."""
+    checkpoint = open_checkpoint(copy)
+    check_complete(checkpoint)
+    json.dumps(describe(checkpoint)).encode()
+    model = load_model(checkpoint, dtype=torch.float32)
+    with torch.inference_mode():
+        logits: torch.Tensor = model(torch.tensor([[3, 17, 42, 5, 9]])).logits
+    return logits.numpy().tobytes()
+
+
+def imported(copy: Path) -> bytes:
+    with tempfile.TemporaryDirectory() as target:
+        return load(import_hf(copy, Path(target)))
+
+
+def slice_bytes(copy: Path) -> bytes:
+    return read_slice(copy).tokens.numpy().tobytes()
+
+
+def make_tokenizer(folder: Path) -> Path:
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        show_progress=False,
+        special_tokens=["<s>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    raw.train_from_iterator(TEXT, trainer)
+    made = PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>", eos_token="</s>")
+    made.save_pretrained(folder)
+    return folder
+
+
+def use_tokenizer(copy: Path) -> None:
+    tokenizer = load_tokenizer(copy, use_fast=True)
+    tokenizer_fingerprint(tokenizer)
+    vocabulary_size(tokenizer)
+    encode(tokenizer, TEXT[:2])
