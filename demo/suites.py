@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from evaluation.files import write_text
-from evaluation.settings.suites import read_yaml
+from evaluation.settings.yaml_files import read_yaml
 
 TOKENS = 768
 """Tokens of a slice, in place of 5,000,000."""

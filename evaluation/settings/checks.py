@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
-from evaluation.settings.model import Settings
+from evaluation.settings.model import Integer, Settings
 
 Kind = Literal["format", "instruction", "clean", "json", "code"]
 
@@ -37,9 +37,9 @@ class _Clean(Settings):
 class Counted(_Format):
     """A number of things in the answer; at least one unless `at_least: 0` is given."""
 
-    exactly: int | None = Field(None, ge=0, description="The number itself.")
-    at_least: int = Field(1, ge=0, description="Smallest number allowed.")
-    at_most: int | None = Field(None, ge=0, description="Largest number allowed.")
+    exactly: Integer | None = Field(None, ge=0, description="The number itself.")
+    at_least: Integer = Field(1, ge=0, description="Smallest number allowed.")
+    at_most: Integer | None = Field(None, ge=0, description="Largest number allowed.")
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -84,7 +84,7 @@ class NumbersInOrder(_Format):
     check: Literal["numbers_in_order"] = Field(
         description="`numbers_in_order`: a numbered list counts up by one."
     )
-    start: int = Field(1, ge=0, description="Its first number.")
+    start: Integer = Field(1, ge=0, description="Its first number.")
 
 
 class OnlyList(_Format):
@@ -96,7 +96,7 @@ class OnlyList(_Format):
 
 class ItemWords(_Format):
     check: Literal["item_words"] = Field(description="`item_words`: no list item is longer.")
-    at_most: int = Field(gt=0, description="Words of an item at most.")
+    at_most: Integer = Field(gt=0, description="Words of an item at most.")
 
 
 class SortedItems(_Format):

@@ -1,33 +1,69 @@
 """`config/config.yaml`: the stages, their checkpoints, suites, bridges and objectives."""
 
+import difflib
+import os
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from evaluation.errors import ConfigError
-from evaluation.settings.model import ExpandedPath, Settings, one_sentence
-from evaluation.settings.suites import Suite, load_suite, merge_suites, read_yaml
+from evaluation.settings.model import (
+    ExpandedPath,
+    Fraction,
+    Integer,
+    OutputPath,
+    Settings,
+    one_sentence,
+)
+from evaluation.settings.names import NAME, check_folders, check_names
+from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS, TierName
-
-NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-"""What a stage, slice or task may be called, as it becomes a folder name."""
+from evaluation.settings.yaml_files import read_yaml
 
 
 class Every(Settings):
     """Every step on disk that is a multiple of `every`."""
 
-    every: int = Field(gt=0, description="Steps on disk that are multiples of this.")
+    every: Integer = Field(gt=0, description="Steps on disk that are multiples of this.")
 
 
 def _read_steps(value: Any) -> Any:
+    """One of the three spellings, or ValueError; what is read already is left as it is."""
+    if isinstance(value, Every) or value == "all":
+        return value
+    if isinstance(value, list | tuple):
+        return _read_list(value)
     written = re.fullmatch(r"\s*every\s*:\s*(\d+)\s*", value) if isinstance(value, str) else None
-    return {"every": int(written[1])} if written else value
+    every = int(written[1]) if written else value.get("every") if isinstance(value, dict) else None
+    if every is None or (isinstance(value, dict) and len(value) > 1):
+        listed = f"[{value}]" if _is_step(value) else "[1000, 2000]"
+        raise ValueError(f"{value!r} is no list of steps; write `{listed}`, `all` or `every: 500`")
+    if not _is_step(every) or every == 0:
+        raise ValueError(f"every: {every!r} is no whole number from 1 on")
+    return Every(every=every)
+
+
+def _read_list(steps: list[Any] | tuple[Any, ...]) -> tuple[int, ...]:
+    wrong = next((step for step in steps if not _is_step(step)), None)
+    if wrong is not None or None in steps:
+        raise ValueError(f"{wrong!r} is no step; steps are whole numbers from 0 on")
+    twice = next((step for step, times in Counter(steps).items() if times > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice} stands there twice; steps must be distinct")
+    if not steps:
+        raise ValueError("no steps; list at least one, or write `all` or `every: 500`")
+    return tuple(steps)
+
+
+def _is_step(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 Steps = Annotated[
-    tuple[int, ...] | Literal["all"] | Every,
+    tuple[Integer, ...] | Literal["all"] | Every,
     BeforeValidator(_read_steps),
 ]
 
@@ -48,7 +84,9 @@ class Bridge(Settings):
     """The checkpoint that a stage is measured against."""
 
     stage: str | None = Field(None, description="Stage it belongs to.")
-    step: int | None = Field(None, description="Step of that stage; its last one if not given.")
+    step: Integer | None = Field(
+        None, ge=0, description="Step of that stage; its last one if not given."
+    )
     path: ExpandedPath | None = Field(None, description="Checkpoint folder, in place of a stage.")
 
     @model_validator(mode="after")
@@ -66,7 +104,7 @@ class Aim(Settings):
     tier: TierName = Field(description="Tier the aim is about.")
     want: Literal["improve", "keep"] = Field(description="Gain on the bridge, or lose nothing.")
     group: str | None = Field(None, description="Only slices or tasks of this group.")
-    margin: float = Field(
+    margin: Fraction = Field(
         ge=0,
         description="Smallest gain that counts (`improve`) or largest loss allowed (`keep`): "
         "nats per token for tier2, a fraction for tier3 and tier4.",
@@ -82,13 +120,13 @@ class Scoring(Settings):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="`auto`: the checkpoint's own on a GPU, float32 on CPU."
     )
-    row_tokens: int = Field(
+    row_tokens: Integer = Field(
         16_384,
         gt=0,
         description="Tokens of one forward pass on a GPU; lower it if memory runs out.",
     )
-    cpu_row_tokens: int = Field(1024, gt=0, description="The same on CPU.")
-    generation_batch: int = Field(64, gt=0, description="Probes answered at once.")
+    cpu_row_tokens: Integer = Field(1024, gt=0, description="The same on CPU.")
+    generation_batch: Integer = Field(64, gt=0, description="Probes answered at once.")
 
 
 class Assumed(Settings):
@@ -108,9 +146,9 @@ class Stage(Settings):
     suites: tuple[str, ...] = Field(min_length=1, description="Suites, by file name.")
     bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
     objective: tuple[Aim, ...] = Field((), description="What the stage is for.")
-    results: ExpandedPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
+    results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
     tokenizer: Tokenizer | None = Field(None, description="Where it differs from the top level.")
-    sequence_length: int | None = Field(None, gt=1, description="Likewise.")
+    sequence_length: Integer | None = Field(None, gt=1, description="Likewise.")
     training_config: ExpandedPath | None = Field(None, description="Likewise.")
     allow_shorter_sequences: bool = Field(
         False, description="Accept checkpoints trained on longer sequences than are scored."
@@ -125,21 +163,19 @@ class Stage(Settings):
         24.0, gt=0, le=1000, description="Time that `command` may take for one checkpoint."
     )
 
-    @field_validator("steps")
+    @field_validator("command")
     @classmethod
-    def _distinct(cls, steps: Any) -> Any:
-        if isinstance(steps, tuple) and (
-            not steps or len(set(steps)) < len(steps) or min(steps) < 0
-        ):
-            raise ValueError("steps must be distinct, not negative, and at least one")
-        return steps
+    def _not_empty(cls, command: str | None) -> str | None:
+        if command is not None and not command.strip():
+            raise ValueError("is empty; leave the key out to score with this project's own engine")
+        return command
 
 
 class Config(Settings):
     """Everything a run is told."""
 
-    results: ExpandedPath = Field(description="Folder for all results.")
-    cache: ExpandedPath = Field(description="Folder for prefilled tokens, examples and prompts.")
+    results: OutputPath = Field(description="Folder for all results.")
+    cache: OutputPath = Field(description="Folder for prefilled tokens, examples and prompts.")
     suites: ExpandedPath = Field("task_suites", description="Folder of the task suites.")
     mirrors: dict[str, ExpandedPath] = Field(
         {}, description="Dataset id to a local folder or file; `*` is a folder of mirrors by id."
@@ -147,35 +183,68 @@ class Config(Settings):
     tokenizer: Tokenizer | None = Field(
         None, description="Taken from `training_config` or the checkpoints if not given."
     )
-    sequence_length: int | None = Field(None, gt=1, description="Likewise.")
+    sequence_length: Integer | None = Field(None, gt=1, description="Likewise.")
     training_config: ExpandedPath | None = Field(None, description="Nanotron training YAML.")
     scoring: Scoring = Field(Scoring(), description="How models are run.")
     stages: dict[str, Stage] = Field(min_length=1, description="The stages in training order.")
 
     @model_validator(mode="after")
     def _stages_fit(self) -> Self:
+        check_names(self.stages)
+        own = {n: s.results or f"{self.results}/{n}" for n, s in self.stages.items()}
+        check_folders(self.results, self.cache, own)
         for name, stage in self.stages.items():
-            if not re.fullmatch(NAME, name):
-                raise ValueError(f"stages.{name}: a stage's name must match {NAME}")
-            _check_bridge(name, stage, self.stages)
+            if stage.bridge is not None:
+                _check_bridge(name, stage, stage.bridge, self.stages)
         return self
 
 
-def _check_bridge(name: str, stage: Stage, stages: dict[str, Stage]) -> None:
-    bridge = stage.bridge
-    if bridge is None or bridge.stage is None:
-        return
+def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[str, Stage]) -> None:
+    """Refuses an unknown stage, and a bridge that is one of the stage's own steps by any path."""
     key = f"stages.{name}.bridge"
-    if bridge.stage not in stages:
-        raise ValueError(f"{key}.stage: no stage {bridge.stage!r}; there are {', '.join(stages)}")
-    owner = stages[bridge.stage]
-    if owner.checkpoints != stage.checkpoints:
-        return
-    if not isinstance(stage.steps, tuple) or bridge.step is None or bridge.step in stage.steps:
+    if bridge.stage is not None and bridge.stage not in stages:
+        near = difflib.get_close_matches(bridge.stage, stages, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
         raise ValueError(
-            f"{key}: step {bridge.step or 'last'} of {bridge.stage} is also a step of {name}, so its "
-            "delta would be zero by construction; take it out of `steps` or choose another bridge"
+            f"{key}.stage: no stage {bridge.stage!r}{hint}; there are {', '.join(stages)}"
         )
+    folder = os.path.realpath(_bridge_folder(bridge, stages))
+    own = folder in _own_folders(stage, folder)
+    if own:
+        raise ValueError(
+            f"{key}: step {os.path.basename(folder)} of {bridge.stage or bridge.path} is also a step "
+            f"of {name}, so its delta would be zero by construction; take it out of `steps` or choose "
+            "another bridge"
+        )
+
+
+def _own_folders(stage: Stage, folder: str) -> set[str]:
+    """The folders of a stage's steps, links followed; of `all`, only whether `folder` is one."""
+    home, name = os.path.realpath(stage.checkpoints), os.path.basename(folder)
+    if isinstance(stage.steps, tuple):
+        names = set(map(str, stage.steps))
+        links = [entry.name for entry in _entries(home) if entry.is_symlink()]
+        linked = {os.path.realpath(f"{home}/{link}") for link in names.intersection(links)}
+        return {f"{home}/{name}" for name in names} | linked
+    every = stage.steps.every if isinstance(stage.steps, Every) else 1
+    is_other = name.isdecimal() and int(name) % every != 0
+    return set() if is_other else {f"{home}/{name}"}
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        return list(os.scandir(folder))
+    except OSError:  # not there yet
+        return []
+
+
+def _bridge_folder(bridge: Bridge, stages: dict[str, Stage]) -> str:
+    """The bridge's checkpoint, as far as it is known before the disk is looked at."""
+    if bridge.stage is None:
+        return bridge.path or ""
+    owner = stages[bridge.stage]
+    last = owner.steps[-1] if isinstance(owner.steps, tuple) else "last"
+    return f"{owner.checkpoints}/{last if bridge.step is None else bridge.step}"
 
 
 def load_config(path: str | Path) -> Config:
@@ -192,7 +261,7 @@ def validate_config(content: dict[str, Any], origin: str) -> Config:
     try:
         return Config.model_validate(content)
     except ValidationError as error:
-        raise one_sentence(error, origin) from None
+        raise one_sentence(error, origin, Config) from None
 
 
 def stage_suite(config: Config, stage: str) -> Suite:

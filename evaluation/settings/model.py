@@ -1,43 +1,150 @@
-"""The base of all settings: frozen, and unknown keys are errors."""
+"""The base of all settings: frozen, unknown keys are errors, and nothing is guessed.
 
+Numbers are numbers: `true` is no 1 and `"5"` no 5. Mistakes become one line each.
+"""
+
+import difflib
 import os
 import re
-from typing import Annotated
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Annotated, Any, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from evaluation.errors import ConfigError
 
+MOST_LINES = 8
+"""Mistakes that are told at once."""
+
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
+_WRITTEN_WRONG = {
+    "string_type": "is not text; put it in quotes",
+    "int_type": "is not a whole number",
+    "float_type": "is not a number",
+    "tuple_type": "is no list; write it as `[a, b]`",
+    "dict_type": "has no keys; write `name: value` lines below it",
+    "model_type": "has no keys; write `name: value` lines below it",
+    "bool_parsing": "is neither true nor false",
+    "bool_type": "is neither true nor false",
+}
+
+
+class UnsetVariable(ValueError):
+    """A path uses an environment variable that is not set."""
+
+    def __init__(self, variable: str) -> None:
+        self.variable = variable
+        name = variable.strip("${}")
+        super().__init__(
+            f"uses {variable}, which is not set: run `export {name}=…` or write the path out"
+        )
 
 
 def expand_path(text: str) -> str:
-    """Replaces `$NAME`, `${NAME}` and a leading `~`; raises ValueError for an unset variable."""
+    """Replaces `$NAME`, `${NAME}` and a leading `~`.
+
+    Raises ValueError for an unset variable, and for what is no path of this machine.
+    """
     path = os.path.expandvars(os.path.expanduser(text))
     left = _VARIABLE.search(path)
     if left:
-        name = left.group().strip("${}")
+        raise UnsetVariable(left.group())
+    if not path.strip() or path != path.strip():
+        raise ValueError(f"{path!r} is empty, or begins or ends with a space")
+    if not path.isprintable():
+        raise ValueError(f"{path!r} has characters that cannot be printed; choose another path")
+    if "://" in path:
+        raise ValueError(f"{path!r} is an address; a path on this machine is expected")
+    return str(PurePosixPath(path))
+
+
+def _for_rules(path: str) -> str:
+    if re.search(r"[{}]", path) or path.startswith("-"):
         raise ValueError(
-            f"{text!r} uses {left.group()}, which is not set: run `export {name}=…` or write the path out"
+            f"{path!r}: Snakemake gives braces and a leading dash a meaning of their own; choose "
+            "another path"
         )
     return path
 
 
 ExpandedPath = Annotated[str, AfterValidator(expand_path)]
 """A path in which environment variables are expanded when it is read."""
+OutputPath = Annotated[ExpandedPath, AfterValidator(_for_rules)]
+"""A folder that the workflow's rules write to."""
+Integer = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
+"""A whole number, written as one."""
+Fraction = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+"""A finite number."""
 
 
 class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def one_sentence(error: ValidationError, file: str) -> ConfigError:
-    """Turns pydantic's report into one line per mistake, each naming file, key and mend."""
-    lines = []
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The settings models inside an annotation such as `dict[str, Stage] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from models_in(inner)
+
+
+def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> ConfigError:
+    """Turns pydantic's report on `root` into a line per mistake, naming file, key and remedy.
+
+    A variable that is not set is told once, however many paths use it.
+    """
+    lines: list[str] = []
+    unset: dict[str, list[str]] = {}
     for mistake in error.errors(include_url=False):
-        key = ".".join(str(part) for part in mistake["loc"]) or "(top level)"
-        what = mistake["msg"].removeprefix("Value error, ")
-        if mistake["type"] == "extra_forbidden":
-            what = "unknown key; remove it or check its spelling"
-        lines.append(f"{file}: {key}: {what}")
+        key = ".".join(str(part) for part in mistake["loc"] if part != "[key]")
+        what = _what(mistake, root)
+        if isinstance(mistake.get("ctx", {}).get("error"), UnsetVariable):
+            unset.setdefault(what, []).append(key)
+        else:
+            lines.append(f"{file}: {key}: {what}" if key else f"{file}: {what}")
+    for what, keys in unset.items():
+        others = f" (and {len(keys) - 1} more keys)" if len(keys) > 1 else ""
+        lines.append(f"{file}: {keys[0]}{others}: {what}")
+    if len(lines) > MOST_LINES:
+        lines[MOST_LINES:] = [f"{file}: … and {len(lines) - MOST_LINES} more mistakes"]
     return ConfigError("\n".join(lines))
+
+
+def _what(mistake: Any, root: type[BaseModel]) -> str:
+    kind, given = mistake["type"], mistake.get("input")
+    if kind == "extra_forbidden":
+        return unknown_key(str(mistake["loc"][-1]), _keys_at(root, mistake["loc"][:-1]))
+    if kind in _WRITTEN_WRONG:
+        return f"{_shortened(given)} {_WRITTEN_WRONG[kind]}"
+    return str(mistake["msg"]).removeprefix("Value error, ")
+
+
+def unknown_key(key: str, known: list[str]) -> str:
+    """What to say of a key that is not `known`."""
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
+    return f"unknown key; {hint}" if known else "unknown key; remove it"
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
+    """The keys that may stand at a place, as far as its parts are keys of models."""
+    models = [root]
+    for part in place:
+        fields = [model.model_fields[part] for model in models if part in model.model_fields]
+        models = [inner for field in fields for inner in models_in(field.annotation)] or models
+        tagged = [model for model in models if _tag(model) == part]
+        models = tagged or models
+    return sorted({key for model in models for key in model.model_fields})
+
+
+def _tag(model: type[BaseModel]) -> str | None:
+    """The value of a check's key `check`, which tells the models of a union apart."""
+    field = model.model_fields.get("check")
+    return get_args(field.annotation)[0] if field and get_args(field.annotation) else None

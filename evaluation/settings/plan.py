@@ -20,8 +20,9 @@ from typing import Any
 from evaluation.errors import ConfigError
 from evaluation.files import fingerprint
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
-from evaluation.settings.suites import Source, Suite, read_yaml
+from evaluation.settings.suites import Source, Suite
 from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.yaml_files import read_yaml
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +145,8 @@ def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
     if given:
         return given
     origin, training = _training_config(config, name, stage, "tokenizer")
-    found = (training.get("tokenizer") or {}).get("tokenizer_name_or_path")
-    if not isinstance(found, str):
+    found = _inside(training, "tokenizer", "tokenizer_name_or_path")
+    if not isinstance(found, str) or not found:
         raise ConfigError(
             f"{origin}: no tokenizer.tokenizer_name_or_path; set `tokenizer:` instead"
         )
@@ -159,10 +160,17 @@ def _sequence_length(config: Config, name: str, stage: Stage) -> int:
     if given:
         return given
     origin, training = _training_config(config, name, stage, "sequence_length")
-    found = (training.get("tokens") or {}).get("sequence_length")
-    if not isinstance(found, int):
-        raise ConfigError(f"{origin}: no tokens.sequence_length; set `sequence_length:` instead")
+    found = _inside(training, "tokens", "sequence_length")
+    if not isinstance(found, int) or found < 2:
+        raise ConfigError(
+            f"{origin}: no tokens.sequence_length of 2 or more; set `sequence_length:` instead"
+        )
     return found
+
+
+def _inside(training: dict[str, Any], section: str, key: str) -> Any:
+    values = training.get(section)
+    return values.get(key) if isinstance(values, dict) else None
 
 
 def _training_config(

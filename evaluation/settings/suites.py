@@ -4,16 +4,17 @@ Templates are Jinja2 over a dataset row. An *expression* is Jinja2 without brace
 type, so `choices: choices.text` is a list and `gold: label|int` an integer.
 """
 
+import difflib
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from evaluation.errors import ConfigError
 from evaluation.settings.checks import Check
-from evaluation.settings.model import ExpandedPath, Settings, one_sentence
+from evaluation.settings.model import ExpandedPath, Integer, Settings, one_sentence, unknown_key
 from evaluation.settings.tiers import TIERS
+from evaluation.settings.yaml_files import read_yaml
 
 Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
 
@@ -51,9 +52,9 @@ class Slice(Source):
     """Text that is packed into token blocks and scored by perplexity."""
 
     text: str = Field("text", description="Field that is the text, or a template over fields.")
-    tokens: int = Field(5_000_000, gt=0, description="Tokens to keep (whole blocks).")
-    skip_documents: int = Field(0, ge=0, description="Leading documents to leave out.")
-    seed: int | None = Field(None, description="Shuffles the documents before they are taken.")
+    tokens: Integer = Field(5_000_000, gt=0, description="Tokens to keep (whole blocks).")
+    skip_documents: Integer = Field(0, ge=0, description="Leading documents to leave out.")
+    seed: Integer | None = Field(None, description="Shuffles the documents before they are taken.")
     group: str | None = Field(None, description="Name that objectives refer to, e.g. `hq`.")
 
 
@@ -82,10 +83,12 @@ class Task(Source):
         None, description="Template of the context that `pmi` subtracts, e.g. `Answer:`."
     )
     primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
-    limit: int = Field(12_000, gt=0, description="Items at most, spread evenly over `configs`.")
-    num_fewshot: int = Field(0, ge=0, description="Solved examples before every question.")
+    limit: Integer = Field(12_000, gt=0, description="Items at most, spread evenly over `configs`.")
+    num_fewshot: Integer = Field(0, ge=0, description="Solved examples before every question.")
     fewshot_split: str = Field("train", description="Split the examples are taken from.")
-    fewshot_seed: int | None = Field(None, description="Draws them; the first ones if not given.")
+    fewshot_seed: Integer | None = Field(
+        None, description="Draws them; the first ones if not given."
+    )
     description: str = Field("", description="Template put before the examples.")
     group: str | None = Field(None, description="Name that objectives refer to.")
 
@@ -111,7 +114,7 @@ class Probe(Settings):
     category: str = Field(description="Heading it is reported under.")
     messages: tuple[Message, ...] = Field(min_length=1, description="The conversation so far.")
     checks: tuple[Check, ...] = Field(min_length=1, description="What the answer must pass.")
-    max_new_tokens: int = Field(256, gt=0, description="Tokens of the answer at most.")
+    max_new_tokens: Integer = Field(256, gt=0, description="Tokens of the answer at most.")
 
     def definition(self) -> dict[str, Any]:
         """What the model is asked; its answer is stored, and graded whenever the checks change."""
@@ -124,10 +127,25 @@ class Probe(Settings):
         return self
 
 
+class Overrides(Settings):
+    """Single keys of items that the extended suite has; all others stay as they are there."""
+
+    slices: dict[str, dict[str, Any]] = Field({}, description="Keys of slices, by name.")
+    tasks: dict[str, dict[str, Any]] = Field({}, description="Keys of tasks, by name.")
+    probes: dict[str, dict[str, Any]] = Field({}, description="Keys of probes, by name.")
+
+
 class Suite(Settings):
-    """Slices, tasks and probes under their names; `extends` adds another suite's."""
+    """Slices, tasks and probes under their names; `extends` adds another suite's.
+
+    What is added cannot take the name of an item that is there. To change an item that is there,
+    such as the number of questions of a task, give its keys under `overrides`.
+    """
 
     extends: str | None = Field(None, description="Suite whose items come first.")
+    overrides: Overrides = Field(
+        Overrides(), description="Keys of items that come from `extends`, to be changed."
+    )
     attention: Literal["block", "document"] = Field(
         "block", description="What a token of a packed block may look at."
     )
@@ -140,27 +158,6 @@ class Suite(Settings):
     probes: dict[str, Probe] = Field({}, description="Tier4: prompts by name.")
 
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The one in C reads a list of thousands of steps nine times faster; every job does."""
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Reads a YAML mapping; raises ConfigError naming file, line and what is wrong."""
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8"
-        ) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path}: expected keys and values at the top level")
-    return content
-
-
 def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
     """Reads `folder/name.yaml` with everything it extends; items keep their order.
 
@@ -171,14 +168,49 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
         raise ConfigError(
             f"{path}: suites extend each other in a circle: {' > '.join((*_below, name))}"
         )
+    if not path.is_file():
+        raise ConfigError(_no_suite(folder, name, _below))
     try:
         suite = Suite.model_validate(read_yaml(path))
     except ValidationError as error:
-        raise one_sentence(error, str(path)) from None
+        raise one_sentence(error, str(path), Suite) from None
     if suite.extends is None:
+        if "overrides" in suite.model_fields_set:
+            raise ConfigError(
+                f"{path}: overrides: nothing is extended, so there is nothing to change"
+            )
         return suite
     base = load_suite(folder, suite.extends, (*_below, name))
+    base = _overridden(base, suite.overrides, path)
     return merge_suites([(suite.extends, base), (name, suite)], folder)
+
+
+def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
+    asked = f"{folder / below[-1]}.yaml: extends" if below else "suites"
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    if not known:
+        return f"{folder}: no such file as {name}.yaml, nor any other suite; correct `suites`"
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"{asked}: no such file as {folder / name}.yaml{hint}; there are {', '.join(known)}"
+
+
+def _overridden(base: Suite, overrides: Overrides, path: Path) -> Suite:
+    """`base` with the keys of some of its items changed; raises ConfigError like `load_suite`."""
+    changed: dict[str, Any] = {}
+    for kind in ("slices", "tasks", "probes"):
+        items = dict(getattr(base, kind))
+        for name, keys in getattr(overrides, kind).items():
+            key = f"{path}: overrides.{kind}.{name}"
+            if name not in items:
+                raise ConfigError(f"{key}: {unknown_key(name, list(items))}")
+            given = {**items[name].model_dump(mode="json", exclude_unset=True), **keys}
+            try:
+                items[name] = type(items[name]).model_validate(given)
+            except ValidationError as error:
+                raise one_sentence(error, key, type(items[name])) from None
+        changed[kind] = items
+    return base.model_copy(update=changed)
 
 
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:

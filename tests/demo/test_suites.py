@@ -8,7 +8,8 @@ import yaml
 from demo.suites import LEFT_OUT, QUESTIONS, SPLITS, SUBJECTS, TOKENS, cut_suite
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import plan_stages
-from evaluation.settings.suites import Suite, load_suite, read_yaml
+from evaluation.settings.suites import Suite, load_suite
+from evaluation.settings.yaml_files import read_yaml
 from tests.conftest import ROOT
 
 REAL = ROOT / "task_suites"

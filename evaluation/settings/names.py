@@ -1,0 +1,91 @@
+"""What a stage may be called and where its results may lie: one name and one place for each thing.
+
+A stage's name is a target of the workflow, a part of its rules' names, and a folder.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+"""What a stage, slice or task may be called, as it becomes a folder name."""
+
+LONGEST = 80
+TARGETS = ("all", "prefill", "front_page")
+PREFILL = ("prefill_tokenizer", "prefill_slice", "prefill_task", "prefill_probes")
+KINDS = ("check", "collect", "deltas", "figures", "score", "tables")
+"""What a stage's own rules begin with: `score_<stage>`, and `score_<stage>_bridge`, …"""
+SHARED_FILES = ("scores", "report.html", "overview.rst", "front_page.log")
+"""What lies in the results folder beside the folders of the stages."""
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raises ValueError, naming the stage, where two things would have one name."""
+    known: dict[str, str] = {}
+    for name in names:
+        key = f"stages.{name}"
+        if not re.fullmatch(NAME, name) or len(name) > LONGEST:
+            raise ValueError(
+                f"stages.{name!r}: a stage's name is made of letters, digits, `.`, `_` and `-`, begins "
+                f"with a letter or digit, and is no longer than {LONGEST}"
+            )
+        if name in (*TARGETS, *PREFILL):
+            raise ValueError(
+                f"{key}: the workflow has a rule {name!r} of its own; rename the stage"
+            )
+        if name.casefold() in SHARED_FILES:
+            raise ValueError(
+                f"{key}: {name!r} is a file or folder of the results of all stages; rename the stage"
+            )
+        if name.casefold() in known:
+            raise ValueError(
+                f"{key}: differs from {known[name.casefold()]} only in upper and lower case, and some "
+                "file systems take them for one folder; rename one of them"
+            )
+        known[name.casefold()] = name
+    _check_rules(list(known.values()))
+
+
+def _check_rules(names: list[str]) -> None:
+    kinds = "|".join(KINDS)
+    for name in names:
+        for other in names:
+            found = other != name and re.fullmatch(
+                rf"(?:{kinds})_{re.escape(other)}(?:_bridge|_from_\d+)?"
+                rf"|{re.escape(other)}(?:_bridge|_from_\d+)",
+                name,
+            )
+            if found:
+                raise ValueError(
+                    f"stages.{name}: a rule of stage {other} has this name; rename one of the stages"
+                )
+
+
+def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
+    """Raises ValueError where a stage's results would lie among what belongs to another.
+
+    `stages` maps each to its results folder. Links and `..` are followed.
+    """
+    root, store = Path(os.path.realpath(results)), Path(os.path.realpath(results)) / "scores"
+    prefilled = Path(os.path.realpath(cache))
+    seen: dict[Path, str] = {}
+    for name, folder in stages.items():
+        key, own = f"stages.{name}.results", Path(os.path.realpath(folder))
+        if own == root:
+            raise ValueError(f"{key}: {folder} is the folder of all results; choose one inside it")
+        if own in (store, root / ".config") or store in own.parents:
+            raise ValueError(
+                f"{key}: {folder} is where all stages keep their scores; choose another"
+            )
+        if own == prefilled or prefilled in own.parents:
+            raise ValueError(f"{key}: {folder} lies in the cache {cache}; choose another folder")
+        for other, theirs in ((seen[path], path) for path in (own, *own.parents) if path in seen):
+            how = "is" if own == theirs else "lies inside"
+            raise ValueError(f"{key}: {folder} {how} the folder of stage {other}; choose another")
+        for path, other in seen.items():
+            if own in path.parents:
+                raise ValueError(
+                    f"{key}: the folder of stage {other} lies inside {folder}; choose another"
+                )
+        seen[own] = name

@@ -1,0 +1,150 @@
+"""YAML files, read so that nothing a user wrote is lost, guessed at, or able to crash Python.
+
+Dates stay text, a key given twice is an error, and a file that is nested or repeated beyond reason
+is refused before it is built: the parser in C would overflow its stack.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from evaluation.errors import ConfigError
+
+MAX_BYTES = 32 * 2**20
+MAX_DEPTH = 100
+MAX_VALUES = 2_000_000
+"""Values of a file, counted as often as aliases repeat them."""
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The one in C reads a list of thousands of steps nine times faster; every job does."""
+_INDENT = re.compile(r"^[ \-?:]*", re.MULTILINE)
+_BRACKET = re.compile(r"[\[\]{}]")
+
+
+class _Loader(_LOADER):  # type: ignore[misc]
+    """Without dates, which stand for text here, and with every key once."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
+        for first, known in _LOADER.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            line = key.start_mark.line + 1
+            if key.value in lines:
+                raise ConfigError(
+                    f"line {line}: the key {key.value!r} stands in line {lines[key.value]} already; "
+                    "remove one of them"
+                )
+            lines[key.value] = line
+        return super().construct_mapping(node, deep=deep)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Reads a YAML mapping; raises ConfigError naming file, line and what is wrong."""
+    try:
+        return parse_yaml(_read_text(path))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def parse_yaml(text: str) -> dict[str, Any]:
+    """The mapping that a text holds; raises ConfigError without the file's name."""
+    try:
+        if _nesting_at_most(text) > MAX_DEPTH:
+            _refuse_deep(text)
+        content = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"not valid YAML: {_where(error)}{_tabs(text, error)}") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise ConfigError(f"not valid YAML: {error}") from None
+    if content is None:
+        raise ConfigError("is empty; expected keys and values")
+    if not isinstance(content, dict):
+        raise ConfigError(
+            f"expected keys and values at the top level, but it is a {type(content).__name__}"
+        )
+    if "*" in text and "&" in text:
+        _refuse_repeated(content)
+    return content
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ConfigError("no such file") from None
+    except IsADirectoryError:
+        raise ConfigError("is a folder; a YAML file is expected") from None
+    if len(content) > MAX_BYTES:
+        raise ConfigError(f"is larger than {MAX_BYTES >> 20} MiB; is it a YAML file?")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+
+
+def _nesting_at_most(text: str) -> int:
+    """An upper bound of the nesting, from indentation and brackets; quick and mostly exact."""
+    depth = deepest = 0
+    for bracket in _BRACKET.finditer(text):
+        depth += 1 if bracket.group() in "[{" else -1
+        deepest = max(deepest, depth)
+        depth = max(depth, 0)
+    return deepest + max(map(len, _INDENT.findall(text)), default=0)
+
+
+def _refuse_deep(text: str) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            line = event.start_mark.line + 1 if event.start_mark else "?"
+            raise ConfigError(f"line {line}: nested more than {MAX_DEPTH} levels deep")
+
+
+def _refuse_repeated(content: Any) -> None:
+    """Refuses what is small as text and huge, or endless, once its aliases are followed."""
+    sizes: dict[int, int | None] = {}
+
+    def size(value: Any) -> int:
+        if not isinstance(value, dict | list):
+            return 1
+        if id(value) not in sizes:
+            sizes[id(value)] = None  # being counted
+            sizes[id(value)] = 1 + sum(map(size, _inside(value)))
+        counted = sizes[id(value)]
+        if counted is None:
+            raise ConfigError("an alias (`*name`) stands inside what it repeats")
+        return counted
+
+    if size(content) > MAX_VALUES:
+        raise ConfigError(f"its aliases (`*name`) repeat more than {MAX_VALUES:,} values")
+
+
+def _inside(value: dict[Any, Any] | list[Any]) -> Iterator[Any]:
+    yield from value.values() if isinstance(value, dict) else value
+
+
+def _where(error: yaml.YAMLError) -> str:
+    text = " ".join(str(error).split())
+    return re.sub(r'in "<(?:unicode|byte) string>", ', "", text)
+
+
+def _tabs(text: str, error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    lines = text.splitlines()
+    if mark is not None and mark.line < len(lines) and "\t" in lines[mark.line]:
+        return " (YAML is indented by spaces; there is a tab in this line)"
+    return ""
