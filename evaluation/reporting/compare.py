@@ -16,8 +16,8 @@ def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool]:
         ResultsError: a folder has no results, or one that is damaged.
         BridgeError: the two must not be compared.
     """
-    tiers = list(dict.fromkeys((*tiers_in(ours), *tiers_in(theirs))))  # what one lacks is refused
-    if not tiers_in(ours):
+    tiers = tiers_in(ours)
+    if not tiers:
         raise ResultsError(f"{ours}: no tier files; name a folder such as by_checkpoint/step_1000")
     sides = read_results(ours, tiers), read_results(theirs, tiers)
     deltas = compare(*sides)

@@ -171,7 +171,7 @@ def _tier_templates(found: TierResults) -> Iterable[tuple[str, ...]]:
 
 def _disagreements(found: StageResults) -> Table:
     """Items whose metrics move in opposite directions, significantly by each one's interval."""
-    columns = ("step", "item", "up by", "down by")
+    columns = ("step", "task", "up by", "down by")
     rows: list[tuple[str, ...]] = []
     for step, content in found.deltas.items():
         moved: dict[str, tuple[list[str], list[str]]] = {}
