@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.commands import add_config, add_stage
+from evaluation.commands import add_config, add_stage, whole_number
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
@@ -29,7 +29,10 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_stage(command)
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "--step", type=int, nargs="+", help="step of the stage; several share the GPUs that it sees"
+        "--step",
+        type=whole_number(0),
+        nargs="+",
+        help="step of the stage; several share the GPUs that it sees",
     )
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
     command.set_defaults(run=score)
@@ -45,7 +48,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--dtype", choices=("auto", "float32", "bfloat16", "float16"), default="auto"
     )
     command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    command.add_argument("--max-length", type=int, help="context window, in tokens")
+    command.add_argument("--max-length", type=whole_number(2), help="context window, in tokens")
     command.set_defaults(run=loglikelihood)
 
 

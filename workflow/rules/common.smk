@@ -26,7 +26,9 @@ def or_stop(function, *arguments):
         raise WorkflowError(str(error)) from None
 
 
-CONFIG, CONFIG_FILE = or_stop(run_config, config, workflow.is_main_process)
+CONFIG, CONFIG_FILE = or_stop(
+    run_config, config, workflow.is_main_process, workflow.configfiles
+)
 PLANS = or_stop(plan_stages, CONFIG)
 
 # Which file and which Python must not cause a rerun, as they change no result: both reach the
@@ -36,11 +38,12 @@ PYTHON = (
     if workflow.deployment_settings.deployment_method
     else shlex.quote(sys.executable)
 )
-shell.prefix(f"""set -euo pipefail
+PREFIX = f"""set -euo pipefail
 export EVALUATION_CONFIG={shlex.quote(str(CONFIG_FILE))}
 evaluation() ( export PYTHONPATH={shlex.quote(str(ROOT))}; exec {PYTHON} -m evaluation "$@" )
 logged() ( trap '' TERM INT; exec tee "$1" )
-""")
+"""
+shell.prefix(PREFIX.replace("{", "{{").replace("}", "}}"))  # it is formatted once
 
 
 def steps_of(plan):
@@ -123,7 +126,10 @@ def tell(is_done):
     plans = [
         plan
         for plan in PLANS.values()
-        if any(f"{rule}_".startswith(f"{kind}_{plan.name}_") for rule in rules)
+        if any(
+            re.fullmatch(rf"{kind}_{re.escape(plan.name)}(_bridge|_from_\d+)?", rule)
+            for rule in rules
+        )
     ]
     text = or_stop(ending if is_done else failing, plans)
     if text:
