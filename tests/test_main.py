@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.__main__ import machine_fault
+from evaluation.commands.parser import build_parser
 from evaluation.files import write_text
 from tests.workflow.paper import ROOT, Paper
 
@@ -183,3 +184,33 @@ def test_sigterm_is_not_lost_where_exceptions_are_dropped(paper: Paper) -> None:
     assert done.returncode == 128 + signal.SIGTERM, done.stderr
     assert time.monotonic() - begin < 30
     assert done.stderr == ""
+
+
+LOGLIKELIHOOD = "loglikelihood ckpt --requests r.jsonl --output o.jsonl --max-length"
+IMPORT = "import-hf a b"
+USAGE: list[tuple[str, str]] = [
+    (f"{LOGLIKELIHOOD} 0", "'0' is no whole number from 2"),
+    (f"{LOGLIKELIHOOD} 1", "'1' is no whole number from 2"),
+    (f"{LOGLIKELIHOOD}=-5", "'-5' is no whole number from 2"),
+    (f"{LOGLIKELIHOOD} 1e3", "'1e3' is no whole number"),
+    (f"{LOGLIKELIHOOD} 9223372036854775808", "is no whole number from 2"),
+    ("score --stage one --step=-1", "'-1' is no whole number from 0"),
+    ("score --stage one --step 1.5", "'1.5' is no whole number from 0"),
+    ("score --stage one", "--step"),
+    ("deltas --stage one --step ten", "'ten' is no whole number from 0"),
+    (f"{IMPORT} --tp 0", "'0' is no whole number from 1"),
+    (f"{IMPORT} --step=-1", "'-1' is no whole number from 0"),
+    (f"{IMPORT} --sequence-length 0", "'0' is no whole number from 2"),
+    ("verify ckpt --reference r --tolerance nan", "'nan' is no finite number"),
+    ("verify ckpt --reference r --tolerance=-1", "'-1' is no finite number"),
+    ("stats", "invalid choice: 'stats'"),
+    ("", "COMMAND"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), USAGE)
+def test_usage(capsys: pytest.CaptureFixture[str], line: str, said: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        build_parser().parse_args(line.split())
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err

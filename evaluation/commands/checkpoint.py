@@ -6,6 +6,7 @@ import math
 import os
 from pathlib import Path
 
+from evaluation.commands import whole_number
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError
 
@@ -25,7 +26,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument(
         "--reference", type=Path, required=True, help="safetensors file: input_ids, logits[, …]"
     )
-    command.add_argument("--tolerance", type=float, default=1e-4, help="relative L2 (%(default)s)")
+    command.add_argument(
+        "--tolerance", type=_tolerance, default=1e-4, help="relative L2 (%(default)s)"
+    )
     command.set_defaults(run=verify)
 
     command = commands.add_parser(
@@ -33,9 +36,13 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("source", type=Path, help="Hugging Face folder")
     command.add_argument("target", type=Path, help="folder that gets STEP/ and latest.txt")
-    command.add_argument("--tp", type=int, default=1, help="tensor parallelism (%(default)s)")
-    command.add_argument("--step", type=int, default=0, help="step number (%(default)s)")
-    command.add_argument("--sequence-length", type=int, help="recorded in config.yaml")
+    command.add_argument(
+        "--tp", type=whole_number(1), default=1, help="tensor parallelism (%(default)s)"
+    )
+    command.add_argument(
+        "--step", type=whole_number(0), default=0, help="step number (%(default)s)"
+    )
+    command.add_argument("--sequence-length", type=whole_number(2), help="recorded in config.yaml")
     command.add_argument("--tokenizer", help="name recorded in config.yaml; SOURCE if not given")
     command.set_defaults(run=import_hf)
 
@@ -46,6 +53,16 @@ def add_use_mup(command: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="for a checkpoint without config.yaml, which alone says it",
     )
+
+
+def _tolerance(text: str) -> float:
+    try:
+        tolerance = float(text)
+    except ValueError:
+        tolerance = math.nan
+    if not 0 <= tolerance < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no finite number from 0 on")
+    return tolerance
 
 
 def inspect(options: argparse.Namespace) -> int:

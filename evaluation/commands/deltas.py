@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import stage_steps
-from evaluation.commands import add_config, add_stage
+from evaluation.commands import add_config, add_stage, whole_number
 from evaluation.commands.prefill import Commands
 from evaluation.errors import BridgeError, ConfigError
 from evaluation.records import RECORDED
@@ -18,7 +18,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser("deltas", help="one step's deltas against its bridge")
     add_config(command)
     add_stage(command)
-    command.add_argument("--step", type=int, required=True)
+    command.add_argument("--step", type=whole_number(0), required=True)
     command.set_defaults(run=deltas)
 
     command = commands.add_parser("tables", help="a stage's tables, recommendation and report")

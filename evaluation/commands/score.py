@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.commands import add_config, add_stage
+from evaluation.commands import add_config, add_stage, whole_number
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError, ScoringError
@@ -33,7 +33,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--step",
-        type=int,
+        type=whole_number(0),
         nargs="+",
         action="extend",
         help="step of the stage; several share the GPUs that it sees",
@@ -47,7 +47,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_config(command)
     add_stage(command)
     which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("--step", type=int, nargs=1, help="step of the stage")
+    which.add_argument("--step", type=whole_number(0), nargs=1, help="step of the stage")
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
     command.set_defaults(run=collect)
 
@@ -76,7 +76,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--dtype", choices=("auto", "float32", "bfloat16", "float16"), default="auto"
     )
     command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    command.add_argument("--max-length", type=int, help="context window, in tokens")
+    command.add_argument("--max-length", type=whole_number(2), help="context window, in tokens")
     command.set_defaults(run=loglikelihood)
 
 

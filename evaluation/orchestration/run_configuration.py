@@ -5,6 +5,7 @@ job would otherwise have other steps, or another bridge, than it was submitted f
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,24 @@ from evaluation.checkpoints.discovery import find_steps
 from evaluation.errors import CheckpointError
 from evaluation.settings.config import Config, Stage, load_config, validate_config
 from evaluation.settings.effective import CONFIG_VARIABLE, write_effective
+from evaluation.settings.yaml_files import read_yaml
 
 
-def run_config(content: dict[str, Any], is_main: bool) -> tuple[Config, Path]:
+def run_config(
+    content: dict[str, Any], is_main: bool, files: Sequence[str | Path] = ()
+) -> tuple[Config, Path]:
     """The configuration and its file: written by a run's main process, read by its jobs.
 
-    `content` is the configuration as Snakemake merged it. Raises ConfigError.
+    `content` is the configuration as Snakemake merged it from `files` and the command line.
+    Raises ConfigError, also for what Snakemake lets pass in a file, such as a key given twice.
     """
     if not is_main and CONFIG_VARIABLE in os.environ:
         path = Path(os.environ[CONFIG_VARIABLE])
         return load_config(path), path
-    config = validate_config(content, "configuration")
+    for file in files:
+        if Path(file).suffix in (".yaml", ".yml"):
+            read_yaml(Path(file))
+    config = validate_config(content, " + ".join(map(str, files)) or "configuration")
     stages = {name: _with_steps(stage) for name, stage in config.stages.items()}
     config = config.model_copy(update={"stages": stages})
     path = write_effective(config).absolute()

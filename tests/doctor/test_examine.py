@@ -164,7 +164,9 @@ def test_a_mistake_in_the_configuration(world: World) -> None:
 
 def test_a_suite_that_is_not_there(world: World) -> None:
     (world.folder / "suites/sft.yaml").unlink()
-    assert "sft.yaml: no such file" in only(look(world)["configuration"])
+    sentence = only(look(world)["configuration"])
+    assert "no such file as" in sentence
+    assert "sft.yaml; there are base" in sentence
 
 
 def test_an_aim_at_nothing(world: World) -> None:
@@ -218,16 +220,16 @@ def test_too_little_room(
 
 
 def test_what_is_scored_is_not_read_again(world: World) -> None:
-    """Nor missed, if its checkpoint is gone; older than the caches it counts as not scored."""
-    folder = world.results("stage1", "by_checkpoint", "step_10")
-    folder.mkdir(parents=True)
-    for name in ("tier2_ppl.json", "tier3_cf.json"):
-        (folder / name).write_text("{}")
-    shutil.rmtree(world.folder / "ckpts/stage1/10/model")
+    """Nor missed, if its checkpoint is gone; one that is another by now is looked at."""
+    assert world.evaluation("score", "--stage", "stage1", "--step", "10").returncode == 0
+    checkpoint = world.folder / "ckpts/stage1/10"
+    shutil.move(checkpoint, world.folder / "aside")
     checks = look(world)
     healthy(checks)
     assert checks["checkpoints"].summary == "3 to score; 1 already scored"
-    os.utime(folder / "tier3_cf.json", (0, 0))
+    shutil.copytree(world.folder / "aside", checkpoint)
+    shutil.rmtree(checkpoint / "model")
+    os.utime(checkpoint / "config.yaml", (0, 0))
     assert "no such folder" in only(look(world)["checkpoints"])
 
 

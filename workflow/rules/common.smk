@@ -16,8 +16,9 @@ from evaluation.settings.config import NAME
 from evaluation.settings.plan import plan_stages
 from evaluation.orchestration.targets import check_targets_first
 
-
-CONFIG, CONFIG_FILE = or_stop(run_config, config, workflow.is_main_process)
+CONFIG, CONFIG_FILE = or_stop(
+    run_config, config, workflow.is_main_process, workflow.configfiles
+)
 PLANS = or_stop(plan_stages, CONFIG)
 INPUTS = RuleInputs(PLANS, workflow)
 
@@ -27,12 +28,13 @@ PYTHON = (
     if workflow.deployment_settings.deployment_method
     else shlex.quote(sys.executable)
 )
-shell.prefix(f"""set -euo pipefail
+PREFIX = f"""set -euo pipefail
 export EVALUATION_CONFIG={shlex.quote(str(CONFIG_FILE))}
 evaluation() ( export PYTHONPATH={shlex.quote(str(ROOT))}; exec {PYTHON} -m evaluation "$@" )
 logged() ( trap '' TERM INT; exec tee "$1" )
-recorded() {{{{ [ "$1" -eq 3 ]; }}}}  # it failed for good, and its record says why: others go on
-""")
+recorded() {{ [ "$1" -eq 3 ]; }}  # it failed for good, and its record says why: others go on
+"""
+shell.prefix(PREFIX.replace("{", "{{").replace("}", "}}"))  # it is formatted once
 
 
 def resources_of(rule):

@@ -3,7 +3,9 @@ CACHE = f"{CONFIG.cache}/{{setup}}"
 
 
 wildcard_constraints:
-    setup="|".join(re.escape(name) for name in sorted({p.cache.name for p in PLANS.values()})),
+    setup="|".join(
+        re.escape(name) for name in sorted({p.cache.name for p in PLANS.values()})
+    ),
     stage="|".join(map(re.escape, PLANS)),
     item=NAME,
     step=r"\d+",

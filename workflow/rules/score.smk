@@ -92,7 +92,9 @@ for _plan in PLANS.values():
         params:
             stage=_plan.name,
             which=lambda w: (
-                "--bridge" if w.folder == "bridge" else f"--step {w.folder.rpartition('_')[2]}"
+                "--bridge"
+                if w.folder == "bridge"
+                else f"--step {w.folder.rpartition('_')[2]}"
             ),
         shell:
             "evaluation collect --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
