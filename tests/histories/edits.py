@@ -346,19 +346,20 @@ def checkpoint_touched(model: Model, place: str) -> None:
 @edit(
     lambda model: [
         (place, seed, keeps_times)
-        for place in ("one/40", "two/25", "two/20", "side/14")
+        for place in ("one/40", "two/25", "two/20", "side/14", *model.gone)
         if place not in model.checkpoints
         for seed in (0, 5)
         for keeps_times in (True, False)
     ]
 )
 def checkpoint_added(model: Model, place: str, seed: int, keeps_times: bool) -> None:
+    model.gone.pop(place, None)
     model.checkpoints[place] = Copy(seed, 0 if keeps_times else _now(model))
 
 
 @edit(lambda model: [(place,) for place in model.checkpoints if _others(model, place)])
 def checkpoint_deleted(model: Model, place: str) -> None:
-    del model.checkpoints[place]
+    model.gone[place] = model.checkpoints.pop(place)
 
 
 @edit(
@@ -370,14 +371,15 @@ def checkpoint_deleted(model: Model, place: str) -> None:
     ]
 )
 def checkpoint_damaged(model: Model, place: str, damage: str) -> None:
-    model.checkpoints[place] = replace(model.checkpoints[place], damage=damage)
+    known = model.checkpoints[place]
+    written = known.written if damage == "lost_shard" else _now(model)
+    model.checkpoints[place] = Copy(known.seed, written, damage)
 
 
 @edit(lambda model: [(p,) for p, known in model.checkpoints.items() if known.damage])
 def checkpoint_restored(model: Model, place: str) -> None:
-    """As it was before, times and all, if those were kept; else written anew."""
-    known = model.checkpoints[place]
-    model.checkpoints[place] = Copy(known.seed, known.written and _now(model))
+    """From a copy that kept its times."""
+    model.checkpoints[place] = Copy(model.checkpoints[place].seed)
 
 
 def _others(model: Model, place: str) -> bool:

@@ -61,13 +61,14 @@ class Player:
     def play(self, actions: Iterable[Action]) -> Report:
         for action in actions:
             self._act(action)
-        if self.model.impossible() or self.model.doubtful():
-            self._run("all")
-            self._act(["repaired"])
         self._tell("run all, at the end")
-        self._run("all")
-        self._again()
-        self._compare()
+        done = self._run("all")
+        if self._is_refused(done) or self.model.doubtful():
+            self._act(["repaired"])
+            self._tell("run all, at the end")
+            done = self._run("all")
+        self._again(done)
+        self._compare(done)
         return self.report
 
     def _act(self, action: Action) -> None:
@@ -134,20 +135,31 @@ class Player:
             self._wrong(f"a traceback: {done.said.strip().splitlines()[-1][:300]}")
         if target != "all":
             return
-        broken = self.model.broken()
-        touched = _touched(before, snapshot(self.world.folder))
-        if keys := self.model.impossible():
-            self._expect(done, 1, "what cannot be fulfilled")
-            if not any(key in done.said for key in keys):
-                self._wrong(f"none of {sorted(keys)} is named: {_tail(done)}")
+        lost = self.model.impossible()
+        if self._is_refused(done):
+            touched = _touched(before, snapshot(self.world.folder))
             if touched:
                 self._wrong(f"touched by a run that is refused: {', '.join(touched[:4])}")
-        elif self.model.doubtful() or broken:
+        elif lost.keys() - self.model.gone.keys():
+            self._wrong(f"not refused, with {lost}: {done.code}, {_tail(done)}")
+        else:
+            self._judge_end(done)
+
+    def _judge_end(self, done: Done) -> None:
+        """Of a run that does what can be done; what is gone stays scored."""
+        broken = self.model.broken()
+        named = {place for place in broken if f"ckpts/{place}" in done.said}
+        if self.model.doubtful() or broken - self.model.quiet():
             self._expect(done, 1, "a broken checkpoint")
-            if not any(f"ckpts/{place}" in done.said for place in broken):
+            if not named:
                 self._wrong(f"none of {sorted(broken)} is named: {_tail(done)}")
         else:
-            self._expect(done, 0, "nothing to complain about")
+            self._expect(done, int(bool(named)), "nothing to complain about")
+
+    def _is_refused(self, done: Done) -> bool:
+        """One sentence names a key that asks for what is not there."""
+        keys = set(self.model.impossible().values())
+        return done.code == 1 and any(key in done.said for key in keys)
 
     def _expect(self, done: Done, code: int, why: str) -> None:
         if done.code != code:
@@ -161,10 +173,10 @@ class Player:
         self._spent(self.economy.after(self.model, is_cut=True))
         if how == "killed":
             unlocked = self._snakemake("--unlock")
-            if unlocked.code and not self.model.impossible():
+            if unlocked.code:
                 self._wrong(f"--unlock ended with {unlocked.code}: {_tail(unlocked)}")
 
-    def _again(self) -> None:
+    def _again(self, first: Done) -> None:
         """The same target once more finds nothing to do."""
         before = snapshot(self.world.folder)
         self.economy.before()
@@ -172,25 +184,31 @@ class Player:
         self._spent(self.economy.after(self.model, is_cut=False))
         if self.economy.scored():
             self._wrong(f"run again, {self.economy.scored()} items were scored")
-        if self.model.broken():
-            self._expect(done, 1, "a broken checkpoint, run again")
-            return
-        self._expect(done, 0, "nothing to do")
-        if "Nothing to be done" not in done.said:
+        self._expect(done, first.code, "what it had before")
+        if done.code == 0 and "Nothing to be done" not in done.said:
             self._wrong(f"run again, there was something to do: {_tail(done)}")
-        if touched := _touched(before, snapshot(self.world.folder)):
+        if done.code == 0 and (touched := _touched(before, snapshot(self.world.folder))):
             self._wrong(f"run again, {', '.join(touched[:4])} changed")
 
-    def _compare(self) -> None:
-        """Beside a run in the same folder, from nothing."""
+    def _compare(self, first: Done) -> None:
+        """Beside a run in the same folder, from nothing.
+
+        What is gone but was scored, or lost a file unnoticed, is put back for that.
+        """
+        if self.model.impossible().keys() - self.model.gone.keys():
+            return  # it should have been refused
+        unseen = {place for place in self.model.quiet() if f"ckpts/{place}" not in first.said}
+        whole = self.model.restored(unseen | self.model.impossible().keys())
         folder = self.world.folder
         ours, fresh = folder / ".ours", folder / ".fresh"
         _move(folder, ours)
+        self.world.write(self.model, whole)
         done = self._snakemake()
+        self.world.write(whole, self.model)
         _move(folder, fresh)
         _move(ours, folder)
-        self._expect(done, int(bool(self.model.broken())), "a fresh run")
-        for what in differences(self.model, folder, fresh):
+        self._expect(done, int(bool(whole.broken())), "a fresh run")
+        for what in differences(whole, folder, fresh):
             self._wrong(what)
 
 

@@ -8,6 +8,7 @@ import copy
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,8 @@ HERE = "/WORLD"
 OLD = 1_600_000_000
 """Seconds; when checkpoints were written whose times were kept, as `cp -p` does."""
 
-DAMAGES = ("truncated", "no_shard", "half_config", "no_config")
+DAMAGES = ("truncated", "no_shard", "half_config", "no_config", "lost_shard")
+"""Half-written in one of four ways, at another time; or one file gone, and all else as it was."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,14 @@ class Copy:
 
 @dataclass
 class Model:
-    """All that decides what a run must give."""
+    """All that decides what a run must give; `gone` are checkpoints that were there once."""
 
     config: dict[str, Any]
     suites: dict[str, Any]
     checkpoints: dict[str, Copy]
     protocols: dict[str, str] = field(default_factory=dict)
     clock: int = 0
+    gone: dict[str, Copy] = field(default_factory=dict)
 
     def copy(self) -> "Model":
         return copy.deepcopy(self)
@@ -90,9 +93,9 @@ class Model:
             if (place := self.bridge(stage)) is not None:
                 yield f"stages.{stage}.bridge", place
 
-    def impossible(self) -> set[str]:
-        """Keys that ask for a checkpoint that is not there."""
-        return {key for key, place in self.used() if place not in self.checkpoints}
+    def impossible(self) -> dict[str, str]:
+        """Places of checkpoints that are asked for and not there, with the key that does."""
+        return {place: key for key, place in self.used() if place not in self.checkpoints}
 
     def doubtful(self) -> bool:
         """Whether a checkpoint is asked for of which only a part without configuration is there."""
@@ -101,6 +104,18 @@ class Model:
     def broken(self) -> set[str]:
         """Places of the checkpoints that are asked for and cannot be scored."""
         return {place for _, place in self.used() if self._has(place, DAMAGES)}
+
+    def quiet(self) -> set[str]:
+        """Those of them that nobody wrote to: if scored before, their results may stay."""
+        return {place for _, place in self.used() if self._has(place, ("lost_shard",))}
+
+    def restored(self, places: set[str]) -> "Model":
+        """As if what was deleted or lost in these places were still there."""
+        whole = self.copy()
+        for place in places:
+            known = self.gone[place] if place in self.gone else self.checkpoints[place]
+            whole.checkpoints[place] = Copy(known.seed, known.written)
+        return whole
 
     def _has(self, place: str, damages: tuple[str, ...]) -> bool:
         return place in self.checkpoints and self.checkpoints[place].damage in damages
@@ -139,10 +154,14 @@ class Model:
 
 @dataclass(frozen=True)
 class World:
-    """A folder that holds what a model says; `pool` holds whole checkpoints by seed."""
+    """A folder that holds what a model says; `pool` holds whole checkpoints by seed.
+
+    `times` are the seconds at which checkpoints were written, so that one can be put back.
+    """
 
     folder: Path
     pool: Path
+    times: dict[int, float] = field(default_factory=dict)
 
     def write(self, before: Model | None, model: Model) -> None:
         """Writes what differs from before; what does not is not touched."""
@@ -168,13 +187,14 @@ class World:
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(self.pool / str(wanted.seed), target, copy_function=shutil.copyfile)
         weights = sorted(target.rglob("*.safetensors"))
-        if wanted.written == 0:
-            for path in target.rglob("*"):
-                os.utime(path, (OLD + wanted.seed, OLD + wanted.seed))
+        now = self.times.setdefault(wanted.written, time.time())
+        seconds = now if wanted.written else OLD + wanted.seed
+        for path in target.rglob("*"):
+            os.utime(path, (seconds, seconds))
         if wanted.damage == "truncated":
             with open(weights[0], "rb+") as file:
                 file.truncate(weights[0].stat().st_size - 40)
-        elif wanted.damage == "no_shard":
+        elif wanted.damage in ("no_shard", "lost_shard"):
             weights[-1].unlink()
         elif wanted.damage == "half_config":
             path = target / "model_config.json"
