@@ -50,7 +50,7 @@ class Origin:
         kind = "files" if self.source.dataset is None else "mirror"
         return {
             "kind": kind,
-            "files": [str(path) for path in self.files],
+            "files": [path.name for path in self.files],
             "size": sum(stat.st_size for stat in stats),
             "changed": max(stat.st_mtime_ns for stat in stats),
         }
