@@ -9,6 +9,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)
 
 VENV := .venv/.complete
+TOOLS := .venv/.tools-complete
 PACKAGES := .demo/packages/.complete
 MODEL := .demo/models/smollm2-135m-instruct
 MIRRORS := .demo/mirrors/WHAT_STANDS_IN.md
@@ -23,12 +24,14 @@ demo: demo-data  ## all four stages on a real model, on two cores, in ten minute
 
 demo-data: $(MIRRORS) $(SUITES) $(LADDER)  ## only what the demo evaluates: checkpoints, questions, text
 
+environment: $(VENV)  ## only .venv with what runs need; the others call it
+
 test: lint pytest  ## every check there is
 
-pytest: $(VENV) $(MODEL)/config.json
+pytest: $(TOOLS) $(MODEL)/config.json
 	@python -m pytest -m ""
 
-histories: $(VENV)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=1)
+histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=1)
 	@python -W ignore -m tests.histories
 
 test-slurm: $(VENV) $(MODEL)/config.json  ## only those on a real Slurm on this machine (needs root)
@@ -40,7 +43,7 @@ slurm-up:  ## start a real Slurm on this machine: partitions gpu and serial (nee
 slurm-down:  ## stop it and remove all its traces
 	@$(PYTHON) -m tests.slurm.cluster down
 
-lint: $(VENV)  ## ruff, mypy, snakefmt, snakemake --lint, codespell
+lint: $(TOOLS)  ## ruff, mypy, snakefmt, snakemake --lint, codespell
 	ruff check .
 	ruff format --check .
 	mypy
@@ -48,7 +51,7 @@ lint: $(VENV)  ## ruff, mypy, snakefmt, snakemake --lint, codespell
 	SCRATCH=$${SCRATCH:-.cache/lint} snakemake --lint
 	codespell
 
-format: $(VENV)  ## let ruff and snakefmt rewrite what they can
+format: $(TOOLS)  ## let ruff and snakefmt rewrite what they can
 	ruff check --fix .
 	ruff format .
 	snakefmt Snakefile workflow
@@ -56,7 +59,7 @@ format: $(VENV)  ## let ruff and snakefmt rewrite what they can
 bench: .venv-bench/.complete $(MODEL)/config.json  ## speed beside lm-evaluation-harness
 	@.venv-bench/bin/python -m benchmarks
 
-bench-scale: $(VENV)  ## 52 and 200 checkpoints of a tiny model on a real Slurm (needs root)
+bench-scale: $(TOOLS)  ## 52 and 200 checkpoints of a tiny model on a real Slurm (needs root)
 	@python -m benchmarks.scale
 
 bench-decisions: $(VENV)  ## how often the verdict of a stage is wrong, by simulation (half an hour)
@@ -69,6 +72,11 @@ $(VENV): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements.lock
+	@touch $@
+
+$(TOOLS): requirements-dev.lock $(VENV)
+	.venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
+	    -r requirements.lock -r requirements-dev.lock
 	@touch $@
 
 .venv-bench/.complete: requirements.lock requirements-bench.lock
@@ -97,4 +105,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help demo demo-data test pytest histories test-slurm slurm-up slurm-down lint format bench bench-scale bench-decisions clean
+.PHONY: help environment demo demo-data test pytest histories test-slurm slurm-up slurm-down lint format bench bench-scale bench-decisions clean

@@ -193,7 +193,7 @@ def _is_llama(keys: Keys) -> bool:
     models = [key for key in marked if key.startswith("is_") and key.endswith("_config")]
     if models in (["is_llama_config"], ["is_qwen2_config"]):
         return models == ["is_llama_config"]
-    named = ", ".join(models) or "no `is_…_config` key"
+    named = ", ".join(models)[:100] or "no `is_…_config` key"
     if "is_starcoder2_config" in models:
         named = "Starcoder2"
     raise UnsupportedCheckpoint(

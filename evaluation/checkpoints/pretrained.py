@@ -56,7 +56,7 @@ def _as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
     try:
         yield
     except _REFUSALS as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
         raise CheckpointError(
             f"{checkpoint.path}: transformers cannot load it; check its config.json ({reason})"
         ) from None

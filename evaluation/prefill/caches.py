@@ -186,7 +186,6 @@ def map_blocks(folder: Path, meta: dict[str, Any]) -> npt.NDArray[np.integer[Any
     The file is not checked against its checksum, since it is only read in part. Raises CacheError.
     """
     path = folder / TOKENS
-    _checked(folder / META, meta, SliceMeta)
     dtype, shape = np.dtype(meta["dtype"]), (meta["blocks"], meta["sequence_length"])
     try:
         offset = data_offset(path, dtype.itemsize * shape[0] * shape[1])

@@ -177,7 +177,7 @@ def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
     def field(row: Row) -> Any:
         if item.text not in row:
             raise SourceError(
-                f"slices.{name}.text: no field {item.text!r}; the fields are {', '.join(row)}"
+                f"slices.{name}.text: no field {item.text!r}; the fields are {', '.join(row)[:500]}"
             )
         check_not_binary({item.text: row[item.text]})
         return row[item.text]

@@ -93,9 +93,9 @@ def _guarded(key: str, source: str, function: Render) -> Render:
                 raise ValueError(f"it writes {len(value):,} characters for one row")
             return value
         except UndefinedError as error:
-            fields = ", ".join(sorted(map(str, values)))
+            fields = ", ".join(sorted(map(str, values)))[:500]
             raise SourceError(
-                f"{key}: {error.message}, used by {_shown(source)}; the fields are {fields}"
+                f"{key}: {str(error.message)[:300]}, used by {_shown(source)}; the fields are {fields}"
             ) from None
         except (Exception, OutOfTime) as error:  # noqa: BLE001 - its functions raise what they like
             raise SourceError(f"{key}: {_shown(source)} fails: {reason_of(error)}") from None

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from evaluation.files import write_json
+from evaluation.prefill.caches import META, META_CHECKSUM, meta_checksum
 from evaluation.settings.config import Tokenizer, validate_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Slice, Suite, Task
@@ -33,3 +35,9 @@ def make_plan(
         tokenizer=Tokenizer.model_validate({"name": str(tokenizer), **tokenizer_options}),
         sequence_length=sequence_length,
     )
+
+
+def sign_meta(folder: Path, **content: Any) -> None:
+    """Writes a meta.json with its own checksum, for files whose checksums are made up."""
+    content = {"definition": "made", **content}
+    write_json(folder / META, {**content, META_CHECKSUM: meta_checksum(content)})

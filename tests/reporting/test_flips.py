@@ -3,19 +3,21 @@
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from evaluation.files import write_json, write_jsonl
+from evaluation.files import write_jsonl
 from evaluation.reporting.flips.flips import in_order, stage_flips
 from evaluation.reporting.flips.moved import GONE
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.read import read_tier
 from evaluation.settings.plan import StagePlan
+from tests.prefill.plans import sign_meta
 from tests.reporting.pages import STEPS, page_data, write_report
 
 SHOTS = "".join(f"Question: is {i} odd?\nAnswer: perhaps, who knows it\n\n" for i in range(8))
@@ -32,7 +34,7 @@ def write_task(plan: StagePlan, name: str, checksum: str) -> None:
         for i in range(400)
     ]
     write_jsonl(plan.task_folder(name) / "examples.jsonl", rows)
-    write_json(plan.task_folder(name) / "meta.json", {"checksum": {"examples.jsonl": checksum}})
+    sign_meta(plan.task_folder(name), checksum={"examples.jsonl": checksum})
 
 
 def write_slice(plan: StagePlan, name: str, length: int) -> None:
@@ -41,8 +43,8 @@ def write_slice(plan: StagePlan, name: str, length: int) -> None:
     folder.mkdir(parents=True)
     tokens = torch.arange(120)[:, None].repeat(1, length).to(torch.uint16)
     torch.save(tokens, folder / "packed_tokens.pt")
-    meta = {"dtype": "uint16", "blocks": 120, "sequence_length": length}
-    write_json(folder / "meta.json", {**meta, "checksum": {"packed_tokens.pt": name}})
+    meta: dict[str, Any] = {"dtype": "uint16", "blocks": 120, "sequence_length": length}
+    sign_meta(folder, **meta, checksum={"packed_tokens.pt": name})
 
 
 def write_tokenizer(plan: StagePlan) -> None:

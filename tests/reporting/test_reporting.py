@@ -23,6 +23,7 @@ from evaluation.reporting.tables.summary import SCHEMA
 from evaluation.reporting.terminal import bridge_table
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
+from tests.prefill.plans import sign_meta
 from tests.reporting.pages import STEPS, page_data, write_report
 
 
@@ -202,8 +203,8 @@ def test_trust_names_sources_templates_and_losses(plans: dict[str, StagePlan]) -
     """Revision of what was fetched, whitespace of templates, what was left out, device time."""
     plan = plans["second"]
     folder = plan.task_folder("quiz")
-    meta = {"checksum": {"examples.jsonl": "quiz"}, "source": {"resolved": "0123456789" * 4}}
-    write_json(folder / "meta.json", meta)
+    source = {"resolved": "0123456789" * 4}
+    sign_meta(folder, checksum={"examples.jsonl": "quiz"}, source=source)
     for side in (plan.bridge_folder, *map(plan.step_folder, STEPS)):
         tier3 = json.loads((side / "tier3_cf.json").read_text(encoding="utf-8"))
         tier3["tasks"]["quiz"]["items"] = {"asked": 402, "used": 400, "left_out": {"empty": 2}}

@@ -22,7 +22,8 @@ CONFIG, CONFIG_FILE = or_stop(
 PLANS = or_stop(plan_stages, CONFIG)
 INPUTS = RuleInputs(PLANS, workflow)
 
-# Which file and which Python reach the jobs by the prefix of their shell.
+# Which file and which Python reach the jobs by the prefix of their shell. A log begins with its command
+# as it can be pasted into a shell.
 PYTHON = (
     "python"
     if workflow.deployment_settings.deployment_method
@@ -30,7 +31,13 @@ PYTHON = (
 )
 PREFIX = f"""set -euo pipefail
 export EVALUATION_CONFIG={shlex.quote(str(CONFIG_FILE))}
-evaluation() ( export PYTHONPATH={shlex.quote(str(ROOT))}; exec {PYTHON} -m evaluation "$@" )
+evaluation() (
+    export PYTHONPATH={shlex.quote(str(ROOT))}
+    printf 'cd %q && EVALUATION_CONFIG=%q PYTHONPATH=%q' "$PWD" "$EVALUATION_CONFIG" "$PYTHONPATH" >&2
+    printf ' %q' {PYTHON} -m evaluation "$@" >&2
+    echo >&2
+    exec {PYTHON} -m evaluation "$@"
+)
 logged() ( trap '' TERM INT; exec tee "$1" )
 recorded() {{ [ "$1" -eq 3 ]; }}  # it failed for good, and its record says why: others go on
 """

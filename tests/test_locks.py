@@ -1,0 +1,38 @@
+"""The two lock files: each package once, and the tools apart from what runs."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def pinned(name: str) -> dict[str, str]:
+    lines = re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / name).read_text(), flags=re.MULTILINE)
+    return {normal(package): version for package, version in lines}
+
+
+def normal(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+def test_each_package_stands_in_one_of_them() -> None:
+    runs, tools = pinned("requirements.lock"), pinned("requirements-dev.lock")
+    assert len(runs) > 80
+    assert len(tools) > 20
+    assert not runs.keys() & tools.keys()
+
+
+def test_what_pyproject_asks_for_is_pinned_within_its_bounds() -> None:
+    extras = PROJECT["optional-dependencies"]
+    runs, tools = pinned("requirements.lock"), pinned("requirements-dev.lock")
+    for wanted, lock in ((PROJECT["dependencies"] + extras["demo"], runs), (extras["dev"], tools)):
+        for requirement in map(Requirement, wanted):
+            assert requirement.specifier.contains(lock[normal(requirement.name)]), requirement
+
+
+def test_the_command_is_installed_under_its_name() -> None:
+    assert PROJECT["scripts"] == {"staged-evaluation": "evaluation.__main__:main"}
