@@ -1,7 +1,7 @@
 """`python -m evaluation <command>`: each step of the workflow, and a few tools, by hand.
 
-Exit codes: 0 done, 1 the input or the machine is at fault (one sentence on stderr), 2 usage,
-130 Ctrl-C, 141 nobody reads the output any more, 143 ended by SIGTERM. Commands import what they
+Exit codes: 0 done, 1 the input or the machine is at fault (one sentence on stderr), 2 usage, 3 what
+cannot be made is recorded with its reason, so that the workflow goes on without it, 130 Ctrl-C, 141 nobody reads the output any more, 143 ended by SIGTERM. Commands import what they
 need when they run, so that `--help` is quick; this file imports nothing that has to be installed.
 """
 

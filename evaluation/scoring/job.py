@@ -26,6 +26,7 @@ from evaluation.prefill.caches import (
     read_slice,
     read_task,
 )
+from evaluation.prefill.entries import check_entry
 from evaluation.prefill.probes import ProbeCache, read_probes
 from evaluation.records import Record, write_record
 from evaluation.scoring.external import run_external
@@ -167,9 +168,9 @@ def current_caches(plan: StagePlan) -> dict[str, dict[str, str]]:
         if record is None or states.state(entry) == "missing":
             raise CacheError(f"{entry.folder} is not prefilled; run `{FETCH}`")
         if states.state(entry) == "stale":
+            check_entry(entry.folder, states.wanted(entry) or record.key)  # names what is wrong
             raise CacheError(
-                f"{entry.folder} is damaged, or was made under other settings or from other data "
-                f"than those of the configuration; run `{FETCH}`"
+                f"{entry.folder} was made from other data than there is now; run `{FETCH}`"
             )
         found[entry.folder.relative_to(plan.config.cache).as_posix()] = describe_entry(record)
     return found
