@@ -25,7 +25,7 @@ from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import CommandError, ResultsError
-from evaluation.files import fingerprint
+from evaluation.files import fingerprint, make_folder
 from evaluation.prefill.caches import read_meta
 from evaluation.results.files import parse_json, read_text
 from evaluation.settings.plan import StagePlan
@@ -63,6 +63,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
     key = _key(plan)
     names = {tier: store.path(f"external-{tier}", key).name for tier in plan.tiers}
     if any(store.read(name) is None for name in names.values()):
+        make_folder(Path(plan.config.results))
         scratch = Path(tempfile.mkdtemp(prefix="external-", dir=plan.config.results))
         try:
             _call(subject, checkpoint.path, scratch)
