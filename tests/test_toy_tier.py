@@ -49,7 +49,7 @@ EDITS = [
     ),
     Edit(
         "settings/suites.py",
-        "\n\nLOADER = ",
+        "\n\ndef load_suite(",
         '    riddles: dict[str, Slice] = Field({}, description="Toy: books by name.")\n',
     ),
     Edit(

@@ -12,6 +12,7 @@ What is only another view of stored scores (groups, primary metrics, checks, mar
 `collect` or of what follows, never in that of `score`.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,23 @@ def checkpoint_state(path: Path) -> CheckpointState:
     return found
 
 
+def command_files(command: str | None) -> CheckpointState:
+    """Name, size and time of change of the files that a command names: a script may be edited."""
+    try:
+        words = shlex.split(command or "")
+    except ValueError:  # the shell will say so
+        words = (command or "").split()
+    paths = [Path(word) for word in words]
+    return [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in paths if _is_file(p)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a word that is too long to be a name
+        return False
+
+
 def score_key(subject: Subject) -> str:
     """Of everything but caches and checkpoint, which the record names one by one."""
     plan = subject.plan
@@ -61,7 +79,7 @@ def score_key(subject: Subject) -> str:
             "sequence_length": plan.sequence_length,
             "device": plan.config.scoring.device,
             "dtype": plan.config.scoring.dtype,
-            "command": plan.stage.command,
+            "command": [plan.stage.command, command_files(plan.stage.command)],
             "allow_shorter_sequences": plan.stage.allow_shorter_sequences,
             "assume": plan.stage.assume and plan.stage.assume.model_dump(),
             "checkpoint": str(subject.checkpoint),

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import Subject
+from evaluation.dependencies.steps import command_files
 from evaluation.errors import CommandError, ResultsError
 from evaluation.files import fingerprint, make_folder
 from evaluation.prefill.caches import read_meta
@@ -88,7 +89,7 @@ def _key(plan: StagePlan) -> dict[str, Any]:
     folders += map(plan.task_folder, plan.suite.tasks)
     folders += [plan.probes_folder] if plan.suite.probes else []
     return {
-        "command": plan.stage.command,
+        "command": [plan.stage.command, command_files(plan.stage.command)],
         "sequence_length": plan.sequence_length,
         "tiers": list(plan.tiers),
         "data": {folder.name: read_meta(folder)["checksum"] for folder in folders},
@@ -191,7 +192,8 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     try:
         content = parse_json(path, read_text(path, again), again)
     except ResultsError as error:
-        raise CommandError(f"stages.{plan.name}.command: {error}") from None
+        what = str(error).replace(f"{path.parent}/", "").partition("; remove it")[0]
+        raise CommandError(f"stages.{plan.name}.command: its {what}") from None
     wrong = _CHECKS[tier](content, plan)
     if wrong:
         raise CommandError(f"stages.{plan.name}.command: its {path.name}: {wrong}")

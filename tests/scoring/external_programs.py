@@ -74,8 +74,8 @@ def header_is_ours(world: World, folder: Path) -> None:
 
 def no_secret_is_stored(world: World, folder: Path) -> None:
     """A command line may hold a token: its fingerprint is kept, not its text."""
-    for path in folder.iterdir():
-        assert b"sk-secret" not in path.read_bytes()
+    for path in folder.rglob("*"):
+        assert path.is_dir() or b"sk-secret" not in path.read_bytes()
 
 
 def no_child_lives(world: World, _: Path) -> None:
@@ -117,8 +117,8 @@ PROGRAMS = [
     Program("perplexity of 0", ppl("0"), "slices.text.ppl"),
     Program("perplexity below 0", ppl("-3.5"), "slices.text.ppl"),
     Program("perplexity below 1", ppl("0.2"), "slices.text.ppl"),
-    Program("perplexity that is NaN", ppl("float('nan')"), "slices.text.ppl"),
-    Program("perplexity that is infinite", ppl("float('inf')"), "slices.text.ppl"),
+    Program("perplexity that is NaN", ppl("float('nan')"), "tier2_ppl.json: not JSON"),
+    Program("perplexity that is infinite", ppl("float('inf')"), "tier2_ppl.json: not JSON"),
     Program("perplexity of 400 digits", ppl("10**400"), "slices.text.ppl"),
     Program("perplexity of 5000 digits", tier_file("b'{\"slices\": {\"text\": {\"ppl\": ' + b'9' * 5000 + b'}}}'"), "tier2_ppl.json"),
     Program("perplexity that is text", ppl("'12.5'"), "slices.text.ppl"),

@@ -73,14 +73,17 @@ def test_it_gets_the_contract_and_its_files_count(world: World) -> None:
 
 
 def test_what_it_gave_is_stored_like_any_score(world: World) -> None:
-    """The same command is not run again; a new group is applied to what it gave."""
-    subject = planned(world, program(world, PROGRAM % "7.5"))
-    score_subject(subject)
-    (world.folder / "program.py").write_text("raise SystemExit(3)")
-    assert score_subject(subject).error is None
+    """The same command is not run again, but for a script that was edited."""
+    counting = "open('calls', 'a').write('x')\n"
+    subject = planned(world, f"cd {world.folder}; {program(world, counting + PROGRAM % '7.5')}")
+    for _ in range(2):
+        assert score_subject(subject).error is None
+    assert (world.folder / "calls").read_text() == "x"
     assert collect(subject).error is None
     content = json.loads((subject.folder / "tier2_ppl.json").read_text())
     assert content["slices"]["text"]["ppl"] == 7.5
+    program(world, "raise SystemExit(3)")
+    assert "exit code 3" in str(score_subject(subject).error)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +91,7 @@ def test_what_it_gave_is_stored_like_any_score(world: World) -> None:
     [
         ("raise SystemExit(3)", "exit code 3"),
         ("", "wrote no tier2_ppl.json"),
-        (PROGRAM % "float('nan')", "slices.text.ppl is nan"),
+        (PROGRAM % "float('nan')", "tier2_ppl.json: not JSON (NaN"),
         (PROGRAM % "0", "slices.text.ppl is 0"),
         (PROGRAM.replace('"text"', '"other"') % "1.0", "slices.text is missing"),
         (PROGRAM.replace("0.5", "50") % "1.0", "tasks.quiz.accuracy is 50"),
@@ -108,6 +111,14 @@ def test_what_does_not_hold_the_suite_does_not_count(
     assert not list(subject.folder.glob("tier*"))
 
 
+@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
+def test_hostile_programs(world: World, case: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world.folder)
+    subject = subject_of(world, case, command_hours=case.seconds / 3600)
+    score_subject(subject)
+    check_ended(world, case, collect(subject).error)
+
+
 def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> None:
     subject = planned(world, program(world, PROGRAM % "12.5"))
     path = world.folder / "ckpts/stage1/10/model_config.json"
@@ -123,10 +134,3 @@ def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> N
     error = score_subject(subject).error
     assert error is not None
     assert shard.name in error
-
-
-@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
-def test_hostile_programs(world: World, case: Program) -> None:
-    subject = subject_of(world, case, command_hours=case.seconds / 3600)
-    score_subject(subject)
-    check_ended(world, case, collect(subject).error)
