@@ -33,18 +33,30 @@ def flip(path: Path) -> None:
 
 
 def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
-    tokens = next((world.folder / "cache").rglob("packed_tokens.pt"))
-    flip(tokens)
+    whole = world.config.read_text()
+    own = yaml.safe_load(whole)["stages"]
+    aim = {"tier": "tier2", "group": "nowhere", "want": "keep", "margin": 0.1}
+    world.change(stages=own | {"stage1": own["stage1"] | {"objective": [aim]}})
     done = world.snakemake("stage1")
-    flip(tokens)
+    world.config.write_text(whole)
     assert done.returncode == 1
-    assert "packed_tokens.pt is damaged" in done.stdout + done.stderr
-    assert "packed_tokens.pt is damaged" in world.results("stage1/eval_logs/check.log").read_text()
+    assert "of the group 'nowhere'" in done.stdout + done.stderr
+    assert "of the group 'nowhere'" in world.results("stage1/eval_logs/check.log").read_text()
     assert not world.results("stage1", "by_checkpoint").exists()
     assert not world.results("scores").exists()
-    said = "check: faults in caches, offline; mend them first: no job of stage1 was submitted"
-    assert f"What failed:\nstage1 {said}" in done.stderr
-    assert said in world.evaluation("status").stdout
+    assert "What failed:\nstage1 check: faults in configuration" in done.stderr
+    assert "no job of stage1 was submitted" in world.evaluation("status").stdout
+
+
+def test_a_damaged_cache_is_made_anew(world: World) -> None:
+    tokens = next((world.folder / "cache").rglob("packed_tokens.pt"))
+    whole = tokens.read_bytes()
+    flip(tokens)
+    assert planned(world, "prefill")["prefill_slice"] == 1
+    done = world.snakemake("prefill")
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert tokens.read_bytes() == whole
+    assert planned(world, "prefill") == {}
 
 
 def test_one_broken_checkpoint_is_named_and_the_others_are_scored(world: World) -> None:
