@@ -110,10 +110,12 @@ for _plan in PLANS.values():
             ),
         output:
             update(f"{_plan.results}/{{folder}}/{{file}}"),
+        log:
+            f"{_plan.results}/eval_logs/expect/{{folder}}/{{file}}.log",
         wildcard_constraints:
             file="|".join(map(re.escape, result_files(_plan))),
         localrule: True
         conda:
             "../envs/evaluation.yaml"
         shell:
-            "evaluation expect {output:q}"
+            "evaluation expect {output:q} 2>&1 | logged {log:q}"
