@@ -190,6 +190,8 @@ class Run:
         """All tier files but for how long they took: parsed JSON and tables."""
         found: Outcome = {}
         for path in sorted(self.results.glob("stage*/*/**/*")):
+            if path.parent.name == ".made":  # records hold when files were written
+                continue
             if path.suffix == ".json":
                 found[str(path.relative_to(self.results))] = timeless(json.loads(path.read_text()))
             elif path.suffix == ".parquet":
