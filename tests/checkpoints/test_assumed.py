@@ -12,7 +12,7 @@ from evaluation.__main__ import main
 from evaluation.checkpoints.agreement import check_agreement
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CheckpointError, ConfigError
+from evaluation.errors import CheckpointError
 from evaluation.settings.config import Assumed
 from evaluation.settings.plan import StagePlan
 from tests.checkpoints.nanotron import TRAINING, forward, llama, make_checkpoint, qwen2
@@ -59,7 +59,9 @@ def test_what_is_assumed_is_part_of_the_identity(tmp_path: Path) -> None:
 
 def test_agreement_is_assumed_only_where_the_stage_says_so(tmp_path: Path) -> None:
     make_checkpoint(tmp_path / "7", qwen2(), training=None)
-    with pytest.raises(ConfigError, match=r"config\.yaml: missing.*stages\.s\.assume: {use_mup"):
+    with pytest.raises(
+        CheckpointError, match=r"config\.yaml: missing.*stages\.s\.assume: {use_mup"
+    ):
         check_agreement(plan(tmp_path), open_checkpoint(tmp_path / "7"))
     check_agreement(plan(tmp_path, False), open_checkpoint(tmp_path / "7", use_mup=False))
 
@@ -67,7 +69,7 @@ def test_agreement_is_assumed_only_where_the_stage_says_so(tmp_path: Path) -> No
 def test_a_tokenizer_that_was_not_recorded(tmp_path: Path) -> None:
     make_checkpoint(tmp_path / "7", llama(), training=TRAINING | {"tokenizer": None})
     checkpoint = open_checkpoint(tmp_path / "7")
-    with pytest.raises(ConfigError, match=r"config\.yaml: names no tokenizer.*use_mup: false"):
+    with pytest.raises(CheckpointError, match=r"config\.yaml: names no tokenizer.*use_mup: false"):
         check_agreement(plan(tmp_path), checkpoint)
     check_agreement(plan(tmp_path, False), checkpoint)
 

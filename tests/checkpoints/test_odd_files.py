@@ -294,7 +294,8 @@ def test_odd_nanotron_checkpoints(
     assert len(str(raised.value)) < 700
     assert main(["inspect", str(folder)]) == 1
     (line,) = capsys.readouterr().err.splitlines()[-1:]
-    assert line == f"error: {raised.value}"
+    # How deep Python was when it gave up depends on who called.
+    assert line.partition("exceeded")[0] == f"error: {raised.value}".partition("exceeded")[0]
 
 
 def pretrained(folder: Path, **changes: Any) -> None:

@@ -176,7 +176,7 @@ def test_fingerprint_is_of_the_behaviour(
 
 
 def test_lone_surrogates_are_refused() -> None:
-    with pytest.raises(SourceError, match="row 3: not valid Unicode at character 1"):
-        check_text("a\ud800", "row 3")
+    with pytest.raises(SourceError, match="not valid Unicode"):
+        check_text("a\ud800")
     with pytest.raises(SourceError, match="is list, not a string"):
-        check_text(["a"], "row 3")
+        check_text(["a"])

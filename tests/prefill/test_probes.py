@@ -62,8 +62,7 @@ def test_a_prompt_is_what_the_template_makes_of_it(tmp_path: Path, fast_folder: 
     assert prompt.prompt == text
     tokenizer = load_tokenizer(fast_folder, use_fast=True)
     assert tokenizer.decode(list(prompt.tokens)) == text
-    assert prompt.checks == plan.suite.probes["one"].checks
-    assert (prompt.id, prompt.category, prompt.max_new_tokens) == ("one", "chat", 9)
+    assert (prompt.id, prompt.max_new_tokens) == ("one", 9)
     meta = cache.meta
     assert meta["chat_template"] == CHATML
     assert meta["items"] == {"asked": 1, "used": 1, "left_out": {}}
@@ -143,14 +142,15 @@ def test_the_second_time_nothing_is_written(tmp_path: Path, fast_folder: Path) -
     assert read_probes(plan.probes_folder).prompts[0].max_new_tokens == 8
 
 
-def test_a_changed_check_is_another_definition(tmp_path: Path, fast_folder: Path) -> None:
+def test_a_changed_check_is_the_same_definition(tmp_path: Path, fast_folder: Path) -> None:
+    """It is applied to the stored answers; the model is asked the same."""
     definitions = set()
     for most in (3, 4):
         checks = [{"check": "word_count", "at_most": most}]
         plan = plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "checks": checks}})
         prefill_probes(plan)
         definitions.add(read_probes(plan.probes_folder).meta["definition"])
-    assert len(definitions) == 2
+    assert len(definitions) == 1
 
 
 def test_no_template_names_the_key(tmp_path: Path, fast_folder: Path) -> None:
@@ -213,10 +213,10 @@ def test_a_cache_of_another_version_is_refused(tmp_path: Path, fast_folder: Path
     prefill_probes(plan)
     folder = plan.probes_folder
     row = json.loads((folder / "prompts.jsonl").read_text())
-    row["checks"] = [{"check": "gone"}]
+    row["messages"] = "gone"
     write_jsonl(folder / "prompts.jsonl", [row])
     write_meta(folder, json.loads((folder / "meta.json").read_text()), ["prompts.jsonl"])
-    with pytest.raises(CacheError, match=r"prompts\.jsonl is damaged: line 1: `checks\.0`: .*gone"):
+    with pytest.raises(CacheError, match=r"prompts\.jsonl is damaged: line 1: `messages`"):
         read_probes(folder)
 
 

@@ -57,7 +57,7 @@ def test_a_slice_is_its_documents(data: Path, fast_folder: Path) -> None:
     assert meta["bytes"] == int(cache.block_bytes.sum())
     assert meta["items"] == {"asked": 10, "used": 10, "left_out": {}}
     assert meta["vocab_size_needed"] == len(tokenizer)
-    assert meta["source"]["state"][0]["files"] == [str(data)]
+    assert meta["source"]["state"][0]["files"] == [data.name]
 
 
 def test_bos_precedes_every_document(data: Path, fast_folder: Path) -> None:

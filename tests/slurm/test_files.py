@@ -66,7 +66,10 @@ def test_caches_vanish(make_run: MakeRun, undisturbed: Outcome, slow_world: Worl
         assert run.wait() == 1
     finally:
         away.rename(cache)
-    assert f"{cache}/tokenizer is not prefilled; run `snakemake --profile slurm_profile prefill`" in run.log
+    assert (
+        f"{cache}/tokenizer is not prefilled; run `snakemake --profile slurm_profile prefill`"
+        in run.log
+    )
     assert sum(run.tier(step).exists() for step in BOTH) == 1
     kept = run.stored()
     run.score(steps=BOTH)
