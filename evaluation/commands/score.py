@@ -76,7 +76,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--dtype", choices=("auto", "float32", "bfloat16", "float16"), default="auto"
     )
     command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    command.add_argument("--max-length", type=whole_number(2), help="context window, in tokens")
+    command.add_argument("--max-length", type=whole_number(1), help="context window, in tokens")
     command.set_defaults(run=loglikelihood)
 
 

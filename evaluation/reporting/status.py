@@ -66,7 +66,7 @@ def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
 def _states(
     paths: Mapping[str, Path], readers: Mapping[str, Callable[[Path], object]]
 ) -> tuple[dict[str, str], list[str]]:
-    """`done`, `missing` or `damaged` by name; those without a reader need only be there."""
+    """`done`, `missing` or `damaged` by name; of those without a reader, only empty ones are damaged."""
     states, damaged = {}, []
     for name, path in paths.items():
         states[name] = "done" if path.exists() else "missing"
@@ -76,6 +76,9 @@ def _states(
             except ResultsError as error:
                 states[name] = "damaged"
                 damaged.append(str(error))
+        elif path.is_file() and not path.stat().st_size:
+            states[name] = "damaged"
+            damaged.append(f"{path}: empty; remove it and run again")
     return states, damaged
 
 

@@ -14,7 +14,7 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 LONGEST = 80
 TARGETS = ("all", "prefill", "front_page")
 PREFILL = ("prefill_tokenizer", "prefill_slice", "prefill_task", "prefill_probes")
-KINDS = ("check", "collect", "deltas", "figures", "score", "tables")
+KINDS = ("check", "collect", "deltas", "figures", "file_of", "score", "tables")
 """What a stage's own rules begin with: `score_<stage>`, and `score_<stage>_bridge`, …"""
 SHARED_FILES = ("scores", "report.html", "overview.rst", "front_page.log")
 """What lies in the results folder beside the folders of the stages."""

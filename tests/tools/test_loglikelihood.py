@@ -222,10 +222,10 @@ def test_no_input_at_all(requests: Path, checkpoint: Path) -> None:
 
 
 LENGTHS = [
-    ("0", 1, "--max-length 0: must be at least 1"),
-    ("-3", 1, "--max-length -3: must be at least 1"),
-    ("1.5", 2, "invalid int"),
-    ("nan", 2, "invalid int"),
+    ("0", 2, "'0' is no whole number from 1"),
+    ("-3", 2, "'-3' is no whole number from 1"),
+    ("1.5", 2, "no whole number"),
+    ("nan", 2, "no whole number"),
 ]
 
 
