@@ -4,9 +4,11 @@ import contextlib
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import stage_steps
+from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES, stage_records, tables_key
 from evaluation.errors import EvaluationError
 from evaluation.orchestration.cluster import check_cluster
@@ -26,7 +28,7 @@ def start(workflow: Any, inputs: RuleInputs) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def end(workflow: Any, inputs: RuleInputs, log: object, *, failed: bool = False) -> None:
+def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool = False) -> None:
     """Called as a run ends: every stage's recommendation, then what failed.
 
     A run in which a job failed makes the tables of what there is, which Snakemake leaves out.
@@ -41,6 +43,7 @@ def end(workflow: Any, inputs: RuleInputs, log: object, *, failed: bool = False)
     if failed:
         for plan in tables:
             _make_what_there_is(plan)
+        _say(vanished(plans, logs))
         _say(failing(plans))
         return
     _say(ending(tables))
@@ -62,6 +65,19 @@ def failing(plans: Sequence[StagePlan]) -> str:
     """The last sentences of the jobs that failed, with their logs; empty if none says why."""
     lines = [f"{plan.name} {said}" for plan in plans for said in failures(plan, stage_steps(plan))]
     return "\n".join(["What failed:", *lines]) if lines else ""
+
+
+def vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
+    """What is gone if caches vanished: on a cluster such a job ends "successfully" without output."""
+    files = {str(entry.record) for plan in plans for entry in stage_entries(plan)}
+    gone = sorted(file for file in files if not Path(file).exists())
+    said = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
+    if not gone or "some output files are missing" not in said:
+        return ""
+    return (
+        f"{len(gone)} prefilled files are gone, {gone[0]} among them. Jobs that need them end without "
+        "their output files; `snakemake --profile slurm_profile prefill` makes them again."
+    )
 
 
 def recorded_errors(plan: StagePlan) -> Iterator[str]:
