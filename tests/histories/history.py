@@ -18,7 +18,7 @@ from tests.histories.economy import Economy
 from tests.histories.edits import EDITS
 from tests.histories.model import Model, World, environment
 from tests.histories.oracle import differences, snapshot
-from tests.histories.runner import Done, Server
+from tests.histories.runner import PATIENCE, Done, Server
 
 Action = list[Any]
 
@@ -107,6 +107,8 @@ class Player:
         done = self.server.snakemake(self.world.folder, *given, extra=told)
         self.report.runs += 1
         self.report.seconds += done.seconds
+        if done.seconds > PATIENCE:
+            self._wrong(f"it hangs: {done.said[-6000:]}")
         (self.world.folder / "said.log").write_text(done.said)
         return done
 

@@ -6,6 +6,7 @@ files; the answer is the pid of the fork, then its exit code (negative: the sign
 """
 
 import contextlib
+import faulthandler
 import gc
 import importlib
 import io
@@ -138,6 +139,7 @@ def _run(request: dict[str, Any], files: list[int]) -> None:
         os.environ.update(request["environment"])
         os.chdir(request["folder"])
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
         sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
         sys.stderr = open(2, "w", buffering=1)  # noqa: SIM115
         sys.executable = str(CLIENT)
