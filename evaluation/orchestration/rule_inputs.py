@@ -5,6 +5,7 @@ files that Snakemake is forced to make. All that a rule reads is `ancient` where
 so that the age of files decides nothing.
 """
 
+import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
     stage_steps,
+    stage_subjects,
     step_subject,
 )
 from evaluation.dependencies.caches import CacheEntry, Kind, stage_entries
@@ -49,6 +51,14 @@ class RuleInputs:
     def checked(self, plan: StagePlan) -> str:
         """What the check before a stage's scoring jobs writes; those that are outdated wait for it."""
         return str(CHECKED / self._run / plan.name)
+
+    def require(self, targets: Sequence[str]) -> None:
+        """Stops before anything is planned if a checkpoint that is to be scored is not there."""
+        for plan in self.plans.values():
+            if any(_asks_for(target, plan) for target in targets or ["all"]):
+                for subject in or_stop(stage_subjects, plan, self.plans):
+                    if self.outdated.score(subject):
+                        _require_checkpoint(subject)
 
     def entry(self, kind: Kind, setup: str, name: str) -> CacheEntry:
         """The entry of a cache folder; a stage's prompts are called by the stage."""
@@ -170,6 +180,14 @@ class RuleInputs:
 
 def _record(subject: Subject, step: str) -> Path:
     return record_path(subject.folder, step)
+
+
+def _asks_for(target: str, plan: StagePlan) -> bool:
+    """Whether a target needs all of a stage; a file of one checkpoint asks for itself."""
+    if target in ("all", plan.name):
+        return True
+    folder = os.path.relpath(target, plan.results)
+    return not folder.startswith("..") and not folder.startswith(("by_checkpoint", "bridge/"))
 
 
 def _require_checkpoint(subject: Subject) -> None:

@@ -4,14 +4,20 @@ Snakemake's own answer to an unknown target ("No rule to produce stage5") names 
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 FIXED = ("all", "prefill")
 
 
-def check_targets_first(workflow: Any, stages: Sequence[str], results: str) -> None:
-    """Has the targets of `workflow` checked as soon as they are known, which parsing is not."""
+def check_targets_first(
+    workflow: Any, stages: Sequence[str], results: str, require: Callable[[Sequence[str]], None]
+) -> None:
+    """Has the targets of `workflow` checked as soon as they are known, which parsing is not.
+
+    `require` gets those that are known. Input functions are no place for it: where an old file is
+    there, Snakemake takes that and forgets what they raise.
+    """
     from snakemake.exceptions import WorkflowError
 
     execute = workflow.execute
@@ -20,6 +26,8 @@ def check_targets_first(workflow: Any, stages: Sequence[str], results: str) -> N
         rules = list(workflow.rules)
         for target in unknown(workflow.dag_settings.targets, rules):
             raise WorkflowError(unknown_target(target, stages, results))
+        if workflow.is_main_process:
+            require(sorted(workflow.dag_settings.targets))
         return execute(*arguments, **keywords)
 
     workflow.execute = checked

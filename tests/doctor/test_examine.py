@@ -53,13 +53,13 @@ def test_a_truncated_shard(world: World) -> None:
     assert doctor(world)[0].returncode == 1
 
 
-def test_the_gate_warns_of_one_broken_checkpoint_and_stops_for_all(world: World) -> None:
+def test_the_gate_warns_of_broken_checkpoints(world: World) -> None:
     truncate(weight(world, "stage1/20", "down_proj"))
     assert "ends early" in only(look(world, "stage1", gate=True)["checkpoints"], "warning")
     assert "ends early" in only(look(world, "stage2", gate=True)["bridges"], "warning")
     assert doctor(world, "--gate", "--stage", "stage1")[0].returncode == 0
     truncate(weight(world, "stage1/10", "down_proj"))
-    assert look(world, "stage1", gate=True)["checkpoints"].state == "fault"
+    assert look(world, "stage1", gate=True)["checkpoints"].state == "warning"
     assert look(world, "stage2", gate=True)["bridges"].state == "warning"
 
 
