@@ -5,6 +5,7 @@ SHELL := /bin/bash
 .SUFFIXES:
 
 PYTHON ?= python3
+TEST_WORKERS ?= 2
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)
 
@@ -29,7 +30,7 @@ environment: $(VENV)  ## only .venv with what runs need; the others call it
 test: lint pytest  ## every check there is
 
 pytest: $(TOOLS) $(MODEL)/config.json
-	@python -m pytest -m ""
+	@python -m pytest -m "" -n $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder
 
 histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=1)
 	@python -W ignore -m tests.histories

@@ -13,6 +13,21 @@ settings.register_profile("busy", deadline=None)  # tests run on machines that d
 settings.load_profile("busy")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Shares the files out between workers; those on the cluster are one group, and the first.
+
+    They wait for the cluster most of the time, while another worker computes.
+    """
+
+    def on_cluster(item: pytest.Item) -> bool:
+        return "slurm" in item.path.parent.relative_to(ROOT).parts
+
+    for item in items:
+        group = "slurm" if on_cluster(item) else str(item.path.relative_to(ROOT))
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=on_cluster, reverse=True)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Folder of fixtures and references that are kept beside the checkout."""

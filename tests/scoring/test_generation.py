@@ -64,7 +64,9 @@ def run(
     batch: int,
     vocabulary: int = tiny.VOCABULARY,
 ) -> list[Answer]:
-    return generate(model, given, stopping, vocabulary=vocabulary, batch=batch, device="cpu")
+    parts = generate(model, given, stopping, vocabulary=vocabulary, batch=batch, device="cpu")
+    answers = {index: answer for part in parts for index, answer in part.items()}
+    return [answers[index] for index in range(len(given))]
 
 
 @pytest.mark.parametrize("name", tiny.MODELS)
@@ -155,7 +157,7 @@ def test_prompts_are_read_in_groups_with_little_padding() -> None:
     stopping = Stopping(frozenset(), (), decode)
     lengths = sorted([200, 195, 180, 90, 88, 80, 75, 10, 10, 9, 3], reverse=True)
     rows = [_Row(GenerationRequest("", (1,) * length, 1), stopping) for length in lengths]
-    groups = [[len(row.ask.tokens) for row in group] for group in _groups(rows)]
+    groups = [[len(row.request.tokens) for row in group] for group in _groups(rows)]
     assert list(itertools.chain(*groups)) == lengths
     padded = sum(len(group) * group[0] for group in groups)
     assert padded < 1.1 * sum(lengths)
