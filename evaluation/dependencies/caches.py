@@ -22,7 +22,8 @@ from evaluation.prefill.entries import STEP
 from evaluation.prefill.sources import Origin, locate
 from evaluation.records import Record, is_intact, read_record, record_path
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import Source, Task
+from evaluation.settings.sources import Source
+from evaluation.settings.suites import Task
 
 Kind = Literal["tokenizer", "slice", "task", "probes"]
 State = Literal["current", "missing", "stale"]

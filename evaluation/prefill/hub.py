@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import Row
-from evaluation.settings.suites import Source
+from evaluation.settings.sources import Source
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.prefill.files import Row, is_data_file, read_rows
 from evaluation.prefill.mirrors import mirror_files, mirror_of
-from evaluation.settings.suites import Source
+from evaluation.settings.sources import Source
 
 
 @dataclass(frozen=True)

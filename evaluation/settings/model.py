@@ -145,6 +145,6 @@ def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
 
 
 def _tag(model: type[BaseModel]) -> str | None:
-    """The value of a check's key `check`, which tells the models of a union apart."""
-    field = model.model_fields.get("check")
+    """The value of the key, `check` or `kind`, that tells the models of a union apart."""
+    field = model.model_fields.get("check") or model.model_fields.get("kind")
     return get_args(field.annotation)[0] if field and get_args(field.annotation) else None

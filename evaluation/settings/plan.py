@@ -20,7 +20,8 @@ from typing import Any
 from evaluation.errors import ConfigError
 from evaluation.files import fingerprint
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
-from evaluation.settings.suites import Source, Suite
+from evaluation.settings.sources import Source
+from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
 

@@ -1,4 +1,4 @@
-"""What is evaluated: Tier2 slices, Tier3 tasks and Tier4 probes, read from `task_suites/*.yaml`.
+"""What is evaluated: the items of each tier, read from `task_suites/*.yaml`.
 
 Templates are Jinja2 over a dataset row. An *expression* is Jinja2 without braces and keeps its
 type, so `choices: choices.text` is a list and `gold: label|int` an integer.
@@ -12,40 +12,13 @@ from pydantic import Field, ValidationError, model_validator
 
 from evaluation.errors import ConfigError
 from evaluation.settings.checks import Check
-from evaluation.settings.model import ExpandedPath, Integer, Settings, one_sentence, unknown_key
+from evaluation.settings.generation import GenerationTask
+from evaluation.settings.model import Integer, Settings, one_sentence, unknown_key
+from evaluation.settings.sources import Source
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
 
 Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
-
-
-class Source(Settings):
-    """Rows of a dataset on the hub, in a mirror of it, or in local files."""
-
-    VIEWS: ClassVar[frozenset[str]] = frozenset({"group", "streaming"})
-    """Keys that change neither what is fetched nor what is scored."""
-
-    dataset: str | None = Field(None, description="Hub id, also the name under `mirrors`.")
-    config: str | None = Field(None, description="Configuration (subset) of the dataset.")
-    split: str = Field("train", description="Split to read.")
-    revision: str | None = Field(None, description="Commit or branch of the dataset on the hub.")
-    data_files: tuple[str, ...] = Field((), description="Files inside the dataset's repository.")
-    files: tuple[ExpandedPath, ...] = Field(
-        (), description="Local Parquet, JSONL or text files, in place of a dataset."
-    )
-    streaming: bool = Field(
-        False, description="Read row by row; falls back to a download where streaming fails."
-    )
-
-    def definition(self) -> dict[str, Any]:
-        """All that decides what is fetched and scored."""
-        return self.model_dump(mode="json", exclude=set(self.VIEWS))
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> "Source":
-        if (self.dataset is None) == (not self.files):
-            raise ValueError("give either `dataset` or `files`")
-        return self
 
 
 class Slice(Source):
@@ -133,6 +106,9 @@ class Overrides(Settings):
     slices: dict[str, dict[str, Any]] = Field({}, description="Keys of slices, by name.")
     tasks: dict[str, dict[str, Any]] = Field({}, description="Keys of tasks, by name.")
     probes: dict[str, dict[str, Any]] = Field({}, description="Keys of probes, by name.")
+    generation_tasks: dict[str, dict[str, Any]] = Field(
+        {}, description="Keys of generation tasks, by name."
+    )
 
 
 class Suite(Settings):
@@ -156,6 +132,9 @@ class Suite(Settings):
     slices: dict[str, Slice] = Field({}, description="Tier2: texts by name.")
     tasks: dict[str, Task] = Field({}, description="Tier3: tasks by name.")
     probes: dict[str, Probe] = Field({}, description="Tier4: prompts by name.")
+    generation_tasks: dict[str, GenerationTask] = Field(
+        {}, description="Tier5: tasks whose answers are generated and verified, by name."
+    )
 
 
 def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
@@ -198,7 +177,7 @@ def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
 def _overridden(base: Suite, overrides: Overrides, path: Path) -> Suite:
     """`base` with the keys of some of its items changed; raises ConfigError like `load_suite`."""
     changed: dict[str, Any] = {}
-    for kind in ("slices", "tasks", "probes"):
+    for kind in type(overrides).model_fields:
         items = dict(getattr(base, kind))
         for name, keys in getattr(overrides, kind).items():
             key = f"{path}: overrides.{kind}.{name}"

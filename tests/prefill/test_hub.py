@@ -9,7 +9,7 @@ from datasets.exceptions import DatasetNotFoundError
 
 from evaluation.errors import SourceError
 from evaluation.prefill.hub import hub_rows
-from evaluation.settings.suites import Source
+from evaluation.settings.sources import Source
 
 ROWS = [{"text": "a", "other": 1}, {"text": "b", "other": 2}]
 

@@ -13,7 +13,7 @@ import pytest
 from evaluation.errors import SourceError
 from evaluation.prefill import files
 from evaluation.prefill.sources import locate
-from evaluation.settings.suites import Source
+from evaluation.settings.sources import Source
 
 ROWS = [{"text": f"text {number} é\n", "label": number} for number in range(5)]
 

@@ -20,7 +20,7 @@ from evaluation.prefill.limits import row_limits
 from evaluation.prefill.slices import prefill_slice
 from evaluation.prefill.sources import locate
 from evaluation.prefill.templates import compile_expression, compile_template
-from evaluation.settings.suites import Source
+from evaluation.settings.sources import Source
 from tests.prefill.plans import make_plan
 
 VALUES = {"x": "a" * 40 + "b", "y": 7, "none": None, "raw": b"a", "day": datetime.date(2024, 1, 2)}

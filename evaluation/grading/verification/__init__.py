@@ -1,0 +1,1 @@
+"""Verification of generated answers: a verdict per completion and verifier."""

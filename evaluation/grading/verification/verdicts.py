@@ -1,0 +1,25 @@
+"""What a verifier says of a completion."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """`credit` in [0, 1]; None where the verifier itself failed: it crashed, hung, or ran out of memory.
+
+    `answer` is what it took for the answer, None where the completion has none in its format.
+    `reason` says in a sentence why there is no full credit: the failing assertion, the instruction
+    that was not followed, what became of the verifier. `weight` is what the completion counts in the
+    verifier's rate, as the number of its instructions.
+    """
+
+    credit: float | None
+    answer: str | None = None
+    reason: str = ""
+    weight: float = 1.0
+
+
+Verify = Callable[[Any, Mapping[str, Any], str], Verdict]
+"""Takes a verifier's settings, a prompt's document and a completion, already cut at its stops."""

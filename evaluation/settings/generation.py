@@ -1,0 +1,111 @@
+"""Tier5: tasks whose answers are generated and verified."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from evaluation.settings.model import Fraction, Integer, Settings
+from evaluation.settings.sources import Source
+from evaluation.settings.verifiers import Verifier
+
+
+class Sampling(Settings):
+    """How tokens are drawn: greedily at temperature 0."""
+
+    temperature: Fraction = Field(0.0, ge=0, description="0 takes the likeliest token.")
+    top_p: Fraction = Field(
+        1.0, gt=0, le=1, description="Draw from the likeliest tokens that have this share."
+    )
+    top_k: Integer = Field(0, ge=0, description="Draw from so many likeliest tokens; 0: all.")
+    n: Integer = Field(1, gt=0, description="Completions of each prompt.")
+    seed: Integer = Field(0, ge=0, description="Another seed gives other completions.")
+
+    @model_validator(mode="after")
+    def _greedy_once(self) -> Self:
+        if self.temperature == 0 and self.n > 1:
+            raise ValueError(
+                "n: at temperature 0 all completions of a prompt are the same; set `temperature`"
+            )
+        if self.temperature == 0 and (self.top_k or self.top_p < 1):
+            raise ValueError("`top_p` and `top_k` have no meaning at temperature 0; remove them")
+        return self
+
+
+class GenerationTask(Source):
+    """Prompts that a model completes, and verifiers of its completions."""
+
+    VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"primary", "sampling", "stop"}
+
+    let: dict[str, str] = Field(
+        {}, description="Expressions computed first, in order, for use in the templates."
+    )
+    id: str | None = Field(
+        None, description="Template: a prompt's id; its row number if not given."
+    )
+    prompt: str = Field(description="Template of the question, or of the user's turn of a chat.")
+    chat: bool = Field(
+        description="Whether the tokenizer's (or the suite's) chat template is put around it."
+    )
+    system: str | None = Field(None, description="Template of the system's turn of a chat.")
+    answer: str | None = Field(None, description="Template of a solved example's answer.")
+    num_fewshot: Integer = Field(0, ge=0, description="Solved examples before every question.")
+    fewshot_split: str = Field("train", description="Split the examples are taken from.")
+    fewshot_seed: Integer | None = Field(
+        None, description="Draws them; the first ones if not given."
+    )
+    fewshot_examples: tuple[dict[str, Any], ...] = Field(
+        (), description="Rows to take the examples from, in place of a split."
+    )
+    description: str = Field("", description="Template put before the examples.")
+    between: str = Field("\n\n", description="What stands between examples.")
+    stop: tuple[str, ...] = Field((), description="Strings at which a completion is cut.")
+    max_new_tokens: Integer = Field(gt=0, description="Tokens of a completion at most.")
+    sampling: Sampling = Field(Sampling(), description="How tokens are drawn; greedily by default.")
+    document: dict[str, str] = Field(
+        {}, description="Expressions: what verifiers read, e.g. `gold`, `tests`."
+    )
+    strata: dict[str, str] = Field(
+        {}, description="Templates: fixed groups to report by, e.g. `level`, `subject`."
+    )
+    verifiers: dict[str, Verifier] = Field(
+        min_length=1, description="Views of a completion, by the name they are reported under."
+    )
+    primary: str | None = Field(
+        None, description="The verifier that objectives are decided on; the first if not given."
+    )
+    limit: Integer = Field(12_000, gt=0, description="Prompts at most.")
+    group: str | None = Field(None, description="Name that objectives refer to.")
+
+    @property
+    def headline(self) -> str:
+        """Name of the primary verifier."""
+        return self.primary or next(iter(self.verifiers))
+
+    @property
+    def views(self) -> Mapping[str, Verifier]:
+        """The verifiers, the primary one first."""
+        return {self.headline: self.verifiers[self.headline], **self.verifiers}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.primary is not None and self.primary not in self.verifiers:
+            raise ValueError(
+                f"`primary: {self.primary}` is none of its verifiers {', '.join(self.verifiers)}"
+            )
+        if self.num_fewshot and self.answer is None:
+            raise ValueError("`num_fewshot` needs `answer`, the template of an example's answer")
+        if self.fewshot_examples and len(self.fewshot_examples) < self.num_fewshot:
+            raise ValueError(
+                f"`num_fewshot: {self.num_fewshot}` is more than the {len(self.fewshot_examples)} "
+                "`fewshot_examples`"
+            )
+        if self.system is not None and not self.chat:
+            raise ValueError("`system` is a turn of a chat; set `chat: true`, or remove it")
+        for name, verifier in self.verifiers.items():
+            for needed in verifier.NEEDS:
+                if needed not in self.document:
+                    raise ValueError(
+                        f"`verifiers.{name}` reads `document.{needed}`, which is not given"
+                    )
+        return self

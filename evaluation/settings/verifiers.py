@@ -1,0 +1,80 @@
+"""Verifiers of generated answers: what a suite may ask for.
+
+A verifier is one view of a completion. It reads the fields of the task's `document` that it names
+in `NEEDS`; the code of each kind is registered in `grading.verification.registry`.
+"""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from evaluation.settings.model import Fraction, Integer, Settings
+
+
+class _Verifier(Settings):
+    NEEDS: ClassVar[tuple[str, ...]] = ("gold",)
+    """Fields of the document that it reads."""
+
+
+class Pattern(_Verifier):
+    kind: Literal["pattern"] = Field(
+        description="`pattern`: what a regular expression finds equals the gold answer."
+    )
+    pattern: str = Field(min_length=1, description="Regular expression; its first group counts.")
+    take: Literal["first", "last"] = Field("first", description="Which of several finds counts.")
+    ignore: tuple[str, ...] = Field(
+        (), description="Regular expressions removed from both sides before they are compared."
+    )
+    ignore_case: bool = Field(False, description="Compare without regard to letter case.")
+
+
+class Boxed(_Verifier):
+    kind: Literal["boxed"] = Field(
+        description="`boxed`: the text of the last `\\boxed{}` equals the gold answer, both normalized."
+    )
+
+
+class Minerva(_Verifier):
+    kind: Literal["minerva"] = Field(
+        description="`minerva`: `Final Answer: The final answer is …` equals the gold answer, or is "
+        "shown to be by sympy (Lewkowycz et al. 2022)."
+    )
+
+
+class MathVerify(_Verifier):
+    kind: Literal["math_verify"] = Field(
+        description="`math_verify`: mathematically equal to the gold answer, by math-verify."
+    )
+
+
+class _Instructions(_Verifier):
+    NEEDS = ("prompt", "instruction_ids", "arguments")
+    level: Literal["prompt", "instruction"] = Field(
+        "prompt", description="All instructions of a prompt followed, or the share of them."
+    )
+    mode: Literal["strict", "loose"] = Field(
+        "strict", description="Loose also tries without the first or last line and asterisks."
+    )
+
+
+class IFEval(_Instructions):
+    kind: Literal["ifeval"] = Field(description="`ifeval`: instructions of google/IFEval.")
+
+
+class IFBench(_Instructions):
+    kind: Literal["ifbench"] = Field(description="`ifbench`: instructions of allenai/IFBench.")
+
+
+class Program(_Verifier):
+    NEEDS = ("tests",)
+    kind: Literal["program"] = Field(
+        description="`program`: the completion's Python code passes the tests, run in the cage."
+    )
+    seconds: Fraction = Field(10.0, gt=0, le=600, description="Time for all tests of a program.")
+    memory_mb: Integer = Field(1024, ge=64, description="Memory of the program, in MB.")
+
+
+Verifier = Annotated[
+    Pattern | Boxed | Minerva | MathVerify | IFEval | IFBench | Program,
+    Field(discriminator="kind"),
+]
