@@ -13,6 +13,7 @@ settings.register_profile("busy", deadline=None)  # tests run on machines that d
 settings.load_profile("busy")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Shares the files out between workers; those on the cluster are one group, and the first.
 
