@@ -8,6 +8,7 @@ from typing import Any
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
 from evaluation.prefill.caches import FETCH, read_meta
+from evaluation.prefill.conversations import chat_template
 from evaluation.prefill.definitions import (
     probes_definition,
     saved_description,
@@ -16,7 +17,6 @@ from evaluation.prefill.definitions import (
     tokenizer_definition,
 )
 from evaluation.prefill.entries import check_entry
-from evaluation.prefill.probes import chat_template
 from evaluation.prefill.tokenizers import AnyTokenizer, describe, load_tokenizer
 from evaluation.settings.plan import StagePlan
 

@@ -7,12 +7,14 @@ Folders, under the configured `cache` and `results`:
         ppl_slices/<slice>/{packed_tokens.pt, index.pt, meta.json}
         cf_tasks/<task>/{examples.jsonl, meta.json}
         sft_native/<stage>/{prompts.jsonl, meta.json}
+        generation_tasks/<task>/{prompts.jsonl, docs.jsonl, meta.json}
     <results>/scores/<checkpoint identity>/           the score store
     <results>/<stage>/by_checkpoint/step_<STEP>/      a step's results
     <results>/<stage>/bridge/                         the bridge checkpoint's results
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,6 @@ from typing import Any
 from evaluation.errors import ConfigError
 from evaluation.files import fingerprint
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
-from evaluation.settings.sources import Source
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
@@ -61,6 +62,9 @@ class StagePlan:
     @property
     def probes_folder(self) -> Path:
         return self.cache / "sft_native" / self.name
+
+    def generation_folder(self, name: str) -> Path:
+        return self.cache / "generation_tasks" / name
 
     @property
     def results(self) -> Path:
@@ -128,17 +132,26 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, Any]] = {}
     for plan in plans.values():
-        items: list[tuple[Path, Source]]
-        items = [(plan.slice_folder(k), v) for k, v in plan.suite.slices.items()]
-        items += [(plan.task_folder(k), v) for k, v in plan.suite.tasks.items()]
-        for folder, item in items:
-            owner, known = seen.setdefault(folder, (plan.name, item.definition()))
-            if known != item.definition():
+        for folder, definition in _shared_entries(plan):
+            owner, known = seen.setdefault(folder, (plan.name, definition))
+            if known != definition:
                 raise ConfigError(
                     f"{folder.name!r} is defined differently in the suites of {owner} and {plan.name}, "
                     "which share a cache; give one of them another name"
                 )
     return plans
+
+
+def _shared_entries(plan: StagePlan) -> Iterator[tuple[Path, Any]]:
+    """Folders that stages of one cache share by the item's name, and what decides their content."""
+    suite = plan.suite
+    for name, text in suite.slices.items():
+        yield plan.slice_folder(name), text.definition()
+    for name, task in suite.tasks.items():
+        yield plan.task_folder(name), task.definition()
+    for name, asked in suite.generation_tasks.items():
+        template = suite.chat_template if asked.chat else None
+        yield plan.generation_folder(name), [asked.definition(), template]
 
 
 def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
