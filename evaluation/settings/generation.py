@@ -98,6 +98,10 @@ class GenerationTask(Source):
         """All that decides the completions of a prompt."""
         return self.model_dump(mode="json", include={"sampling", "stop", "max_new_tokens"})
 
+    def verifying(self) -> dict[str, Any]:
+        """All that decides what a gold answer is checked by."""
+        return self.model_dump(mode="json", include={"verifiers"})
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.primary is not None and self.primary not in self.verifiers:

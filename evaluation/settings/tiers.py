@@ -135,6 +135,20 @@ _TABLE = (
         protocol="tier4-2",
         rates=True,
     ),
+    Tier(
+        name="tier5",
+        title="Verified answers",
+        kind="credit",
+        section="generation_tasks",
+        item="task",
+        unit="prompts",
+        summary_file="tier5_verified.json",
+        items_file="tier5_verified_prompts.parquet",
+        metrics=(_rate("pass_rate"), _rate("truncated_rate", higher_is_better=False)),
+        headline="pass_rate",
+        shown="pass_rate",
+        protocol="tier5-1",
+    ),
 )
 
 TIERS: Mapping[str, Tier] = {tier.name: tier for tier in _TABLE}

@@ -77,7 +77,7 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
             "definition": definition,
             "asked_definition": asked_definition(plan, name, template, about),
             "task": task.model_dump(mode="json"),
-            "checked": fingerprint(task.model_dump(mode="json", include={"verifiers"})),
+            "checked": fingerprint(task.verifying()),
             "items": {
                 "asked": there,
                 "used": len(rows),
