@@ -15,6 +15,7 @@ from evaluation.errors import SourceError
 from evaluation.prefill.files import Row, is_data_file, read_rows
 from evaluation.prefill.mirrors import mirror_files, mirror_of
 from evaluation.settings.sources import Source
+from evaluation.settings.suites import Task
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,17 @@ def locate(
         root, dataset=source.dataset, config=config, split=split, patterns=source.data_files
     )
     return Origin(source, config, split, tuple(files))
+
+
+def locate_task(task: Task, mirrors: dict[str, str]) -> tuple[list[Origin], list[Origin]]:
+    """Where the questions of each configuration are, and its solved examples if there are any."""
+    configs = task.configs or (task.config,)
+    origins = [locate(task, mirrors, config=config) for config in configs]
+    if not task.num_fewshot:
+        return origins, []
+    return origins, [
+        locate(task, mirrors, config=config, split=task.fewshot_split) for config in configs
+    ]
 
 
 def describe_source(origins: Sequence[Origin]) -> dict[str, Any]:

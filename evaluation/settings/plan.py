@@ -13,6 +13,7 @@ Folders, under the configured `cache` and `results`:
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,15 +53,26 @@ class StagePlan:
     def tokenizer_folder(self) -> Path:
         return self.cache / "tokenizer"
 
+    def cache_folder(self, tier: TierName, name: str) -> Path:
+        """Folder of a tier's entry, which is an item's or, where it has one a stage, the stage's."""
+        return self.cache / TIERS[tier].cache.folder / name
+
+    def cache_entries(self, tier: TierName) -> tuple[str, ...]:
+        """Names of a tier's entries."""
+        items = getattr(self.suite, TIERS[tier].section)
+        if TIERS[tier].cache.per_stage:
+            return (self.name,) if items else ()
+        return tuple(items)
+
     def slice_folder(self, name: str) -> Path:
-        return self.cache / "ppl_slices" / name
+        return self.cache_folder("tier2", name)
 
     def task_folder(self, name: str) -> Path:
-        return self.cache / "cf_tasks" / name
+        return self.cache_folder("tier3", name)
 
     @property
     def probes_folder(self) -> Path:
-        return self.cache / "sft_native" / self.name
+        return self.cache_folder("tier4", self.name)
 
     @property
     def results(self) -> Path:
@@ -128,10 +140,7 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, Any]] = {}
     for plan in plans.values():
-        items: list[tuple[Path, Source]]
-        items = [(plan.slice_folder(k), v) for k, v in plan.suite.slices.items()]
-        items += [(plan.task_folder(k), v) for k, v in plan.suite.tasks.items()]
-        for folder, item in items:
+        for folder, item in _items_cached_alone(plan):
             owner, known = seen.setdefault(folder, (plan.name, item.definition()))
             if known != item.definition():
                 raise ConfigError(
@@ -139,6 +148,13 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
                     "which share a cache; give one of them another name"
                 )
     return plans
+
+
+def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, Source]]:
+    for name in plan.tiers:
+        if not TIERS[name].cache.per_stage:
+            for key, item in getattr(plan.suite, TIERS[name].section).items():
+                yield plan.cache_folder(name, key), item
 
 
 def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
