@@ -10,22 +10,13 @@ from typing import Any, Literal
 from evaluation.errors import CacheError, SourceError
 from evaluation.files import fingerprint
 from evaluation.prefill.caches import META, read_meta
-from evaluation.prefill.definitions import (
-    folder_state,
-    probes_definition,
-    saved_description,
-    slice_definition,
-    task_definition,
-    tokenizer_definition,
-)
+from evaluation.prefill.definitions import folder_state, tokenizer_definition
 from evaluation.prefill.entries import STEP
-from evaluation.prefill.sources import Origin, locate
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.records import Record, is_intact, read_record, record_path
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.sources import Source
-from evaluation.settings.suites import Task
+from evaluation.settings.tiers import TIERS, TierName
 
-Kind = Literal["tokenizer", "slice", "task", "probes"]
 State = Literal["current", "missing", "stale"]
 
 UNKNOWN = object()
@@ -34,12 +25,17 @@ UNKNOWN = object()
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A folder that prefill makes; `name` is the item's, or the stage's for its prompts."""
+    """A folder that prefill makes: a tier's, or the tokenizer where there is no tier."""
 
     plan: StagePlan
-    kind: Kind
+    tier: TierName | None
     name: str
     folder: Path
+
+    @property
+    def kind(self) -> str:
+        """What it is called: tokenizer, slice, task, …"""
+        return "tokenizer" if self.tier is None else TIERS[self.tier].cache.name
 
     @property
     def record(self) -> Path:
@@ -48,12 +44,20 @@ class CacheEntry:
 
 def stage_entries(plan: StagePlan) -> list[CacheEntry]:
     """All that scoring a stage reads, the tokenizer first."""
-    entries = [CacheEntry(plan, "tokenizer", plan.tokenizer.name, plan.tokenizer_folder)]
-    entries += [CacheEntry(plan, "slice", n, plan.slice_folder(n)) for n in plan.suite.slices]
-    entries += [CacheEntry(plan, "task", n, plan.task_folder(n)) for n in plan.suite.tasks]
-    if plan.suite.probes:
-        entries.append(CacheEntry(plan, "probes", plan.name, plan.probes_folder))
-    return entries
+    return [tokenizer_entry(plan), *tier_entries(plan)]
+
+
+def tokenizer_entry(plan: StagePlan) -> CacheEntry:
+    return CacheEntry(plan, None, plan.tokenizer.name, plan.tokenizer_folder)
+
+
+def tier_entries(plan: StagePlan) -> list[CacheEntry]:
+    """Those of a stage's tiers, in the order of the tiers."""
+    return [
+        CacheEntry(plan, tier, name, plan.cache_folder(tier, name))
+        for tier in plan.tiers
+        for name in plan.cache_entries(tier)
+    ]
 
 
 @dataclass
@@ -104,19 +108,13 @@ class CacheStates:
 
     def _define(self, entry: CacheEntry) -> str | None:
         plan = entry.plan
-        if entry.kind == "tokenizer":
+        if entry.tier is None:
             return tokenizer_definition(plan)
         try:
             meta = read_meta(plan.tokenizer_folder)
-            about = saved_description(meta)
+            return PREFILLS[entry.tier].define(plan, entry.name, meta)
         except (CacheError, KeyError):
             return None
-        if entry.kind == "slice":
-            return slice_definition(plan, entry.name, about)
-        if entry.kind == "task":
-            return task_definition(plan, entry.name, about)
-        template = plan.suite.chat_template or meta.get("chat_template")
-        return None if template is None else probes_definition(plan, template, about)
 
 
 def describe_entry(record: Record) -> dict[str, str]:
@@ -134,29 +132,15 @@ def _moved_on(entry: CacheEntry, record: Record) -> bool:
 def source_state(entry: CacheEntry) -> Any:
     """The state of the files that an entry is made of, as prefill writes it into its record.
 
-    None for what lies on the hub; UNKNOWN where the files cannot be looked at, as on a node without
-    the mirrors.
+    None for what lies on the hub or stands in the suite; UNKNOWN where the files cannot be looked at,
+    as on a node without the mirrors.
     """
-    if entry.kind == "tokenizer":
+    if entry.tier is None:
         return folder_state(Path(entry.plan.tokenizer.name))
-    if entry.kind == "probes":
-        return None
-    suite = entry.plan.suite
-    item = suite.slices[entry.name] if entry.kind == "slice" else suite.tasks[entry.name]
     try:
-        origins = _origins(item, entry.plan.config.mirrors)
-        if any(origin.files is None for origin in origins):
+        origins = PREFILLS[entry.tier].origins(entry.plan, entry.name)
+        if not origins or any(origin.files is None for origin in origins):
             return None
         return [origin.state() for origin in origins]
     except (SourceError, OSError):
         return UNKNOWN
-
-
-def _origins(item: Source, mirrors: dict[str, str]) -> list[Origin]:
-    if not isinstance(item, Task):
-        return [locate(item, mirrors)]
-    configs = item.configs or (item.config,)
-    origins = [locate(item, mirrors, config=config) for config in configs]
-    if item.num_fewshot:
-        origins += [locate(item, mirrors, config=c, split=item.fewshot_split) for c in configs]
-    return origins

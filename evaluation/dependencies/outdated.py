@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
 from evaluation.dependencies import steps as keys
-from evaluation.dependencies.caches import CacheEntry, CacheStates, stage_entries
+from evaluation.dependencies.caches import CacheEntry, CacheStates, stage_entries, tokenizer_entry
 from evaluation.records import is_intact, read_record
 from evaluation.settings.plan import StagePlan
 
@@ -23,8 +23,8 @@ class Outdated:
         """Whether it has to be made, even if nothing needs it; one that is missing may wait."""
         if self.caches.state(entry) == "stale":
             return True
-        tokenizer = stage_entries(entry.plan)[0]
-        return entry.kind != "tokenizer" and self.caches.state(tokenizer) == "stale"
+        tokenizer = tokenizer_entry(entry.plan)
+        return entry.tier is not None and self.caches.state(tokenizer) == "stale"
 
     def score(self, subject: Subject) -> bool:
         return self._once(("score", subject.folder), lambda: not self._is_scored(subject))

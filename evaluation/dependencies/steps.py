@@ -84,6 +84,7 @@ def score_key(subject: Subject) -> str:
             "assume": plan.stage.assume and plan.stage.assume.model_dump(),
             "checkpoint": str(subject.checkpoint),
             "items": {TIERS[name].section: list(_items(plan, name)) for name in plan.tiers},
+            "decoding": {k: task.decoding() for k, task in plan.suite.generation_tasks.items()},
         }
     )
 

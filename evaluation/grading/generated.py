@@ -1,6 +1,7 @@
 """Tier5: stored completions cut, verified and counted, task by task."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,21 @@ from evaluation.settings.plan import StagePlan
 from evaluation.store import ScoreStore
 from evaluation.verification.golds import check_golds
 
-Writers = dict[str, Callable[[Path], object]]
+
+@dataclass(frozen=True)
+class GradedTask:
+    """What the tier's file says of a task, its prompts' table, its files, its scores' summaries."""
+
+    summary: dict[str, Any]
+    prompts: pa.Table
+    files: Mapping[str, Callable[[Path], object]]
+    scores: list[Mapping[str, Any]]
 
 
 def grade_task(
     plan: StagePlan, store: ScoreStore, name: str, entry: Mapping[str, Any]
-) -> tuple[dict[str, Any], pa.Table, Writers, list[Mapping[str, Any]]]:
-    """What the tier's file says of a task, its prompts' table, its files, and its scores' summaries.
+) -> GradedTask:
+    """Verifies a task's completions and counts.
 
     Raises:
         ScoringError: a completion is gone from the store, or too many could not be verified.
@@ -52,7 +61,7 @@ def grade_task(
     texts = {line.id: line.prompt for line in cache.prompts}
     files = task_files(name, prompts, texts, summary, views)
     parts = [part.summary for part in store.parts(entry["completions"])]
-    return summary, prompt_rows(prompts, views), files, parts
+    return GradedTask(summary, prompt_rows(prompts, views), files, parts)
 
 
 def _check_golds(
@@ -90,12 +99,12 @@ def _judged(
     return [Prompt(documents[prompt], members) for prompt, members in samples.items()]
 
 
-def _completion(
-    stored: Mapping[str, Completion], name: str, key: str, index: int
-) -> Completion:
+def _completion(stored: Mapping[str, Completion], name: str, key: str, index: int) -> Completion:
     found = stored.get(sample_key(key, index))
     if found is None:
-        raise ScoringError(f"{name}: a completion is gone from the store; score this checkpoint again")
+        raise ScoringError(
+            f"{name}: a completion is gone from the store; score this checkpoint again"
+        )
     return found
 
 

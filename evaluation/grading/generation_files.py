@@ -1,10 +1,10 @@
 """`generation/<task>/`: a task's completions, verdicts and rates under the names scripts read.
 
-    completions.jsonl   a line per sample: prompt, completion, how it ended
-    results.jsonl       the same with what each verifier says
-    summary.json        the task's part of tier5_verified.json
-    pass_at_k.json      pass@k by verifier, where there are several samples
-    prompts.parquet     a row per prompt and verifier: samples, how many are right, pass rate, strata
+completions.jsonl   a line per sample: prompt, completion, how it ended
+results.jsonl       the same with what each verifier says
+summary.json        the task's part of tier5_verified.json
+pass_at_k.json      pass@k by verifier, where there are several samples
+prompts.parquet     a row per prompt and verifier: samples, how many are right, pass rate, strata
 """
 
 import json

@@ -104,6 +104,6 @@ _DESCRIPTION = (
 )
 
 
-def saved_description(meta: dict[str, Any]) -> dict[str, Any]:
+def saved_description(meta: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a tokenizer's meta.json that `describe` gave."""
     return {key: meta[key] for key in _DESCRIPTION}

@@ -66,7 +66,9 @@ def task_credits(
                 f"remove it and {again}"
             )
         views[row["verifier"]].append(row)
-    found = {metric_of(tier, entry, v): _credits(name, part, path, again) for v, part in views.items()}
+    found = {
+        metric_of(tier, entry, v): _credits(name, part, path, again) for v, part in views.items()
+    }
     first = found.pop(tier.headline)
     truncated = _truncated(views[entry.primary])
     return {tier.headline: first, **found, TRUNCATED: truncated}
@@ -82,7 +84,9 @@ def _credits(name: str, rows: list[dict[str, Any]], path: Path, again: str) -> C
     known = [row for row in rows if row["pass_rate"] is not None]
     credit = np.asarray([row["pass_rate"] for row in known], dtype=np.float64)
     if ((credit < 0) | (credit > 1)).any():
-        raise ResultsError(f"{path}: a pass rate of {name!r} is not in [0, 1]; remove it and {again}")
+        raise ResultsError(
+            f"{path}: a pass rate of {name!r} is not in [0, 1]; remove it and {again}"
+        )
     return Credits(
         ids=tuple(row["prompt"] for row in known),
         credit=credit,

@@ -289,12 +289,13 @@ def stage_suite(config: Config, stage: str) -> Suite:
     folder = Path(config.suites)
     named = [(name, load_suite(folder, name)) for name in config.stages[stage].suites]
     suite = merge_suites(named, folder)
-    for item in (*suite.slices, *suite.tasks):
+    alone = [tier.section for tier in TIERS.values() if not tier.cache.per_stage]
+    for item in (name for section in alone for name in getattr(suite, section)):
         if not re.fullmatch(NAME, item):
             raise ConfigError(
                 f"{folder}: the name {item!r} must match {NAME}, as it becomes a folder"
             )
-    if not (suite.slices or suite.tasks or suite.probes):
+    if not stage_tiers(suite):
         raise ConfigError(
             f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items"
         )

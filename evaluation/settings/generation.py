@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from evaluation.settings.model import Fraction, Integer, Settings
 from evaluation.settings.sources import Source
-from evaluation.settings.verifiers import Verifier
+from evaluation.settings.verifiers import Program, Verifier
 
 
 class Sampling(Settings):
@@ -89,6 +89,10 @@ class GenerationTask(Source):
     def views(self) -> Mapping[str, Verifier]:
         """The verifiers, the primary one first."""
         return {self.headline: self.verifiers[self.headline], **self.verifiers}
+
+    @property
+    def runs_programs(self) -> bool:
+        return any(isinstance(verifier, Program) for verifier in self.verifiers.values())
 
     def asked(self) -> dict[str, Any]:
         """All that decides the prompts."""

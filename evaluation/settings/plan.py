@@ -53,18 +53,29 @@ class StagePlan:
     def tokenizer_folder(self) -> Path:
         return self.cache / "tokenizer"
 
+    def cache_folder(self, tier: TierName, name: str) -> Path:
+        """Folder of a tier's entry, which is an item's or, where it has one a stage, the stage's."""
+        return self.cache / TIERS[tier].cache.folder / name
+
+    def cache_entries(self, tier: TierName) -> tuple[str, ...]:
+        """Names of a tier's entries."""
+        items = getattr(self.suite, TIERS[tier].section)
+        if TIERS[tier].cache.per_stage:
+            return (self.name,) if items else ()
+        return tuple(items)
+
     def slice_folder(self, name: str) -> Path:
-        return self.cache / "ppl_slices" / name
+        return self.cache_folder("tier2", name)
 
     def task_folder(self, name: str) -> Path:
-        return self.cache / "cf_tasks" / name
+        return self.cache_folder("tier3", name)
 
     @property
     def probes_folder(self) -> Path:
-        return self.cache / "sft_native" / self.name
+        return self.cache_folder("tier4", self.name)
 
     def generation_folder(self, name: str) -> Path:
-        return self.cache / "generation_tasks" / name
+        return self.cache_folder("tier5", name)
 
     @property
     def results(self) -> Path:
@@ -132,7 +143,7 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, Any]] = {}
     for plan in plans.values():
-        for folder, definition in _shared_entries(plan):
+        for folder, definition in _items_cached_alone(plan):
             owner, known = seen.setdefault(folder, (plan.name, definition))
             if known != definition:
                 raise ConfigError(
@@ -142,16 +153,13 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
     return plans
 
 
-def _shared_entries(plan: StagePlan) -> Iterator[tuple[Path, Any]]:
+def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, Any]]:
     """Folders that stages of one cache share by the item's name, and what decides their content."""
-    suite = plan.suite
-    for name, text in suite.slices.items():
-        yield plan.slice_folder(name), text.definition()
-    for name, task in suite.tasks.items():
-        yield plan.task_folder(name), task.definition()
-    for name, asked in suite.generation_tasks.items():
-        template = suite.chat_template if asked.chat else None
-        yield plan.generation_folder(name), [asked.definition(), template]
+    for name in plan.tiers:
+        if not TIERS[name].cache.per_stage:
+            for key, item in getattr(plan.suite, TIERS[name].section).items():
+                template = plan.suite.chat_template if getattr(item, "chat", False) else None
+                yield plan.cache_folder(name, key), [item.definition(), template]
 
 
 def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:

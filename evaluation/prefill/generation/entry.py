@@ -29,7 +29,7 @@ from evaluation.prefill.generation.recipe import PromptRecipe, TaskPrompt
 from evaluation.prefill.limits import OutOfTime, row_limits
 from evaluation.prefill.models import DocumentLine, GenerationMeta, TaskPromptLine
 from evaluation.prefill.questions import example_rows
-from evaluation.prefill.sources import Origin, describe_source, locate
+from evaluation.prefill.sources import Origin, describe_source, locate_generation
 from evaluation.prefill.templates import reason_of
 from evaluation.prefill.tokenizers import AnyTokenizer, bos_ids, describe, encode, prefill_tokenizer
 from evaluation.settings.generation import GenerationTask
@@ -60,7 +60,7 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
     template = chat_template(tokenizer, plan) if task.chat else None
     about = describe(tokenizer, plan.tokenizer.name, plan.tokenizer.prepend_bos)
     definition = generation_definition(plan, name, template, about)
-    origins = generation_origins(task, plan.config.mirrors)
+    origins = locate_generation(task, plan.config.mirrors)
     on_hub = any(origin.files is None for origin in origins)
     folder = plan.generation_folder(name)
     if is_current(folder, definition, None if on_hub else [one.state() for one in origins]):
@@ -102,14 +102,6 @@ def read_documents(folder: Path) -> dict[str, DocumentLine]:
     meta = checked_meta(folder, GenerationMeta)
     check_files(folder, meta, (DOCUMENTS,))
     return {line.id: line for line in read_lines(folder / DOCUMENTS, DocumentLine)}
-
-
-def generation_origins(task: GenerationTask, mirrors: dict[str, str]) -> list[Origin]:
-    """Where the questions are, and the solved examples if a split has them."""
-    origins = [locate(task, mirrors)]
-    if task.num_fewshot and not task.fewshot_examples:
-        origins.append(locate(task, mirrors, split=task.fewshot_split))
-    return origins
 
 
 def _read(recipe: PromptRecipe, origins: Sequence[Origin]) -> tuple[list[TaskPrompt], int]:
