@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from evaluation.errors import CacheError, SourceError
 from evaluation.files import fingerprint
-from evaluation.prefill.caches import META, read_meta
+from evaluation.prefill.caches import DOCUMENTS, META, read_meta
 from evaluation.prefill.definitions import folder_state, tokenizer_definition
 from evaluation.prefill.entries import STEP
-from evaluation.prefill.tiers import PREFILLS
+from evaluation.prefill.tiers import PREFILLS, Define
 from evaluation.records import Record, is_intact, read_record, record_path
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
@@ -84,19 +84,25 @@ class CacheStates:
             self._wanted[entry.folder] = self._define(entry)
         return self._wanted[entry.folder]
 
-    def agrees(self, entry: CacheEntry, used: Any) -> bool:
-        """Whether what a score was made from is what the configuration asks for now.
+    def agrees(self, entry: CacheEntry, used: Any, *, graded: bool = False) -> bool:
+        """Whether what was made from an entry is what the configuration asks for now.
 
-        `used` is what `describe_entry` gave then. Where the cache itself is gone or damaged, its
-        definition tells: it will be made anew, of the same data.
+        `used` is what `describe_entry` gave then, or `describe_documents` for what is graded. Where
+        the cache itself is gone or damaged, its definition tells: it will be made anew, of the same
+        data.
         """
         record = self.record(entry)
         if record is not None and self.state(entry) == "current":
-            return bool(used == describe_entry(record))
+            return bool(used == (describe_documents if graded else describe_entry)(record))
         if record is not None and record.key == self.wanted(entry) and _moved_on(entry, record):
             return False
-        wanted = self.wanted(entry)
+        wanted = self.wanted(entry) if graded else self._asked(entry)
         return isinstance(used, dict) and (wanted is None or used.get("definition") == wanted)
+
+    def _asked(self, entry: CacheEntry) -> str | None:
+        """The part of the wanted definition that scores depend on."""
+        define = entry.tier and PREFILLS[entry.tier].define_asked
+        return self._define(entry, define) if define else self.wanted(entry)
 
     def _look(self, entry: CacheEntry) -> State:
         record = self.record(entry)
@@ -106,21 +112,40 @@ class CacheStates:
             return "stale"
         return "stale" if _moved_on(entry, record) else "current"
 
-    def _define(self, entry: CacheEntry) -> str | None:
+    def _define(self, entry: CacheEntry, define: Define | None = None) -> str | None:
         plan = entry.plan
         if entry.tier is None:
             return tokenizer_definition(plan)
         try:
             meta = read_meta(plan.tokenizer_folder)
-            return PREFILLS[entry.tier].define(plan, entry.name, meta)
+            return (define or PREFILLS[entry.tier].define)(plan, entry.name, meta)
         except (CacheError, KeyError):
             return None
 
 
 def describe_entry(record: Record) -> dict[str, str]:
     """What a score keeps of a cache that it was made from: its definition, and its content."""
-    data = {name: state.checksum for name, state in record.files.items() if name != META}
-    return {"definition": record.key, "content": fingerprint(data)}
+    asked = record.about.get("asked")
+    others = (META,) if asked is None else (META, DOCUMENTS)
+    data = {name: state.checksum for name, state in record.files.items() if name not in others}
+    return {"definition": asked or record.key, "content": fingerprint(data)}
+
+
+def describe_documents(record: Record) -> dict[str, str]:
+    """What graded answers keep of the documents that they were judged by."""
+    documents = record.files.get(DOCUMENTS)
+    return {"definition": record.key, "content": documents.checksum if documents else ""}
+
+
+def graded_entries(plan: StagePlan) -> list[CacheEntry]:
+    """Those that hold documents."""
+    return [e for e in tier_entries(plan) if e.tier and PREFILLS[e.tier].define_asked]
+
+
+def documents_used(plan: StagePlan) -> dict[str, dict[str, str]]:
+    """What is known of a stage's documents, by the item's name."""
+    records = {entry.name: read_record(entry.folder, STEP) for entry in graded_entries(plan)}
+    return {name: describe_documents(one) for name, one in records.items() if one is not None}
 
 
 def _moved_on(entry: CacheEntry, record: Record) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import Subject
+from evaluation.dependencies.caches import documents_used
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.files import write_json
@@ -40,7 +41,8 @@ def collect(subject: Subject) -> Record:
         except EvaluationError as wrong:
             error = str(wrong)
     _remove_others(subject, files)
-    return write_record(subject.folder, COLLECT, key, files, error=error)
+    about = {"documents": documents_used(subject.plan)}
+    return write_record(subject.folder, COLLECT, key, files, error=error, about=about)
 
 
 def _write_tiers(subject: Subject, about: Mapping[str, Any]) -> list[Path]:

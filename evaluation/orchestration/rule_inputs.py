@@ -22,7 +22,12 @@ from evaluation.checkpoints.subjects import (
     stage_subjects,
     step_subject,
 )
-from evaluation.dependencies.caches import CacheEntry, stage_entries, tokenizer_entry
+from evaluation.dependencies.caches import (
+    CacheEntry,
+    graded_entries,
+    stage_entries,
+    tokenizer_entry,
+)
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, FIGURES, FRONT, SCORE, STEP_DELTAS, TABLES
 from evaluation.errors import EvaluationError
@@ -106,7 +111,9 @@ class RuleInputs:
         """Of the step that writes a checkpoint's tier files."""
         subject = self.subject(plan, folder)
         is_late = self._asks(self.outdated.collect, subject)
-        return self._of([_record(subject, SCORE)], _record(subject, COLLECT), is_late)
+        files = self._of([_record(subject, SCORE)], _record(subject, COLLECT), is_late)
+        documents = [entry.record for entry in graded_entries(plan)] if is_late else []
+        return [*files, *(ancient(str(path)) for path in documents)]
 
     def deltas(self, plan: StagePlan, step: str) -> list[str]:
         folders = plan.step_folder(int(step)), plan.bridge_folder

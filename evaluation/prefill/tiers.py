@@ -6,10 +6,12 @@ torch and transformers are imported only once something is made or read.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from evaluation.prefill.definitions import (
+    asked_definition,
     generation_definition,
     probes_definition,
     saved_description,
@@ -28,12 +30,18 @@ class Cached(Protocol):
     def meta(self) -> dict[str, Any]: ...
 
 
+Define = Callable[[StagePlan, str, Mapping[str, Any]], str | None]
+"""Takes an entry's name and the saved tokenizer's meta.json; None where it cannot be told."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prefill:
     """Of one tier; a `name` is the item's, or the stage's where there is one entry for a stage."""
 
-    define: Callable[[StagePlan, str, Mapping[str, Any]], str | None]
-    """An entry's definition, given the saved tokenizer's meta.json; None where it cannot be told."""
+    define: Define
+    """An entry's definition."""
+    define_asked: Define | None = None
+    """The part of it that scores depend on, where the entry also holds what grading reads."""
     origins: Callable[[StagePlan, str], list[Origin]]
     """What an entry's items are read from; nothing if they stand in the suite."""
     make: Callable[[StagePlan, str], None]
@@ -104,11 +112,16 @@ def _read_probes(folder: Path) -> Cached:
     return read_probes(folder)
 
 
-def _define_generation(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str | None:
+def _define_generation(
+    plan: StagePlan,
+    name: str,
+    tokenizer: Mapping[str, Any],
+    define: Callable[..., str] = generation_definition,
+) -> str | None:
     template = plan.suite.chat_template or tokenizer.get("chat_template")
     if template is None and plan.suite.generation_tasks[name].chat:
         return None
-    return generation_definition(plan, name, template, saved_description(tokenizer))
+    return define(plan, name, template, saved_description(tokenizer))
 
 
 def _generation_origins(plan: StagePlan, name: str) -> list[Origin]:
@@ -144,6 +157,7 @@ PREFILLS: Mapping[str, Prefill] = complete(
         ),
         "tier5": Prefill(
             define=_define_generation,
+            define_asked=partial(_define_generation, define=asked_definition),
             origins=_generation_origins,
             make=_make_generation,
             read=_read_generation,
