@@ -4,9 +4,10 @@ A verifier is one view of a completion. It reads the fields of the task's `docum
 in `NEEDS`; the code of each kind is registered in `grading.verification.registry`.
 """
 
+import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from evaluation.settings.model import Fraction, Integer, Settings
 
@@ -26,6 +27,27 @@ class Pattern(_Verifier):
         (), description="Regular expressions removed from both sides before they are compared."
     )
     ignore_case: bool = Field(False, description="Compare without regard to letter case.")
+    form: str = Field(
+        "{gold}",
+        description="How a right completion writes the gold answer; golds are checked in it.",
+    )
+
+    @field_validator("pattern", "ignore")
+    @classmethod
+    def _compiles(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        for expression in [given] if isinstance(given, str) else given:
+            try:
+                re.compile(expression)
+            except (re.error, RecursionError, OverflowError) as error:
+                raise ValueError(f"{expression!r} is not a regular expression: {error}") from None
+        return given
+
+    @field_validator("form")
+    @classmethod
+    def _holds_gold(cls, form: str) -> str:
+        if "{gold}" not in form:
+            raise ValueError(f"{form!r} has no `{{gold}}`, the place of the answer")
+        return form
 
 
 class Boxed(_Verifier):

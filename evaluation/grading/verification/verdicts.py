@@ -23,3 +23,14 @@ class Verdict:
 
 Verify = Callable[[Any, Mapping[str, Any], str], Verdict]
 """Takes a verifier's settings, a prompt's document and a completion, already cut at its stops."""
+
+
+def different(answer: str, gold: str) -> str:
+    """The reason of a wrong answer, both of them cut to what a reader can take in."""
+    return f"{shortened(answer)} is not {shortened(gold)}"
+
+
+def shortened(text: str, longest: int = 200) -> str:
+    """`text` on one line, its end left out where it is long."""
+    words = " ".join(text[: 2 * longest].split())
+    return words if len(words) <= longest and len(text) <= 2 * longest else f"{words[:longest]}…"

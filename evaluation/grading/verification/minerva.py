@@ -1,0 +1,111 @@
+"""`Final Answer: The final answer is …`, as solutions of MATH are judged since Minerva.
+
+The rules of normalization are those of appendix D of Lewkowycz et al. (2022), with the corrections
+that lm-evaluation-harness made to them: units are words, `\\left` is no `ft`, `0,1` is no number.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from evaluation.grading.verification.boxes import answer_of
+from evaluation.grading.verification.verdicts import Verdict, different
+from evaluation.settings.verifiers import Minerva
+
+CLOSING = "I hope it is correct."
+
+_FINAL = re.compile(r"Final Answer: The final answer is(.*?). I hope it is correct.")
+
+_SUBSTITUTIONS = (
+    ("an ", ""),
+    ("a ", ""),
+    (".$", "$"),
+    ("\\$", ""),
+    ("\\ ", ""),
+    (" ", ""),
+    ("mbox", "text"),
+    (",\\text{and}", ","),
+    ("\\text{and}", ","),
+    ("\\text{m}", "\\text{}"),
+)
+
+_REMOVED = (
+    *("square", "ways", "integers", "dollars", "mph", "inches", "ft", "hours", "km", "units"),
+    *("\\ldots", "sue", "points", "feet", "minutes", "digits", "cents", "degrees", "cm", "gm"),
+    *("pounds", "meters", "meals", "edges", "students", "childrentickets", "multiples"),
+    *("\\text{s}", "\\text{.}", "\\text{\ns}", "\\text{}^2", "\\text{}^3", "\\text{\n}"),
+    *("\\text{}", "\\mathrm{th}", "^\\circ", "^{\\circ}", "\\;", ",\\!", "{,}", '"', "\\dots"),
+)
+
+_UNWRAPPED = (
+    (r".*?\$(.*?)\$.*", r"$\1$"),
+    (r"\\text\{(.*?)\}", r"\1"),
+    (r"\\textbf\{(.*?)\}", r"\1"),
+    (r"\\overline\{(.*?)\}", r"\1"),
+    (r"\\boxed\{(.*)\}", r"\1"),
+    (r"frac([^{])(.)", r"frac{\1}{\2}"),
+    (r"sqrt(\[[^\]]*\])(\w)", r"sqrt\1{\2}"),
+    (r"sqrt(?!\[)([^{])", r"sqrt{\1}"),
+)
+
+
+def verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Whether the final answer is the gold one, as text or by sympy, both normalized."""
+    answer = final_answer(completion)
+    if answer is None:
+        return Verdict(credit=0.0, reason="no `Final Answer: The final answer is …`")
+    gold = normalized(answer_of(str(document["gold"])))
+    if equivalent(normalized(answer), gold):
+        return Verdict(credit=1.0, answer=answer)
+    return Verdict(credit=0.0, answer=answer, reason=different(answer, gold))
+
+
+def final_answer(completion: str) -> str | None:
+    """What the first such sentence says; one that the stop string cut off counts as well."""
+    match = _FINAL.search(completion + CLOSING)
+    return match.group(1).strip() if match else None
+
+
+def normalized(answer: str) -> str:
+    """An answer without units and layout, in the long form of TeX's short ones."""
+    answer = answer.rpartition("=")[2]
+    for unit in filter(str.isalpha, _REMOVED):  # while spaces still tell words apart
+        answer = re.sub(rf"(?<!\\)\b{unit}\b", "", answer)
+    for before, after in _SUBSTITUTIONS:
+        answer = answer.replace(before, after)
+    for removed in _REMOVED:
+        answer = _without(answer, removed)
+    for pattern, replacement in _UNWRAPPED:
+        answer = re.sub(pattern, replacement, answer)
+    answer = answer.replace("$", "")
+    is_number = re.fullmatch(r"-?\d{1,3}(,\d{3})+", answer)
+    return answer.replace(",", "") if is_number else answer
+
+
+def _without(answer: str, removed: str) -> str:
+    """Words are left alone inside the names of TeX's commands."""
+    if not removed.isalpha():
+        return answer.replace(removed, "")
+    if removed not in answer:
+        return answer
+    return re.sub(rf"(\\[a-zA-Z]+)|{removed}", lambda match: match.group(1) or "", answer)
+
+
+@lru_cache(maxsize=1024)
+def equivalent(answer: str, gold: str) -> bool:
+    """Whether two normalized answers are the same text, or have a difference that sympy shows is 0.
+
+    What it cannot read, subtract or simplify is not equivalent.
+    """
+    if answer == gold:
+        return bool(answer)
+    from sympy import simplify
+    from sympy.parsing.latex import parse_latex
+
+    try:
+        return bool(simplify(parse_latex(answer) - parse_latex(gold)) == 0)
+    except (MemoryError, ImportError):
+        raise
+    except Exception:  # noqa: BLE001 - what a parser raises for a model's text has no limits
+        return False

@@ -1,0 +1,134 @@
+"""Data of NLTK that instruction verifiers read: fetched at prefill, read without a network after it.
+
+`punkt_tab` splits sentences and words, `stopwords` is a list, the tagger tells verbs.
+"""
+
+import shutil
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from evaluation.errors import CacheError, SourceError
+from evaluation.settings.verifiers import Verifier
+
+RESOURCES = {
+    "punkt_tab": "tokenizers/punkt_tab/english",
+    "stopwords": "corpora/stopwords/english",
+    "averaged_perceptron_tagger_eng": "taggers/averaged_perceptron_tagger_eng",
+}
+"""Where each resource is, below a folder of NLTK data; of several languages the one that is read."""
+
+NEEDED_BY = {
+    "change_case:capital_word_frequency": ("punkt_tab",),
+    "length_constraints:number_sentences": ("punkt_tab",),
+    "format:title_case": ("punkt_tab",),
+    "ratio:stop_words": ("stopwords",),
+    "words:keywords_specific_position": ("punkt_tab",),
+    "words:start_verb": ("punkt_tab", "averaged_perceptron_tagger_eng"),
+    "words:words_position": ("punkt_tab",),
+}
+"""Resources by instruction; those not named need none."""
+
+_OF_KINDS = {"ifeval": ("punkt_tab",), "ifbench": tuple(RESOURCES)}
+
+
+def needed(verifiers: Iterable[Verifier]) -> tuple[str, ...]:
+    """The resources that these verifiers may read."""
+    kinds = {verifier.kind for verifier in verifiers}
+    wanted = {resource for kind in kinds for resource in _OF_KINDS.get(kind, ())}
+    return tuple(resource for resource in RESOURCES if resource in wanted)
+
+
+def fetch(folder: Path, resources: Iterable[str]) -> None:
+    """Puts what is missing into `folder`, from this machine's NLTK data or else from NLTK's server.
+
+    Raises SourceError, naming what to do on a machine that does not reach it.
+    """
+    for resource in missing(folder, resources):
+        if not _copied(resource, folder):
+            _download(resource, folder)
+        if missing(folder, [resource]):
+            raise SourceError(
+                f"NLTK's {resource} cannot be downloaded to {folder}; put it there by hand, as "
+                f"{RESOURCES[resource]}, or run prefill where NLTK_DATA names a folder that has it"
+            )
+
+
+def missing(folder: Path, resources: Iterable[str]) -> tuple[str, ...]:
+    """Which of these resources are not in `folder`."""
+    return tuple(resource for resource in resources if not (folder / RESOURCES[resource]).exists())
+
+
+def use(folder: Path) -> None:
+    """From now on NLTK looks into `folder` and nowhere else."""
+    import nltk
+
+    nltk.data.path[:] = [str(folder)]
+    _is_there.cache_clear()
+
+
+def check(instruction: str) -> None:
+    """Raises CacheError if the instruction cannot be verified for want of data."""
+    for resource in NEEDED_BY.get(instruction, ()):
+        if not _is_there(resource):
+            raise CacheError(
+                f"NLTK's {resource}, which {instruction} is verified with, is not in "
+                f"{_places()}; run prefill, which fetches it"
+            )
+
+
+@cache
+def _is_there(resource: str) -> bool:
+    import nltk
+
+    try:
+        nltk.data.find(RESOURCES[resource])
+    except LookupError:
+        return False
+    return True
+
+
+def _places() -> str:
+    import nltk
+
+    return " or ".join(map(str, nltk.data.path)) or "any folder (NLTK_DATA is not set)"
+
+
+@contextmanager
+def no_download() -> Iterator[None]:
+    """Libraries that fetch what they miss when they are imported fetch nothing here."""
+    import nltk
+
+    download = nltk.download
+    nltk.download = lambda *_, **__: False
+    try:
+        yield
+    finally:
+        nltk.download = download
+
+
+def _copied(resource: str, folder: Path) -> bool:
+    """Whether a folder that NLTK knows of had it, unpacked or as an archive."""
+    import nltk
+
+    kind, name, *_ = RESOURCES[resource].split("/")
+    target = folder / kind / name
+    for place in map(Path, nltk.data.path):
+        if (place / RESOURCES[resource]).exists():
+            shutil.copytree(place / kind / name, target, dirs_exist_ok=True)
+            return True
+        archive = place / kind / f"{name}.zip"
+        if archive.is_file():
+            with zipfile.ZipFile(archive) as packed:
+                packed.extractall(target.parent)
+            return True
+    return False
+
+
+def _download(resource: str, folder: Path) -> None:
+    import nltk
+
+    folder.mkdir(parents=True, exist_ok=True)
+    nltk.download(resource, download_dir=str(folder), quiet=True)

@@ -1,0 +1,41 @@
+"""Answers found by a regular expression, as `#### 18` at the end of a solution of GSM8K."""
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from evaluation.grading.verification.verdicts import Verdict, different
+from evaluation.settings.verifiers import Pattern
+
+_compiled = lru_cache(maxsize=256)(re.compile)
+
+
+def verify_pattern(settings: Pattern, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Whether what the pattern finds equals the gold, both less what is ignored."""
+    found = _found(settings, completion)
+    if found is None:
+        return Verdict(credit=0.0, reason=f"nothing matches {settings.pattern}")
+    gold = str(document["gold"])
+    if _bare(settings, found) == _bare(settings, gold):
+        return Verdict(credit=1.0, answer=found)
+    return Verdict(credit=0.0, answer=found, reason=different(found, _bare(settings, gold)))
+
+
+def _found(settings: Pattern, completion: str) -> str | None:
+    """What counts of the first or last match: its first group that took part and is not empty."""
+    matches = _compiled(settings.pattern).finditer(completion)
+    first = islice(matches, 1) if settings.take == "first" else matches
+    match = next(iter(deque(first, maxlen=1)), None)
+    if match is None:
+        return None
+    groups = match.groups() if match.re.groups else (match.group(),)
+    return next((group.strip() for group in groups if group), None)
+
+
+def _bare(settings: Pattern, text: str) -> str:
+    for ignored in settings.ignore:
+        text = _compiled(ignored).sub("", text)
+    return text.lower() if settings.ignore_case else text

@@ -1,0 +1,133 @@
+"""Verifiers in processes that can be killed, since what a model writes may keep sympy busy for ever.
+
+A job that crashes, takes too long or too much memory gets a verdict without credit, which tells so,
+and a new process takes the place of its own. Nothing that one job does reaches the next.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import replace
+from itertools import islice
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import Any
+
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
+
+from evaluation.errors import EvaluationError
+from evaluation.grading.verification.verdicts import Verdict, shortened
+from evaluation.grading.verification.worker import OUT_OF_MEMORY, prepare, verify_here
+from evaluation.progress import progress
+from evaluation.settings.verifiers import Program, Verifier
+
+Job = tuple[Verifier, Mapping[str, Any], str]
+"""A verifier's settings, the prompt's document, and a completion cut at its stops."""
+
+LONGEST = 4_000_000
+"""Characters of a completion that are verified; a million tokens have about as many."""
+
+_LONGEST_TEXT = 1000
+
+_WAITING = 16
+"""Jobs handed to the pool ahead of each worker; the others stay with whoever makes them."""
+
+
+def verify_all(
+    jobs: Iterable[Job],
+    *,
+    workers: int,
+    seconds: float = 30.0,
+    memory_mb: int = 1024,
+    nltk_data: Path | None = None,
+    total: int | None = None,
+) -> Iterator[tuple[int, Verdict]]:
+    """Yields (number of the job, verdict) as they come.
+
+    `seconds` and `memory_mb` limit each job; a program may take its own seconds on top. NLTK reads
+    from `nltk_data` alone if it is given. `total` shows progress. Raises the EvaluationError of a
+    verifier that cannot work at all, as without its data. Whoever stops early ends all processes.
+    """
+    numbered = enumerate(jobs)
+    waiting: dict[ProcessFuture[Verdict], int] = {}
+    bar = progress("verification", total, "answer") if total else None
+    pool = ProcessPool(
+        workers, initializer=prepare, initargs=(memory_mb, nltk_data), context=_context()
+    )
+    try:
+        while True:
+            for number, job in islice(numbered, _WAITING * workers - len(waiting)):
+                waiting[_scheduled(pool, job, seconds)] = number
+            if not waiting:
+                return
+            wait(waiting, return_when=FIRST_COMPLETED)
+            for done in [future for future in waiting if future.done()]:
+                yield waiting.pop(done), _verdict(done, memory_mb)
+                if bar is not None:
+                    bar.update()
+    finally:
+        if bar is not None:
+            bar.close()
+        pool.stop()  # type: ignore[no-untyped-call]
+        pool.join()
+
+
+def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Verdict]":
+    settings, _, completion = job
+    if len(completion) > LONGEST:
+        return _without_running(
+            f"the completion has {len(completion):,} characters; {LONGEST:,} are verified at most"
+        )
+    if isinstance(settings, Program):
+        seconds += settings.seconds
+    return pool.schedule(verify_here, args=job, timeout=seconds)
+
+
+def _without_running(reason: str) -> "ProcessFuture[Verdict]":
+    future: ProcessFuture[Verdict] = ProcessFuture()
+    future.set_result(Verdict(credit=None, reason=reason))
+    return future
+
+
+def _verdict(done: "ProcessFuture[Verdict]", memory_mb: int) -> Verdict:
+    try:
+        return _storable(done.result())
+    except EvaluationError:
+        raise
+    except TimeoutError as error:
+        reason = f"the verifier was not done after {error.args[1]:g} seconds"
+    except ProcessExpired as error:
+        if error.exitcode == OUT_OF_MEMORY:
+            reason = f"the verifier took more than {memory_mb} MB of memory"
+        else:
+            reason = f"the verifier's process died (exit code {error.exitcode})"
+    except Exception as error:  # noqa: BLE001 - a verifier's libraries raise what they like
+        reason = f"the verifier failed: {type(error).__name__}: {error}"
+    return _storable(Verdict(credit=None, reason=reason))
+
+
+def _storable(verdict: Verdict) -> Verdict:
+    """Text that any file can hold: without halves of characters, and of a size to be read."""
+    answer = None if verdict.answer is None else _text(verdict.answer)
+    return replace(verdict, answer=answer, reason=_text(verdict.reason))
+
+
+def _text(text: str) -> str:
+    return shortened(text.encode(errors="replace").decode(), _LONGEST_TEXT)
+
+
+def _context() -> Any:
+    """Processes are copies of one that has imported everything, with the same hashes in every run."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["evaluation.grading.verification.preloaded"])
+    given = os.environ.get("PYTHONHASHSEED")
+    os.environ["PYTHONHASHSEED"] = "0"  # sympy goes through sets
+    try:
+        forkserver.ensure_running()
+    finally:
+        if given is None:
+            del os.environ["PYTHONHASHSEED"]
+        else:
+            os.environ["PYTHONHASHSEED"] = given
+    return context

@@ -1,0 +1,68 @@
+"""What runs inside a process of the pool: its imports, its limits, and one job at a time."""
+
+import ctypes
+import os
+import resource
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from evaluation.grading.verification import nltk_data
+from evaluation.grading.verification.instructions import load_libraries
+from evaluation.grading.verification.mathematics import load_math
+from evaluation.grading.verification.registry import VERIFIERS
+from evaluation.grading.verification.verdicts import Verdict
+from evaluation.settings.verifiers import Verifier
+
+OUT_OF_MEMORY = 77
+"""Exit code of a process whose job took more memory than it may."""
+
+_SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2)
+
+_most_kilobytes = 0
+
+
+def load() -> None:
+    """Imports what verifiers need, once for all processes; what is not installed fails in its jobs."""
+    for imports in (load_math, load_libraries):
+        with suppress(ImportError):
+            imports()
+
+
+def prepare(memory_mb: int, nltk_folder: Path | None) -> None:
+    """Ties the process to its parent's life and limits its memory, above what it begins with.
+
+    Allocations fail at twice the limit. Since libraries take a failed one for a wrong answer, a job
+    that has grown past the limit itself is given up (`verify_here`).
+    """
+    global _most_kilobytes
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if nltk_folder is not None:
+        nltk_data.use(nltk_folder)
+    load()
+    _most_kilobytes = _peak_kilobytes() + memory_mb * 1024
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = _address_space() + 2 * memory_mb * 1024**2
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard < 0 else min(most, hard), hard))
+
+
+def verify_here(settings: Verifier, document: Mapping[str, Any], completion: str) -> Verdict:
+    """The verdict of a job; a process that is out of memory ends, as nothing in it can be trusted."""
+    try:
+        verdict = VERIFIERS[settings.kind](settings, document, completion)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    if _peak_kilobytes() > _most_kilobytes:
+        os._exit(OUT_OF_MEMORY)
+    return verdict
+
+
+def _peak_kilobytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _address_space() -> int:
+    """Bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
