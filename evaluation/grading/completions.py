@@ -1,7 +1,7 @@
 """Tier5: a task's completions and verdicts as numbers: rates, pass@k, strata, prompts."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +58,7 @@ def summarize_task(prompts: Sequence[Prompt], views: Sequence[str]) -> dict[str,
     }
 
 
-def _share(values: Any) -> float:
+def _share(values: Iterable[bool]) -> float:
     values = list(values)
     return sum(values) / len(values)
 

@@ -1,6 +1,6 @@
 """Tier5: stored completions cut, verified and counted, task by task."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ class GradedTask:
     summary: dict[str, Any]
     prompts: pa.Table
     files: Mapping[str, Callable[[Path], object]]
-    scores: list[Mapping[str, Any]]
+    scores: Sequence[Mapping[str, Any]]
 
 
 def grade_task(
@@ -91,7 +91,7 @@ def _judged(
         for index in range(task.sampling.n)
     ]
     cases = [Case(p, i, one.text, documents[p].document) for p, i, one in found]
-    verdicts = verdicts_of(store, name, task, cases, plan.config.verification)
+    verdicts = verdicts_of(plan, store, name, cases)
     samples: dict[str, list[Sample]] = {prompt: [] for prompt in entry["prompts"]}
     for number, (prompt, index, completion) in enumerate(found):
         said = {view: by_case[number] for view, by_case in verdicts.items()}

@@ -4,6 +4,7 @@ A verdict is kept with the checkpoint's scores and found again by what it depend
 that reads of the document, and the completion's text. A verifier that failed is asked again.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -14,10 +15,11 @@ import pyarrow as pa
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint
 from evaluation.settings.config import Verification
-from evaluation.settings.generation import GenerationTask
+from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
+from evaluation.settings.verifiers import Verifier
 from evaluation.store import ScoreStore, StoredScore
-from evaluation.verification.pool import VerifyJob, verify_all
+from evaluation.verification.pool import verify_all
 from evaluation.verification.verdicts import Verdict
 
 SCHEMA = pa.schema(
@@ -45,33 +47,38 @@ class Case:
 
 
 def verdicts_of(
-    store: ScoreStore, name: str, task: GenerationTask, cases: Sequence[Case], how: Verification
+    plan: StagePlan, store: ScoreStore, name: str, cases: Sequence[Case]
 ) -> dict[str, list[Verdict]]:
-    """By verifier, a verdict for each case in their order.
+    """By verifier, a verdict for each of a task's cases in their order.
 
     Raises:
         ScoringError: more verdicts failed than `verification.max_error_share` allows.
     """
     verdicts = {
-        view: _by_one(store, f"verdicts-{name}-{view}", verifier, cases, how)
-        for view, verifier in task.views.items()
+        view: _by_one(plan, store, f"verdicts-{name}-{view}", verifier, cases)
+        for view, verifier in plan.suite.generation_tasks[name].views.items()
     }
     for view, found in verdicts.items():
-        _check_errors(f"{name}: {view}", cases, found, how)
+        _check_errors(f"{name}: {view}", cases, found, plan.config.verification)
     return verdicts
 
 
 def _by_one(
-    store: ScoreStore, item: str, verifier: Any, cases: Sequence[Case], how: Verification
+    plan: StagePlan, store: ScoreStore, item: str, verifier: Verifier, cases: Sequence[Case]
 ) -> list[Verdict]:
     settings = {"protocol": TIERS["tier5"].protocol, "verifier": verifier.model_dump(mode="json")}
     keys = [_key(verifier.NEEDS, case) for case in cases]
     known = _stored(store, store.prefix(item, settings))
     asked = {key: case for key, case in zip(keys, cases, strict=True) if key not in known}
-    jobs = [VerifyJob(verifier, case.document, case.text) for case in asked.values()]
-    places = list(asked)
+    jobs = [(verifier, case.document, case.text) for case in asked.values()]
+    places, how = list(asked), plan.config.verification
     fresh = verify_all(
-        jobs, workers=how.workers, seconds=how.seconds, memory_mb=how.memory_mb, label=item
+        jobs,
+        workers=how.workers or len(os.sched_getaffinity(0)),
+        seconds=how.seconds,
+        memory_mb=how.memory_mb,
+        nltk_data=plan.nltk_data,
+        total=len(jobs),
     )
     while found := {places[index]: verdict for index, verdict in islice(fresh, _PART)}:
         known |= found

@@ -130,8 +130,12 @@ def _generation_origins(plan: StagePlan, name: str) -> list[Origin]:
 
 def _make_generation(plan: StagePlan, name: str) -> None:
     from evaluation.prefill.generation.entry import prefill_generation_task
+    from evaluation.verification import nltk_data
     from evaluation.verification.golds import check_golds
 
+    nltk_data.fetch(
+        plan.nltk_data, nltk_data.needed(plan.suite.generation_tasks[name].verifiers.values())
+    )
     prefill_generation_task(plan, name, check_golds)
 
 

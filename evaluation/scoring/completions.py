@@ -138,7 +138,7 @@ def _generate(
     """Tables of SCHEMA, each as soon as its samples are done."""
     start = time.perf_counter()
     for answers in job.session.backend.answers(requests, stopping, vocabulary=vocabulary):
-        rows = [_row(requests[index], sample, one) for (index, sample), one in answers.items()]
+        rows = [_row(requests[key.request], key.sample, one) for key, one in answers.items()]
         read = {row["key"].rpartition("-")[0]: row["prompt_tokens"] for row in rows}
         spent = {
             "seconds": time.perf_counter() - start,

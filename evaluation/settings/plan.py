@@ -8,6 +8,7 @@ Folders, under the configured `cache` and `results`:
         cf_tasks/<task>/{examples.jsonl, meta.json}
         sft_native/<stage>/{prompts.jsonl, meta.json}
         generation_tasks/<task>/{prompts.jsonl, docs.jsonl, meta.json}
+    <cache>/nltk_data/                                what verifiers of instructions read
     <results>/scores/<checkpoint identity>/           the score store
     <results>/<stage>/by_checkpoint/step_<STEP>/      a step's results
     <results>/<stage>/bridge/                         the bridge checkpoint's results
@@ -73,6 +74,11 @@ class StagePlan:
     @property
     def probes_folder(self) -> Path:
         return self.cache_folder("tier4", self.name)
+
+    @property
+    def nltk_data(self) -> Path:
+        """What verifiers of instructions read, shared by all tokenizers."""
+        return Path(self.config.cache) / "nltk_data"
 
     def generation_folder(self, name: str) -> Path:
         return self.cache_folder("tier5", name)

@@ -17,10 +17,10 @@ from typing import Any
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from evaluation.errors import EvaluationError
-from evaluation.grading.verification.verdicts import Verdict, shortened
-from evaluation.grading.verification.worker import OUT_OF_MEMORY, prepare, verify_here
 from evaluation.progress import progress
 from evaluation.settings.verifiers import Program, Verifier
+from evaluation.verification.verdicts import Verdict, shortened
+from evaluation.verification.worker import OUT_OF_MEMORY, prepare, verify_here
 
 Job = tuple[Verifier, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stops."""
@@ -120,7 +120,7 @@ def _text(text: str) -> str:
 def _context() -> Any:
     """Processes are copies of one that has imported everything, with the same hashes in every run."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["evaluation.grading.verification.preloaded"])
+    context.set_forkserver_preload(["evaluation.verification.preloaded"])
     given = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = "0"  # sympy goes through sets
     try:
