@@ -38,7 +38,7 @@ def verify_all(
     jobs: Iterable[Job],
     *,
     workers: int,
-    seconds: float = 30.0,
+    seconds: float = 10.0,
     memory_mb: int = 1024,
     nltk_data: Path | None = None,
     total: int | None = None,
