@@ -2,9 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
+
+ON_CLUSTER = "tests/slurm/"
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("EVAL_SHARED", ROOT.parent / "shared"))
@@ -14,18 +18,19 @@ settings.load_profile("busy")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Shares the files out between workers; those on the cluster are one group, and the first.
+    """Those on the cluster come first: they mostly wait, while another worker computes."""
+    items.sort(key=lambda item: not item.nodeid.startswith(ON_CLUSTER))
 
-    They wait for the cluster most of the time, while another worker computes.
-    """
 
-    def on_cluster(item: pytest.Item) -> bool:
-        return "slurm" in item.path.parent.relative_to(ROOT).parts
+class _Shares(LoadFileScheduling):
+    """What one worker runs: a file, or all that need the cluster."""
 
-    for item in items:
-        group = "slurm" if on_cluster(item) else str(item.path.relative_to(ROOT))
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=on_cluster, reverse=True)
+    def _split_scope(self, nodeid: str) -> str:
+        return ON_CLUSTER if nodeid.startswith(ON_CLUSTER) else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return _Shares(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,7 @@ EDITS = [
         section="riddles",
         item="book",
         unit="riddles",
+        cache=Cache(name="riddle_book", folder="riddles"),
         summary_file="toy_riddles.json",
         items_file="toy_riddles.parquet",
         metrics=(_rate("solved"),),
@@ -53,6 +54,16 @@ EDITS = [
         '    riddles: dict[str, Slice] = Field({}, description="Toy: books by name.")\n',
     ),
     Edit(
+        "prefill/tiers.py",
+        "from evaluation.settings.plan import",
+        "from evaluation.prefill.toy import RIDDLES\n",
+    ),
+    Edit(
+        "prefill/tiers.py",
+        '    },\n    "prefill.tiers.PREFILLS"',
+        '        "toy": RIDDLES,\n',
+    ),
+    Edit(
         "results/items.py",
         "from evaluation.settings.tiers import",
         "from evaluation.results.toy import RIDDLES, ToyFile, riddles\n",
@@ -65,6 +76,18 @@ EDITS = [
 ]
 
 NEW = {
+    "prefill/toy.py": '''"""Books of riddles as they stand in the suite."""
+
+from evaluation.files import fingerprint
+
+
+class Riddles:
+    def define(self, plan, name, tokenizer):
+        return fingerprint(plan.suite.riddles[name].definition())
+
+
+RIDDLES = Riddles()
+''',
     "results/toy.py": '''"""Books of riddles, each riddle solved or not."""
 
 import numpy as np

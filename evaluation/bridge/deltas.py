@@ -232,6 +232,8 @@ def _credit_estimate(
         pair.ours.file.is_external or pair.theirs.file.is_external
     ):
         return None
+    if left is not None and right is not None:
+        left, right = left.without(right.excluded), right.without(left.excluded)
     pair.check(what, list(left.ids) if left else [], list(right.ids) if right else [])
     if left is None or right is None:
         return None

@@ -2,15 +2,13 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evaluation.commands import add_config, add_stage
 from evaluation.errors import ConfigError
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import plan_stages
-
-if TYPE_CHECKING:
-    from evaluation.settings.plan import StagePlan
+from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.tiers import TIERS, Tier
 
 Commands = argparse._SubParsersAction  # the only name argparse has for it
 
@@ -23,9 +21,12 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_stage(command, required=False)
     only = command.add_mutually_exclusive_group()
     only.add_argument("--tokenizer", action="store_true", help="only the tokenizer")
-    only.add_argument("--slice", metavar="NAME", help="only this Tier2 slice")
-    only.add_argument("--task", metavar="NAME", help="only this Tier3 task")
-    only.add_argument("--probes", action="store_true", help="only the Tier4 prompts")
+    for tier in TIERS.values():
+        option, what = tier.cache.flag, f"{tier.name}: {tier.title}"
+        if tier.cache.per_stage:
+            only.add_argument(option, action="store_true", help=f"only the {tier.unit} of {what}")
+        else:
+            only.add_argument(option, metavar="NAME", help=f"only this {tier.item} of {what}")
     command.set_defaults(run=prefill)
 
     command = commands.add_parser(
@@ -42,38 +43,56 @@ def prefill(options: argparse.Namespace) -> int:
             f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
         )
     chosen = [plans[options.stage]] if options.stage else list(plans.values())
+    asked = _asked(options)
+    if asked is not None:
+        chosen = _with_entries(chosen, *asked)
     for plan in chosen:
-        _prefill_stage(plan, options)
+        _prefill_stage(plan, asked, only_tokenizer=options.tokenizer)
     return 0
 
 
-def _prefill_stage(plan: "StagePlan", options: argparse.Namespace) -> None:
-    from evaluation.prefill.cloze import prefill_task
-    from evaluation.prefill.probes import prefill_probes
-    from evaluation.prefill.slices import prefill_slice
+def _asked(options: argparse.Namespace) -> tuple[Tier, str | None] | None:
+    """The one tier that is asked for, with the name of its item unless an entry holds all."""
+    for tier in TIERS.values():
+        value = getattr(options, tier.cache.name)
+        if value not in (None, False):
+            return tier, None if value is True else value
+    return None
+
+
+def _with_entries(plans: list[StagePlan], tier: Tier, name: str | None) -> list[StagePlan]:
+    """The stages that have what is asked for; raises ConfigError where none has."""
+    found = [plan for plan in plans if _entries(plan, tier, name)]
+    if found:
+        return found
+    stages = ", ".join(plan.name for plan in plans)
+    if name is None:
+        raise ConfigError(
+            f"no {tier.section} in the suites of {stages}; add some, or leave out {tier.cache.flag}"
+        )
+    known = dict.fromkeys(one for plan in plans for one in plan.cache_entries(tier.name))
+    raise ConfigError(
+        f"no {tier.item} {name!r} in the suites of {stages}; there are {', '.join(known) or 'none'}"
+    )
+
+
+def _entries(plan: StagePlan, tier: Tier, name: str | None) -> list[str]:
+    return [one for one in plan.cache_entries(tier.name) if name in (None, one)]
+
+
+def _prefill_stage(
+    plan: StagePlan, asked: tuple[Tier, str | None] | None, *, only_tokenizer: bool
+) -> None:
     from evaluation.prefill.tokenizers import prefill_tokenizer
 
-    named = options.slice is not None or options.task is not None
-    everything = not (options.tokenizer or named or options.probes)
-    if everything or options.tokenizer:
+    if asked is None:
         prefill_tokenizer(plan)
-    for name in _chosen(options.slice, plan.suite.slices, "slice", plan, everything):
-        prefill_slice(plan, name)
-    for name in _chosen(options.task, plan.suite.tasks, "task", plan, everything):
-        prefill_task(plan, name)
-    if options.probes and not plan.suite.probes:
-        raise ConfigError(f"stages.{plan.name}.suites: none of them has probes")
-    if plan.suite.probes and (everything or options.probes):
-        prefill_probes(plan)
-
-
-def _chosen(
-    name: str | None, known: object, kind: str, plan: "StagePlan", everything: bool
-) -> list[str]:
-    names = list(known) if isinstance(known, dict) else []
-    if name is not None and name not in names:
-        raise ConfigError(f"{plan.name} has no {kind} {name!r}; there are {', '.join(names)}")
-    return [name] if name is not None else names if everything else []
+    if only_tokenizer:
+        return
+    wanted = [asked] if asked else [(TIERS[name], None) for name in plan.tiers]
+    for tier, name in wanted:
+        for entry in _entries(plan, tier, name):
+            PREFILLS[tier.name].make(plan, entry)
 
 
 def schema(options: argparse.Namespace) -> int:

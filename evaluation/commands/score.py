@@ -16,6 +16,7 @@ from evaluation.settings.plan import StagePlan, plan_stages
 
 if TYPE_CHECKING:
     from evaluation.checkpoints.subjects import Subject
+    from evaluation.records import Record
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -39,6 +40,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="step of the stage; several share the GPUs that it sees",
     )
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
+    command.add_argument(
+        "--scores-only", action="store_true", help="leave the tier files to `collect`"
+    )
     command.set_defaults(run=score)
 
     command = commands.add_parser(
@@ -99,8 +103,10 @@ def score(options: argparse.Namespace) -> int:
             f"{plan.stage.checkpoints}; the configured steps are "
             f"{', '.join(map(str, stage_steps(plan)))}"
         )
-    score_subject(subject)
-    return _collect(subject)
+    record = score_subject(subject)
+    if not options.scores_only:
+        return _collect(subject)
+    return _told(record, subject)
 
 
 def collect(options: argparse.Namespace) -> int:
@@ -111,7 +117,10 @@ def collect(options: argparse.Namespace) -> int:
 def _collect(subject: "Subject") -> int:
     from evaluation.grading.collect import collect as make
 
-    record = make(subject)
+    return _told(make(subject), subject)
+
+
+def _told(record: "Record", subject: "Subject") -> int:
     if record.error is not None:
         print(f"error: {record.error}", file=sys.stderr)
         return RECORDED

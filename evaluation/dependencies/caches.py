@@ -9,23 +9,14 @@ from typing import Any, Literal
 
 from evaluation.errors import CacheError, SourceError
 from evaluation.files import fingerprint
-from evaluation.prefill.caches import META, read_meta
-from evaluation.prefill.definitions import (
-    folder_state,
-    probes_definition,
-    saved_description,
-    slice_definition,
-    task_definition,
-    tokenizer_definition,
-)
+from evaluation.prefill.caches import DOCUMENTS, META, read_meta
+from evaluation.prefill.definitions import folder_state, tokenizer_definition
 from evaluation.prefill.entries import STEP
-from evaluation.prefill.sources import Origin, locate
+from evaluation.prefill.tiers import PREFILLS, Define
 from evaluation.records import Record, is_intact, read_record, record_path
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.sources import Source
-from evaluation.settings.suites import Task
+from evaluation.settings.tiers import TIERS, TierName
 
-Kind = Literal["tokenizer", "slice", "task", "probes"]
 State = Literal["current", "missing", "stale"]
 
 UNKNOWN = object()
@@ -34,12 +25,17 @@ UNKNOWN = object()
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A folder that prefill makes; `name` is the item's, or the stage's for its prompts."""
+    """A folder that prefill makes: a tier's, or the tokenizer where there is no tier."""
 
     plan: StagePlan
-    kind: Kind
+    tier: TierName | None
     name: str
     folder: Path
+
+    @property
+    def kind(self) -> str:
+        """What it is called: tokenizer, slice, task, …"""
+        return "tokenizer" if self.tier is None else TIERS[self.tier].cache.name
 
     @property
     def record(self) -> Path:
@@ -48,12 +44,20 @@ class CacheEntry:
 
 def stage_entries(plan: StagePlan) -> list[CacheEntry]:
     """All that scoring a stage reads, the tokenizer first."""
-    entries = [CacheEntry(plan, "tokenizer", plan.tokenizer.name, plan.tokenizer_folder)]
-    entries += [CacheEntry(plan, "slice", n, plan.slice_folder(n)) for n in plan.suite.slices]
-    entries += [CacheEntry(plan, "task", n, plan.task_folder(n)) for n in plan.suite.tasks]
-    if plan.suite.probes:
-        entries.append(CacheEntry(plan, "probes", plan.name, plan.probes_folder))
-    return entries
+    return [tokenizer_entry(plan), *tier_entries(plan)]
+
+
+def tokenizer_entry(plan: StagePlan) -> CacheEntry:
+    return CacheEntry(plan, None, plan.tokenizer.name, plan.tokenizer_folder)
+
+
+def tier_entries(plan: StagePlan) -> list[CacheEntry]:
+    """Those of a stage's tiers, in the order of the tiers."""
+    return [
+        CacheEntry(plan, tier, name, plan.cache_folder(tier, name))
+        for tier in plan.tiers
+        for name in plan.cache_entries(tier)
+    ]
 
 
 @dataclass
@@ -80,19 +84,25 @@ class CacheStates:
             self._wanted[entry.folder] = self._define(entry)
         return self._wanted[entry.folder]
 
-    def agrees(self, entry: CacheEntry, used: Any) -> bool:
-        """Whether what a score was made from is what the configuration asks for now.
+    def agrees(self, entry: CacheEntry, used: Any, *, graded: bool = False) -> bool:
+        """Whether what was made from an entry is what the configuration asks for now.
 
-        `used` is what `describe_entry` gave then. Where the cache itself is gone or damaged, its
-        definition tells: it will be made anew, of the same data.
+        `used` is what `describe_entry` gave then, or `describe_documents` for what is graded. Where
+        the cache itself is gone or damaged, its definition tells: it will be made anew, of the same
+        data.
         """
         record = self.record(entry)
         if record is not None and self.state(entry) == "current":
-            return bool(used == describe_entry(record))
+            return bool(used == (describe_documents if graded else describe_entry)(record))
         if record is not None and record.key == self.wanted(entry) and _moved_on(entry, record):
             return False
-        wanted = self.wanted(entry)
+        wanted = self.wanted(entry) if graded else self._asked(entry)
         return isinstance(used, dict) and (wanted is None or used.get("definition") == wanted)
+
+    def _asked(self, entry: CacheEntry) -> str | None:
+        """The part of the wanted definition that scores depend on."""
+        define = entry.tier and PREFILLS[entry.tier].define_asked
+        return self._define(entry, define) if define else self.wanted(entry)
 
     def _look(self, entry: CacheEntry) -> State:
         record = self.record(entry)
@@ -102,27 +112,40 @@ class CacheStates:
             return "stale"
         return "stale" if _moved_on(entry, record) else "current"
 
-    def _define(self, entry: CacheEntry) -> str | None:
+    def _define(self, entry: CacheEntry, define: Define | None = None) -> str | None:
         plan = entry.plan
-        if entry.kind == "tokenizer":
+        if entry.tier is None:
             return tokenizer_definition(plan)
         try:
             meta = read_meta(plan.tokenizer_folder)
-            about = saved_description(meta)
+            return (define or PREFILLS[entry.tier].define)(plan, entry.name, meta)
         except (CacheError, KeyError):
             return None
-        if entry.kind == "slice":
-            return slice_definition(plan, entry.name, about)
-        if entry.kind == "task":
-            return task_definition(plan, entry.name, about)
-        template = plan.suite.chat_template or meta.get("chat_template")
-        return None if template is None else probes_definition(plan, template, about)
 
 
 def describe_entry(record: Record) -> dict[str, str]:
     """What a score keeps of a cache that it was made from: its definition, and its content."""
-    data = {name: state.checksum for name, state in record.files.items() if name != META}
-    return {"definition": record.key, "content": fingerprint(data)}
+    asked = record.about.get("asked")
+    others = (META,) if asked is None else (META, DOCUMENTS)
+    data = {name: state.checksum for name, state in record.files.items() if name not in others}
+    return {"definition": asked or record.key, "content": fingerprint(data)}
+
+
+def describe_documents(record: Record) -> dict[str, str]:
+    """What graded answers keep of the documents that they were judged by."""
+    documents = record.files.get(DOCUMENTS)
+    return {"definition": record.key, "content": documents.checksum if documents else ""}
+
+
+def graded_entries(plan: StagePlan) -> list[CacheEntry]:
+    """Those that hold documents."""
+    return [e for e in tier_entries(plan) if e.tier and PREFILLS[e.tier].define_asked]
+
+
+def documents_used(plan: StagePlan) -> dict[str, dict[str, str]]:
+    """What is known of a stage's documents, by the item's name."""
+    records = {entry.name: read_record(entry.folder, STEP) for entry in graded_entries(plan)}
+    return {name: describe_documents(one) for name, one in records.items() if one is not None}
 
 
 def _moved_on(entry: CacheEntry, record: Record) -> bool:
@@ -134,29 +157,15 @@ def _moved_on(entry: CacheEntry, record: Record) -> bool:
 def source_state(entry: CacheEntry) -> Any:
     """The state of the files that an entry is made of, as prefill writes it into its record.
 
-    None for what lies on the hub; UNKNOWN where the files cannot be looked at, as on a node without
-    the mirrors.
+    None for what lies on the hub or stands in the suite; UNKNOWN where the files cannot be looked at,
+    as on a node without the mirrors.
     """
-    if entry.kind == "tokenizer":
+    if entry.tier is None:
         return folder_state(Path(entry.plan.tokenizer.name))
-    if entry.kind == "probes":
-        return None
-    suite = entry.plan.suite
-    item = suite.slices[entry.name] if entry.kind == "slice" else suite.tasks[entry.name]
     try:
-        origins = _origins(item, entry.plan.config.mirrors)
-        if any(origin.files is None for origin in origins):
+        origins = PREFILLS[entry.tier].origins(entry.plan, entry.name)
+        if not origins or any(origin.files is None for origin in origins):
             return None
         return [origin.state() for origin in origins]
     except (SourceError, OSError):
         return UNKNOWN
-
-
-def _origins(item: Source, mirrors: dict[str, str]) -> list[Origin]:
-    if not isinstance(item, Task):
-        return [locate(item, mirrors)]
-    configs = item.configs or (item.config,)
-    origins = [locate(item, mirrors, config=config) for config in configs]
-    if item.num_fewshot:
-        origins += [locate(item, mirrors, config=c, split=item.fewshot_split) for c in configs]
-    return origins

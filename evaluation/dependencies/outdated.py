@@ -6,7 +6,13 @@ from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
 from evaluation.dependencies import steps as keys
-from evaluation.dependencies.caches import CacheEntry, CacheStates, stage_entries
+from evaluation.dependencies.caches import (
+    CacheEntry,
+    CacheStates,
+    graded_entries,
+    stage_entries,
+    tokenizer_entry,
+)
 from evaluation.records import is_intact, read_record
 from evaluation.settings.plan import StagePlan
 
@@ -23,8 +29,8 @@ class Outdated:
         """Whether it has to be made, even if nothing needs it; one that is missing may wait."""
         if self.caches.state(entry) == "stale":
             return True
-        tokenizer = stage_entries(entry.plan)[0]
-        return entry.kind != "tokenizer" and self.caches.state(tokenizer) == "stale"
+        tokenizer = tokenizer_entry(entry.plan)
+        return entry.tier is not None and self.caches.state(tokenizer) == "stale"
 
     def score(self, subject: Subject) -> bool:
         return self._once(("score", subject.folder), lambda: not self._is_scored(subject))
@@ -80,6 +86,12 @@ class Outdated:
         score = read_record(subject.folder, keys.SCORE)
         record = read_record(subject.folder, keys.COLLECT)
         if self.score(subject) or score is None or record is None or record.error is not None:
+            return False
+        used = record.about.get("documents", {})
+        if not all(
+            self.caches.agrees(entry, used.get(entry.name), graded=True)
+            for entry in graded_entries(subject.plan)
+        ):
             return False
         is_wanted = record.key == keys.collect_key(subject, score)
         return is_wanted and is_intact(record, subject.folder)

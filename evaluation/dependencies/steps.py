@@ -2,7 +2,7 @@
 
     step      in the folder of    reads                             makes
     score     a checkpoint        caches, the checkpoint            scores in the store
-    collect   a checkpoint        its scores                        tier files
+    collect   a checkpoint        its scores, documents             tier files
     deltas    a step              tier files of it and the bridge   bridge_deltas.json
     tables    a stage             all of the above                  summary, deltas, report
     figures   a stage             its tables                        SVG files
@@ -84,8 +84,14 @@ def score_key(subject: Subject) -> str:
             "assume": plan.stage.assume and plan.stage.assume.model_dump(),
             "checkpoint": str(subject.checkpoint),
             "items": {TIERS[name].section: list(_items(plan, name)) for name in plan.tiers},
+            **_decoding(plan),
         }
     )
+
+
+def _decoding(plan: StagePlan) -> dict[str, Any]:
+    tasks = plan.suite.generation_tasks
+    return {"decoding": {name: task.decoding() for name, task in tasks.items()}} if tasks else {}
 
 
 def collect_key(subject: Subject, score: Record) -> str:

@@ -1,23 +1,17 @@
 """What prefill made: there, undamaged, of today's settings, and usable without a network."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluation.dependencies.caches import CacheEntry, CacheStates, tier_entries
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
 from evaluation.prefill.caches import FETCH, read_meta
-from evaluation.prefill.definitions import (
-    probes_definition,
-    saved_description,
-    slice_definition,
-    task_definition,
-    tokenizer_definition,
-)
+from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.prefill.entries import check_entry
-from evaluation.prefill.probes import chat_template
-from evaluation.prefill.tokenizers import AnyTokenizer, describe, load_tokenizer
+from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
 from evaluation.settings.plan import StagePlan
 
 
@@ -27,28 +21,25 @@ class Caches:
 
     metas: dict[Path, dict[str, Any]] = field(default_factory=dict)
     tokenizers: dict[Path, AnyTokenizer] = field(default_factory=dict)
+    states: CacheStates = field(default_factory=CacheStates)
 
     def of(self, plan: StagePlan) -> list[dict[str, Any]]:
         """What is known of a stage's items."""
-        return [self.metas[folder] for folder, _ in items(plan) if folder in self.metas]
+        folders = [entry.folder for entry in tier_entries(plan)]
+        return [self.metas[folder] for folder in folders if folder in self.metas]
 
     def complete(self, plan: StagePlan) -> bool:
         """Whether a job of the stage finds all that it reads."""
-        found = all(folder in self.metas for folder, _ in items(plan))
+        found = len(self.of(plan)) == len(tier_entries(plan))
         return found and plan.tokenizer_folder in self.tokenizers
 
     def vocab_size_needed(self, plan: StagePlan) -> int:
         return max((int(meta["vocab_size_needed"]) for meta in self.of(plan)), default=0)
 
-
-def items(plan: StagePlan) -> Iterator[tuple[Path, str]]:
-    """Folder of each item of a stage and what it is: slice, task or probes."""
-    for name in plan.suite.slices:
-        yield plan.slice_folder(name), "slice"
-    for name in plan.suite.tasks:
-        yield plan.task_folder(name), "task"
-    if plan.suite.probes:
-        yield plan.probes_folder, "probes"
+    def check(self, entry: CacheEntry) -> None:
+        """Notes an entry that is sound, of its own definition where none can be told."""
+        wanted = self.states.wanted(entry) or str(read_meta(entry.folder).get("definition"))
+        self.metas[entry.folder] = check_entry(entry.folder, wanted)
 
 
 def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
@@ -69,43 +60,24 @@ def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
 
 
 def check_caches(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Every slice, task and set of prompts is there with its checksums; notes what it finds."""
-    seen: set[Path] = set()
+    """Every tier's entries are there with their checksums; notes what it finds."""
+    entries = {entry.folder: entry for plan in plans for entry in tier_entries(plan)}
     findings = []
-    for plan in plans:
-        for folder, kind in items(plan):
-            if folder in seen:
-                continue
-            seen.add(folder)
-            try:
-                caches.metas[folder] = check_entry(folder, _definition(plan, folder, kind, caches))
-            except EvaluationError as error:
-                name = plan.name if kind == "probes" else folder.name
-                findings.append(Finding("fault", f"{kind} {name}", str(error)))
-    return Check("caches", _count(seen, findings), tuple(findings))
+    for entry in entries.values():
+        try:
+            caches.check(entry)
+        except EvaluationError as error:
+            findings.append(Finding("fault", f"{entry.kind} {entry.name}", str(error)))
+    return Check("caches", _count(entries, findings), tuple(findings))
 
 
-def _count(seen: set[Path], findings: list[Finding]) -> str:
+def _count(folders: Collection[Path], findings: list[Finding]) -> str:
     if findings:
-        return f"{len(findings)} of {len(seen)} entries are missing, stale or damaged"
+        return f"{len(findings)} of {len(folders)} entries are missing, stale or damaged"
     size = sum(
-        path.stat().st_size for folder in seen for path in folder.iterdir() if path.is_file()
+        path.stat().st_size for folder in folders for path in folder.iterdir() if path.is_file()
     )
-    return f"{len(seen)} entries, {size / 1e6:,.1f} MB, every checksum right"
-
-
-def _definition(plan: StagePlan, folder: Path, kind: str, caches: Caches) -> str:
-    """What the entry's definition must be; its own where that cannot be told without tokenizer."""
-    tokenizer = caches.tokenizers.get(plan.tokenizer_folder)
-    if tokenizer is None:
-        return str(read_meta(folder).get("definition"))
-    about: Mapping[str, Any] = saved_description(caches.metas[plan.tokenizer_folder])
-    if kind == "slice":
-        return slice_definition(plan, folder.name, about)
-    if kind == "task":
-        return task_definition(plan, folder.name, about)
-    about = describe(tokenizer, plan.tokenizer.name, plan.tokenizer.prepend_bos)
-    return probes_definition(plan, chat_template(tokenizer, plan), about)
+    return f"{len(folders)} entries, {size / 1e6:,.1f} MB, every checksum right"
 
 
 def check_offline(plans: Collection[StagePlan], caches: Caches) -> Check:

@@ -15,7 +15,7 @@ BLOCK_BYTES = 40
 """A block's row in the score store and again in tier2_ppl_blocks.parquet: 31 were measured."""
 CANDIDATE_BYTES = 80
 """A candidate's row in the store and again in tier3_cf_candidates.parquet: 46 were measured."""
-PROBE_BYTES = 8_000
+ANSWER_BYTES = 8_000
 """An answer of some hundred tokens in the store, the generations and the summary."""
 ITEM_BYTES = 12_000
 """What each slice or task takes besides: Parquet's own, its part of the JSON files and deltas.
@@ -55,10 +55,12 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
     metas = caches.of(plan)
     size = CHECKPOINT_BYTES + ITEM_BYTES * len(metas)
     for meta in metas:
-        size += BLOCK_BYTES * int(meta.get("blocks", 0))
-        size += CANDIDATE_BYTES * int(meta.get("candidates", 0))
-        if "chat_template" in meta:
-            size += PROBE_BYTES * int(meta["items"]["used"])
+        if "blocks" in meta:
+            size += BLOCK_BYTES * int(meta["blocks"])
+        elif "candidates" in meta:
+            size += CANDIDATE_BYTES * int(meta["candidates"])
+        else:
+            size += ANSWER_BYTES * int(meta["items"]["used"])
     return Need(size, CHECKPOINT_FILES + len(metas))
 
 

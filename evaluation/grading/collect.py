@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import Subject
+from evaluation.dependencies.caches import documents_used
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.files import write_json
 from evaluation.grading.external import external_tier
+from evaluation.grading.generation_files import FOLDER
 from evaluation.grading.header import header
 from evaluation.grading.tiers import GRADERS, GradedTier
 from evaluation.records import Record, read_record, write_record
@@ -39,18 +41,22 @@ def collect(subject: Subject) -> Record:
         except EvaluationError as wrong:
             error = str(wrong)
     _remove_others(subject, files)
-    return write_record(subject.folder, COLLECT, key, files, error=error)
+    about = {"documents": documents_used(subject.plan)}
+    return write_record(subject.folder, COLLECT, key, files, error=error, about=about)
 
 
 def _write_tiers(subject: Subject, about: Mapping[str, Any]) -> list[Path]:
     store = ScoreStore(subject.plan.scores, about["identity"])
     graded = {name: _grade(subject, store, name, about) for name in subject.plan.tiers}
     files = []
-    for name, one in graded.items():
-        tier = TIERS[name]
+    for tier_name, one in graded.items():
+        tier = TIERS[tier_name]
         if one.write_items is not None:
             one.write_items(subject.folder / tier.items_file)
             files.append(subject.folder / tier.items_file)
+        for name, write in one.others.items():
+            write(subject.folder / name)
+            files.append(subject.folder / name)
         write_json(subject.folder / tier.summary_file, one.content)
         files.append(subject.folder / tier.summary_file)
     return files
@@ -67,7 +73,8 @@ def _grade(subject: Subject, store: ScoreStore, name: str, about: Mapping[str, A
 
 def _remove_others(subject: Subject, files: list[Path]) -> None:
     """Tier files that are of other suites, or of a checkpoint that cannot be scored any more."""
-    for tier in TIERS.values():
-        for name in (tier.summary_file, tier.items_file):
-            if subject.folder / name not in files:
-                (subject.folder / name).unlink(missing_ok=True)
+    ours = [subject.folder / n for t in TIERS.values() for n in (t.summary_file, t.items_file)]
+    ours += [path for path in (subject.folder / FOLDER).glob("*/*") if path.is_file()]
+    for path in ours:
+        if path not in files:
+            path.unlink(missing_ok=True)

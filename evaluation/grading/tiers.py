@@ -12,6 +12,7 @@ import pyarrow as pa
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl, write_parquet
 from evaluation.grading.accuracy import summarize_choices
+from evaluation.grading.generated import grade_task, write_prompts
 from evaluation.grading.header import add_up
 from evaluation.grading.perplexity import summarize_blocks
 from evaluation.grading.probes import generations, grade_answers
@@ -19,18 +20,23 @@ from evaluation.grading.rates import summarize
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import complete
 from evaluation.store import ScoreStore, StoredScore
+from evaluation.verification.cage import describe_cage
 
 SPENT = ("seconds", "tokens_processed")
 
 
 @dataclass(frozen=True)
 class GradedTier:
-    """`content` is the tier's JSON; `summaries` and `counts` of its scores go into its header."""
+    """`content` is the tier's JSON; `summaries` and `counts` of its scores go into its header.
+
+    `others` write files beside those two, by their paths in the checkpoint's folder.
+    """
 
     content: dict[str, Any]
     write_items: Callable[[Path], object] | None
     summaries: list[Mapping[str, Any]] = field(default_factory=list)
     counts: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
 
 
 def grade_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
@@ -83,10 +89,38 @@ def grade_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -
     return GradedTier(content, write, [part.summary for part in used], entry["items"])
 
 
+def grade_generation_tasks(
+    plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]
+) -> GradedTier:
+    """Tier5. The overall pass rate is the unweighted mean of the tasks' primary ones."""
+    graded = {name: grade_task(plan, store, name, one) for name, one in entry["tasks"].items()}
+    tasks = {name: one.summary for name, one in graded.items()}
+    primary = [one["verifiers"][one["primary"]]["pass_rate"] for one in tasks.values()]
+    programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
+    content = {
+        "overall": {"pass_rate": _mean(primary)},
+        "cage": describe_cage() if programs else None,
+        "generation_tasks": tasks,
+    }
+    return GradedTier(
+        content,
+        write_prompts({name: one.prompts for name, one in graded.items()}),
+        [summary for one in graded.values() for summary in one.scores],
+        add_up(task["items"] for task in tasks.values()),
+        {path: write for one in graded.values() for path, write in one.files.items()},
+    )
+
+
 Grader = Callable[[StagePlan, ScoreStore, Mapping[str, Any]], GradedTier]
 
 GRADERS: Mapping[str, Grader] = complete(
-    {"tier2": grade_slices, "tier3": grade_tasks, "tier4": grade_probes}, "grading.tiers.GRADERS"
+    {
+        "tier2": grade_slices,
+        "tier3": grade_tasks,
+        "tier4": grade_probes,
+        "tier5": grade_generation_tasks,
+    },
+    "grading.tiers.GRADERS",
 )
 
 

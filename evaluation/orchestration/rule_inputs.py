@@ -22,7 +22,12 @@ from evaluation.checkpoints.subjects import (
     stage_subjects,
     step_subject,
 )
-from evaluation.dependencies.caches import CacheEntry, Kind, stage_entries
+from evaluation.dependencies.caches import (
+    CacheEntry,
+    graded_entries,
+    stage_entries,
+    tokenizer_entry,
+)
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, FIGURES, FRONT, SCORE, STEP_DELTAS, TABLES
 from evaluation.errors import EvaluationError
@@ -60,12 +65,12 @@ class RuleInputs:
                     if self.outdated.score(subject):
                         _require_checkpoint(subject)
 
-    def entry(self, kind: Kind, setup: str, name: str) -> CacheEntry:
-        """The entry of a cache folder; a stage's prompts are called by the stage."""
+    def entry(self, kind: str, setup: str, name: str = "") -> CacheEntry:
+        """The entry of a cache folder, whose tokenizer needs no name."""
         for plan in self.plans.values():
             if plan.cache.name == setup:
                 for entry in stage_entries(plan):
-                    if entry.kind == kind and (kind == "tokenizer" or entry.name == name):
+                    if entry.kind == kind and (entry.tier is None or entry.name == name):
                         return entry
         raise WorkflowError(
             f"no stage has a {kind} {name!r} in {setup}; see `suites` of the stages"
@@ -73,8 +78,7 @@ class RuleInputs:
 
     def cache(self, entry: CacheEntry) -> list[str]:
         """Of a rule of prefill: the tokenizer comes first."""
-        tokenizer = stage_entries(entry.plan)[0]
-        before = [] if entry.kind == "tokenizer" else [tokenizer.record]
+        before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
         is_late = self._is_main and self.outdated.cache(entry)
         return self._of(before, entry.record, is_late, always_ancient=True)
 
@@ -107,7 +111,9 @@ class RuleInputs:
         """Of the step that writes a checkpoint's tier files."""
         subject = self.subject(plan, folder)
         is_late = self._asks(self.outdated.collect, subject)
-        return self._of([_record(subject, SCORE)], _record(subject, COLLECT), is_late)
+        files = self._of([_record(subject, SCORE)], _record(subject, COLLECT), is_late)
+        documents = [entry.record for entry in graded_entries(plan)] if is_late else []
+        return [*files, *(ancient(str(path)) for path in documents)]
 
     def deltas(self, plan: StagePlan, step: str) -> list[str]:
         folders = plan.step_folder(int(step)), plan.bridge_folder

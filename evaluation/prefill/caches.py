@@ -38,6 +38,7 @@ TOKENS = "packed_tokens.pt"
 INDEX = "index.pt"
 EXAMPLES = "examples.jsonl"
 PROMPTS = "prompts.jsonl"
+DOCUMENTS = "docs.jsonl"
 
 META_CHECKSUM = "meta_checksum"
 """Key of a meta.json under which its own checksum stands."""

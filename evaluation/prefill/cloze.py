@@ -14,7 +14,7 @@ from evaluation.prefill.definitions import task_definition
 from evaluation.prefill.encoding import encode_pairs
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
-from evaluation.prefill.sources import Origin, describe_source, locate
+from evaluation.prefill.sources import describe_source, locate_task
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
@@ -24,7 +24,6 @@ from evaluation.prefill.tokenizers import (
 )
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import Task
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +41,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     task = plan.suite.tasks[name]
     recipe = Recipe(name, task)
     about = fetch_tokenizer(plan)
-    origins, shots = _locate(task, plan.config.mirrors)
+    origins, shots = locate_task(task, plan.config.mirrors)
     definition = task_definition(plan, name, about)
     read = [*origins, *shots]
     on_hub = any(origin.files is None for origin in read)
@@ -69,17 +68,6 @@ def prefill_task(plan: StagePlan, name: str) -> None:
             "source": describe_source(read),
         }
         write_meta(building, meta, [EXAMPLES])
-
-
-def _locate(task: Task, mirrors: dict[str, str]) -> tuple[list[Origin], list[Origin]]:
-    """Where the questions of each configuration are, and its solved examples if there are any."""
-    configs = task.configs or (task.config,)
-    origins = [locate(task, mirrors, config=config) for config in configs]
-    if not task.num_fewshot:
-        return origins, []
-    return origins, [
-        locate(task, mirrors, config=config, split=task.fewshot_split) for config in configs
-    ]
 
 
 class _Writer:

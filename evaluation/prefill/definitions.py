@@ -64,6 +64,31 @@ def probes_definition(plan: StagePlan, template: str, about: Mapping[str, Any]) 
     )
 
 
+def generation_definition(
+    plan: StagePlan, name: str, template: str | None, about: Mapping[str, Any]
+) -> str:
+    """Identity of a generation task's prompts and documents, given unchanged data."""
+    task = plan.suite.generation_tasks[name]
+    documents = task.model_dump(mode="json", include={"document", "strata"})
+    return fingerprint([asked_definition(plan, name, template, about), documents])
+
+
+def asked_definition(
+    plan: StagePlan, name: str, template: str | None, about: Mapping[str, Any]
+) -> str:
+    """Identity of a generation task's prompts alone, which completions are made from."""
+    task = plan.suite.generation_tasks[name]
+    return fingerprint(
+        {
+            "protocol": protocol.PREFILL_GENERATION,
+            "task": task.asked(),
+            "chat_template": template if task.chat else None,
+            "tokenizer": [about["fingerprint"], about["prepend_bos"]],
+            "sequence_length": plan.sequence_length,
+        }
+    )
+
+
 def folder_state(folder: Path) -> dict[str, str] | None:
     """Checksums of a local tokenizer's files, so that a changed one is noticed; None for the hub."""
     if not folder.is_dir():
@@ -79,6 +104,6 @@ _DESCRIPTION = (
 )
 
 
-def saved_description(meta: dict[str, Any]) -> dict[str, Any]:
+def saved_description(meta: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a tokenizer's meta.json that `describe` gave."""
     return {key: meta[key] for key in _DESCRIPTION}

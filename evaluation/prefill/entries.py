@@ -84,7 +84,8 @@ def write_meta(building: Path, meta: dict[str, Any], names: Sequence[str]) -> No
 def _record(folder: Path, definition: str, meta: Mapping[str, Any], names: Sequence[str]) -> None:
     state = meta.get("source", {}).get("state")
     files = [folder / name for name in (*names, META)]
-    write_record(folder, STEP, definition, files, about={"state": state})
+    about = {"state": state, "asked": meta.get("asked_definition")}
+    write_record(folder, STEP, definition, files, about=about)
 
 
 def _install(building: Path, folder: Path) -> None:

@@ -1,7 +1,9 @@
 """What the files of a cache hold, key by key, so that one that was edited by hand names itself.
 
-meta.json        Tokenizer-, Slice-, Task- or ProbesMeta, with a checksum of its own
-examples.jsonl   one Example a line        prompts.jsonl   one PromptLine a line
+meta.json        Tokenizer-, Slice-, Task-, Probes- or GenerationMeta, with a checksum of its own
+examples.jsonl   one Example a line
+prompts.jsonl    one PromptLine a line; of a generation task one TaskPromptLine
+docs.jsonl       one DocumentLine a line
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -83,6 +85,18 @@ class ProbesMeta(_ItemsMeta):
     sequence_length: Annotated[int, Field(gt=1)]
 
 
+class GenerationMeta(_ItemsMeta):
+    task: dict[str, Any]
+    asked_definition: str
+    too_long: list[str]
+    max_tokens: Count
+    chat_template: str | None
+    end_strings: list[str]
+    eos_token_ids: list[TokenId]
+    sequence_length: Annotated[int, Field(gt=1)]
+    source: dict[str, Any]
+
+
 class ContextLine(Stored):
     text: str
     tokens: list[TokenId]
@@ -129,6 +143,25 @@ class PromptLine(Stored):
     max_new_tokens: Annotated[int, Field(gt=0, strict=True)]
     prompt: str
     tokens: tuple[Annotated[int, Field(ge=0, lt=2**31, strict=True)], ...]
+
+
+class TaskPromptLine(Stored):
+    """A line of a generation task's prompts.jsonl."""
+
+    model_config = ConfigDict(strict=False)  # lists are taken for tuples
+
+    id: str
+    prompt: str
+    max_new_tokens: Annotated[int, Field(gt=0, strict=True)]
+    tokens: tuple[Annotated[int, Field(ge=0, lt=2**31, strict=True)], ...]
+
+
+class DocumentLine(Stored):
+    """A line of docs.jsonl: what verifiers read of a prompt, and the groups that it belongs to."""
+
+    id: str
+    document: dict[str, Any]
+    strata: dict[str, str]
 
 
 def reasons(error: ValidationError) -> str:

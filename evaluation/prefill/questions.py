@@ -22,6 +22,7 @@ from evaluation.prefill.templates import (
     fields_of,
     reason_of,
 )
+from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import Task
 
 _BETWEEN = "\n\n"
@@ -173,10 +174,16 @@ def _rows(recipe: Recipe, origin: Origin) -> list[Row]:
 
 def solved_examples(recipe: Recipe, task: Task, origin: Origin) -> str:
     """The same solved examples for every question, each followed by a blank line."""
+    chosen = example_rows(f"tasks.{recipe.name}", task, origin)
+    return "".join(_solved(recipe, row, number, origin) + _BETWEEN for number, row in chosen)
+
+
+def example_rows(key: str, task: Task | GenerationTask, origin: Origin) -> list[tuple[int, Row]]:
+    """The rows that become solved examples, with their numbers; `key` is the task's in the suite."""
     if origin.split == task.split:
         raise ConfigError(
-            f"tasks.{recipe.name}.fewshot_split: examples from {task.split!r} would be among the "
-            "questions; name another split"
+            f"{key}.fewshot_split: examples from {task.split!r} would be among the questions; name "
+            "another split"
         )
     rows: Iterator[tuple[int, Row]] | list[tuple[int, Row]] = enumerate(origin.rows())
     if task.fewshot_seed is not None:
@@ -185,10 +192,10 @@ def solved_examples(recipe: Recipe, task: Task, origin: Origin) -> str:
     chosen = list(islice(rows, task.num_fewshot))
     if len(chosen) < task.num_fewshot:
         raise SourceError(
-            f"task {recipe.name}: {origin} has {len(chosen)} examples, not {task.num_fewshot}; "
-            "lower `num_fewshot`, or choose another `fewshot_split`"
+            f"{key}: {origin} has {len(chosen)} examples, not {task.num_fewshot}; lower "
+            "`num_fewshot`, or choose another `fewshot_split`"
         )
-    return "".join(_solved(recipe, row, number, origin) + _BETWEEN for number, row in chosen)
+    return chosen
 
 
 def _solved(recipe: Recipe, row: Row, number: int, origin: Origin) -> str:

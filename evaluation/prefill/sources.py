@@ -14,7 +14,9 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.prefill.files import Row, is_data_file, read_rows
 from evaluation.prefill.mirrors import mirror_files, mirror_of
+from evaluation.settings.generation import GenerationTask
 from evaluation.settings.sources import Source
+from evaluation.settings.suites import Task
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,25 @@ def locate(
         root, dataset=source.dataset, config=config, split=split, patterns=source.data_files
     )
     return Origin(source, config, split, tuple(files))
+
+
+def locate_task(task: Task, mirrors: dict[str, str]) -> tuple[list[Origin], list[Origin]]:
+    """Where the questions of each configuration are, and its solved examples if there are any."""
+    configs = task.configs or (task.config,)
+    origins = [locate(task, mirrors, config=config) for config in configs]
+    if not task.num_fewshot:
+        return origins, []
+    return origins, [
+        locate(task, mirrors, config=config, split=task.fewshot_split) for config in configs
+    ]
+
+
+def locate_generation(task: GenerationTask, mirrors: dict[str, str]) -> list[Origin]:
+    """Where the prompts of a generation task are, and its solved examples if a split has them."""
+    origins = [locate(task, mirrors)]
+    if task.num_fewshot and not task.fewshot_examples:
+        origins.append(locate(task, mirrors, split=task.fewshot_split))
+    return origins
 
 
 def describe_source(origins: Sequence[Origin]) -> dict[str, Any]:

@@ -56,6 +56,20 @@ CANDIDATES = (
 )
 """`tier3_cf_candidates.parquet`: a row per candidate, those of a question together."""
 
+COMPLETED = (
+    Column("task", "string", "Name of the task."),
+    Column("prompt", "string", "Id of the prompt."),
+    Column("verifier", "string", "Name of the verifier."),
+    Column("n", "int32", "Samples that the verifier could judge."),
+    Column("correct", "int32", "How many of them pass in full."),
+    Column("pass_rate", "double", "Mean credit of those; null where there are none.", True),
+    Column("weight", "double", "What a sample counts, as the number of its instructions."),
+    Column("truncated", "int32", "Samples that reached the token limit."),
+    Column("errors", "int32", "Samples on which the verifier failed."),
+    Column("strata", "string", "The prompt's groups by grouping, as JSON."),
+)
+"""`tier5_verified_prompts.parquet`: a row per prompt and verifier, those of a prompt together."""
+
 _ARROW = {str: "string", int: "int64", float: "double", bool: "bool"}
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from evaluation.errors import ResultsError, ScoringError
 from evaluation.grading.accuracy import Groups, candidate_scores, check_items, group_names, judge
 from evaluation.grading.rates import RATES, outcome
-from evaluation.results.columns import BLOCKS, CANDIDATES, read_table, rows_of
+from evaluation.results.columns import BLOCKS, CANDIDATES, COMPLETED, read_table, rows_of
+from evaluation.results.completed import completed_items
 from evaluation.results.generations import Generation
 from evaluation.results.kinds import Blocks, CreditItem, Credits, ItemReader, Items, NatsItem
 from evaluation.results.tier_files import (
@@ -22,6 +23,7 @@ from evaluation.results.tier_files import (
     Tier2File,
     Tier3File,
     Tier4File,
+    Tier5File,
     TierFile,
 )
 from evaluation.settings.tiers import TIERS, Tier
@@ -175,6 +177,11 @@ def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
     return Items(items=items, overall=overall, same={"prompts": file.data_checksum})
 
 
+def _completed(tier: Tier, file: Tier5File, folder: Path) -> Items:
+    path = folder / tier.items_file
+    return completed_items(tier, file, _per_item(path, file, COMPLETED), path, AGAIN)
+
+
 def _prompt_credits(prompts: Any, rates: list[str]) -> dict[str, Credits]:
     """What prompts contribute to rates, by those that count for them."""
     found = {}
@@ -196,6 +203,7 @@ ITEM_READERS: dict[str, ItemReader] = {
     "tier2": ItemReader(Tier2File, BLOCKS, _slices),
     "tier3": ItemReader(Tier3File, CANDIDATES, _tasks),
     "tier4": ItemReader(Tier4File, Generation, _probes),
+    "tier5": ItemReader(Tier5File, COMPLETED, _completed),
 }
 
 

@@ -34,13 +34,28 @@ class Credits:
     """Credit in [0, 1], (n,), of the questions or prompts that count for a metric.
 
     `clusters` are groups that were sampled, as questions on one text are; `strata` are groups that
-    are there by design.
+    are there by design. `excluded` names those that could not be judged, so that the other side
+    leaves them out too.
     """
 
     ids: tuple[str, ...]
     credit: Floats
     clusters: tuple[str, ...] | None = None
     strata: tuple[str, ...] | None = None
+    excluded: frozenset[str] = frozenset()
+
+    def without(self, names: frozenset[str]) -> "Credits":
+        """Those whose ids are not among these."""
+        kept = [index for index, name in enumerate(self.ids) if name not in names]
+        if len(kept) == len(self.ids):
+            return self
+        return Credits(
+            ids=tuple(self.ids[index] for index in kept),
+            credit=self.credit[kept],
+            clusters=self.clusters and tuple(self.clusters[index] for index in kept),
+            strata=self.strata and tuple(self.strata[index] for index in kept),
+            excluded=self.excluded,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

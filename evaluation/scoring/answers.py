@@ -1,28 +1,47 @@
 """What a model is asked to write, when its answer ends, and what it wrote."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from evaluation.settings.generation import Sampling
 
 StopReason = Literal["eos", "stop_string", "length"]
 
-_WINDOW_SLACK = 4  # tokens; a token may begin in the middle of a character
+_SLACK = 8  # characters that may differ where a text is decoded from its middle on
 
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """A prompt and how long its answer may be."""
+    """A prompt, which of its answers are wanted, and how long they may be; greedy by default.
+
+    Sample 3 is the same whether samples 0 to 2 are wanted too or not. `sampling.n` is not read.
+    """
 
     id: str
     tokens: tuple[int, ...]
     max_new_tokens: int
+    samples: tuple[int, ...] = (0,)
+    sampling: Sampling | None = None
+
+
+class AnswerKey(NamedTuple):
+    """Which answer: the index of its request among those given, and its sample's index."""
+
+    request: int
+    sample: int
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model said: its text, cut at the first stop string, and all tokens but EOS."""
+    """What a model said: its text up to the first stop string, the raw text, all tokens but EOS.
+
+    The raw text is that of all tokens, so that it can be cut again at other stop strings. Bytes at
+    its end that are no whole character yet are decoded as the tokenizer does (U+FFFD).
+    """
 
     text: str
+    raw: str
     tokens: tuple[int, ...]
     stop_reason: StopReason
 
@@ -35,16 +54,53 @@ class Stopping:
     strings: tuple[str, ...]
     decode: Callable[[list[int]], str]
 
-    def reached(self, tokens: list[int]) -> bool:
-        """Whether the last token completed a stop string."""
-        if not self.strings:
-            return False
-        window = max(len(text.encode()) for text in self.strings) + _WINDOW_SLACK
-        tail = self.decode(tokens[-window:])
-        return any(text in tail for text in self.strings) and self.cut(tokens)[1]
+    def answer(self, tokens: list[int], reason: StopReason) -> Answer:
+        """An answer that ended for this reason; a stop string in it is a reason before others."""
+        raw = self.decode(tokens)
+        text = cut(raw, self.strings)
+        if text is None:
+            return Answer(raw, raw, tuple(tokens), reason)
+        return Answer(text, raw, tuple(tokens), "stop_string")
 
-    def cut(self, tokens: list[int]) -> tuple[str, bool]:
-        """The text up to the first stop string, and whether there is one."""
-        text = self.decode(tokens)
-        found = [place for stop in self.strings if (place := text.find(stop)) >= 0]
-        return (text[: min(found)], True) if found else (text, False)
+
+class StopSearch:
+    """Looks for stop strings in an answer that grows, decoding no more of it than its end."""
+
+    def __init__(self, stopping: Stopping) -> None:
+        self._stopping = stopping
+        self._begin = 0  # the token from which on the answer is decoded
+        self._needed = max(map(len, stopping.strings), default=0) + _SLACK
+
+    def reached(self, tokens: list[int]) -> bool:
+        """Whether the last token completed a stop string; called after every token."""
+        strings, decode = self._stopping.strings, self._stopping.decode
+        if not strings:
+            return False
+        tail = decode(tokens[self._begin :])
+        if any(string in tail for string in strings):
+            return cut(decode(tokens), strings) is not None
+        if len(tail) > 4 * self._needed:
+            middle = (self._begin + len(tokens)) // 2
+            if len(decode(tokens[middle:])) >= self._needed:
+                self._begin = middle
+        return False
+
+
+def cut(text: str, strings: Sequence[str]) -> str | None:
+    """The text up to the first stop string in it; None if there is none."""
+    found = [place for string in strings if (place := text.find(string)) >= 0]
+    return text[: min(found)] if found else None
+
+
+def cut_again(
+    raw: str, stop_reason: StopReason, strings: Sequence[str]
+) -> tuple[str, StopReason] | None:
+    """A stored raw text as it would have ended with these stop strings, and why.
+
+    None where another stop string had ended it and none of these is in it: the model would have
+    gone on, so it has to be asked again.
+    """
+    text = cut(raw, strings)
+    if text is not None:
+        return text, "stop_string"
+    return None if stop_reason == "stop_string" else (raw, stop_reason)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.scoring.answers import Answer, GenerationRequest, Stopping
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.window import Request, Score
 
 if TYPE_CHECKING:
@@ -42,5 +42,9 @@ class Backend(Protocol):
 
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
-    ) -> Iterator[dict[int, Answer]]:
-        """Greedy answers by the index of their request, in batches as they are done."""
+    ) -> Iterator[dict[AnswerKey, Answer]]:
+        """All samples of the requests, in parts as they are done.
+
+        A sample depends on the checkpoint, the request's tokens, its sampling settings with their
+        seed, and the sample's index; not on what is asked beside it.
+        """

@@ -24,13 +24,14 @@ import pyarrow.parquet as pq
 from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import Subject
+from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.steps import command_files
 from evaluation.errors import CommandError, ResultsError
 from evaluation.files import fingerprint, make_folder
 from evaluation.prefill.caches import read_meta
 from evaluation.results.files import parse_json, read_text
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS, TierName, complete
+from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
@@ -85,9 +86,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
 
 
 def _key(plan: StagePlan) -> dict[str, Any]:
-    folders = [plan.tokenizer_folder, *map(plan.slice_folder, plan.suite.slices)]
-    folders += map(plan.task_folder, plan.suite.tasks)
-    folders += [plan.probes_folder] if plan.suite.probes else []
+    folders = [entry.folder for entry in stage_entries(plan)]
     return {
         "command": [plan.stage.command, command_files(plan.stage.command)],
         "sequence_length": plan.sequence_length,
@@ -194,7 +193,7 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     except ResultsError as error:
         what = str(error).replace(f"{path.parent}/", "").partition("; remove it")[0]
         raise CommandError(f"stages.{plan.name}.command: its {what}") from None
-    wrong = _CHECKS[tier](content, plan)
+    wrong = _CHECKS[tier](content, plan) if tier in _CHECKS else _wrong_items(content, tier, plan)
     if wrong:
         raise CommandError(f"stages.{plan.name}.command: its {path.name}: {wrong}")
     return content
@@ -246,7 +245,17 @@ def _wrong_tier4(content: dict[str, Any], plan: StagePlan) -> str | None:
     return None
 
 
-_CHECKS: Mapping[str, Callable[[dict[str, Any], StagePlan], str | None]] = complete(
-    {"tier2": _wrong_tier2, "tier3": _wrong_tier3, "tier4": _wrong_tier4},
-    "scoring.external._CHECKS",
-)
+def _wrong_items(content: dict[str, Any], name: TierName, plan: StagePlan) -> str | None:
+    """Of a tier with an entry for each item, which holds its headline."""
+    tier = TIERS[name]
+    names = list(getattr(plan.suite, tier.section))
+    highest = 1.0 if tier.kind == "credit" else math.inf
+    return _wrong_entries(content, tier.section, names, tier.headline, 0.0, highest)
+
+
+_CHECKS: Mapping[TierName, Callable[[dict[str, Any], StagePlan], str | None]] = {
+    "tier2": _wrong_tier2,
+    "tier3": _wrong_tier3,
+    "tier4": _wrong_tier4,
+}
+"""Tiers whose files hold their numbers under other names than `_wrong_items` looks for."""

@@ -11,28 +11,22 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.caches import CacheStates, describe_entry, stage_entries
 from evaluation.dependencies.steps import SCORE, checkpoint_state, score_key
 from evaluation.errors import CacheError, EvaluationError
-from evaluation.prefill.caches import (
-    FETCH,
-    SliceCache,
-    TaskCache,
-    read_meta,
-    read_slice,
-    read_task,
-)
+from evaluation.prefill.caches import FETCH, read_meta
 from evaluation.prefill.entries import check_entry
-from evaluation.prefill.probes import ProbeCache, read_probes
+from evaluation.prefill.tiers import PREFILLS, Cached
 from evaluation.records import Record, write_record
 from evaluation.scoring.external import run_external
 from evaluation.scoring.session import Session
 from evaluation.scoring.tiers import SCORERS
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TierName
 from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
@@ -40,29 +34,19 @@ log = logging.getLogger(__name__)
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
 
-@dataclass(frozen=True)
-class StageData:
-    """Everything that prefill made for a stage, read and checked."""
-
-    slices: dict[str, SliceCache] = field(default_factory=dict)
-    tasks: dict[str, TaskCache] = field(default_factory=dict)
-    probes: ProbeCache | None = None
-
-    @property
-    def vocab_size_needed(self) -> int:
-        metas = [cache.meta for cache in self.slices.values()]
-        metas += [cache.meta for cache in self.tasks.values()]
-        metas += [self.probes.meta] if self.probes else []
-        return max(int(meta["vocab_size_needed"]) for meta in metas)
+StageData = dict[TierName, dict[str, Cached]]
+"""Everything that prefill made for a stage, read and checked: each tier's entries by name."""
 
 
 def read_stage_data(plan: StagePlan) -> StageData:
     """Reads all caches of a stage; raises CacheError for the first missing or corrupt one."""
-    return StageData(
-        slices={name: read_slice(plan.slice_folder(name)) for name in plan.suite.slices},
-        tasks={name: read_task(plan.task_folder(name)) for name in plan.suite.tasks},
-        probes=read_probes(plan.probes_folder) if plan.suite.probes else None,
-    )
+    return {
+        tier: {
+            name: PREFILLS[tier].read(plan.cache_folder(tier, name))
+            for name in plan.cache_entries(tier)
+        }
+        for tier in plan.tiers
+    }
 
 
 class Job:
@@ -183,9 +167,11 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
         return run_external(subject)
     tokenizer = read_meta(plan.tokenizer_folder)
     data = read_stage_data(plan)
-    session = Session(plan, subject.checkpoint, data.vocab_size_needed)
+    metas = [cache.meta for caches in data.values() for cache in caches.values()]
+    needed = max(int(meta["vocab_size_needed"]) for meta in metas)
+    session = Session(plan, subject.checkpoint, needed)
     job = Job(plan, session, tokenizer)
-    tiers = {name: SCORERS[name](job, data) for name in plan.tiers}
+    tiers = {name: SCORERS[name](job, caches) for name, caches in data.items()}
     session.check_unchanged()
     about = {
         "checkpoint": str(session.checkpoint.path),

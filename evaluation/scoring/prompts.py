@@ -34,7 +34,7 @@ def prompt_key(prompt: Prompt) -> str:
 def answer_prompts(
     backend: Backend, tokenizer: AnyTokenizer, cache: ProbeCache, prompts: list[Prompt]
 ) -> Iterator[StoredScore]:
-    """Answers prompts of a cache greedily, a table of SCHEMA for each batch as it is done.
+    """Answers prompts of a cache greedily, a table of SCHEMA for each part as it is done.
 
     Raises NonFiniteError where the model gives NaN or infinity.
     """
@@ -49,11 +49,11 @@ def answer_prompts(
     ]
     eos, stop = frozenset(cache.meta["eos_token_ids"]), tuple(cache.meta["stop"])
     start = time.perf_counter()
-    batches = backend.answers(
+    parts = backend.answers(
         requests, Stopping(eos, stop, decode), vocabulary=vocabulary_size(tokenizer)
     )
-    for batch in batches:
-        rows = [_row(prompts[index], answer) for index, answer in batch.items()]
+    for part in parts:
+        rows = [_row(prompts[key.request], answer) for key, answer in part.items()]
         processed = sum(row["prompt_tokens"] + row["response_tokens"] for row in rows)
         spent = {"seconds": time.perf_counter() - start, "tokens_processed": processed}
         yield StoredScore(pa.Table.from_pylist(rows, schema=SCHEMA), spent)

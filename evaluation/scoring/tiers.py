@@ -1,27 +1,30 @@
 """What scoring a tier means: every item of it through the store.
 
-Each function returns what the job's record says of the tier: the name of each score, and of what it
-was made.
+Each function takes the tier's caches by name and returns what the job's record says of the tier: the
+name of each score, and of what it was made.
 """
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evaluation.errors import ScoringError
+from evaluation.prefill.caches import SliceCache, TaskCache
+from evaluation.prefill.generation.entry import GenerationCache
+from evaluation.prefill.probes import ProbeCache
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.scoring.choices import score_task
+from evaluation.scoring.completions import complete_task
 from evaluation.scoring.perplexity import score_slice
 from evaluation.scoring.prompts import answer_prompts, prompt_key
 from evaluation.settings.tiers import TIERS, complete
 
 if TYPE_CHECKING:
-    from evaluation.scoring.job import Job, StageData
+    from evaluation.scoring.job import Job
 
-Scorer = Callable[["Job", "StageData"], dict[str, Any]]
+Scorer = Callable[["Job", Mapping[str, Any]], dict[str, Any]]
 
 
-def score_slices(job: "Job", data: "StageData") -> dict[str, Any]:
+def score_slices(job: "Job", slices: Mapping[str, SliceCache]) -> dict[str, Any]:
     """Tier2."""
     attention = job.plan.suite.attention
     own = {"protocol": TIERS["tier2"].protocol, "attention": attention}
@@ -29,12 +32,12 @@ def score_slices(job: "Job", data: "StageData") -> dict[str, Any]:
         name: job.item(
             name, own, cache.meta, partial(score_slice, job.session.backend, cache, attention)
         )
-        for name, cache in data.slices.items()
+        for name, cache in slices.items()
     }
     return {"attention": attention, "items": items}
 
 
-def score_tasks(job: "Job", data: "StageData") -> dict[str, Any]:
+def score_tasks(job: "Job", tasks: Mapping[str, TaskCache]) -> dict[str, Any]:
     """Tier3."""
     own = {"protocol": TIERS["tier3"].protocol}
     score = partial(
@@ -45,16 +48,14 @@ def score_tasks(job: "Job", data: "StageData") -> dict[str, Any]:
     )
     items = {
         name: job.item(name, own, cache.meta, partial(score, cache))
-        for name, cache in data.tasks.items()
+        for name, cache in tasks.items()
     }
     return {"items": items}
 
 
-def score_probes(job: "Job", data: "StageData") -> dict[str, Any]:
+def score_probes(job: "Job", probes: Mapping[str, ProbeCache]) -> dict[str, Any]:
     """Tier4: answers to all prompts that have none yet."""
-    cache = data.probes
-    if cache is None:
-        raise ScoringError(f"stages.{job.plan.name}: its prompts were not read")
+    cache = probes[job.plan.name]
     meta = cache.meta
     key = job.key(
         {
@@ -85,6 +86,17 @@ def score_probes(job: "Job", data: "StageData") -> dict[str, Any]:
     }
 
 
+def score_generation_tasks(job: "Job", tasks: Mapping[str, GenerationCache]) -> dict[str, Any]:
+    """Tier5: completions that are not there yet."""
+    return {"tasks": {name: complete_task(job, name, cache) for name, cache in tasks.items()}}
+
+
 SCORERS: Mapping[str, Scorer] = complete(
-    {"tier2": score_slices, "tier3": score_tasks, "tier4": score_probes}, "scoring.tiers.SCORERS"
+    {
+        "tier2": score_slices,
+        "tier3": score_tasks,
+        "tier4": score_probes,
+        "tier5": score_generation_tasks,
+    },
+    "scoring.tiers.SCORERS",
 )

@@ -126,7 +126,20 @@ class Scoring(Settings):
         description="Tokens of one forward pass on a GPU; lower it if memory runs out.",
     )
     cpu_row_tokens: Integer = Field(1024, gt=0, description="The same on CPU.")
-    generation_batch: Integer = Field(64, gt=0, description="Probes answered at once.")
+    generation_batch: Integer = Field(64, gt=0, description="Answers written at once.")
+
+
+class Verification(Settings):
+    """How generated answers are judged."""
+
+    workers: Integer | None = Field(
+        None, gt=0, description="Processes; as many as there are CPUs if not given."
+    )
+    seconds: Fraction = Field(20.0, gt=0, description="Time for one answer.")
+    memory_mb: Integer = Field(2048, ge=256, description="Memory for one answer, in MB.")
+    max_error_share: Fraction = Field(
+        0.01, ge=0, le=1, description="Share of answers whose verifier may fail."
+    )
 
 
 class Assumed(Settings):
@@ -186,6 +199,9 @@ class Config(Settings):
     sequence_length: Integer | None = Field(None, gt=1, description="Likewise.")
     training_config: ExpandedPath | None = Field(None, description="Nanotron training YAML.")
     scoring: Scoring = Field(Scoring(), description="How models are run.")
+    verification: Verification = Field(
+        Verification(), description="How generated answers are judged."
+    )
     stages: dict[str, Stage] = Field(min_length=1, description="The stages in training order.")
 
     @model_validator(mode="after")
@@ -273,12 +289,13 @@ def stage_suite(config: Config, stage: str) -> Suite:
     folder = Path(config.suites)
     named = [(name, load_suite(folder, name)) for name in config.stages[stage].suites]
     suite = merge_suites(named, folder)
-    for item in (*suite.slices, *suite.tasks):
+    alone = [tier.section for tier in TIERS.values() if not tier.cache.per_stage]
+    for item in (name for section in alone for name in getattr(suite, section)):
         if not re.fullmatch(NAME, item):
             raise ConfigError(
                 f"{folder}: the name {item!r} must match {NAME}, as it becomes a folder"
             )
-    if not (suite.slices or suite.tasks or suite.probes):
+    if not stage_tiers(suite):
         raise ConfigError(
             f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items"
         )

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from evaluation.settings.model import Fraction, Integer, Settings
 from evaluation.settings.sources import Source
-from evaluation.settings.verifiers import Verifier
+from evaluation.settings.verifiers import Program, Verifier
 
 
 class Sampling(Settings):
@@ -35,7 +35,10 @@ class Sampling(Settings):
 class GenerationTask(Source):
     """Prompts that a model completes, and verifiers of its completions."""
 
-    VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"primary", "sampling", "stop"}
+    VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {
+        *("primary", "verifiers"),  # of grading
+        *("sampling", "stop"),  # of generation
+    }
 
     let: dict[str, str] = Field(
         {}, description="Expressions computed first, in order, for use in the templates."
@@ -86,6 +89,22 @@ class GenerationTask(Source):
     def views(self) -> Mapping[str, Verifier]:
         """The verifiers, the primary one first."""
         return {self.headline: self.verifiers[self.headline], **self.verifiers}
+
+    @property
+    def runs_programs(self) -> bool:
+        return any(isinstance(verifier, Program) for verifier in self.verifiers.values())
+
+    def asked(self) -> dict[str, Any]:
+        """All that decides the prompts."""
+        return self.model_dump(mode="json", exclude={*self.VIEWS, "document", "strata"})
+
+    def decoding(self) -> dict[str, Any]:
+        """All that decides the completions of a prompt."""
+        return self.model_dump(mode="json", include={"sampling", "stop", "max_new_tokens"})
+
+    def verifying(self) -> dict[str, Any]:
+        """All that decides what a gold answer is checked by."""
+        return self.model_dump(mode="json", include={"verifiers"})
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from evaluation.settings.tiers import TIERS
+
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 """What a stage, slice or task may be called, as it becomes a folder name."""
 
 LONGEST = 80
 TARGETS = ("all", "prefill", "front_page")
-PREFILL = ("prefill_tokenizer", "prefill_slice", "prefill_task", "prefill_probes")
+PREFILL = ("prefill_tokenizer", *(f"prefill_{tier.cache.name}" for tier in TIERS.values()))
 KINDS = ("check", "collect", "deltas", "figures", "file_of", "score", "tables")
 """What a stage's own rules begin with: `score_<stage>`, and `score_<stage>_bridge`, …"""
 SHARED_FILES = ("scores", "report.html", "overview.rst", "front_page.log")

@@ -7,12 +7,15 @@ Folders, under the configured `cache` and `results`:
         ppl_slices/<slice>/{packed_tokens.pt, index.pt, meta.json}
         cf_tasks/<task>/{examples.jsonl, meta.json}
         sft_native/<stage>/{prompts.jsonl, meta.json}
+        generation_tasks/<task>/{prompts.jsonl, docs.jsonl, meta.json}
+    <cache>/nltk_data/                                what verifiers of instructions read
     <results>/scores/<checkpoint identity>/           the score store
     <results>/<stage>/by_checkpoint/step_<STEP>/      a step's results
     <results>/<stage>/bridge/                         the bridge checkpoint's results
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,6 @@ from typing import Any
 from evaluation.errors import ConfigError
 from evaluation.files import fingerprint
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
-from evaluation.settings.sources import Source
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
@@ -52,15 +54,34 @@ class StagePlan:
     def tokenizer_folder(self) -> Path:
         return self.cache / "tokenizer"
 
+    def cache_folder(self, tier: TierName, name: str) -> Path:
+        """Folder of a tier's entry, which is an item's or, where it has one a stage, the stage's."""
+        return self.cache / TIERS[tier].cache.folder / name
+
+    def cache_entries(self, tier: TierName) -> tuple[str, ...]:
+        """Names of a tier's entries."""
+        items = getattr(self.suite, TIERS[tier].section)
+        if TIERS[tier].cache.per_stage:
+            return (self.name,) if items else ()
+        return tuple(items)
+
     def slice_folder(self, name: str) -> Path:
-        return self.cache / "ppl_slices" / name
+        return self.cache_folder("tier2", name)
 
     def task_folder(self, name: str) -> Path:
-        return self.cache / "cf_tasks" / name
+        return self.cache_folder("tier3", name)
 
     @property
     def probes_folder(self) -> Path:
-        return self.cache / "sft_native" / self.name
+        return self.cache_folder("tier4", self.name)
+
+    @property
+    def nltk_data(self) -> Path:
+        """What verifiers of instructions read, shared by all tokenizers."""
+        return Path(self.config.cache) / "nltk_data"
+
+    def generation_folder(self, name: str) -> Path:
+        return self.cache_folder("tier5", name)
 
     @property
     def results(self) -> Path:
@@ -128,17 +149,23 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, Any]] = {}
     for plan in plans.values():
-        items: list[tuple[Path, Source]]
-        items = [(plan.slice_folder(k), v) for k, v in plan.suite.slices.items()]
-        items += [(plan.task_folder(k), v) for k, v in plan.suite.tasks.items()]
-        for folder, item in items:
-            owner, known = seen.setdefault(folder, (plan.name, item.definition()))
-            if known != item.definition():
+        for folder, definition in _items_cached_alone(plan):
+            owner, known = seen.setdefault(folder, (plan.name, definition))
+            if known != definition:
                 raise ConfigError(
                     f"{folder.name!r} is defined differently in the suites of {owner} and {plan.name}, "
                     "which share a cache; give one of them another name"
                 )
     return plans
+
+
+def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, Any]]:
+    """Folders that stages of one cache share by the item's name, and what decides their content."""
+    for name in plan.tiers:
+        if not TIERS[name].cache.per_stage:
+            for key, item in getattr(plan.suite, TIERS[name].section).items():
+                template = plan.suite.chat_template if getattr(item, "chat", False) else None
+                yield plan.cache_folder(name, key), [item.definition(), template]
 
 
 def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:

@@ -38,6 +38,26 @@ class Metric:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cache:
+    """Where prefill keeps a tier's items, and what the rule and option that make them are called."""
+
+    name: str
+    """`slice` is made by `prefill_slice` and `--slice NAME`."""
+    folder: str
+    per_stage: bool = False
+    """One entry, called by the stage, for all items of a stage; else one for each item."""
+
+    @property
+    def flag(self) -> str:
+        """The option of `prefill` that makes such an entry: `--slice`."""
+        return f"--{self.name.replace('_', '-')}"
+
+    def option(self, entry: str) -> str:
+        """The option with what it takes: `--slice NAME`, but `--probes` of a stage."""
+        return self.flag if self.per_stage else f"{self.flag} {entry}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tier:
     """A tier's description.
 
@@ -55,6 +75,7 @@ class Tier:
     """What one of its items is called."""
     unit: str
     """What an item consists of, in the plural."""
+    cache: Cache
     summary_file: str
     """Written last, so that it proves the tier complete."""
     items_file: str
@@ -87,6 +108,7 @@ _TABLE = (
         section="slices",
         item="slice",
         unit="blocks",
+        cache=Cache(name="slice", folder="ppl_slices"),
         summary_file="tier2_ppl.json",
         items_file="tier2_ppl_blocks.parquet",
         metrics=(
@@ -105,6 +127,7 @@ _TABLE = (
         section="tasks",
         item="task",
         unit="questions",
+        cache=Cache(name="task", folder="cf_tasks"),
         summary_file="tier3_cf.json",
         items_file="tier3_cf_candidates.parquet",
         metrics=(_rate("acc"),),
@@ -119,6 +142,7 @@ _TABLE = (
         section="probes",
         item="category",
         unit="prompts",
+        cache=Cache(name="probes", folder="sft_native", per_stage=True),
         summary_file="tier4_sft_native.json",
         items_file="tier4_sft_native_generations.jsonl",
         metrics=(
@@ -134,6 +158,21 @@ _TABLE = (
         shown="all_checks_pass_rate",
         protocol="tier4-2",
         rates=True,
+    ),
+    Tier(
+        name="tier5",
+        title="Verified answers",
+        kind="credit",
+        section="generation_tasks",
+        cache=Cache(name="generation", folder="generation_tasks"),
+        item="task",
+        unit="prompts",
+        summary_file="tier5_verified.json",
+        items_file="tier5_verified_prompts.parquet",
+        metrics=(_rate("pass_rate"), _rate("truncated_rate", higher_is_better=False)),
+        headline="pass_rate",
+        shown="pass_rate",
+        protocol="tier5-1",
     ),
 )
 

@@ -129,13 +129,23 @@ class StandIn:
         return scored * (2.5 + np.array(each)), scored
 
     def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
-        from evaluation.scoring.answers import Answer
+        from evaluation.scoring.answers import AnswerKey
 
         for index, request in enumerate(requests):
-            asked = (list(request.tokens), request.max_new_tokens, list(stopping.strings))
-            length = 1 + int(self.dice("tier4", *asked) * (request.max_new_tokens - 1))
-            tokens = [40 + int(200 * self.dice("tier4", *asked, place)) for place in range(length)]
-            yield {index: Answer(stopping.decode(tokens), tuple(tokens), "eos")}
+            for sample in request.samples:
+                yield {AnswerKey(index, sample): self._answer(request, sample, stopping)}
+
+    def _answer(self, request: Any, sample: int, stopping: Any) -> Any:
+        """Greedy ones depend on the prompt alone, samples on index and settings too."""
+        from evaluation.scoring.answers import Answer
+
+        asked = [list(request.tokens), request.max_new_tokens, list(stopping.strings)]
+        if request.sampling is not None and request.sampling.temperature:
+            asked += [sample, request.sampling.model_dump(exclude={"n"})]
+        length = 1 + int(self.dice("tier4", *asked) * (request.max_new_tokens - 1))
+        tokens = [40 + int(200 * self.dice("tier4", *asked, place)) for place in range(length)]
+        text = stopping.decode(tokens)
+        return Answer(text, text, tuple(tokens), "eos")
 
 
 class Counting:
@@ -159,8 +169,8 @@ class Counting:
 
     def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
         for batch in self._backend.answers(requests, stopping, vocabulary=vocabulary):
-            for index in batch:
-                one = requests[index]
+            for key in batch:
+                one = requests[key.request]
                 item = [list(one.tokens), one.max_new_tokens, sorted(stopping.strings)]
                 _count(self._stand, "tier4", one.id, [item])
             yield batch

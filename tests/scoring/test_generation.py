@@ -1,21 +1,18 @@
-"""Greedy decoding in batches against a plain forward pass for every token."""
+"""Answers of many prompts at once against a plain forward pass for every token."""
 
-import itertools
 import random
 
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from evaluation.errors import NonFiniteError
-from evaluation.scoring.engine.generation import (
-    Answer,
-    GenerationRequest,
-    Stopping,
-    _groups,
-    _Row,
-    generate,
-)
+from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.engine.generation import flight
+from evaluation.scoring.engine.generation.flight import Flight
+from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine.generation.prompts import Counts
+from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
 
 LETTERS = "!abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -47,13 +44,11 @@ def plain(
         ids = torch.tensor([[*ask.tokens, *tokens]])
         token = int(model(input_ids=ids, use_cache=False).logits[0, -1, :vocabulary].argmax())
         if token in stopping.eos_ids:
-            return Answer(decode(tokens), tuple(tokens), "eos")
+            return stopping.answer(tokens, "eos")
         tokens.append(token)
-        text = decode(tokens)
-        for stop in stopping.strings:
-            if stop in text:
-                return Answer(text[: text.index(stop)], tuple(tokens), "stop_string")
-    return Answer(decode(tokens), tuple(tokens), "length")
+        if any(stop in decode(tokens) for stop in stopping.strings):
+            return stopping.answer(tokens, "stop_string")
+    return stopping.answer(tokens, "length")
 
 
 def run(
@@ -63,10 +58,13 @@ def run(
     *,
     batch: int,
     vocabulary: int = tiny.VOCABULARY,
+    counts: Counts | None = None,
 ) -> list[Answer]:
-    parts = generate(model, given, stopping, vocabulary=vocabulary, batch=batch, device="cpu")
-    answers = {index: answer for part in parts for index, answer in part.items()}
-    return [answers[index] for index in range(len(given))]
+    answers = tiny.answers(
+        model, given, stopping, vocabulary=vocabulary, batch=batch, counts=counts
+    )
+    assert len(answers) == len(given)
+    return [answers[AnswerKey(index, 0)] for index in range(len(given))]
 
 
 @pytest.mark.parametrize("name", tiny.MODELS)
@@ -132,34 +130,114 @@ def test_nan_names_the_probe() -> None:
     with torch.no_grad():
         model.model.embed_tokens.weight[7] = float("nan")
     given = [GenerationRequest("sound", (1, 2), 1), GenerationRequest("broken", (1, 7, 2, 3), 1)]
-    with pytest.raises(NonFiniteError, match=r"probe broken: .* token 1 of its answer"):
+    with pytest.raises(NonFiniteError, match=r"prompt broken: .* token 1 of its answer"):
         run(model, given, Stopping(frozenset(), (), decode), batch=2)
 
 
-@pytest.mark.parametrize(("stop", "cut"), [("cd", "ab"), ("a", ""), ("bc", "a"), ("x", "abcd")])
-def test_text_is_cut_at_the_first_stop_string(stop: str, cut: str) -> None:
-    stopping = Stopping(frozenset(), ("zz", stop), decode)
-    assert stopping.cut([1, 2, 3, 4]) == (cut, stop != "x")
+def few_shot(
+    count: int, *, shared: int, own: int = 5, **settings: object
+) -> list[GenerationRequest]:
+    draw = random.Random(3)
+    stem = tuple(draw.randrange(tiny.VOCABULARY) for _ in range(shared))
+    return [
+        GenerationRequest(
+            f"shot-{index}",
+            stem + tuple(draw.randrange(tiny.VOCABULARY) for _ in range(draw.randint(1, own))),
+            draw.randint(1, 9),
+            **settings,
+        )
+        for index in range(count)
+    ]
 
 
-def test_a_stop_string_may_span_tokens_and_characters() -> None:
-    """Byte tokens: `é` is two of them, and the stop string ends inside a longer token."""
-    pieces = [b"end", b" \xc3", b"\xa9t", b"op!", b"more"]
-    stopping = Stopping(
-        frozenset(), ("éto",), lambda ids: b"".join(pieces[i] for i in ids).decode(errors="replace")
-    )
-    reached = [stopping.reached(list(range(count))) for count in range(1, 6)]
-    assert reached[:4] == [False, False, False, True]
-    assert stopping.cut([0, 1, 2, 3]) == ("end ", True)
+@pytest.mark.parametrize("name", tiny.MODELS)
+def test_prefixes_are_read_once_and_change_no_answer(name: str) -> None:
+    """Also where a sliding window begins within the shared prefix."""
+    model = tiny.model(name)
+    stopping = Stopping(frozenset({5}), (), decode)
+    given = few_shot(8, shared=40) + few_shot(3, shared=35)[1:] + asks(2)
+    expected = [plain(model, ask, stopping, tiny.VOCABULARY) for ask in given]
+    for batch in (1, 5, 64):
+        counts = Counts()
+        assert run(model, given, stopping, batch=batch, counts=counts) == expected
+        own = sum(len(ask.tokens) for ask in given)
+        assert counts.tokens_read == own - 7 * 40 - 1 * 35
+        assert counts.tokens_written == sum(len(answer.tokens) for answer in expected)
 
 
-def test_prompts_are_read_in_groups_with_little_padding() -> None:
+def test_a_prompt_is_read_once_for_all_its_samples() -> None:
+    model = tiny.model("llama")
     stopping = Stopping(frozenset(), (), decode)
-    lengths = sorted([200, 195, 180, 90, 88, 80, 75, 10, 10, 9, 3], reverse=True)
-    rows = [_Row(GenerationRequest("", (1,) * length, 1), stopping) for length in lengths]
-    groups = [[len(row.request.tokens) for row in group] for group in _groups(rows)]
-    assert list(itertools.chain(*groups)) == lengths
-    padded = sum(len(group) * group[0] for group in groups)
-    assert padded < 1.1 * sum(lengths)
-    many = [_Row(GenerationRequest("", (1,) * 1000, 1), stopping) for _ in range(20)]
-    assert max(len(group) for group in _groups(many)) == 8
+    given = few_shot(3, shared=40, samples=tuple(range(7)), sampling=Sampling(temperature=1, n=7))
+    counts = Counts()
+    for batch in (2, 64):
+        tiny.answers(model, given, stopping, batch=batch, counts=counts)
+    assert counts.tokens_read == 2 * (sum(len(ask.tokens) for ask in given) - 2 * 40)
+
+
+def test_rows_that_end_are_refilled_at_once() -> None:
+    """With four rows, the steps are a quarter of the tokens, and what it takes to end together."""
+    model = tiny.model("llama")
+    given = asks(60, new=12)
+    counts = Counts()
+    run(model, given, Stopping(frozenset(), (), decode), batch=4, counts=counts)
+    first = len(given)  # the first token of an answer takes no step
+    needed = (counts.tokens_written - first) / 4
+    assert needed <= counts.steps <= needed + 12
+
+
+def test_parts_come_while_others_are_still_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flight, "PART_ANSWERS", 5)
+    model = tiny.model("llama")
+    counts = Counts()
+    stopping = Stopping(frozenset(), (), decode)
+    given = asks(40)
+    parts = []
+    for part in generate(
+        model,
+        given,
+        stopping,
+        vocabulary=tiny.VOCABULARY,
+        batch=8,
+        device="cpu",
+        counts=counts,
+    ):
+        assert model.config._attn_implementation == "sdpa"
+        assert not torch.is_inference_mode_enabled()
+        parts.append((len(part), counts.steps))
+    assert sum(size for size, _ in parts) == 40
+    assert all(5 <= size <= 12 for size, _ in parts[:-1])
+    assert parts[0][1] < parts[-1][1] / 3
+
+
+@pytest.mark.parametrize("moments", [(3,), (0, 9, 20)])
+def test_without_memory_it_goes_on_with_half_the_rows(
+    moments: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = tiny.model("llama")
+    stopping = Stopping(frozenset({5}), (), decode)
+    given = asks(30)
+    expected = run(model, given, stopping, batch=8)
+    passes = 0
+    forward = Flight._forward
+
+    def failing(self: Flight, *arguments: object) -> torch.Tensor:
+        nonlocal passes
+        passes += 1
+        if passes - 1 in moments:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(self, *arguments)
+
+    monkeypatch.setattr(Flight, "_forward", failing)
+    assert run(model, given, stopping, batch=8) == expected
+    assert len(caplog.messages) == len(moments)
+    assert "8 answers at once" in caplog.messages[0]
+
+
+def test_without_memory_for_one_row_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> torch.Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Flight, "_forward", failing)
+    with pytest.raises(ScoringError, match="not enough memory for a single answer"):
+        run(tiny.model("llama"), asks(3), Stopping(frozenset(), (), decode), batch=8)

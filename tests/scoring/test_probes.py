@@ -12,6 +12,7 @@ from evaluation.grading.probes import generations, grade_answers
 from evaluation.grading.rates import summarize
 from evaluation.prefill.probes import ProbeCache, Prompt
 from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.generation import flight
 from evaluation.scoring.prompts import answer_prompts, prompt_key
 from evaluation.settings.suites import Probe
 from evaluation.store import StoredScore
@@ -79,8 +80,9 @@ def answered(
 
 
 def test_answers_do_not_depend_on_the_batch(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(flight, "PART_ANSWERS", 1)
     texts = ["!", "!!!", "abc", "a longer prompt!", "naïve 🦊", "b"]
     (one, parts), (six, whole) = (answered(model, tokenizer, texts, size) for size in (1, 6))
     assert one == six

@@ -15,8 +15,10 @@ from transformers import (
     SmolLM3ForCausalLM,
 )
 
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation import generate
+from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine.generation.prompts import Counts
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
 
@@ -79,6 +81,32 @@ def plain_logprobs(scored: PreTrainedModel, tokens: tuple[int, ...]) -> torch.Te
     """Log-probability of tokens 1.. after all before them, by the model's own forward pass."""
     logits = scored(input_ids=torch.tensor([tokens]), use_cache=False).logits[0].double()
     return logits.log_softmax(-1)[:-1].gather(1, torch.tensor(tokens)[1:, None])[:, 0]
+
+
+def answers(
+    asked: PreTrainedModel,
+    requests: list[GenerationRequest],
+    stopping: Stopping,
+    *,
+    batch: int,
+    vocabulary: int = VOCABULARY,
+    counts: Counts | None = None,
+) -> dict[AnswerKey, Answer]:
+    """All parts in one; no answer is given twice."""
+    found: dict[AnswerKey, Answer] = {}
+    for part in generate(
+        asked,
+        requests,
+        stopping,
+        vocabulary=vocabulary,
+        batch=batch,
+        device="cpu",
+        counts=counts,
+    ):
+        assert part
+        assert not found.keys() & part.keys()
+        found |= part
+    return found
 
 
 def plain_score(scored: PreTrainedModel, request: Request) -> float:

@@ -228,11 +228,13 @@ COMMANDS = [
     ("score of no bridge", ["score", "--stage", "first", "--bridge"], 1,
      ["stages.first.bridge: none is configured"]),
     ("prefill of no slice", ["prefill", "--stage", "first", "--slice", "nowhere"], 1,
-     ["has no slice 'nowhere'", "web, code"]),
+     ["no slice 'nowhere'", "web, code"]),
     ("prefill of an empty name", ["prefill", "--stage", "first", "--slice", ""], 1,
-     ["has no slice ''"]),
+     ["no slice '' in the suites of first"]),
     ("prefill of no task", ["prefill", "--stage", "first", "--task", "web"], 1,
-     ["has no task 'web'", "quiz, exam"]),
+     ["no task 'web'", "quiz, exam"]),
+    ("prefill of no slice of any stage", ["prefill", "--slice", "nowhere"], 1,
+     ["no slice 'nowhere' in the suites of first, second", "web, code"]),
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from evaluation.orchestration.rule_inputs import RuleInputs, or_stop
 from evaluation.orchestration.run_configuration import run_config
 from evaluation.settings.config import NAME
 from evaluation.settings.plan import plan_stages
+from evaluation.settings.tiers import TIERS
 from evaluation.orchestration.targets import check_targets_first
 
 CONFIG, CONFIG_FILE = or_stop(
@@ -44,10 +45,11 @@ recorded() {{ [ "$1" -eq 3 ]; }}  # it failed for good, and its record says why:
 shell.prefix(PREFIX.replace("{", "{{").replace("}", "}}"))  # it is formatted once
 
 
-def resources_of(rule):
-    """What the profile or the command line sets for a scoring rule's jobs of several checkpoints."""
+def resources_of(rule, like="shared_scoring"):
+    """What the profile or the command line sets for a rule, over what it sets for another name: that
+    of scoring rules' jobs of several checkpoints, if none is given."""
     given = workflow.resource_settings.overwrite_resources
-    return Resources({**given.get("shared_scoring", {}), **given.get(rule, {})})
+    return Resources({**given.get(like, {}), **given.get(rule, {})})
 
 
 def checkpoints_per_job(plan):

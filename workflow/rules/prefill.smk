@@ -6,7 +6,6 @@ wildcard_constraints:
     setup="|".join(
         re.escape(name) for name in sorted({p.cache.name for p in PLANS.values()})
     ),
-    stage="|".join(map(re.escape, PLANS)),
     item=NAME,
     step=r"\d+",
     folder=CHECKPOINT,
@@ -14,7 +13,7 @@ wildcard_constraints:
 
 rule prefill_tokenizer:
     input:
-        lambda w: INPUTS.cache(INPUTS.entry("tokenizer", w.setup, "")),
+        lambda w: INPUTS.cache(INPUTS.entry("tokenizer", w.setup)),
     output:
         made(f"{CACHE}/tokenizer", "prefill"),
     log:
@@ -22,54 +21,39 @@ rule prefill_tokenizer:
     conda:
         "../envs/evaluation.yaml"
     params:
-        stage=lambda w: INPUTS.entry("tokenizer", w.setup, "").plan.name,
+        stage=lambda w: INPUTS.entry("tokenizer", w.setup).plan.name,
     shell:
         "evaluation prefill --stage {params.stage} --tokenizer 2>&1 | logged {log:q}"
 
 
-rule prefill_slice:
-    input:
-        lambda w: INPUTS.cache(INPUTS.entry("slice", w.setup, w.item)),
-    output:
-        made(f"{CACHE}/ppl_slices/{{item}}", "prefill"),
-    log:
-        f"{CACHE}/logs/slice_{{item}}.log",
-    benchmark:
-        f"{CACHE}/logs/slice_{{item}}.benchmark.jsonl"
-    conda:
-        "../envs/evaluation.yaml"
-    threads: 4
-    params:
-        stage=lambda w: INPUTS.entry("slice", w.setup, w.item).plan.name,
-    shell:
-        "evaluation prefill --stage {params.stage} --slice {wildcards.item} 2>&1 | logged {log:q}"
+# A rule for each tier's caches: `prefill_slice`, `prefill_task`, ... One that the profile does not name
+# gets what it gives to `prefill_tokenizer`.
+for _tier in TIERS.values():
 
+    rule:
+        name:
+            f"prefill_{_tier.cache.name}"
+        input:
+            lambda w, kind=_tier.cache.name: INPUTS.cache(
+                INPUTS.entry(kind, w.setup, w.item)
+            ),
+        output:
+            made(f"{CACHE}/{_tier.cache.folder}/{{item}}", "prefill"),
+        log:
+            f"{CACHE}/logs/{_tier.cache.name}_{{item}}.log",
+        benchmark:
+            f"{CACHE}/logs/{_tier.cache.name}_{{item}}.benchmark.jsonl"
+        conda:
+            "../envs/evaluation.yaml"
+        threads: 4 if _tier.kind == "nats" else 1  # long texts are tokenized by several processes
+        params:
+            stage=lambda w, kind=_tier.cache.name: (
+                INPUTS.entry(kind, w.setup, w.item).plan.name
+            ),
+            entry=lambda w, tier=_tier: tier.cache.option(w.item),
+        shell:
+            "evaluation prefill --stage {params.stage} {params.entry} 2>&1 | logged {log:q}"
 
-rule prefill_task:
-    input:
-        lambda w: INPUTS.cache(INPUTS.entry("task", w.setup, w.item)),
-    output:
-        made(f"{CACHE}/cf_tasks/{{item}}", "prefill"),
-    log:
-        f"{CACHE}/logs/task_{{item}}.log",
-    benchmark:
-        f"{CACHE}/logs/task_{{item}}.benchmark.jsonl"
-    conda:
-        "../envs/evaluation.yaml"
-    params:
-        stage=lambda w: INPUTS.entry("task", w.setup, w.item).plan.name,
-    shell:
-        "evaluation prefill --stage {params.stage} --task {wildcards.item} 2>&1 | logged {log:q}"
-
-
-rule prefill_probes:
-    input:
-        lambda w: INPUTS.cache(INPUTS.entry("probes", w.setup, w.stage)),
-    output:
-        made(f"{CACHE}/sft_native/{{stage}}", "prefill"),
-    log:
-        f"{CACHE}/logs/probes_{{stage}}.log",
-    conda:
-        "../envs/evaluation.yaml"
-    shell:
-        "evaluation prefill --stage {wildcards.stage} --probes 2>&1 | logged {log:q}"
+    workflow.get_rule(f"prefill_{_tier.cache.name}").resources.update(
+        resources_of(f"prefill_{_tier.cache.name}", like="prefill_tokenizer")
+    )

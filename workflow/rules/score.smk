@@ -19,7 +19,7 @@ for _plan in PLANS.values():
         params:
             stage=_plan.name,
         shell:
-            "evaluation score --stage {params.stage} --step {wildcards.step} 2>&1 | logged {log:q}"
+            "evaluation score --scores-only --stage {params.stage} --step {wildcards.step} 2>&1 | logged {log:q}"
             " || recorded $?"
 
 
@@ -47,7 +47,7 @@ for _plan, _run in shared_jobs():
             stage=_plan.name,
             steps=_run,
         shell:
-            "evaluation score --stage {params.stage} --step {params.steps} 2>&1 | logged {log:q}"
+            "evaluation score --scores-only --stage {params.stage} --step {params.steps} 2>&1 | logged {log:q}"
             " || recorded $?"
 
     workflow.get_rule(_rule).resources.update(resources_of(f"score_{_plan.name}"))
@@ -74,7 +74,7 @@ for _plan in PLANS.values():
             params:
                 stage=_plan.name,
             shell:
-                "evaluation score --stage {params.stage} --bridge 2>&1 | logged {log:q}"
+                "evaluation score --scores-only --stage {params.stage} --bridge 2>&1 | logged {log:q}"
                 " || recorded $?"
 
     rule:
@@ -86,7 +86,8 @@ for _plan in PLANS.values():
             made(f"{_plan.results}/{{folder}}", "collect"),
         log:
             f"{_plan.results}/eval_logs/collect/{{folder}}.log",
-        localrule: True
+        localrule: not _plan.suite.generation_tasks  # to verify answers takes a while
+        threads: 8 if _plan.suite.generation_tasks else 1
         conda:
             "../envs/evaluation.yaml"
         params:
@@ -99,6 +100,10 @@ for _plan in PLANS.values():
         shell:
             "evaluation collect --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
             " || recorded $?"
+
+    workflow.get_rule(f"collect_{_plan.name}").resources.update(
+        resources_of(f"collect_{_plan.name}", like="verification")
+    )
 
     # One file as the target: all it takes to make it, and a sentence where it cannot be made.
     rule:

@@ -1,7 +1,6 @@
 """What a flip consists of, and the texts of items, from caches that still hold what was scored."""
 
 import logging
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +8,7 @@ from typing import Any, Literal
 from evaluation.errors import CacheError
 from evaluation.prefill.caches import META, read_meta
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TierName
+from evaluation.settings.tiers import TIERS, TierName
 
 log = logging.getLogger(__name__)
 
@@ -17,12 +16,6 @@ Turned = Literal["right", "wrong", "same"]
 
 Shape = Literal["block", "choices", "answers", "credit"]
 """How a page draws a flip."""
-
-CACHES: Mapping[TierName, Callable[[StagePlan, str], Path]] = {
-    "tier2": StagePlan.slice_folder,
-    "tier3": StagePlan.task_folder,
-}
-"""Where a tier's items lie that are prefilled one by one."""
 
 GONE = "(the text is no longer in the cache that was scored)"
 
@@ -53,7 +46,7 @@ class Moved:
 
 def cache_folder(plan: StagePlan, tier: TierName, item: str) -> Path | None:
     """Where an item is cached by itself; None if it is not."""
-    return CACHES[tier](plan, item) if tier in CACHES else None
+    return None if TIERS[tier].cache.per_stage else plan.cache_folder(tier, item)
 
 
 def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:

@@ -13,10 +13,10 @@ from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.scoring.answers import Answer, GenerationRequest, Stopping
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.device import choose_device
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation import generate
+from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request, Score
 from evaluation.settings.config import Scoring
@@ -92,7 +92,7 @@ class EngineBackend:
 
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
-    ) -> Iterator[dict[int, Answer]]:
+    ) -> Iterator[dict[AnswerKey, Answer]]:
         return generate(
             self.model,
             requests,

@@ -1,5 +1,5 @@
 """Imported by the process that all workers of the pool are copies of."""
 
-from evaluation.grading.verification.worker import load
+from evaluation.verification.worker import load
 
 load()

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from evaluation.grading.verification.boxes import answer_of
-from evaluation.grading.verification.verdicts import Verdict, different
 from evaluation.settings.verifiers import Minerva
+from evaluation.verification.boxes import answer_of
+from evaluation.verification.verdicts import Verdict, different
 
 CLOSING = "I hope it is correct."
 

@@ -10,12 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evaluation.grading.verification import nltk_data
-from evaluation.grading.verification.instructions import load_libraries
-from evaluation.grading.verification.mathematics import load_math
-from evaluation.grading.verification.registry import VERIFIERS
-from evaluation.grading.verification.verdicts import Verdict
 from evaluation.settings.verifiers import Verifier
+from evaluation.verification import nltk_data
+from evaluation.verification.instructions import load_libraries
+from evaluation.verification.mathematics import load_math
+from evaluation.verification.registry import VERIFIERS
+from evaluation.verification.verdicts import Verdict
 
 OUT_OF_MEMORY = 77
 """Exit code of a process whose job took more memory than it may."""

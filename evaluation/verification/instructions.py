@@ -11,9 +11,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from evaluation.grading.verification import nltk_data
-from evaluation.grading.verification.verdicts import Verdict, shortened
 from evaluation.settings.verifiers import IFBench, IFEval
+from evaluation.verification import nltk_data
+from evaluation.verification.verdicts import Verdict, shortened
 
 
 def verify_instructions(

@@ -5,12 +5,12 @@ from importlib import import_module
 from typing import Any, get_args
 
 from evaluation.errors import ConfigError
-from evaluation.grading.verification.instructions import verify_instructions
-from evaluation.grading.verification.mathematics import verify_boxed, verify_math
-from evaluation.grading.verification.minerva import verify_minerva
-from evaluation.grading.verification.patterns import verify_pattern
-from evaluation.grading.verification.verdicts import Verdict, Verify
 from evaluation.settings.verifiers import Program, Verifier
+from evaluation.verification.instructions import verify_instructions
+from evaluation.verification.mathematics import verify_boxed, verify_math
+from evaluation.verification.minerva import verify_minerva
+from evaluation.verification.patterns import verify_pattern
+from evaluation.verification.verdicts import Verdict, Verify
 
 KINDS: tuple[str, ...] = tuple(
     get_args(model.model_fields["kind"].annotation)[0] for model in get_args(get_args(Verifier)[0])
@@ -30,7 +30,7 @@ def complete(registry: Mapping[str, Verify]) -> Mapping[str, Verify]:
 
 def _verify_program(settings: Program, document: Mapping[str, Any], completion: str) -> Verdict:
     """Imported when it is called, as whoever runs no programs needs no cage."""
-    programs = import_module("evaluation.grading.verification.programs")
+    programs = import_module("evaluation.verification.programs")
     verdict: Verdict = programs.verify_program(settings, document, completion)
     return verdict
 

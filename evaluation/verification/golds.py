@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.grading.verification.boxes import answer_of
-from evaluation.grading.verification.minerva import CLOSING
-from evaluation.grading.verification.pool import Job, verify_all
-from evaluation.grading.verification.verdicts import Verdict, shortened
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.verifiers import Pattern, Verifier
+from evaluation.verification.boxes import answer_of
+from evaluation.verification.minerva import CLOSING
+from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.verdicts import Verdict, shortened
 
 _NAMED = 5
 """Ids that an error names."""

@@ -7,8 +7,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from evaluation.grading.verification.verdicts import Verdict, different
 from evaluation.settings.verifiers import Pattern
+from evaluation.verification.verdicts import Verdict, different
 
 _compiled = lru_cache(maxsize=256)(re.compile)
 

@@ -2,7 +2,7 @@
 
 Run it in the environment of each, with NLTK's data in NLTK_DATA; the file is kept beside this one:
 
-    pip install 'lm_eval[math,ifeval]==0.4.13' && python make_references.py lm_eval ../../../../shared
+    pip install 'lm_eval[math,ifeval]==0.4.13' && python make_references.py lm_eval ../../../shared
     pip install 'lighteval[math,extended_tasks]==0.13.0' spacy && python make_references.py lighteval …
 
 A line of the file: task, metric, and one character a completion, in the order of `canned.cases`:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from typing import Any
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from evaluation.errors import EvaluationError
-from evaluation.grading.verification.verdicts import Verdict, shortened
-from evaluation.grading.verification.worker import OUT_OF_MEMORY, prepare, verify_here
 from evaluation.progress import progress
 from evaluation.settings.verifiers import Program, Verifier
+from evaluation.verification.verdicts import Verdict, shortened
+from evaluation.verification.worker import OUT_OF_MEMORY, prepare, verify_here
 
 Job = tuple[Verifier, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stops."""
@@ -49,7 +49,11 @@ def verify_all(
     from `nltk_data` alone if it is given. `total` shows progress. Raises the EvaluationError of a
     verifier that cannot work at all, as without its data. Whoever stops early ends all processes.
     """
-    numbered = enumerate(jobs)
+    numbered: Iterator[tuple[int, Job]] = enumerate(jobs)
+    first = next(numbered, None)
+    if first is None:
+        return  # no processes for nothing
+    numbered = chain([first], numbered)
     waiting: dict[ProcessFuture[Verdict], int] = {}
     bar = progress("verification", total, "answer") if total else None
     pool = ProcessPool(
@@ -120,7 +124,7 @@ def _text(text: str) -> str:
 def _context() -> Any:
     """Processes are copies of one that has imported everything, with the same hashes in every run."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["evaluation.grading.verification.preloaded"])
+    context.set_forkserver_preload(["evaluation.verification.preloaded"])
     given = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = "0"  # sympy goes through sets
     try:

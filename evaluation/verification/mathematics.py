@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from evaluation.grading.verification.boxes import answer_of, last_boxed, spelled
-from evaluation.grading.verification.verdicts import Verdict, different
 from evaluation.settings.verifiers import Boxed, MathVerify
+from evaluation.verification.boxes import answer_of, last_boxed, spelled
+from evaluation.verification.verdicts import Verdict, different
 
 
 def verify_boxed(settings: Boxed, document: Mapping[str, Any], completion: str) -> Verdict:

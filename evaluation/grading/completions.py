@@ -1,0 +1,141 @@
+"""Tier5: a task's completions and verdicts as numbers: rates, pass@k, strata, prompts."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluation.grading.pass_at_k import interval, majority, pass_at_k, powers
+from evaluation.prefill.models import DocumentLine
+from evaluation.scoring.completions import Completion
+from evaluation.verification.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A completion of a prompt and what each verifier says of it."""
+
+    index: int
+    completion: Completion
+    verdicts: Mapping[str, Verdict]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt with all of its samples."""
+
+    line: DocumentLine
+    samples: Sequence[Sample]
+
+    def known(self, view: str) -> list[Verdict]:
+        """The verdicts of a verifier that did not fail."""
+        return [v for s in self.samples if (v := s.verdicts[view]).credit is not None]
+
+    def credit(self, view: str) -> float | None:
+        """Mean over samples; None where the verifier failed on all of them."""
+        known = [verdict.credit for verdict in self.known(view) if verdict.credit is not None]
+        return math.fsum(known) / len(known) if known else None
+
+    def right(self, view: str) -> int:
+        return sum(verdict.credit == 1 for verdict in self.known(view))
+
+
+def summarize_task(prompts: Sequence[Prompt], views: Sequence[str]) -> dict[str, Any]:
+    """What `tier5_verified.json` says of a task; the first of `views` is the primary one."""
+    samples = [sample for prompt in prompts for sample in prompt.samples]
+    tokens = [sample.completion.tokens for sample in samples]
+    return {
+        "verifiers": {view: summarize_view(prompts, view) for view in views},
+        "prompts": len(prompts),
+        "samples": len(samples),
+        "truncated_rate": _share(s.completion.stop_reason == "length" for s in samples),
+        "empty_rate": _share(not s.completion.text.strip() for s in samples),
+        "mean_tokens": sum(tokens) / len(tokens),
+        "right_by_any_rate": _share(_right_by_any(sample) for sample in samples),
+        "strata": _strata(prompts, views[0]),
+    }
+
+
+def _share(values: Iterable[bool]) -> float:
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def _right_by_any(sample: Sample) -> bool:
+    return any(verdict.credit == 1 for verdict in sample.verdicts.values())
+
+
+def summarize_view(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
+    """Rates of one verifier, over the samples that it did not fail on."""
+    verdicts = [verdict for prompt in prompts for verdict in prompt.known(view)]
+    total = sum(len(prompt.samples) for prompt in prompts)
+    rate = interval(_credits(prompts, view))
+    weight = math.fsum(verdict.weight for verdict in verdicts)
+    weighted = math.fsum(v.weight * (v.credit or 0) for v in verdicts)
+    right = sum(prompt.right(view) for prompt in prompts)
+    by_any = sum(_right_by_any(sample) for prompt in prompts for sample in prompt.samples)
+    return {
+        "pass_rate": rate.value,
+        "stderr": rate.stderr,
+        "low": rate.low,
+        "high": rate.high,
+        "weighted_rate": weighted / weight if weight else None,
+        "format_rate": _share(verdict.answer is not None for verdict in verdicts),
+        "right_but_format_rate": (by_any - right) / total,
+        "errors": total - len(verdicts),
+        **_over_samples(prompts, view),
+    }
+
+
+def _credits(prompts: Sequence[Prompt], view: str) -> Any:
+    known = [c for prompt in prompts if (c := prompt.credit(view)) is not None]
+    return np.asarray(known or [0.0], dtype=np.float64)
+
+
+def _over_samples(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
+    """pass@k, cons@k and distinct answers, where there are several samples."""
+    counts = {len(prompt.samples) for prompt in prompts}
+    n = min(counts)
+    if n < 2:
+        return {}
+    answers = [[v.answer for v in prompt.known(view)] for prompt in prompts]
+    right = [[v.credit == 1 for v in prompt.known(view)] for prompt in prompts]
+    votes = [majority(a, r) for a, r in zip(answers, right, strict=True) if a]
+    distinct = [len({one for one in a if one is not None}) for a in answers]
+    return {
+        "pass_at_k": {str(k): _pass_at_k(prompts, view, k) for k in powers(n)},
+        "cons_at_n": _told(np.asarray(votes or [0.0])),
+        "distinct_answers": sum(distinct) / len(distinct),
+    }
+
+
+def _pass_at_k(prompts: Sequence[Prompt], view: str, k: int) -> dict[str, Any]:
+    """Prompts of which fewer than k samples could be judged are left out, and counted."""
+    known = [(len(prompt.known(view)), prompt.right(view)) for prompt in prompts]
+    values = [pass_at_k(n, right, k) for n, right in known if n >= k]
+    return {**_told(np.asarray(values or [0.0])), "prompts": len(values)}
+
+
+def _told(values: Any) -> dict[str, Any]:
+    found = interval(values)
+    return {"value": found.value, "stderr": found.stderr, "low": found.low, "high": found.high}
+
+
+def _strata(prompts: Sequence[Prompt], view: str) -> dict[str, dict[str, Any]]:
+    """By the name of the grouping and of the group, the primary verifier's rate."""
+    found: dict[str, dict[str, list[Prompt]]] = {}
+    for prompt in prompts:
+        for grouping, group in prompt.line.strata.items():
+            found.setdefault(grouping, {}).setdefault(group, []).append(prompt)
+    return {
+        grouping: {
+            group: {
+                "prompts": len(members),
+                **_told(_credits(members, view)),
+            }
+            for group, members in sorted(groups.items())
+        }
+        for grouping, groups in found.items()
+    }

@@ -1,0 +1,119 @@
+"""Tier5: stored completions cut, verified and counted, task by task."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from evaluation.errors import ScoringError
+from evaluation.files import fingerprint, write_parquet
+from evaluation.grading.completions import Prompt, Sample, summarize_task
+from evaluation.grading.generation_files import prompt_rows, task_files
+from evaluation.grading.verdicts import Case, verdicts_of
+from evaluation.prefill.generation.entry import (
+    GenerationCache,
+    read_documents,
+    read_generation_task,
+)
+from evaluation.prefill.models import DocumentLine
+from evaluation.scoring.completions import Completion, sample_key, stored_completions
+from evaluation.settings.generation import GenerationTask
+from evaluation.settings.plan import StagePlan
+from evaluation.store import ScoreStore
+from evaluation.verification.golds import check_golds
+
+
+@dataclass(frozen=True)
+class GradedTask:
+    """What the tier's file says of a task, its prompts' table, its files, its scores' summaries."""
+
+    summary: dict[str, Any]
+    prompts: pa.Table
+    files: Mapping[str, Callable[[Path], object]]
+    scores: Sequence[Mapping[str, Any]]
+
+
+def grade_task(
+    plan: StagePlan, store: ScoreStore, name: str, entry: Mapping[str, Any]
+) -> GradedTask:
+    """Verifies a task's completions and counts.
+
+    Raises:
+        ScoringError: a completion is gone from the store, or too many could not be verified.
+        CacheError: the task's documents are not there.
+    """
+    task = plan.suite.generation_tasks[name]
+    folder = plan.generation_folder(name)
+    cache, documents = read_generation_task(folder), read_documents(folder)
+    _check_golds(plan, name, cache, documents)
+    prompts = _judged(plan, store, name, entry, documents)
+    views = list(task.views)
+    summary = {
+        "group": task.group,
+        "primary": task.headline,
+        **summarize_task(prompts, views),
+        "views": {view: one.model_dump(mode="json") for view, one in task.views.items()},
+        **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum", "items")},
+    }
+    texts = {line.id: line.prompt for line in cache.prompts}
+    files = task_files(name, prompts, texts, summary, views)
+    parts = [part.summary for part in store.parts(entry["completions"])]
+    return GradedTask(summary, prompt_rows(prompts, views), files, parts)
+
+
+def _check_golds(
+    plan: StagePlan,
+    name: str,
+    cache: GenerationCache,
+    documents: Mapping[str, DocumentLine],
+) -> None:
+    """Again only where the verifiers are others than those that prefill asked."""
+    task = plan.suite.generation_tasks[name]
+    if cache.meta.get("checked") != fingerprint(task.verifying()):
+        given = {key: line.document for key, line in documents.items()}
+        check_golds(name, task, given, nltk_data=plan.nltk_data)
+
+
+def _judged(
+    plan: StagePlan,
+    store: ScoreStore,
+    name: str,
+    entry: Mapping[str, Any],
+    documents: Mapping[str, DocumentLine],
+) -> list[Prompt]:
+    """The task's prompts in order, each with its samples and their verdicts."""
+    task = plan.suite.generation_tasks[name]
+    stored = stored_completions(store, entry["completions"], entry["stop"])
+    found = [
+        (prompt, index, _completion(stored, name, key, index))
+        for prompt, key in entry["prompts"].items()
+        for index in range(task.sampling.n)
+    ]
+    cases = [Case(p, i, one.text, documents[p].document) for p, i, one in found]
+    verdicts = verdicts_of(plan, store, name, cases)
+    samples: dict[str, list[Sample]] = {prompt: [] for prompt in entry["prompts"]}
+    for number, (prompt, index, completion) in enumerate(found):
+        said = {view: by_case[number] for view, by_case in verdicts.items()}
+        samples[prompt].append(Sample(index, completion, said))
+    return [Prompt(documents[prompt], members) for prompt, members in samples.items()]
+
+
+def _completion(stored: Mapping[str, Completion], name: str, key: str, index: int) -> Completion:
+    found = stored.get(sample_key(key, index))
+    if found is None:
+        raise ScoringError(
+            f"{name}: a completion is gone from the store; score this checkpoint again"
+        )
+    return found
+
+
+def write_prompts(tables: Mapping[str, pa.Table]) -> Callable[[Path], object]:
+    """How `tier5_verified_prompts.parquet` is written: all tasks' prompts under each other."""
+    stacked = [
+        table.add_column(0, "task", pa.array([name] * table.num_rows, pa.string()))
+        for name, table in tables.items()
+    ]
+    return partial(write_parquet, table=pa.concat_tables(stacked))

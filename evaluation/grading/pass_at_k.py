@@ -1,0 +1,76 @@
+"""pass@k and its relatives, from how many of a prompt's samples are right.
+
+    pass@k    chance that one of k samples is right, without bias: 1 - C(n-c, k) / C(n, k)
+              (Chen et al. 2021, arXiv 2107.03374)
+    cons@k    whether the answer that most of the samples give is right; answers that tie for the most
+              share the credit
+
+Intervals are over prompts: samples of one prompt are not independent of each other, so prompts are
+what another draw would bring anew.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from evaluation.errors import ScoringError
+from evaluation.grading.spread import Floats, grouped_spread
+
+LEVEL = 0.95
+
+
+class Interval(NamedTuple):
+    """A mean over prompts; no bounds for a single prompt."""
+
+    value: float
+    stderr: float | None
+    low: float | None
+    high: float | None
+
+
+def pass_at_k(n: int, right: int, k: int) -> float:
+    """Raises ScoringError for k > n, of which n samples say nothing."""
+    if k > n:
+        raise ScoringError(f"pass@{k} cannot be told from {n} samples; raise `sampling.n`")
+    if n - right < k:
+        return 1.0
+    return 1.0 - math.prod((n - right - i) / (n - i) for i in range(k))
+
+
+def powers(n: int) -> list[int]:
+    """1, 2, 4 … and n itself."""
+    return sorted({2**i for i in range(n.bit_length())} | {n})
+
+
+def majority(answers: Sequence[str | None], right: Sequence[bool]) -> float:
+    """Credit of the most frequent answer; no answer is none."""
+    given = [(answer, ok) for answer, ok in zip(answers, right, strict=True) if answer is not None]
+    if not given:
+        return 0.0
+    counts = Counter(answer for answer, _ in given)
+    most = max(counts.values())
+    best = {answer for answer, count in counts.items() if count == most}
+    shares = {answer: [ok for one, ok in given if one == answer] for answer in best}
+    return math.fsum(sum(oks) / len(oks) for oks in shares.values()) / len(best)
+
+
+def interval(credit: Floats, strata: Sequence[str] | None = None) -> Interval:
+    """Mean and 95 % interval over prompts.
+
+    Where every prompt is right or wrong, Wilson's interval, which no run of luck makes empty;
+    else Student's t.
+    """
+    mean = float(credit.mean())
+    if len(credit) < 2:
+        return Interval(mean, None, None, None)
+    spread = grouped_spread((credit - mean) / len(credit), None, strata)
+    stderr = math.sqrt(spread.variance)
+    if np.isin(credit, (0.0, 1.0)).all() and strata is None:
+        found = stats.binomtest(int(credit.sum()), len(credit)).proportion_ci(LEVEL, "wilson")
+        return Interval(mean, stderr, float(found.low), float(found.high))
+    half = float(stats.t.ppf((1 + LEVEL) / 2, spread.df)) * stderr
+    return Interval(mean, stderr, max(0.0, mean - half), min(1.0, mean + half))

@@ -1,0 +1,203 @@
+"""Tier5 tasks: prompts as token ids in `prompts.jsonl`, what verifiers read in `docs.jsonl`.
+
+A prompt that leaves no room for `max_new_tokens` in the sequence length is left out and named in
+`meta.json`: an answer that was cut off by the window would be judged wrong.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from evaluation import protocol
+from evaluation.errors import SourceError
+from evaluation.files import fingerprint, write_jsonl
+from evaluation.prefill.caches import (
+    DOCUMENTS,
+    PROMPTS,
+    check_files,
+    checked_meta,
+    read_lines,
+)
+from evaluation.prefill.conversations import chat_template, end_of_turn, render_chat
+from evaluation.prefill.definitions import asked_definition, generation_definition
+from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.files import Row
+from evaluation.prefill.generation.recipe import PromptRecipe, TaskPrompt
+from evaluation.prefill.limits import OutOfTime, row_limits
+from evaluation.prefill.models import DocumentLine, GenerationMeta, TaskPromptLine
+from evaluation.prefill.questions import example_rows
+from evaluation.prefill.sources import Origin, describe_source, locate_generation
+from evaluation.prefill.templates import reason_of
+from evaluation.prefill.tokenizers import AnyTokenizer, bos_ids, describe, encode, prefill_tokenizer
+from evaluation.settings.generation import GenerationTask
+from evaluation.settings.plan import StagePlan
+
+CheckGolds = Callable[[str, GenerationTask, Mapping[str, Mapping[str, Any]]], None]
+"""Raises for documents, by prompt, whose gold answers their own verifiers do not accept."""
+
+
+@dataclass(frozen=True)
+class GenerationCache:
+    """A task's prompts in the order of the dataset, and a document for each, by id."""
+
+    prompts: list[TaskPromptLine]
+    meta: dict[str, Any]
+
+
+def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds) -> None:
+    """Writes a task to `plan.generation_folder(name)`; returns at once if it is there already.
+
+    Raises:
+        SourceError: data cannot be read, two prompts have one id, or none fits the window.
+        ConfigError: a template does not parse.
+    """
+    task = plan.suite.generation_tasks[name]
+    recipe = PromptRecipe(name, task)
+    tokenizer = prefill_tokenizer(plan)
+    template = chat_template(tokenizer, plan) if task.chat else None
+    about = describe(tokenizer, plan.tokenizer.name, plan.tokenizer.prepend_bos)
+    definition = generation_definition(plan, name, template, about)
+    origins = locate_generation(task, plan.config.mirrors)
+    on_hub = any(origin.files is None for origin in origins)
+    folder = plan.generation_folder(name)
+    if is_current(folder, definition, None if on_hub else [one.state() for one in origins]):
+        return
+    prompts, there = _read(recipe, origins)
+    check_golds(name, task, {prompt.id: prompt.document for prompt in prompts})
+    rows, too_long = _tokenized(plan, tokenizer, template, name, prompts)
+    fitting = [prompt for prompt in prompts if prompt.id not in set(too_long)]
+    with new_entry(folder) as building:
+        write_jsonl(building / PROMPTS, rows)
+        write_jsonl(building / DOCUMENTS, [_document(prompt) for prompt in fitting])
+        left_out = {"limit": there - len(prompts), "too_long": len(too_long)}
+        meta = {
+            "definition": definition,
+            "asked_definition": asked_definition(plan, name, template, about),
+            "task": task.model_dump(mode="json"),
+            "checked": fingerprint(task.verifying()),
+            "items": {
+                "asked": there,
+                "used": len(rows),
+                "left_out": {reason: count for reason, count in left_out.items() if count},
+            },
+            "too_long": too_long,
+            "source": describe_source(origins),
+            **_meta(plan, tokenizer, template, rows, about),
+        }
+        write_meta(building, meta, [PROMPTS, DOCUMENTS])
+
+
+def read_generation_task(folder: Path) -> GenerationCache:
+    """Reads a task's prompts; raises CacheError."""
+    meta = checked_meta(folder, GenerationMeta)
+    check_files(folder, meta, (PROMPTS,))
+    return GenerationCache(list(read_lines(folder / PROMPTS, TaskPromptLine)), meta)
+
+
+def read_documents(folder: Path) -> dict[str, DocumentLine]:
+    """What verifiers read of each prompt, by its id; raises CacheError."""
+    meta = checked_meta(folder, GenerationMeta)
+    check_files(folder, meta, (DOCUMENTS,))
+    return {line.id: line for line in read_lines(folder / DOCUMENTS, DocumentLine)}
+
+
+def _read(recipe: PromptRecipe, origins: Sequence[Origin]) -> tuple[list[TaskPrompt], int]:
+    """The prompts, in order, and how many there are without the limit."""
+    rows = list(origins[0].rows())
+    if not rows:
+        raise SourceError(f"generation_tasks.{recipe.name}: {origins[0]} has no rows")
+    shots = _shots(recipe, origins)
+    prompts = [
+        _limited(f"{origins[0]}: row {number}", partial(recipe.prompt, row, number, shots))
+        for number, row in enumerate(islice(rows, recipe.task.limit))
+    ]
+    seen: set[str] = set()
+    for prompt in prompts:
+        if prompt.id in seen:
+            raise SourceError(
+                f"generation_tasks.{recipe.name}.id: {prompt.id!r} is there twice; write what is "
+                "unique for each row, or leave `id` out"
+            )
+        seen.add(prompt.id)
+    return prompts, len(rows)
+
+
+def _shots(recipe: PromptRecipe, origins: Sequence[Origin]) -> list[tuple[str, str]]:
+    task, chosen = recipe.task, list[tuple[int, Row]]()
+    if task.fewshot_examples:
+        chosen = list(enumerate(map(dict, task.fewshot_examples[: task.num_fewshot])))
+    elif task.num_fewshot:
+        chosen = example_rows(f"generation_tasks.{recipe.name}", task, origins[1])
+    return [
+        _limited(f"{recipe.name}: solved example {number}", partial(recipe.solved, row))
+        for number, row in chosen
+    ]
+
+
+def _limited(place: str, make: Callable[[], Any]) -> Any:
+    try:
+        with row_limits():
+            return make()
+    except (SourceError, OutOfTime, MemoryError) as error:
+        raise SourceError(f"{place}: {reason_of(error)}") from None
+
+
+def _tokenized(
+    plan: StagePlan,
+    tokenizer: AnyTokenizer,
+    template: str | None,
+    name: str,
+    prompts: Sequence[TaskPrompt],
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The lines of `prompts.jsonl`, and the ids of those that do not fit the window."""
+    room = plan.suite.generation_tasks[name].max_new_tokens
+    texts = [_text(tokenizer, template, prompt) for prompt in prompts]
+    start = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
+    rows, too_long = [], []
+    for prompt, text, ids in zip(prompts, texts, encode(tokenizer, texts), strict=True):
+        tokens = ids if ids[: len(start)] == start else start + ids  # templates may write BOS
+        if len(tokens) + room > plan.sequence_length:
+            too_long.append(prompt.id)
+        else:
+            rows.append({"id": prompt.id, "prompt": text, "max_new_tokens": room, "tokens": tokens})
+    if not rows:
+        raise SourceError(
+            f"generation_tasks.{name}: no prompt leaves room for max_new_tokens {room} in "
+            f"sequence_length {plan.sequence_length}; lower `max_new_tokens` or `num_fewshot`"
+        )
+    return rows, too_long
+
+
+def _text(tokenizer: AnyTokenizer, template: str | None, prompt: TaskPrompt) -> str:
+    if isinstance(prompt.turns, str):
+        return prompt.turns
+    return render_chat(tokenizer, template or "", prompt.id, prompt.turns, answer=True)
+
+
+def _document(prompt: TaskPrompt) -> dict[str, Any]:
+    return {"id": prompt.id, "document": dict(prompt.document), "strata": dict(prompt.strata)}
+
+
+def _meta(
+    plan: StagePlan,
+    tokenizer: AnyTokenizer,
+    template: str | None,
+    rows: Sequence[Mapping[str, Any]],
+    about: Mapping[str, Any],
+) -> dict[str, Any]:
+    ids, strings = ([], []) if template is None else end_of_turn(tokenizer, template)
+    eos = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
+    eos_ids = sorted({*eos, *ids})
+    return {
+        "protocol": protocol.PREFILL_GENERATION,
+        "max_tokens": max(len(row["tokens"]) + row["max_new_tokens"] for row in rows),
+        "vocab_size_needed": 1 + max([*eos_ids, *(max(row["tokens"]) for row in rows)]),
+        "chat_template": template,
+        "end_strings": strings,
+        "eos_token_ids": eos_ids,
+        "sequence_length": plan.sequence_length,
+        "tokenizer": dict(about),
+    }

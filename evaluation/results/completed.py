@@ -1,0 +1,110 @@
+"""Tier5's files as items of credit: each task's prompts by their pass rates, one per verifier."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evaluation.errors import ResultsError
+from evaluation.results.columns import rows_of
+from evaluation.results.kinds import CreditItem, Credits, Items
+from evaluation.results.tier_files import GenerationEntry, Tier5File
+from evaluation.settings.tiers import Tier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TRUNCATED = "truncated_rate"
+
+
+def completed_items(
+    tier: Tier, file: Tier5File, table: "pa.Table | None", path: Path, again: str
+) -> Items:
+    """`table` is None where an external program wrote none; raises ResultsError."""
+    items = {
+        name: CreditItem(
+            group=entry.group,
+            values=_values(tier, entry),
+            same={
+                "data": entry.data_checksum,
+                "primary verifier": entry.primary,
+                "verifiers": entry.views,
+                "decoding": entry.decoding,
+            },
+            entry=entry,
+            credits={} if table is None else task_credits(tier, table, name, entry, path, again),
+        )
+        for name, entry in file.generation_tasks.items()
+    }
+    return Items(items=items)
+
+
+def _values(tier: Tier, entry: GenerationEntry) -> dict[str, float]:
+    values = {metric_of(tier, entry, view): one.pass_rate for view, one in entry.verifiers.items()}
+    if entry.truncated_rate is not None:
+        values[TRUNCATED] = entry.truncated_rate
+    return {tier.headline: values.pop(tier.headline), **values}
+
+
+def metric_of(tier: Tier, entry: GenerationEntry, view: str) -> str:
+    """The primary verifier's rate under the headline's name, the others as `<headline>_<verifier>`."""
+    return tier.headline if view == entry.primary else f"{tier.headline}_{view}"
+
+
+def task_credits(
+    tier: Tier, table: "pa.Table", name: str, entry: GenerationEntry, path: Path, again: str
+) -> dict[str, Credits]:
+    """By metric, the headline first."""
+    rows = rows_of(table, "task", name, path, again).to_pylist()
+    views: dict[str, list[dict[str, Any]]] = {view: [] for view in entry.verifiers}
+    for row in rows:
+        if row["verifier"] not in views:
+            raise ResultsError(
+                f"{path}: {name!r} has rows of {row['verifier']!r}, which is none of its verifiers; "
+                f"remove it and {again}"
+            )
+        views[row["verifier"]].append(row)
+    found = {
+        metric_of(tier, entry, v): _credits(name, part, path, again) for v, part in views.items()
+    }
+    first = found.pop(tier.headline)
+    truncated = _truncated(views[entry.primary])
+    return {tier.headline: first, **found, TRUNCATED: truncated}
+
+
+def _credits(name: str, rows: list[dict[str, Any]], path: Path, again: str) -> Credits:
+    ids = [row["prompt"] for row in rows]
+    if not rows or len(set(ids)) < len(ids):
+        raise ResultsError(
+            f"{path}: a prompt of {name!r} is missing or there twice for a verifier; remove it and "
+            f"{again}"
+        )
+    known = [row for row in rows if row["pass_rate"] is not None]
+    credit = np.asarray([row["pass_rate"] for row in known], dtype=np.float64)
+    if ((credit < 0) | (credit > 1)).any():
+        raise ResultsError(
+            f"{path}: a pass rate of {name!r} is not in [0, 1]; remove it and {again}"
+        )
+    return Credits(
+        ids=tuple(row["prompt"] for row in known),
+        credit=credit,
+        strata=_strata(known),
+        excluded=frozenset(row["prompt"] for row in rows if row["pass_rate"] is None),
+    )
+
+
+def _strata(rows: list[dict[str, Any]]) -> tuple[str, ...] | None:
+    """The first grouping of the task; a finer one would leave too few prompts in a group."""
+    groups: list[Mapping[str, str]] = [json.loads(row["strata"]) for row in rows]
+    if not groups or not all(groups):
+        return None
+    return tuple(next(iter(one.values())) for one in groups)
+
+
+def _truncated(rows: list[dict[str, Any]]) -> Credits:
+    shares = [row["truncated"] / (row["n"] + row["errors"]) for row in rows]
+    return Credits(
+        ids=tuple(row["prompt"] for row in rows), credit=np.asarray(shares, dtype=np.float64)
+    )

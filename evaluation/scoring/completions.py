@@ -1,0 +1,158 @@
+"""Tier5: what a model writes after each prompt, stored sample by sample; grading is another step.
+
+A completion is stored whole, with the text behind its stop string, so that other stop strings cut
+it again. Only where it ended at a string that is no stop any more has the model to go on.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evaluation.files import fingerprint
+from evaluation.prefill.models import TaskPromptLine
+from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
+from evaluation.scoring.answers import Answer, GenerationRequest, Stopping, cut_again
+from evaluation.settings.generation import GenerationTask
+from evaluation.settings.tiers import TIERS
+from evaluation.store import ScoreStore, StoredScore
+
+if TYPE_CHECKING:
+    from evaluation.prefill.generation.entry import GenerationCache
+    from evaluation.scoring.job import Job
+
+SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("text", pa.string()),
+        ("stop_reason", pa.string()),
+        ("prompt_tokens", pa.int32()),
+        ("completion_tokens", pa.int32()),
+    ]
+)
+"""One row for each sample; `key` is its `sample_key`, `text` is not cut."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A sample as it is judged: cut at the first stop string."""
+
+    text: str
+    stop_reason: str
+    prompt_tokens: int
+    tokens: int
+
+
+def prompt_key(prompt: TaskPromptLine) -> str:
+    """What a completion depends on beside checkpoint and decoding settings."""
+    return fingerprint([list(prompt.tokens), prompt.max_new_tokens])
+
+
+def sample_key(prompt: str, sample: int) -> str:
+    return f"{prompt}-{sample}"
+
+
+def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, Any]:
+    """Generates what is missing of a task; returns what the job's record says of it."""
+    task, meta = job.plan.suite.generation_tasks[name], cache.meta
+    stops = (*task.stop, *meta["end_strings"])
+    drawn = task.sampling.model_dump(exclude={"n"})
+    key = job.key(
+        {
+            "protocol": TIERS["tier5"].protocol,
+            "sampling": drawn,
+            "eos_token_ids": meta["eos_token_ids"],
+        }
+    )
+    item = f"completions-{name}"
+    prefix = job.store.prefix(item, key)
+    requests = _missing(task, cache.prompts, stored_completions(job.store, prefix, stops))
+    if requests:
+        with job.naming(name):
+            stopping = _stopping(job, stops, meta["eos_token_ids"])
+            for part in _generate(job, requests, *stopping):
+                job.store.put_part(item, key, job.stamped(part, part.summary))
+    job.names += job.store.names_of(prefix)
+    return {
+        "completions": prefix,
+        "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
+        "decoding": task.decoding(),
+        "stop": list(stops),
+        "chat_template": meta["chat_template"],
+        "too_long": meta["too_long"],
+        "data": meta["asked_definition"],
+        "data_checksum": {"prompts": meta["checksum"]["prompts.jsonl"]},
+        "items": meta["items"],
+    }
+
+
+def stored_completions(
+    store: ScoreStore, prefix: str, stops: Sequence[str]
+) -> dict[str, Completion]:
+    """By sample key, those that these stop strings leave complete."""
+    found: dict[str, Completion] = {}
+    for part in store.parts(prefix):
+        for row in part.table.to_pylist():
+            cut = cut_again(row["text"], row["stop_reason"], stops)
+            if cut is not None:
+                text, reason = cut
+                found[row["key"]] = Completion(
+                    text, reason, row["prompt_tokens"], row["completion_tokens"]
+                )
+    return found
+
+
+def _missing(
+    task: GenerationTask, prompts: Sequence[TaskPromptLine], stored: Mapping[str, Completion]
+) -> list[GenerationRequest]:
+    """A request for each prompt that lacks samples; prompts of equal tokens are asked once."""
+    requests: dict[str, GenerationRequest] = {}
+    for prompt in prompts:
+        key = prompt_key(prompt)
+        lacking = tuple(n for n in range(task.sampling.n) if sample_key(key, n) not in stored)
+        if lacking:
+            requests[key] = GenerationRequest(
+                key, prompt.tokens, prompt.max_new_tokens, lacking, task.sampling
+            )
+    return list(requests.values())
+
+
+def _stopping(job: "Job", stops: Sequence[str], eos: Sequence[int]) -> tuple[Stopping, int]:
+    """When answers end, and how many ids there are to choose from."""
+    plan = job.plan
+    tokenizer = load_tokenizer(str(plan.tokenizer_folder), use_fast=plan.tokenizer.use_fast)
+
+    def decode(tokens: list[int]) -> str:
+        return str(
+            tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        )
+
+    return Stopping(frozenset(eos), tuple(stops), decode), vocabulary_size(tokenizer)
+
+
+def _generate(
+    job: "Job", requests: Sequence[GenerationRequest], stopping: Stopping, vocabulary: int
+) -> Iterator[StoredScore]:
+    """Tables of SCHEMA, each as soon as its samples are done."""
+    start = time.perf_counter()
+    for answers in job.session.backend.answers(requests, stopping, vocabulary=vocabulary):
+        rows = [_row(requests[key.request], key.sample, one) for key, one in answers.items()]
+        read = {row["key"].rpartition("-")[0]: row["prompt_tokens"] for row in rows}
+        spent = {
+            "seconds": time.perf_counter() - start,
+            "tokens_processed": sum(read.values()) + sum(row["completion_tokens"] for row in rows),
+        }
+        yield StoredScore(pa.Table.from_pylist(rows, schema=SCHEMA), spent)
+        start = time.perf_counter()
+
+
+def _row(request: GenerationRequest, sample: int, answer: Answer) -> dict[str, Any]:
+    return {
+        "key": sample_key(request.id, sample),
+        "text": answer.raw,
+        "stop_reason": answer.stop_reason,
+        "prompt_tokens": len(request.tokens),
+        "completion_tokens": len(answer.tokens),
+    }

@@ -1,0 +1,218 @@
+"""Keys and values: of prefixes that several rows share, and of what each row has of its own.
+
+A row sees a chain of shared prefixes and then its slot, from which it writes on; every row of a
+slot begins at its first column, so nothing is padded on the left. Columns of attention are
+[shared prefixes | slot], and each has for each row the position that stands there, or none.
+
+Letters: B rows, H heads of keys and values, G queries of each, T columns, D width of a head.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+NOWHERE = 1 << 40
+"""Position of a column that a row has nothing in."""
+
+WIDEN = 32
+"""Columns of slots are a multiple of this, so that there are few widths."""
+
+
+class Prefix(NamedTuple):
+    """Keys and values (H, T, D) of each layer, for tokens from position `start` on."""
+
+    keys: list[torch.Tensor]
+    values: list[torch.Tensor]
+    start: int
+
+    @property
+    def length(self) -> int:
+        return self.keys[0].shape[1]
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.length
+
+
+class Reading:
+    """What prompts of about one length attend to while they are read, padded on the right."""
+
+    def __init__(
+        self, before: Sequence[Prefix], windows: Sequence[int | None], positions: torch.Tensor
+    ) -> None:
+        """Positions are those of the columns that are read, (1, T)."""
+        self.layers: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._before = before
+        self._windows = windows
+        self._positions = positions
+        self._masks: dict[int | None, torch.Tensor | None] = {}
+
+    def attend(
+        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        self.layers.append((key, value))
+        if self._before:
+            shape = (key.shape[0], -1, -1, -1)
+            key = torch.cat([*(p.keys[layer].expand(shape) for p in self._before), key], dim=2)
+            value = torch.cat(
+                [*(p.values[layer].expand(shape) for p in self._before), value], dim=2
+            )
+        mask = self._mask(self._windows[layer])
+        return scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=mask,
+            is_causal=mask is None,
+            scale=scale,
+            enable_gqa=True,
+        ).transpose(1, 2)
+
+    def _mask(self, window: int | None) -> torch.Tensor | None:
+        """None where the kernel's own causal mask does: whatever is on the right is unseen."""
+        if window not in self._masks:
+            at = self._positions[0]
+            columns = torch.cat(
+                [*(torch.arange(p.start, p.stop, device=at.device) for p in self._before), at]
+            )
+            mask = visible(columns[None], at[:, None], window)
+            self._masks[window] = None if window is None and not self._before else mask
+        return self._masks[window]
+
+    def prefix(self, row: int, length: int) -> Prefix:
+        """What was read of a row."""
+        keys = [keys[row, :, :length].clone() for keys, _ in self.layers]
+        values = [values[row, :, :length].clone() for _, values in self.layers]
+        return Prefix(keys, values, self._before[-1].stop if self._before else 0)
+
+
+def visible(columns: torch.Tensor, at: torch.Tensor, window: int | None) -> torch.Tensor:
+    """Whether what is at a position sees a column's position."""
+    seen = columns <= at
+    return seen if window is None else seen & (at - columns < window)
+
+
+class Slots:
+    """Room for the keys and values (rows, H, T, D) of each row in flight, wider when it has to be."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.keys: list[torch.Tensor] = []
+        self.values: list[torch.Tensor] = []
+
+    @property
+    def width(self) -> int:
+        return self.keys[0].shape[2] if self.keys else 0
+
+    def widen(self, width: int, like: Prefix) -> None:
+        """Makes them at least this wide; what is new is 0, as NaN would pass any mask."""
+        if width <= self.width:
+            return
+        width = -(-max(width, self.width * 5 // 4) // WIDEN) * WIDEN
+        for store, parts in ((self.keys, like.keys), (self.values, like.values)):
+            for layer, part in enumerate(parts):  # one layer at a time is there twice
+                heads, _, depth = part.shape
+                wider = part.new_zeros(self.rows, heads, width, depth)
+                if layer < len(store):
+                    wider[:, :, : store[layer].shape[2]] = store[layer]
+                    store[layer] = wider
+                else:
+                    store.append(wider)
+
+    def put(self, row: int, prefix: Prefix) -> None:
+        for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
+            self.keys[layer][row, :, : prefix.length] = keys
+            self.values[layer][row, :, : prefix.length] = values
+
+    def move(self, origin: int, target: int, length: int) -> None:
+        for store in (*self.keys, *self.values):
+            store[target, :, :length] = store[origin, :, :length]
+
+
+class Share(NamedTuple):
+    """A prefix, which rows see it, and its first column."""
+
+    prefix: Prefix
+    rows: torch.Tensor | slice
+    column: int
+
+
+class Step:
+    """What rows attend to as each of them reads one token more."""
+
+    def __init__(
+        self,
+        slots: Slots,
+        shares: Sequence[Share],
+        columns: torch.Tensor,
+        at: torch.Tensor,
+        places: torch.Tensor,
+        windows: Sequence[int | None],
+    ) -> None:
+        """Of B rows: positions of all columns (B, T) and of the tokens (B,), their places in the slot."""
+        self._slots, self._shares, self._windows = slots, shares, windows
+        self._places, self._rows = places, torch.arange(len(at), device=at.device)
+        self._width = columns.shape[1]
+        self._begin = max((share.column + share.prefix.length for share in shares), default=0)
+        self._masks = {
+            window: torch.zeros(columns.shape, device=at.device)
+            .masked_fill_(~visible(columns, at[:, None], window), -torch.inf)
+            .view(len(at), 1, 1, -1)
+            for window in set(windows)
+        }
+
+    def attend(
+        self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+    ) -> torch.Tensor:
+        rows, begin, width = len(query), self._begin, self._width - self._begin
+        keys, values = self._slots.keys[layer], self._slots.values[layer]
+        keys[self._rows, :, self._places] = key[:, :, 0]
+        values[self._rows, :, self._places] = value[:, :, 0]
+        heads, depth = key.shape[1], key.shape[3]
+        query = (query * scale).view(rows, heads, -1, depth)  # (B, H, G, D)
+        scores = torch.full(
+            (rows, heads, query.shape[2], self._width), -torch.inf, device=query.device
+        )
+        scores[..., begin:] = _product(query, keys[:rows, :, :width].transpose(2, 3))
+        for share in self._shares:
+            end = share.column + share.prefix.length
+            found = _folded(query[share.rows], share.prefix.keys[layer].transpose(1, 2))
+            scores[share.rows, :, :, share.column : end] = found
+        shares = (scores + self._masks[self._windows[layer]]).softmax(dim=-1)
+        out = _product(shares[..., begin:].to(value.dtype), values[:rows, :, :width])
+        for share in self._shares:
+            part = shares[share.rows, :, :, share.column : share.column + share.prefix.length]
+            out[share.rows] += _folded(part.to(value.dtype), share.prefix.values[layer])
+        return out.to(value.dtype).view(rows, 1, -1, depth)
+
+
+def _folded(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """(B, H, G, x) by (H, x, y), for all rows in one product for each head: (B, H, G, y) float32."""
+    rows, heads, queries, _ = left.shape
+    flat = left.transpose(0, 1).reshape(heads, rows * queries, -1)
+    return _product(flat, right).view(heads, rows, queries, -1).transpose(0, 1)
+
+
+def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """A product of matrices in float32, also of narrower types."""
+    if left.is_cuda and left.dtype != torch.float32:
+        shape = (*left.shape[:-1], right.shape[-1])
+        left, right = left.flatten(0, -3), right.flatten(0, -3)
+        return torch.bmm(left, right, out_dtype=torch.float32).view(shape)
+    return torch.matmul(left.float(), right.float())
+
+
+def attend(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    _mask: None,
+    scaling: float,
+    memory: Reading | Step,
+    **_: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention as transformers calls it; the result is (B, T, heads, D)."""
+    return memory.attend(module.layer_idx, query, key, value, scaling), None

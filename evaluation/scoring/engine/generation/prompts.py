@@ -1,0 +1,132 @@
+"""Prompts of which answers are still wanted, read shortly before there is a row for them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from evaluation.scoring.answers import GenerationRequest
+from evaluation.scoring.engine.generation.memory import Prefix, Reading
+from evaluation.scoring.engine.generation.prefixes import families
+
+Forward = Callable[[torch.Tensor, torch.Tensor, Reading], torch.Tensor]
+"""Last hidden states (B, T, D) of ids (B, T) at positions (1, T)."""
+
+_NEARLY = 0.85  # prompts read together are at least this long, relative to the longest
+_READ_TOKENS = {"cpu": 2048, "cuda": 8192}  # and so many in all, unless one alone is longer
+
+
+@dataclass
+class Counts:
+    """What was done: tokens of prompts, tokens of answers, forward passes over all rows."""
+
+    tokens_read: int = 0
+    tokens_written: int = 0
+    steps: int = 0
+
+
+@dataclass(eq=False)
+class Family:
+    """Prompts to be read, the longest last, and the prefix they share, once it is read."""
+
+    shared: int
+    waiting: list[int]
+    stem: Prefix | None = None
+
+
+@dataclass(eq=False)
+class Prompt:
+    """A prompt that was read: what follows the stem, and the logits (V,) of the first new token."""
+
+    index: int
+    request: GenerationRequest
+    stem: Prefix | None
+    rest: Prefix
+    logits: torch.Tensor
+    samples: list[int] = field(default_factory=list)
+    """Those that are not in a row yet, the next one last."""
+
+
+class Queue:
+    """Gives prompts, the longest families and of these the longest prompts first."""
+
+    def __init__(
+        self,
+        requests: Sequence[GenerationRequest],
+        wanted: dict[int, list[int]],
+        *,
+        forward: Forward,
+        logits: Callable[[torch.Tensor], torch.Tensor],
+        windows: Sequence[int | None],
+        device: torch.device,
+        counts: Counts,
+    ) -> None:
+        """`wanted` has the samples of each request that are to be made."""
+        self._requests, self._wanted = requests, wanted
+        self._forward, self._logits = forward, logits
+        self._windows, self._device = windows, device
+        self._ready: list[Prompt] = []
+        self._counts = counts
+        indices = list(wanted)
+        found = families([requests[index].tokens for index in indices])
+        groups = [
+            Family(family.shared, sorted((indices[i] for i in family.members), key=self._length))
+            for family in found
+        ]
+        self._families = sorted(groups, key=lambda family: self._length(family.waiting[-1]))
+
+    def _length(self, index: int) -> tuple[int, int]:
+        request = self._requests[index]
+        return len(request.tokens) + request.max_new_tokens, len(request.tokens)
+
+    def next(self, rows: int) -> Prompt | None:
+        """A prompt with a sample that is in no row yet; `rows` are free. None: there is none."""
+        while self._ready and not self._ready[0].samples:
+            self._ready.pop(0)
+        if not self._ready and self._families:
+            self._read(rows)
+        return self._ready[0] if self._ready else None
+
+    def _read(self, rows: int) -> None:
+        family = self._families[-1]
+        if family.shared and family.stem is None:
+            tokens = self._requests[family.waiting[0]].tokens[: family.shared]
+            family.stem = self._run([tokens], None)[0].prefix(0, family.shared)
+        chosen = self._group(family, rows)
+        if not family.waiting:
+            self._families.pop()
+        rests = [self._requests[index].tokens[family.shared :] for index in chosen]
+        reading, hidden = self._run(rests, family.stem)
+        last = torch.tensor([len(rest) - 1 for rest in rests], device=self._device)
+        logits = self._logits(hidden[torch.arange(len(rests), device=self._device), last])
+        for row, (index, rest) in enumerate(zip(chosen, rests, strict=True)):
+            prefix = reading.prefix(row, len(rest))
+            samples = self._wanted[index][::-1]
+            self._ready.append(
+                Prompt(index, self._requests[index], family.stem, prefix, logits[row], samples)
+            )
+
+    def _group(self, family: Family, rows: int) -> list[int]:
+        """Takes prompts of nearly one length, as many as there are rows for."""
+        chosen: list[int] = []
+        lengths: list[int] = []
+        samples = 0
+        while family.waiting and samples < rows:
+            lengths.append(len(self._requests[family.waiting[-1]].tokens) - family.shared)
+            is_full = len(lengths) * max(lengths) > _READ_TOKENS[self._device.type]
+            if chosen and (is_full or min(lengths) < _NEARLY * max(lengths)):
+                break
+            samples += len(self._wanted[family.waiting[-1]])
+            chosen.append(family.waiting.pop())
+        return chosen
+
+    def _run(
+        self, rests: Sequence[tuple[int, ...]], stem: Prefix | None
+    ) -> tuple[Reading, torch.Tensor]:
+        """Reads tokens that follow the stem, padded on the right."""
+        self._counts.tokens_read += sum(map(len, rests))
+        start, longest = stem.stop if stem else 0, max(map(len, rests))
+        ids = torch.tensor([[*rest, *[0] * (longest - len(rest))] for rest in rests])
+        positions = torch.arange(start, start + longest, device=self._device)[None]
+        reading = Reading([stem] if stem else [], self._windows, positions)
+        return reading, self._forward(ids.to(self._device), positions, reading)

@@ -1,0 +1,158 @@
+"""The rows in flight: each an answer in the making, with its slot and what it sees before that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from evaluation.errors import NonFiniteError
+from evaluation.scoring.answers import Answer, AnswerKey, Stopping, StopReason, StopSearch
+from evaluation.scoring.engine.generation.memory import NOWHERE, WIDEN, Prefix, Share, Slots, Step
+from evaluation.scoring.engine.generation.prompts import Prompt
+from evaluation.scoring.engine.generation.sampling import GREEDY, Rules, Stream, choose
+from evaluation.settings.generation import Sampling
+
+_WORTH = 32
+"""Tokens from which on a prompt is shared by its samples, where a shorter one is copied."""
+
+
+@dataclass(eq=False)
+class Row:
+    """An answer in the making."""
+
+    prompt: Prompt
+    sample: int
+    stopping: Stopping
+    search: StopSearch
+    stream: Stream | None  # None: greedy
+    shares: tuple[Prefix, ...]
+    used: int  # columns of its slot
+    tokens: list[int] = field(default_factory=list)
+    stop_reason: StopReason | None = None
+
+    @classmethod
+    def of(cls, prompt: Prompt, sample: int, stopping: Stopping, width: int) -> "Row":
+        """The prompt's samples share it where there are several of a long one; `width` as Stream's."""
+        request = prompt.request
+        is_shared = len(request.samples) > 1 and prompt.rest.length >= _WORTH
+        chain = (prompt.stem, prompt.rest if is_shared else None)
+        is_greedy = (request.sampling or GREEDY).temperature == 0
+        return cls(
+            prompt,
+            sample,
+            stopping,
+            StopSearch(stopping),
+            None if is_greedy else Stream(request, sample, width),
+            tuple(prefix for prefix in chain if prefix is not None),
+            0 if is_shared else prompt.rest.length,
+        )
+
+    @property
+    def key(self) -> AnswerKey:
+        return AnswerKey(self.prompt.index, self.sample)
+
+    @property
+    def sampling(self) -> Sampling:
+        return self.prompt.request.sampling or GREEDY
+
+    @property
+    def start(self) -> int:
+        """Position of its slot's first column."""
+        return self.shares[-1].stop if self.shares else 0
+
+    def take(self, token: int) -> None:
+        """Raises NonFiniteError for -1, which stands for NaN or infinity."""
+        if token < 0:
+            raise NonFiniteError(
+                f"prompt {self.prompt.request.id}: the model gives NaN or infinite logits for token "
+                f"{len(self.tokens) + 1} of its answer; the checkpoint's weights are broken or "
+                "overflow in this dtype (set scoring.dtype: float32)"
+            )
+        if token in self.stopping.eos_ids:
+            self.stop_reason = "eos"
+            return
+        self.tokens.append(token)
+        if self.search.reached(self.tokens):
+            self.stop_reason = "stop_string"
+        elif len(self.tokens) >= self.prompt.request.max_new_tokens:
+            self.stop_reason = "length"
+
+    def answer(self) -> Answer:
+        return self.stopping.answer(self.tokens, self.stop_reason or "length")
+
+
+def take_next(rows: Sequence[Row], logits: torch.Tensor, rules: Rules | None, width: int) -> None:
+    """Gives each row its next token, of logits (B, V); waits for the device once."""
+    numbers = None
+    if rules is not None:
+        drawn = np.zeros((len(rows), width))
+        for index, row in enumerate(rows):
+            if row.stream is not None:
+                drawn[index] = row.stream.next()
+        numbers = torch.from_numpy(drawn).to(logits.device)
+    for row, token in zip(rows, choose(logits, rules, numbers).tolist(), strict=True):
+        row.take(token)
+
+
+def rules_of(rows: Sequence[Row], device: torch.device) -> Rules | None:
+    """None where all rows are greedy."""
+    if all(row.stream is None for row in rows):
+        return None
+    return Rules.of([row.sampling for row in rows], device)
+
+
+class Layout:
+    """What does not change from step to step while the same rows are in flight."""
+
+    def __init__(self, rows: Sequence[Row], device: torch.device) -> None:
+        self.rows = list(rows)
+        self.rules = rules_of(rows, device)
+        self._device = device
+        self.shares, self._begin = _shares(rows, device)
+        self._starts = torch.tensor([[row.start] for row in rows], device=device)
+        self._columns = self._with_slots(0)
+
+    def _with_slots(self, width: int) -> torch.Tensor:
+        """Positions (B, T) of the columns, with this many of the slots."""
+        shared = torch.full((len(self.rows), self._begin), NOWHERE, device=self._device)
+        for share in self.shares:
+            prefix = share.prefix
+            positions = torch.arange(prefix.start, prefix.stop, device=self._device)
+            shared[share.rows, share.column : share.column + prefix.length] = positions
+        own = self._starts + torch.arange(width, device=self._device)
+        return torch.cat([shared, own], dim=1)
+
+    def step(self, slots: Slots, windows: Sequence[int | None]) -> tuple[torch.Tensor, Step]:
+        """Ids and positions (2, B) of what the rows read next, and what they attend to then."""
+        places = [row.used for row in self.rows]
+        width = -(-(max(places) + 1) // WIDEN) * WIDEN
+        if self._columns.shape[1] != self._begin + width:
+            self._columns = self._with_slots(width)
+        ids = [row.tokens[-1] for row in self.rows]
+        positions = [row.start + row.used for row in self.rows]
+        table = torch.tensor([ids, positions, places]).to(self._device)
+        step = Step(slots, self.shares, self._columns, table[1], table[2], windows)
+        for row in self.rows:
+            row.used += 1
+        return table[:2], step
+
+
+def _shares(rows: Sequence[Row], device: torch.device) -> tuple[list[Share], int]:
+    """All shared prefixes with their rows; columns of stems, then those of prompts; their width."""
+    found: list[Share] = []
+    begin = 0
+    for level in range(2):
+        members: dict[int, list[int]] = {}
+        prefixes: dict[int, Prefix] = {}
+        for index, row in enumerate(rows):
+            if level < len(row.shares):
+                prefix = row.shares[level]
+                prefixes[id(prefix)] = prefix
+                members.setdefault(id(prefix), []).append(index)
+        for name, prefix in prefixes.items():
+            everyone = len(members[name]) == len(rows)
+            seen = slice(None) if everyone else torch.tensor(members[name], device=device)
+            found.append(Share(prefix, seen, begin))
+        begin += max((prefix.length for prefix in prefixes.values()), default=0)
+    return found, begin

@@ -1,0 +1,158 @@
+"""How the next token is chosen: the likeliest, or drawn from a filtered distribution.
+
+A sample has a stream of random numbers of its own: Philox, keyed by the seed, the prompt, the
+sample's index and the settings; its counter counts the tokens. So what is drawn depends neither on
+the rows beside it nor on how many samples there are.
+
+Rounding differs between batch shapes, by about 1e-5 in a logit, and must not turn a draw. One
+number compared with a running sum over the vocabulary would turn once in some hundred tokens, for
+the sum has thousands of steps, each narrower than its error or not much wider. So the vocabulary is
+halved again and again: each half is entered with its share of the probability, decided by a number
+of its own. That turns where a number is within the rounding error of a share, for the few halvings
+that are not certain anyway.
+
+Letters: B rows, V vocabulary.
+"""
+
+import hashlib
+import json
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evaluation.scoring.answers import GenerationRequest
+from evaluation.settings.generation import Sampling
+
+GREEDY = Sampling()
+
+_AHEAD = 32  # tokens whose random numbers are made at once
+_SORTED = 512  # likeliest tokens that are sorted first; all are, where these are not enough
+
+
+class Stream:
+    """The random numbers of one sample, `width` of them for each of its tokens."""
+
+    def __init__(self, request: GenerationRequest, sample: int, width: int) -> None:
+        sampling = request.sampling or GREEDY
+        key = [
+            sampling.seed,
+            sampling.temperature,
+            sampling.top_k,
+            sampling.top_p,
+            sample,
+            list(request.tokens),
+        ]
+        digest = hashlib.blake2b(json.dumps(key).encode(), digest_size=16).digest()
+        self._bits = np.random.Philox(key=int.from_bytes(digest, "little"))
+        self._width = width
+        self._numbers: NDArray[np.float64] = np.empty((0, width), dtype=np.float64)
+        self._next = 0
+
+    def next(self) -> NDArray[np.float64]:
+        """Numbers in [0, 1) for the next token, (width,)."""
+        if self._next == len(self._numbers):
+            raw = self._bits.random_raw(_AHEAD * self._width)
+            self._numbers = (raw >> 11).astype(np.float64).reshape(_AHEAD, -1) * 2.0**-53
+            self._next = 0
+        self._next += 1
+        numbers: NDArray[np.float64] = self._numbers[self._next - 1]
+        return numbers
+
+
+def stream_width(vocabulary: int) -> int:
+    """Numbers that one draw takes: as often can the vocabulary be halved."""
+    return max(1, (vocabulary - 1).bit_length())
+
+
+class Rules(NamedTuple):
+    """How each row's token is chosen."""
+
+    temperature: torch.Tensor  # (B,) float64; 0: the likeliest
+    top_k: torch.Tensor  # (B,) int64; 0: all
+    top_p: torch.Tensor  # (B,) float64
+    highest_k: int  # 0 where no row has a top_k
+    any_top_p: bool
+
+    @classmethod
+    def of(cls, sampling: list[Sampling], device: torch.device) -> "Rules":
+        table = torch.tensor(
+            [[one.temperature, one.top_k, one.top_p] for one in sampling], dtype=torch.float64
+        ).to(device)
+        return cls(
+            table[:, 0],
+            table[:, 1].long(),
+            table[:, 2],
+            max(one.top_k for one in sampling),
+            any(one.top_p < 1 for one in sampling),
+        )
+
+
+def filtered(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
+    """Probabilities (B, V) by temperature, then top_k, then top_p, not summing to 1 after that.
+
+    As in transformers: tokens that tie with the last one kept are kept too.
+    """
+    heat = torch.where(rules.temperature > 0, rules.temperature, 1.0)
+    logits = logits / heat[:, None].to(logits.dtype)
+    if rules.highest_k:
+        logits = _likeliest(logits, rules)
+    shares = logits.softmax(dim=-1)
+    return _nucleus(shares, rules) if rules.any_top_p else shares
+
+
+def _likeliest(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
+    vocabulary = logits.shape[-1]
+    top = logits.topk(min(rules.highest_k, vocabulary)).values  # (B, K), falling
+    place = (rules.top_k - 1).clamp(0, top.shape[-1] - 1)
+    lowest = top.gather(1, place[:, None])  # (B, 1)
+    lowest = torch.where(rules.top_k[:, None] > 0, lowest, -torch.inf)
+    return logits.masked_fill(logits < lowest, -torch.inf)
+
+
+def _nucleus(shares: torch.Tensor, rules: Rules) -> torch.Tensor:
+    """A token is kept while those that are likelier have less than top_p together."""
+    top_p = rules.top_p[:, None]
+    count = shares.shape[-1] if shares.is_cuda else min(_SORTED, shares.shape[-1])
+    top, before = _falling(shares, count)
+    if count < shares.shape[-1] and bool((before[:, -1:] < top_p)[rules.top_p < 1].any()):
+        top, before = _falling(shares, shares.shape[-1])
+    kept = (before < top_p).sum(dim=-1, keepdim=True)  # at least 1
+    lowest = torch.where(top_p < 1, top.gather(1, kept - 1), 0.0)
+    return shares.masked_fill(shares < lowest, 0.0)
+
+
+def _falling(shares: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The largest shares, falling, and for each the sum of those before it, (B, count)."""
+    top = shares.topk(count).values
+    return top, top.cumsum(dim=-1, dtype=torch.float64) - top
+
+
+def draw(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """An id for each row, with these shares of the probability (B, V), by numbers (B, width)."""
+    vocabulary = shares.shape[-1]
+    sums = torch.nn.functional.pad(shares.cumsum(dim=-1, dtype=torch.float64), (1, 0))
+    first = torch.zeros_like(numbers[:, :1], dtype=torch.long)
+    below, above = torch.zeros_like(sums[:, :1]), sums[:, -1:]
+    width = numbers.shape[1]
+    for level in range(width):
+        number, half = numbers[:, level : level + 1], first + (1 << (width - 1 - level))
+        middle = sums.gather(1, half.clamp(max=vocabulary))
+        upper = (number * (above - below) >= middle - below) & (middle < above)
+        first = torch.where(upper, half, first)
+        below, above = torch.where(upper, middle, below), torch.where(upper, above, middle)
+    return first[:, 0]
+
+
+def choose(logits: torch.Tensor, rules: Rules | None, numbers: torch.Tensor | None) -> torch.Tensor:
+    """The next id of each row (B,); -1 where the logits are NaN or infinite.
+
+    The likeliest is the one with the lowest id of those that tie. Without rules all are greedy.
+    """
+    largest, best = logits.max(dim=-1)  # NaN counts as larger than any number
+    chosen = best
+    if rules is not None and numbers is not None:
+        drawn = draw(filtered(logits, rules), numbers)
+        chosen = torch.where(rules.temperature > 0, drawn, best)
+    return torch.where(torch.isfinite(largest), chosen, -1)

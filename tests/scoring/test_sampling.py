@@ -1,0 +1,182 @@
+"""Drawn tokens against exact probabilities, and samples that depend on nothing beside them."""
+
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare, kstest
+from transformers.generation.logits_process import (
+    LogitsProcessorList,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.engine.generation import sampling
+from evaluation.scoring.engine.generation.sampling import (
+    Rules,
+    Stream,
+    choose,
+    draw,
+    filtered,
+    stream_width,
+)
+from evaluation.settings.generation import Sampling
+from tests.scoring import tiny
+from tests.scoring.test_generation import asks, decode
+
+SETTINGS = [
+    Sampling(temperature=1.0),
+    Sampling(temperature=0.2),
+    Sampling(temperature=1.3, top_k=5),
+    Sampling(temperature=0.8, top_p=0.6),
+    Sampling(temperature=0.6, top_k=20, top_p=0.95),
+    Sampling(temperature=1.0, top_k=1),
+    Sampling(temperature=1.0, top_p=0.01),
+    Sampling(temperature=1.0, top_k=1000),
+]
+
+
+def by_transformers(logits: torch.Tensor, one: Sampling) -> torch.Tensor:
+    warpers = LogitsProcessorList([TemperatureLogitsWarper(one.temperature)])
+    if one.top_k:
+        warpers.append(TopKLogitsWarper(one.top_k))
+    if one.top_p < 1:
+        warpers.append(TopPLogitsWarper(one.top_p))
+    return warpers(torch.zeros(len(logits), 1, dtype=torch.long), logits).softmax(dim=-1)
+
+
+@pytest.mark.parametrize("sorted_first", [3, 10_000])
+def test_filters_are_those_of_transformers(
+    sorted_first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row by its own settings; also where the few tokens that are sorted are not enough."""
+    monkeypatch.setattr(sampling, "_SORTED", sorted_first)
+    torch.manual_seed(1)
+    rows = [one for one in SETTINGS for _ in range(20)]
+    logits = 3 * torch.randn(len(rows), 700)
+    shares = filtered(logits, Rules.of(rows, logits.device))
+    shares = shares / shares.sum(dim=-1, keepdim=True)
+    expected = torch.cat([by_transformers(logits[[i]], one) for i, one in enumerate(rows)])
+    assert torch.equal(shares > 0, expected > 0)
+    torch.testing.assert_close(shares, expected, rtol=1e-4, atol=1e-7)
+
+
+@given(st.lists(st.sampled_from([0.0, 1e-30, 0.25, 1.0, 3.0]), min_size=1, max_size=40), st.data())
+def test_nothing_is_drawn_that_has_no_probability(shares, data):
+    """Whatever the numbers, also 0 and the largest below 1."""
+    if not any(shares):
+        shares[-1] = 1.0
+    width = stream_width(len(shares))
+    edge = st.sampled_from([0.0, 1 - 2.0**-53, 0.5])
+    numbers = data.draw(st.lists(edge, min_size=width, max_size=width))
+    drawn = draw(torch.tensor([shares]), torch.tensor([numbers], dtype=torch.float64))
+    assert shares[int(drawn)] > 0
+
+
+@pytest.mark.parametrize("settings", SETTINGS[:5], ids=str)
+def test_tokens_are_drawn_as_often_as_they_should_be(settings: Sampling) -> None:
+    """40,000 samples of one prompt's first token, and of its third, against exact shares."""
+    torch.manual_seed(2)
+    logits = 1.5 * torch.randn(1, 41)
+    expected = by_transformers(logits, settings)[0].double()
+    count, width = 40_000, stream_width(41)
+    numbers = torch.empty(3, count, width, dtype=torch.float64)
+    for sample in range(count):
+        stream = Stream(GenerationRequest("a", (1, 2), 4, sampling=settings), sample, width)
+        for place in range(3):
+            numbers[place, sample] = torch.from_numpy(stream.next())
+    shares = filtered(logits, Rules.of([settings], logits.device)).expand(count, -1)
+    for place in (0, 2):
+        seen = Counter(draw(shares, numbers[place]).tolist())
+        held = expected > 0
+        observed = torch.tensor([float(seen[i]) for i in range(41)], dtype=torch.float64)
+        assert observed[~held].sum() == 0
+        likely = expected * count >= 5  # where chi-square holds; the others are one class
+        sums = [
+            torch.cat([x[likely], x[~likely].sum()[None]]) for x in (observed, expected * count)
+        ]
+        keep = sums[1] > 1e-3
+        assert chisquare(sums[0][keep], sums[1][keep] * (count / sums[1][keep].sum())).pvalue > 1e-3
+
+
+def test_streams_are_uniform_and_differ_in_everything_they_depend_on() -> None:
+    base = GenerationRequest("a", (1, 2, 3), 9, sampling=Sampling(temperature=1))
+    others = [
+        (base, 1),
+        (GenerationRequest("a", (1, 2, 4), 9, sampling=base.sampling), 0),
+        (GenerationRequest("a", (1, 2, 3), 9, sampling=Sampling(temperature=1, seed=1)), 0),
+        (GenerationRequest("a", (1, 2, 3), 9, sampling=Sampling(temperature=0.5)), 0),
+    ]
+    first = Stream(base, 0, 4).next().tolist()
+    assert all(Stream(*other, 4).next().tolist() != first for other in others)
+    named = GenerationRequest("b", (1, 2, 3), 5, (0, 5), Sampling(temperature=1, n=8))
+    assert Stream(named, 0, 4).next().tolist() == first  # neither name, length nor n is in it
+    stream = Stream(base, 0, 4)
+    drawn = [number for _ in range(2500) for number in stream.next()]
+    assert kstest(drawn, "uniform").pvalue > 1e-3
+
+
+def test_rounding_does_not_turn_a_draw_more_often_than_it_must() -> None:
+    """Logits moved by 1e-5, as another batch does: some draws in 100,000, though 2,000 ids compete."""
+    torch.manual_seed(0)
+    logits = 4 * torch.randn(20, 5000)
+    moved = logits + 1e-5 * torch.randn_like(logits)
+    rules = Rules.of([Sampling(temperature=1.0)] * 20, logits.device)
+    turned = 0
+    for _ in range(100):
+        numbers = torch.rand(20, 50, stream_width(5000), dtype=torch.float64)
+        for row in range(20):
+            one, other = (
+                draw(filtered(x, rules)[[row]].expand(50, -1), numbers[row])
+                for x in (logits, moved)
+            )
+            turned += int((one != other).sum())
+        if turned > 20:
+            break
+    assert turned <= 20
+
+
+@pytest.mark.parametrize("name", tiny.MODELS)
+def test_a_sample_depends_on_nothing_beside_it(name: str) -> None:
+    """Neither on batch nor on neighbours nor on how many samples there are; bit for bit."""
+    model = tiny.model(name)
+    stopping = Stopping(frozenset({5}), ("ab",), decode)
+    settings = [Sampling(temperature=1.0, n=4), Sampling(temperature=0.8, top_p=0.9, seed=3, n=4)]
+    mixed = [
+        GenerationRequest(ask.id, ask.tokens, ask.max_new_tokens, (0, 1, 2, 3), settings[index % 2])
+        for index, ask in enumerate(asks(6, longest=45))
+    ]
+    greedy = asks(9)[6:]
+    expected = tiny.answers(model, mixed + greedy, stopping, batch=3)
+    for batch in (1, 16):
+        assert tiny.answers(model, mixed + greedy, stopping, batch=batch) == expected
+    several = 0
+    for index, ask in enumerate(mixed):
+        more = GenerationRequest(
+            "other", ask.tokens, ask.max_new_tokens, tuple(range(16)), ask.sampling
+        )
+        found = tiny.answers(model, [more], stopping, batch=5)
+        several += len({answer.tokens for answer in found.values()}) > 1
+        for sample in range(4):
+            assert found[AnswerKey(0, sample)] == expected[AnswerKey(index, sample)]
+    assert several > 2
+    later = GenerationRequest(
+        "x", mixed[0].tokens, mixed[0].max_new_tokens, (3,), mixed[0].sampling
+    )
+    (alone,) = tiny.answers(model, [later], stopping, batch=1).values()
+    assert alone == expected[AnswerKey(0, 3)]
+
+
+def test_nan_and_infinity_are_told_by_minus_one() -> None:
+    logits = torch.randn(4, 6)
+    logits[1, 2], logits[2, 5] = torch.nan, torch.inf
+    logits[3] = -torch.inf
+    rules = Rules.of([Sampling(temperature=1.0)] * 4, logits.device)
+    for given_rules in (None, rules):
+        chosen = choose(logits, given_rules, torch.full((4, 3), 0.5, dtype=torch.float64))
+        assert chosen[1:].tolist() == [-1, -1, -1]
+        assert chosen[0] >= 0

@@ -1,0 +1,128 @@
+"""Where an answer ends, and where its stored text would have ended with other stop strings."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from evaluation.scoring.answers import Stopping, StopSearch, cut, cut_again
+
+LETTERS = "!abcdefghijklmnopqrstuvwxyz"
+
+
+def decode(tokens: list[int]) -> str:
+    return "".join(LETTERS[token] for token in tokens)
+
+
+PIECES = [b"", b"a", b"b", b"ab", b"\n", b"\n\n", b" Question", b":", b"\xc3", b"\xa9", b"\xf0\x9f"]
+PIECES += [b"\xa6\x8a", b"\xe2\x82\xac", b"b" * 20, b"ba\n", b"a\xc3", b"\xa9b", b"Q"]
+
+
+def by_bytes(tokens: list[int]) -> str:
+    return b"".join(PIECES[token] for token in tokens).decode(errors="replace")
+
+
+def by_words(tokens: list[int]) -> str:
+    """As sentence pieces are decoded: the space before the first word goes."""
+    return by_bytes(tokens).replace("b", " ").removeprefix(" ")
+
+
+@given(
+    st.lists(st.integers(0, len(PIECES) - 1), max_size=120),
+    st.lists(
+        st.sampled_from(["\n\n\n", "aba", "é", "€", " a", "bbé", "🦊", "Question:", "\n"]),
+        max_size=3,
+    ),
+    st.sampled_from([by_bytes, by_words]),
+)
+@example([1] + [0] * 80 + [2] + [0] * 80 + [1], ["aba"], by_bytes)
+def test_the_search_ends_where_decoding_everything_does(tokens, strings, decode):
+    """After every token the whole text is looked through, in the plain way."""
+    search = StopSearch(Stopping(frozenset(), tuple(strings), decode))
+    for count in range(1, len(tokens) + 1):
+        text = decode(tokens[:count])
+        stopped = any(string in text for string in strings)
+        assert search.reached(tokens[:count]) == stopped
+        if stopped:
+            return
+
+
+def test_a_long_answer_is_decoded_in_short_pieces() -> None:
+    decoded = 0
+
+    def counting(tokens: list[int]) -> str:
+        nonlocal decoded
+        decoded += len(tokens)
+        return decode(tokens)
+
+    search = StopSearch(Stopping(frozenset(), ("zzz", "Question:"), counting))
+    tokens: list[int] = []
+    for number in range(5000):
+        tokens.append(number % 20)
+        assert not search.reached(tokens)
+    assert decoded < 80 * len(tokens)
+
+
+@pytest.mark.parametrize(("stop", "text"), [("cd", "ab"), ("a", ""), ("bc", "a"), ("x", None)])
+def test_text_is_cut_at_the_first_stop_string(stop: str, text: str | None) -> None:
+    assert cut("abcd", ("zz", stop, "d")) == ("abc" if text is None else text)
+    stopping = Stopping(frozenset(), ("zz", stop), decode)
+    answer = stopping.answer([1, 2, 3, 4], "length")
+    assert answer.raw == "abcd"
+    expected = ("abcd", "length") if text is None else (text, "stop_string")
+    assert (answer.text, answer.stop_reason) == expected
+
+
+def test_a_stop_string_may_span_tokens_and_characters() -> None:
+    """Byte tokens: `é` is two of them, and the stop string ends inside a longer token."""
+    pieces = [b"end", b" \xc3", b"\xa9t", b"op!", b"more"]
+    stopping = Stopping(
+        frozenset(), ("éto",), lambda ids: b"".join(pieces[i] for i in ids).decode(errors="replace")
+    )
+    search = StopSearch(stopping)
+    reached = [search.reached(list(range(count))) for count in range(1, 5)]
+    assert reached == [False, False, False, True]
+    answer = stopping.answer([0, 1, 2, 3], "stop_string")
+    assert (answer.text, answer.raw) == ("end ", "end étop!")
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason", "strings", "expected"),
+    [
+        ("4\n\nQ: no", "stop_string", ("Q:",), ("4\n\n", "stop_string")),
+        ("4\n\nQ: no", "stop_string", ("\n\n", "Q:"), ("4", "stop_string")),
+        ("4\n\nQ: no", "stop_string", ("Problem:",), None),
+        ("4\n\nQ: no", "stop_string", (), None),
+        ("4\n\nQ: no", "eos", (), ("4\n\nQ: no", "eos")),
+        ("4\n\nQ: no", "length", ("Problem:",), ("4\n\nQ: no", "length")),
+        ("4\n\nQ: no", "length", ("\n",), ("4", "stop_string")),
+        ("", "eos", ("\n",), ("", "eos")),
+    ],
+)
+def test_a_stored_text_is_cut_again(raw, reason, strings, expected) -> None:
+    assert cut_again(raw, reason, strings) == expected
+
+
+@given(
+    st.lists(st.integers(1, 4), max_size=30),
+    st.lists(st.text("!abcd", min_size=1, max_size=3), max_size=2),
+    st.lists(st.text("!abcd", min_size=1, max_size=3), max_size=2),
+)
+def test_cut_again_is_what_generating_again_gives(said, old, new):
+    """Of a model that says these tokens and then ends."""
+
+    def generate(strings: list[str]):
+        stopping = Stopping(frozenset(), tuple(strings), decode)
+        search, tokens = StopSearch(stopping), []
+        for token in said:
+            tokens.append(token)
+            if search.reached(tokens):
+                return stopping.answer(tokens, "stop_string")
+        return stopping.answer(tokens, "eos")
+
+    first, second = generate(old), generate(new)
+    found = cut_again(first.raw, first.stop_reason, new)
+    if found is None:
+        assert first.stop_reason == "stop_string"
+        assert len(second.tokens) > len(first.tokens) or second.stop_reason == "eos"
+    else:
+        assert found == (second.text, second.stop_reason)
