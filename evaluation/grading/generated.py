@@ -48,7 +48,7 @@ def grade_task(
     task = plan.suite.generation_tasks[name]
     folder = plan.generation_folder(name)
     cache, documents = read_generation_task(folder), read_documents(folder)
-    _check_golds(name, task, cache, documents)
+    _check_golds(plan, name, cache, documents)
     prompts = _judged(plan, store, name, entry, documents)
     views = list(task.views)
     summary = {
@@ -65,14 +65,16 @@ def grade_task(
 
 
 def _check_golds(
+    plan: StagePlan,
     name: str,
-    task: GenerationTask,
     cache: GenerationCache,
     documents: Mapping[str, DocumentLine],
 ) -> None:
     """Again only where the verifiers are others than those that prefill asked."""
+    task = plan.suite.generation_tasks[name]
     if cache.meta.get("checked") != fingerprint(task.verifying()):
-        check_golds(name, task, {key: line.document for key, line in documents.items()})
+        given = {key: line.document for key, line in documents.items()}
+        check_golds(name, task, given, nltk_data=plan.nltk_data)
 
 
 def _judged(

@@ -136,7 +136,7 @@ def _make_generation(plan: StagePlan, name: str) -> None:
     nltk_data.fetch(
         plan.nltk_data, nltk_data.needed(plan.suite.generation_tasks[name].verifiers.values())
     )
-    prefill_generation_task(plan, name, check_golds)
+    prefill_generation_task(plan, name, partial(check_golds, nltk_data=plan.nltk_data))
 
 
 def _read_generation(folder: Path) -> Cached:

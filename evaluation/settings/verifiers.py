@@ -1,7 +1,7 @@
 """Verifiers of generated answers: what a suite may ask for.
 
 A verifier is one view of a completion. It reads the fields of the task's `document` that it names
-in `NEEDS`; the code of each kind is registered in `grading.verification.registry`.
+in `NEEDS`; the code of each kind is registered in `verification.registry`.
 """
 
 import re

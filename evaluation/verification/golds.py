@@ -1,13 +1,108 @@
-"""Gold answers checked against themselves."""
+"""Before anything is generated: is every gold answer right by the verifiers that will judge with it?
 
-from collections.abc import Mapping
+A gold that is no answer, or that a verifier cannot read, would count all completions of its prompt
+as wrong, and nobody would ever see why.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from evaluation.errors import SourceError
 from evaluation.settings.generation import GenerationTask
+from evaluation.settings.verifiers import Pattern, Verifier
+from evaluation.verification.boxes import answer_of
+from evaluation.verification.minerva import CLOSING
+from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.verdicts import Verdict, shortened
+
+_NAMED = 5
+"""Ids that an error names."""
 
 
 def check_golds(
-    name: str, task: GenerationTask, documents: Mapping[str, Mapping[str, Any]]
+    name: str,
+    task: GenerationTask,
+    documents: Mapping[str, Mapping[str, Any]],
+    *,
+    workers: int | None = None,
+    nltk_data: Path | None = None,
 ) -> None:
-    """Raises SourceError for golds that their own verifiers do not accept."""
-    raise NotImplementedError
+    """Raises SourceError if a gold of `documents` (by id) is wrong by its own verifier.
+
+    Of instructions, which have no gold, it is checked that they are known and fit their arguments.
+    Programs are not run.
+    """
+    checks = [
+        (view, id, (verifier, document, _right_completion(verifier, document)))
+        for view, verifier in task.verifiers.items()
+        if verifier.kind in _COMPLETIONS
+        for id, document in documents.items()
+    ]
+    wrong: dict[str, dict[str, str]] = {}
+    for number, verdict in _verified([job for _, _, job in checks], workers, nltk_data):
+        view, id, (verifier, document, _) = checks[number]
+        if (problem := _problem(verifier, document, verdict)) is not None:
+            wrong.setdefault(view, {})[id] = problem
+    for view, problems in wrong.items():
+        raise SourceError(_sentence(name, view, problems, list(documents)))
+
+
+def _verified(
+    jobs: list[Job], workers: int | None, nltk_data: Path | None
+) -> Iterator[tuple[int, Verdict]]:
+    if not jobs:  # no processes for a task of programs
+        return iter(())
+    processes = workers or len(os.sched_getaffinity(0))
+    return verify_all(jobs, workers=processes, nltk_data=nltk_data, total=len(jobs))
+
+
+def _in_form(verifier: Verifier, gold: str) -> str:
+    return verifier.form.replace("{gold}", gold) if isinstance(verifier, Pattern) else gold
+
+
+def _boxed(verifier: Verifier, gold: str) -> str:
+    return f"\\boxed{{{answer_of(gold)}}}"
+
+
+def _final(verifier: Verifier, gold: str) -> str:
+    return f"Final Answer: The final answer is ${answer_of(gold)}$. {CLOSING}"
+
+
+def _some_text(verifier: Verifier, gold: str) -> str:
+    return "Some text."
+
+
+_COMPLETIONS: Mapping[str, Callable[[Verifier, str], str]] = {
+    "pattern": _in_form,
+    "boxed": _boxed,
+    "minerva": _final,
+    "math_verify": _boxed,
+    "ifeval": _some_text,
+    "ifbench": _some_text,
+}
+"""By kind of verifier: how a right completion gives the gold answer."""
+
+
+def _right_completion(verifier: Verifier, document: Mapping[str, Any]) -> str:
+    return _COMPLETIONS[verifier.kind](verifier, str(document.get("gold", "")))
+
+
+def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) -> str | None:
+    """Why a gold cannot be judged with; None if it can."""
+    if "gold" not in verifier.NEEDS:
+        return verdict.reason if verdict.credit is None else None
+    if document["gold"] is None or not str(document["gold"]).strip():
+        return "it is empty"
+    return None if verdict.credit == 1 else verdict.reason
+
+
+def _sentence(name: str, view: str, problems: Mapping[str, str], ids: list[str]) -> str:
+    named = [id for id in ids if id in problems]
+    shown = ", ".join(named[:_NAMED]) + (", …" if len(named) > _NAMED else "")
+    return (
+        f"generation_tasks.{name}: {len(named):,} of {len(ids):,} gold answers are not right by the "
+        f"verifier {view!r} itself: {shown} (the first: {shortened(problems[named[0]])}); correct "
+        f"`document`, `verifiers.{view}` (of a pattern also `form`), or the data"
+    )

@@ -45,7 +45,7 @@ def _parsed_gold(gold: str) -> list[Any]:
 def _parsed(text: str) -> list[Any]:
     from math_verify import parse
 
-    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of time limits turned off
+    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of limits turned off
     return list(parse(text, parsing_timeout=None))
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ def verify_all(
     jobs: Iterable[Job],
     *,
     workers: int,
-    seconds: float = 30.0,
+    seconds: float = 10.0,
     memory_mb: int = 1024,
     nltk_data: Path | None = None,
     total: int | None = None,
@@ -49,7 +49,11 @@ def verify_all(
     from `nltk_data` alone if it is given. `total` shows progress. Raises the EvaluationError of a
     verifier that cannot work at all, as without its data. Whoever stops early ends all processes.
     """
-    numbered = enumerate(jobs)
+    numbered: Iterator[tuple[int, Job]] = enumerate(jobs)
+    first = next(numbered, None)
+    if first is None:
+        return  # no processes for nothing
+    numbered = chain([first], numbered)
     waiting: dict[ProcessFuture[Verdict], int] = {}
     bar = progress("verification", total, "answer") if total else None
     pool = ProcessPool(

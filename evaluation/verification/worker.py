@@ -1,6 +1,7 @@
 """What runs inside a process of the pool: its imports, its limits, and one job at a time."""
 
 import ctypes
+import logging
 import os
 import resource
 import signal
@@ -38,6 +39,7 @@ def prepare(memory_mb: int, nltk_folder: Path | None) -> None:
     that has grown past the limit itself is given up (`verify_here`).
     """
     global _most_kilobytes
+    logging.disable()  # libraries log the texts that they cannot read, as long as they are
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if nltk_folder is not None:
         nltk_data.use(nltk_folder)
