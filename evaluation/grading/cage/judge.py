@@ -1,0 +1,137 @@
+"""The judge's process: runs the tests against a program that it can only ask.
+
+It is caged too, as tests are foreign code; but no line of the program ever runs in it. Its verdict
+is written only after the last test, and only this process has the pipe that it is written to.
+"""
+
+import ast
+import builtins
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from evaluation.grading.cage.model import Outcome, Tests
+from evaluation.grading.cage.peer import Broken, Peer
+from evaluation.grading.cage.reasons import TESTS, Missing, Unusable, told
+from evaluation.grading.cage.stand_in import Log, StandIn
+
+_OWN = {*sys.stdlib_module_names, "numpy"}
+
+
+def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> Outcome:
+    """Calls `begin` with the number of each test before it is run."""
+    log = Log()
+
+    def stand_in(peer: Peer, name: str) -> StandIn:
+        return StandIn(peer, name, log)
+
+    peer = Peer(read, write, _called_back, stand_in, draws=True)
+    current, parsed = "", {"tests": ast.Module([], [])}
+    try:
+        parsed = _parsed(tests)
+        names = _world(tests, parsed, peer)
+        for number, (text, test) in enumerate(_tests(tests, parsed, names)):
+            current = text
+            begin(number)
+            test()
+        peer.check_silence()
+        if peer.broken:  # and a test caught it
+            raise Broken(peer.broken)
+    except BaseException as reason:  # noqa: BLE001 - whatever tests raise
+        return told(reason, current, parsed["tests"], log, peer.broken)
+    return Outcome(True)
+
+
+def _parsed(tests: Tests) -> dict[str, ast.Module]:
+    texts = {"setup": tests.setup, "tests": "\n".join(tests.asserts) or tests.source}
+    try:
+        return {name: ast.parse(text, f"<{name}>") for name, text in texts.items()}
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
+        raise Unusable(f"{type(reason).__name__}: {reason}") from None
+
+
+def _called_back(question: Any) -> Any:
+    """All that a program may ask of the judge: to call a function that a test gave it."""
+    what, function, arguments, named = question
+    if what != "call" or not callable(function) or isinstance(function, StandIn):
+        raise TypeError("only functions that the tests passed can be called")
+    return function(*arguments, **named)
+
+
+def _world(tests: Tests, parsed: dict[str, ast.Module], peer: Peer) -> dict[str, Any]:
+    """The names that the tests see: those of the program, under those of the tests' own code."""
+    used = {
+        node.id for tree in parsed.values() for node in ast.walk(tree) if type(node) is ast.Name
+    }
+    if tests.entry_point:
+        used.add(tests.entry_point)
+    imports = [
+        ast.unparse(node)
+        for node in parsed["setup"].body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    defined = peer.ask(("names", sorted(used), "\n".join(imports)))
+    theirs = {str(name): _resolved(*value) for name, value in dict(defined).items()}
+    names = {**_without_builtins(theirs, tests, parsed["tests"]), "__name__": "tests"}
+    _run_given(tests.given, names)
+    if tests.entry_point:
+        if tests.entry_point not in theirs:
+            raise Missing(tests.entry_point)
+        names[tests.entry_point] = theirs[tests.entry_point]
+    exec(compile(parsed["setup"], "<setup>", "exec"), names)
+    return names
+
+
+def _resolved(kind: str, *rest: Any) -> Any:
+    """What the program imported is taken from the judge's own modules."""
+    if kind == "own":
+        return rest[0]
+    home = str(rest[0])
+    if home.partition(".")[0] not in _OWN:
+        raise Broken("the tests use a module of the program's that the cage does not have")
+    module = importlib.import_module(home)
+    return module if kind == "module" else getattr(module, str(rest[1]))
+
+
+def _without_builtins(theirs: dict[str, Any], tests: Tests, tree: ast.Module) -> dict[str, Any]:
+    """A program's `len` or `set` is the tests' only where they are about nothing else.
+
+    Else a program could replace what its answers are compared with.
+    """
+    calls = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    known = vars(builtins)
+    others = {name for name in calls & theirs.keys() if name not in known}
+    if not others and not tests.entry_point:
+        return theirs
+    return {name: value for name, value in theirs.items() if name not in known}
+
+
+def _run_given(given: str, names: dict[str, Any]) -> None:
+    """Code that cannot stand alone, as a signature without a body, defines nothing here."""
+    try:
+        code = compile(given, "<given>", "exec")
+    except (SyntaxError, ValueError):
+        return
+    exec(code, names)
+
+
+def _tests(
+    tests: Tests, parsed: dict[str, ast.Module], names: dict[str, Any]
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Each test as a text for the reason and a function that runs it."""
+    if tests.asserts:
+        for text in tests.asserts:
+            code = compile(text, TESTS, "exec")
+            yield text, lambda code=code: exec(code, names)  # type: ignore[misc]
+        return
+    code = compile(parsed["tests"], TESTS, "exec")
+    yield "", lambda: exec(code, names)
+    if tests.entry_point:
+        if not callable(names.get("check")):
+            raise Unusable("they define no `check` to call with the entry point")
+        yield "", lambda: names["check"](names[tests.entry_point])
