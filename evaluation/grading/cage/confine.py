@@ -26,9 +26,8 @@ def arrange_descriptors(null: int, kept: Sequence[int]) -> None:
 def confine(limits: Limits, present_bytes: int, seccomp: bytes) -> None:
     """`present_bytes` is the memory that the process has already; the filter comes last."""
     libc.die_with_parent(signal.SIGKILL)
-    seconds = math.ceil(limits.seconds) + 1
     for kind, most in (
-        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_CPU, math.ceil(limits.seconds)),
         (resource.RLIMIT_AS, present_bytes + (limits.memory_mb << 20)),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),

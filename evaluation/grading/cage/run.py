@@ -19,7 +19,7 @@ from evaluation.grading.cage.model import Limits, Outcome, Tests
 from evaluation.grading.cage.peer import GONE
 from evaluation.grading.cage.reasons import shortened
 from evaluation.grading.cage.syscalls import compiled_filter
-from evaluation.grading.cage.zygote import ENDING, JOB, READY
+from evaluation.grading.cage.zygote import ENDING, JOB, READY, WAIT_FACTOR
 
 MODES = ("namespaces", "landlock")
 """Kinds of cage, the strongest first; each has the seccomp filter and the limits beside it."""
@@ -76,7 +76,7 @@ class Cage:
         program = "import colorsys\ndef double(x):\n    return x + x"
         tests = Tests(asserts=("assert double([1.5, 'a']) == [1.5, 'a', 1.5, 'a']",))
         outcome = self.run(program, tests, Limits(seconds=30, memory_mb=256))
-        if not outcome.passed:
+        if not (outcome.passed and self.is_open):
             self.close()
             raise CageError(f"{self.mode}: a program that is right fails ({outcome.reason})")
 
@@ -89,19 +89,27 @@ class Cage:
             try:
                 socket.send_fds(self._connection, [job], [*files, writing])
             except OSError as reason:
-                self.close()
-                raise CageError(f"{self.mode}: it has ended ({reason})") from reason
+                raise self._ended() from reason
             finally:
                 for descriptor in (*files, writing):
                     os.close(descriptor)
             verdict, ending = self._follow(reading, limits)
         finally:
             os.close(reading)
+        if not ending and not verdict.endswith(b"}\n"):
+            raise self._ended()
         return _outcome(verdict, ending, tests, limits)
+
+    def _ended(self) -> CageError:
+        self.close()
+        return CageError(
+            f"the cage of generated programs ({self.mode}) ended unasked: the machine may be out "
+            "of memory; verify again, with fewer programs at a time"
+        )
 
     def _follow(self, reading: int, limits: Limits) -> tuple[bytes, bytes]:
         """What the judge writes until the zygote tells that all is over."""
-        deadline = time.monotonic() + limits.seconds + _SLACK_SECONDS
+        deadline = time.monotonic() + WAIT_FACTOR * limits.seconds + _SLACK_SECONDS
         verdict, zygote = bytearray(), self._connection.fileno()
         sources = [reading, zygote]
         while True:
@@ -156,12 +164,13 @@ def _memory_file(data: bytes) -> int:
 
 def _outcome(verdict: bytes, ending: bytes, tests: Tests, limits: Limits) -> Outcome:
     """Only the judge's last line, written after all tests, can say that the program passed."""
-    last = (verdict.splitlines() or [b""])[-1]
+    lines = verdict.splitlines() or [b""]
+    last = lines[-1]
     timed_out, judge, candidate = ENDING.unpack(ending) if ending else (True, 0, 0)
-    if last.startswith(b"{") and verdict.endswith(b"\n"):
-        outcome = Outcome.from_bytes(last)
+    outcome = Outcome.from_bytes(last) if last.startswith(b"{") and verdict[-1:] == b"\n" else None
+    if outcome is not None and (outcome.passed or not timed_out):
         return _with_cause(outcome, candidate)
-    number = int(last) if last.isdigit() else -1
+    number = next((int(line) for line in reversed(lines) if line.isdigit()), -1)
     where = f" in `{shortened(tests.asserts[number])}`" if 0 <= number < len(tests.asserts) else ""
     if timed_out:
         return Outcome(False, f"it ran out of time ({limits.seconds:g} s){where}")
@@ -193,7 +202,10 @@ def run_program(
     Raises CageError where it offers none.
     """
     with _lock:
-        return _cage(modes).run(program, tests, limits)
+        try:
+            return _cage(modes).run(program, tests, limits)
+        except CageError:  # it ended, perhaps before this program; a new one tells
+            return _cage(modes).run(program, tests, limits)
 
 
 def describe_cage(*, modes: Sequence[str] = MODES) -> str:

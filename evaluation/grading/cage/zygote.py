@@ -11,6 +11,7 @@ The starter ends the zygote when the worker is gone, and the candidate and the j
 
 import contextlib
 import gc
+import math
 import os
 import resource
 import select
@@ -30,9 +31,14 @@ JOB = struct.Struct("<dQ")
 """Seconds and megabytes; with it come the descriptors of program, tests and verdict."""
 ENDING = struct.Struct("<?ii")
 """Whether time ran out, and the wait statuses of judge and candidate."""
+WAIT_FACTOR = 2.0
+"""Programs may compute for their seconds, and take this much longer by the clock: a busy machine
+must not decide what passes, and a program that sleeps must end."""
 READY = b"ready"
 _MOST_OPEN = 128
 _WATCH_SECONDS = 1.0
+_ACCOUNTED = 0.05
+"""The kernel ends a process so much before the limit, by its own count, at most."""
 
 
 def start(mode: str, worker: int, descriptor: int, filter_descriptor: int) -> NoReturn:
@@ -96,7 +102,7 @@ class _Zygote:
 
     def _run(self, limits: Limits, program: int, tests: int, verdict: int) -> tuple[bool, int, int]:
         """Both processes are gone when this returns."""
-        deadline = time.monotonic() + limits.seconds
+        deadline = time.monotonic() + WAIT_FACTOR * limits.seconds
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         running, alive = os.pipe()
@@ -113,11 +119,10 @@ class _Zygote:
             os.close(descriptor)
         in_time = self._wait(running, deadline)
         os.close(running)
-        return (
-            not in_time,
-            _end(judge_child),
-            _end(candidate_child),
-        )  # the judge must not see the end
+        # the judge first: it must not see the candidate end
+        judged, judge_too_long = _end(judge_child, limits)
+        ended, candidate_too_long = _end(candidate_child, limits)
+        return not in_time or judge_too_long or candidate_too_long, judged, ended
 
     def _fork(self, limits: Limits, kept: tuple[int, ...], run: Callable[[], None]) -> int:
         present = int(os.pread(self._memory, 100, 0).split()[0]) * resource.getpagesize()
@@ -141,13 +146,13 @@ class _Zygote:
         return bool(ended)
 
 
-def _end(child: int) -> int:
-    """Kills a child if it still runs; returns its wait status."""
-    gone, status = os.waitpid(child, os.WNOHANG)
+def _end(child: int, limits: Limits) -> tuple[int, bool]:
+    """Kills a child if it still runs; returns its wait status, and whether it used up its seconds."""
+    gone, status, used = os.wait4(child, os.WNOHANG)
     if not gone:
         os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-    return status
+        _, status, used = os.wait4(child, 0)
+    return status, used.ru_utime + used.ru_stime > math.ceil(limits.seconds) - _ACCOUNTED
 
 
 def _judge(tests: int, read: int, write: int, verdict: int) -> None:
