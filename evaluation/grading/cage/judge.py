@@ -7,7 +7,6 @@ is written only after the last test, and only this process has the pipe that it 
 import ast
 import builtins
 import importlib
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +15,11 @@ from evaluation.grading.cage.peer import Broken, Peer
 from evaluation.grading.cage.reasons import TESTS, Missing, Unusable, told
 from evaluation.grading.cage.stand_in import Log, StandIn
 
-_OWN = {*sys.stdlib_module_names, "numpy"}
+_SHARED = {
+    *"math cmath copy itertools functools collections operator re string statistics".split(),
+    *"decimal fractions typing heapq bisect random numpy".split(),
+}
+"""Modules that tests may use because the program imports them. The judge imports them itself."""
 
 
 def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> Outcome:
@@ -71,8 +74,7 @@ def _world(tests: Tests, parsed: dict[str, ast.Module], peer: Peer) -> dict[str,
         for node in parsed["setup"].body
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
-    defined = peer.ask(("names", sorted(used), "\n".join(imports)))
-    theirs = {str(name): _resolved(*value) for name, value in dict(defined).items()}
+    theirs = _defined(peer, sorted(used), "\n".join(imports))
     names = {**_without_builtins(theirs, tests, parsed["tests"]), "__name__": "tests"}
     _run_given(tests.given, names)
     if tests.entry_point:
@@ -83,15 +85,24 @@ def _world(tests: Tests, parsed: dict[str, ast.Module], peer: Peer) -> dict[str,
     return names
 
 
-def _resolved(kind: str, *rest: Any) -> Any:
-    """What the program imported is taken from the judge's own modules."""
+def _defined(peer: Peer, used: list[str], imports: str) -> dict[str, Any]:
+    """Whatever goes wrong here is the program's doing."""
+    try:
+        defined = peer.ask(("names", used, imports))
+        return {name: _resolved(name, *defined[name]) for name in used if name in defined}
+    except Exception as reason:
+        reason.__dict__.setdefault("of_the_program", type(reason).__name__)
+        raise
+
+
+def _resolved(name: str, kind: str, *rest: Any) -> Any:
+    """What the program imported is taken from the judge's own modules, under its own name."""
     if kind == "own":
         return rest[0]
-    home = str(rest[0])
-    if home.partition(".")[0] not in _OWN:
-        raise Broken("the tests use a module of the program's that the cage does not have")
-    module = importlib.import_module(home)
-    return module if kind == "module" else getattr(module, str(rest[1]))
+    if rest[0] not in _SHARED or (kind == "imported" and rest[1] != name):
+        raise ImportError(f"the tests use `{name}`, which the program imports from elsewhere")
+    module = importlib.import_module(rest[0])
+    return module if kind == "module" else getattr(module, name)
 
 
 def _without_builtins(theirs: dict[str, Any], tests: Tests, tree: ast.Module) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def _is_of_the_tests(reason: BaseException, log: Log) -> bool:
     """Whether the program has no part in it: an import that fails, or nothing was asked yet."""
     if _of_the_program(reason) or isinstance(reason, Missing | NameError | MemoryError):
         return False
-    return isinstance(reason, ImportError | SyntaxError) or not (
+    return isinstance(reason, ImportError) or not (
         log.questions or isinstance(reason, AssertionError)
     )
 

@@ -31,10 +31,10 @@ _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONHOME")
 """What an interpreter may need to start at all; gone before the first program."""
 _START = """
 import sys
-_, root, packages, mode, *numbers = sys.argv
-sys.path += [root, packages]
+sources, mode, *numbers = sys.argv[1:3], *sys.argv[3:]
+sys.path += sources
 from evaluation.grading.cage.zygote import start
-start(mode, *map(int, numbers))
+start(mode, sources, *map(int, numbers))
 """
 
 

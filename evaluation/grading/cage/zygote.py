@@ -18,6 +18,7 @@ import select
 import signal
 import socket
 import struct
+import sys
 import time
 from collections.abc import Callable
 from typing import NoReturn
@@ -41,13 +42,17 @@ _ACCOUNTED = 0.05
 """The kernel ends a process so much before the limit, by its own count, at most."""
 
 
-def start(mode: str, worker: int, descriptor: int, filter_descriptor: int) -> NoReturn:
+def start(
+    mode: str, sources: list[str], worker: int, descriptor: int, filter_descriptor: int
+) -> NoReturn:
     """The starter: forks the zygote and ends it when the worker `worker` has gone."""
     connection = socket.socket(fileno=descriptor)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (_MOST_OPEN, _MOST_OPEN))
         seccomp = _read_all(filter_descriptor)
         candidate.preload()
+        sys.path[:] = [path for path in sys.path if path not in sources]
+        sys.argv[:] = [""]
         libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
         if mode == "namespaces":
             namespaces.leave_the_machine()
