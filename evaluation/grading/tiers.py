@@ -86,7 +86,12 @@ def grade_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -
 Grader = Callable[[StagePlan, ScoreStore, Mapping[str, Any]], GradedTier]
 
 GRADERS: Mapping[str, Grader] = complete(
-    {"tier2": grade_slices, "tier3": grade_tasks, "tier4": grade_probes}, "grading.tiers.GRADERS"
+    {
+        "tier2": grade_slices,
+        "tier3": grade_tasks,
+        "tier4": grade_probes,
+    },
+    "grading.tiers.GRADERS",
 )
 
 

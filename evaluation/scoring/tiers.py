@@ -85,5 +85,10 @@ def score_probes(job: "Job", probes: Mapping[str, ProbeCache]) -> dict[str, Any]
 
 
 SCORERS: Mapping[str, Scorer] = complete(
-    {"tier2": score_slices, "tier3": score_tasks, "tier4": score_probes}, "scoring.tiers.SCORERS"
+    {
+        "tier2": score_slices,
+        "tier3": score_tasks,
+        "tier4": score_probes,
+    },
+    "scoring.tiers.SCORERS",
 )
