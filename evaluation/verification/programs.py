@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from evaluation.errors import ConfigError
+from evaluation.settings.verifiers import Program
 from evaluation.verification.cage.model import Limits, Tests
 from evaluation.verification.cage.run import run_program
 from evaluation.verification.verdicts import Verdict
-from evaluation.settings.verifiers import Program
 
 MOST_CHARACTERS = 1 << 20
 """Longer completions are not run."""
