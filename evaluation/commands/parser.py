@@ -3,13 +3,14 @@
 import argparse
 from collections.abc import Callable
 
-from evaluation.commands import checkpoint, deltas, doctor, prefill, score
+from evaluation.commands import answers, checkpoint, deltas, doctor, prefill, score
 
 GROUPS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None], ...] = (
     prefill.add_commands,
     doctor.add_commands,
     score.add_commands,
     deltas.add_commands,
+    answers.add_commands,
     checkpoint.add_commands,
 )
 

@@ -1,0 +1,91 @@
+"""`verify-answers`: completions from anywhere; `curriculum`: prompts by how often they are solved."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from evaluation.commands import add_config
+from evaluation.commands.prefill import Commands
+from evaluation.errors import ConfigError
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+
+
+def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser(
+        "verify-answers", help="verdicts on a JSONL file of completions (id, completion, sample)"
+    )
+    add_config(command)
+    command.add_argument("completions", type=Path, help="JSONL with `id` and `completion`")
+    command.add_argument("--task", required=True, help="generation task that was completed")
+    command.add_argument("--stage", help="stage that has it; the first one if not given")
+    command.add_argument("--output", type=Path, help="JSONL with the verdicts")
+    command.set_defaults(run=verify_answers)
+
+    command = commands.add_parser(
+        "curriculum", help="ids of prompts by pass rate, one a line, for a trainer"
+    )
+    command.add_argument("results", type=Path, help="a checkpoint's folder of results")
+    command.add_argument("--task", required=True, help="generation task")
+    command.add_argument("--verifier", help="whose verdicts count; the primary one if not given")
+    command.add_argument(
+        "--band",
+        type=float,
+        nargs=2,
+        default=(0.01, 0.99),
+        metavar=("LOW", "HIGH"),
+        help="pass rates to keep, both ends included (%(default)s)",
+    )
+    command.add_argument("--order", choices=("easiest", "hardest"), default="easiest")
+    command.add_argument("--rates", action="store_true", help="a tab and the pass rate after each")
+    command.add_argument("--known", type=Path, help="the trainer's ids, one a line, to check by")
+    command.add_argument("--output", type=Path, help="file to write; else standard output")
+    command.set_defaults(run=curriculum)
+
+
+def verify_answers(options: argparse.Namespace) -> int:
+    from evaluation.files import write_jsonl
+    from evaluation.grading.by_hand import verify_by_hand
+
+    plan = _plan_with(plan_stages(load_config(options.config)), options)
+    rows, summary = verify_by_hand(plan, options.task, options.completions)
+    if options.output is not None:
+        write_jsonl(options.output, rows)
+    print(json.dumps(summary, indent=1, ensure_ascii=False))
+    return 0
+
+
+def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> StagePlan:
+    """The stage that has the task."""
+    if options.stage is not None and options.stage not in plans:
+        raise ConfigError(
+            f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
+        )
+    chosen = [plans[options.stage]] if options.stage else list(plans.values())
+    for plan in chosen:
+        if options.task in plan.suite.generation_tasks:
+            return plan
+    known = dict.fromkeys(name for plan in chosen for name in plan.suite.generation_tasks)
+    there = f"there are {', '.join(known)}" if known else "there are none"
+    raise ConfigError(f"{options.config}: no generation task {options.task!r}; {there}")
+
+
+def curriculum(options: argparse.Namespace) -> int:
+    from evaluation.files import write_text
+    from evaluation.reporting.curriculum import check_known
+    from evaluation.reporting.curriculum import curriculum as choose
+
+    chosen = choose(
+        options.results, options.task, options.verifier, tuple(options.band), options.order
+    )
+    if options.known is not None:
+        check_known(chosen, options.known)
+    lines = [f"{id}\t{rate:.6g}" if options.rates else id for id, rate in chosen]
+    text = "\n".join(lines) + "\n"
+    if options.output is None:
+        sys.stdout.write(text)
+    else:
+        write_text(options.output, text)
+    print(f"{len(chosen)} prompts", file=sys.stderr)
+    return 0

@@ -1,0 +1,148 @@
+"""Completions from anywhere, verified as a stage's task verifies its own."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.errors import ResultsError, ScoringError
+from evaluation.grading.completions import Prompt, Sample, summarize_task
+from evaluation.prefill.generation.entry import read_documents
+from evaluation.prefill.models import DocumentLine
+from evaluation.scoring.answers import cut
+from evaluation.scoring.completions import Completion
+from evaluation.settings.plan import StagePlan
+from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Given:
+    """A line of the file: a prompt's id and what was written after the prompt."""
+
+    id: str
+    sample: int
+    completion: str
+
+
+def read_completions(path: Path, known: Mapping[str, Any]) -> list[Given]:
+    """Lines of `id`, `completion` and, where a prompt has several, `sample`.
+
+    Raises:
+        ResultsError: for a line that is not such an object, an id that the task does not have, or a
+            sample that is there twice.
+    """
+    found: dict[tuple[str, int], Given] = {}
+    counts: dict[str, int] = {}
+    for number, row in _lines(path):
+        where = f"{path}: line {number}"
+        id, text = row.get("id"), row.get("completion")
+        if not isinstance(id, str) or not isinstance(text, str):
+            raise ResultsError(f"{where}: a line needs the texts `id` and `completion`")
+        if id not in known:
+            raise ResultsError(
+                f"{where}: {id!r} is no prompt of the task, whose ids are like "
+                f"{next(iter(known))!r}; name the task that was completed"
+            )
+        sample = row.get("sample", counts.get(id, 0))
+        if not isinstance(sample, int) or (id, sample) in found:
+            raise ResultsError(f"{where}: sample {sample!r} of {id!r} is there twice, or no number")
+        counts[id] = counts.get(id, 0) + 1
+        found[id, sample] = Given(id, sample, text)
+    if not found:
+        raise ResultsError(f"{path}: it holds no completions")
+    return list(found.values())
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        with open(path, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    row = json.loads(line.decode("utf-8"))
+                    if not isinstance(row, dict):
+                        raise ValueError("it is no object")
+                    yield number, row
+    except (ValueError, RecursionError) as error:
+        raise ResultsError(f"{path}: a line is no JSON object ({error}); write it again") from None
+
+
+def verify_by_hand(
+    plan: StagePlan, name: str, path: Path
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The lines with their verdicts, and the task's summary; completions are cut at its stops.
+
+    Raises:
+        ResultsError: the file cannot be read as such.
+        CacheError: the task is not prefilled.
+        ScoringError: a prompt has fewer completions than another.
+    """
+    task = plan.suite.generation_tasks[name]
+    documents = read_documents(plan.generation_folder(name))
+    given = read_completions(path, documents)
+    texts = [
+        found if (found := cut(one.completion, task.stop)) is not None else one.completion
+        for one in given
+    ]
+    views = list(task.views)
+    jobs: list[Job] = [
+        (task.verifiers[view], documents[one.id].document, text)
+        for view in views
+        for one, text in zip(given, texts, strict=True)
+    ]
+    verdicts = _verified(plan, jobs)
+    samples = [
+        Sample(
+            one.sample,
+            Completion(text, "unknown", 0, 0),
+            {view: verdicts[row * len(given) + column] for row, view in enumerate(views)},
+        )
+        for column, (one, text) in enumerate(zip(given, texts, strict=True))
+    ]
+    prompts = _prompts(given, samples, documents)
+    summary = summarize_task(prompts, views)
+    for unknown in ("truncated_rate", "mean_tokens"):
+        del summary[unknown]
+    summary["prompts_without_completion"] = len(documents) - len(prompts)
+    rows = [_row(one, sample) for one, sample in zip(given, samples, strict=True)]
+    return rows, {"task": name, "primary": task.headline, **summary}
+
+
+def _verified(plan: StagePlan, jobs: Sequence[Job]) -> list[Verdict]:
+    how = plan.config.verification
+    verdicts = verify_all(
+        jobs,
+        workers=how.workers or len(os.sched_getaffinity(0)),
+        seconds=how.seconds,
+        memory_mb=how.memory_mb,
+        nltk_data=plan.nltk_data,
+        total=len(jobs),
+    )
+    by_number = dict(verdicts)
+    return [by_number[number] for number in range(len(jobs))]
+
+
+def _prompts(
+    given: Sequence[Given], samples: Sequence[Sample], documents: Mapping[str, DocumentLine]
+) -> list[Prompt]:
+    members: dict[str, list[Sample]] = {}
+    for one, sample in zip(given, samples, strict=True):
+        members.setdefault(one.id, []).append(sample)
+    sizes = {len(part) for part in members.values()}
+    if len(sizes) > 1:
+        least = min(members, key=lambda id: len(members[id]))
+        raise ScoringError(
+            f"{least!r} has {len(members[least])} completions, and another prompt {max(sizes)}; give "
+            "as many of each"
+        )
+    return [Prompt(documents[id], part) for id, part in members.items()]
+
+
+def _row(one: Given, sample: Sample) -> dict[str, Any]:
+    verdicts = {
+        view: {"credit": v.credit, "answer": v.answer, "reason": v.reason}
+        for view, v in sample.verdicts.items()
+    }
+    return {"id": one.id, "sample": one.sample, "completion": one.completion, "verdicts": verdicts}

@@ -1,0 +1,93 @@
+"""pass@k, its relatives and their intervals, by enumeration and by simulation."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from evaluation.errors import ScoringError
+from evaluation.grading.pass_at_k import interval, majority, pass_at_k, powers
+
+
+@pytest.mark.parametrize("n", range(1, 7))
+def test_it_is_the_share_of_draws_with_a_right_one(n: int) -> None:
+    for right in range(n + 1):
+        samples = [index < right for index in range(n)]
+        for k in range(1, n + 1):
+            draws = list(itertools.combinations(samples, k))
+            assert pass_at_k(n, right, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+
+
+def test_large_numbers_are_the_binomials() -> None:
+    expected = 1 - math.comb(512 - 3, 64) / math.comb(512, 64)
+    assert pass_at_k(512, 3, 64) == pytest.approx(expected, rel=1e-12)
+
+
+def test_more_draws_than_samples_are_refused() -> None:
+    with pytest.raises(ScoringError, match=r"pass@8 cannot be told from 4 samples; raise"):
+        pass_at_k(4, 4, 8)
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"), [(1, [1]), (2, [1, 2]), (6, [1, 2, 4, 6]), (8, [1, 2, 4, 8])]
+)
+def test_the_ks_that_are_told(n: int, expected: list[int]) -> None:
+    assert powers(n) == expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "right", "expected"),
+    [
+        (["5", "5", "6"], [True, True, False], 1.0),
+        (["5", "6", "6"], [True, False, False], 0.0),
+        (["5", "6"], [True, False], 0.5),
+        ([None, None, "5"], [False, False, True], 1.0),
+        ([None, None], [False, False], 0.0),
+    ],
+)
+def test_the_majority_votes(answers: list[str | None], right: list[bool], expected: float) -> None:
+    assert majority(answers, right) == expected
+
+
+@pytest.mark.parametrize(("n", "k"), [(8, 1), (8, 4), (16, 8), (16, 16)])
+def test_intervals_over_prompts_cover_and_the_estimate_has_no_bias(n: int, k: int) -> None:
+    """Prompts of every difficulty, as many drawn anew each time."""
+    dice = np.random.default_rng(n * 100 + k)
+    truth = 1 - _moment(0.6, 1.4, k)
+    runs, prompts, covered, estimates = 400, 150, 0, []
+    table = [pass_at_k(n, right, k) for right in range(n + 1)]
+    for _ in range(runs):
+        rates = dice.beta(0.6, 1.4, prompts)
+        values = np.asarray([table[right] for right in dice.binomial(n, rates)])
+        found = interval(values)
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= truth <= found.high
+        estimates.append(found.value)
+    assert abs(np.mean(estimates) - truth) < 4 * np.std(estimates) / math.sqrt(runs)
+    assert 0.92 <= covered / runs <= 0.98  # 95 % give or take 3 standard deviations of 400 runs
+
+
+def _moment(a: float, b: float, k: int) -> float:
+    """E[(1 - p)^k] of p ~ Beta(a, b)."""
+    return math.prod((b + i) / (a + b + i) for i in range(k))
+
+
+def test_all_wrong_is_not_surely_zero() -> None:
+    found = interval(np.zeros(24))
+    assert found.low == 0
+    assert found.high == pytest.approx(0.138, abs=1e-3)  # Wilson's, z²/(n + z²)
+
+
+def test_one_prompt_has_no_interval() -> None:
+    assert interval(np.ones(1)) == (1.0, None, None, None)
+
+
+def test_fixed_groups_count_only_what_varies_within_them() -> None:
+    credit = np.asarray([0.9, 1.0, 0.9, 1.0, 0.0, 0.1, 0.0, 0.1])
+    within = interval(credit, strata=["a"] * 4 + ["b"] * 4)
+    across = interval(credit)
+    assert within.stderr is not None
+    assert across.stderr is not None
+    assert within.stderr < across.stderr / 5
