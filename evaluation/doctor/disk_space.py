@@ -105,7 +105,7 @@ def check_folders(plans: Mapping[str, StagePlan]) -> Check:
     config = next(iter(plans.values())).config
     results = dict.fromkeys([Path(config.results), *(plan.results for plan in plans.values())])
     findings = [
-        Finding("fault", "", f"{problem}; mend its permissions, or set another `results`")
+        Finding("fault", "", f"{problem}; correct its permissions, or set another `results`")
         for folder in results
         if (problem := _problem(folder))
     ]
