@@ -10,7 +10,6 @@ from evaluation.commands import add_config, add_stage, whole_number
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError, ScoringError
-from evaluation.records import RECORDED
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 
@@ -89,34 +88,16 @@ def score(options: argparse.Namespace) -> int:
 
         return score_on_all_gpus(plan, steps, options.config)
 
-    from evaluation.checkpoints.subjects import stage_steps
-    from evaluation.scoring.job import score_subject
+    from evaluation.orchestration.checkpoints import score_checkpoint
 
-    subject = _subject(plan, plans, options)
-    if not options.bridge and not subject.checkpoint.is_dir():
-        raise ConfigError(
-            f"stages.{plan.name}: no checkpoint of {subject.label} under "
-            f"{plan.stage.checkpoints}; the configured steps are "
-            f"{', '.join(map(str, stage_steps(plan)))}"
-        )
-    score_subject(subject)
-    return _collect(subject)
+    return score_checkpoint(_subject(plan, plans, options))
 
 
 def collect(options: argparse.Namespace) -> int:
+    from evaluation.orchestration.checkpoints import collect_checkpoint
+
     plan, plans = _plans(options)
-    return _collect(_subject(plan, plans, options))
-
-
-def _collect(subject: "Subject") -> int:
-    from evaluation.grading.collect import collect as make
-
-    record = make(subject)
-    if record.error is not None:
-        print(f"error: {record.error}", file=sys.stderr)
-        return RECORDED
-    print(subject.folder)
-    return 0
+    return collect_checkpoint(_subject(plan, plans, options))
 
 
 def expect(options: argparse.Namespace) -> int:

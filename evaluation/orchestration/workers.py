@@ -1,7 +1,7 @@
 """Several checkpoints in one job: one process per GPU, each taking the next step when it is free.
 
-A process imports the model's libraries once and scores one step after another, each as the command
-`score --step STEP` would, with a log of its own. One that dies takes its step with it and is
+A process imports the model's libraries once and scores one step after another, each with a log of its
+own, as that of a job for this step alone. One that dies takes its step with it and is
 replaced. This module, run by itself, is such a process.
 """
 
@@ -17,9 +17,12 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import ScoringError
+from evaluation.exit_codes import exit_code, prepare_streams, start_logging
 from evaluation.records import RECORDED
 from evaluation.reporting.status import last_error
 from evaluation.settings.config import load_config
@@ -163,14 +166,17 @@ class _Workers:
 
 def serve(stage: str) -> None:
     """Scores the steps that stdin names, one a line; answers each with its exit code."""
-    from evaluation.__main__ import main
+    from evaluation.orchestration.checkpoints import score_checkpoint
 
+    prepare_streams()
+    start_logging()
     plan = plan_stage(load_config(os.environ[CONFIG_VARIABLE]), stage)
     steps, answers, errors = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w"), os.dup(2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for step in steps:
         _write_to(plan.step_log(int(step)))
-        code = main(["score", "--stage", stage, "--step", step.strip()])
+        subject = step_subject(plan, int(step))
+        code = exit_code(partial(score_checkpoint, subject), is_scoring=True)
         sys.stdout.flush()
         os.dup2(errors, 1)
         os.dup2(errors, 2)
