@@ -1,11 +1,14 @@
 """What a tier's file says of the machines that its scores come from."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.grading.header import header
+from evaluation.scoring.session import Session
 from tests.bridge.folders import make_plans
 
 ABOUT = {
@@ -35,3 +38,15 @@ def test_machines(
     summaries = [{"seconds": 1.0, "tokens_processed": 9, "packages": {}, **one} for one in machines]
     top = header(subject, "tier2", ABOUT, summaries, {})
     assert (top["gpu"], top["row_tokens"]) == (gpu, row_tokens)
+
+
+def test_the_machine_of_a_session(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100 80GB HBM3")
+    plan = make_plans(tmp_path)["first"]
+    scoring = plan.config.scoring
+    for device, gpu, row_tokens in (
+        ("cpu", None, scoring.cpu_row_tokens),
+        ("cuda", "NVIDIA H100 80GB HBM3", scoring.row_tokens),
+    ):
+        session: Any = SimpleNamespace(plan=plan, backend=SimpleNamespace(device=device))
+        assert Session.machine(session) == {"gpu": gpu, "row_tokens": row_tokens}
