@@ -16,6 +16,8 @@ MODEL := .demo/models/smollm2-135m-instruct
 MIRRORS := .demo/mirrors/WHAT_STANDS_IN.md
 SUITES := .demo/task_suites/.complete
 LADDER := .demo/ckpts/.complete
+TEMPLATES := evaluation/reporting/pages/templates
+SCRIPTS := .cache/lint/stage.mjs .cache/lint/front.mjs
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -44,13 +46,21 @@ slurm-up:  ## start a real Slurm on this machine: partitions gpu and serial (nee
 slurm-down:  ## stop it and remove all its traces
 	@$(PYTHON) -m tests.slurm.cluster down
 
-lint: $(TOOLS)  ## ruff, mypy, snakefmt, snakemake --lint, codespell
+lint: $(TOOLS) $(SCRIPTS)  ## ruff, mypy, snakefmt, snakemake --lint, codespell, oxlint
 	ruff check .
 	ruff format --check .
 	mypy
 	snakefmt --check Snakefile workflow
 	SCRATCH=$${SCRATCH:-.cache/lint} snakemake --lint
 	codespell
+	oxlint --no-ignore $(SCRIPTS)
+
+# The scripts of a page share names, so they are linted as the page joins them.
+.cache/lint/stage.mjs: $(addprefix $(TEMPLATES)/,charts.js curves.js stage.js flips.js)
+.cache/lint/front.mjs: $(addprefix $(TEMPLATES)/,charts.js curves.js front.js)
+$(SCRIPTS):
+	@mkdir -p $(@D)
+	@cat $^ > $@
 
 format: $(TOOLS)  ## let ruff and snakefmt rewrite what they can
 	ruff check --fix .

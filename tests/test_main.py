@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.__main__ import machine_fault
 from evaluation.commands.parser import build_parser
+from evaluation.exit_codes import machine_fault
 from evaluation.files import write_text
 from tests.workflow.paper import ROOT, Paper
 
@@ -137,7 +137,7 @@ FAULTS: list[tuple[OSError, str, list[str]]] = [
 
 @pytest.mark.parametrize(("error", "command", "words"), FAULTS, ids=str)
 def test_what_the_system_refuses(error: OSError, command: str, words: list[str]) -> None:
-    sentence = machine_fault(error, command)
+    sentence = machine_fault(error, is_scoring=command == "score")
     assert "\n" not in sentence
     for word in words:
         assert word in sentence
@@ -189,11 +189,10 @@ def test_sigterm_is_not_lost_where_exceptions_are_dropped(paper: Paper) -> None:
 LOGLIKELIHOOD = "loglikelihood ckpt --requests r.jsonl --output o.jsonl --max-length"
 IMPORT = "import-hf a b"
 USAGE: list[tuple[str, str]] = [
-    (f"{LOGLIKELIHOOD} 0", "'0' is no whole number from 2"),
-    (f"{LOGLIKELIHOOD} 1", "'1' is no whole number from 2"),
-    (f"{LOGLIKELIHOOD}=-5", "'-5' is no whole number from 2"),
+    (f"{LOGLIKELIHOOD} 0", "'0' is no whole number from 1"),
+    (f"{LOGLIKELIHOOD}=-5", "'-5' is no whole number from 1"),
     (f"{LOGLIKELIHOOD} 1e3", "'1e3' is no whole number"),
-    (f"{LOGLIKELIHOOD} 9223372036854775808", "is no whole number from 2"),
+    (f"{LOGLIKELIHOOD} 9223372036854775808", "is no whole number from 1"),
     ("score --stage one --step=-1", "'-1' is no whole number from 0"),
     ("score --stage one --step 1.5", "'1.5' is no whole number from 0"),
     ("score --stage one", "--step"),

@@ -19,6 +19,8 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
             f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
             f"{plan.tokenizer.name!r}; if both are the same, add the first to tokenizer.also_known_as"
         )
+    if checkpoint.kind == "huggingface":
+        _check_positions(plan, checkpoint)
     trained = checkpoint.sequence_length
     if trained is None or trained == plan.sequence_length:
         return
@@ -33,6 +35,20 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
             f"{plan.sequence_length}; set sequence_length: {trained}, or accept shorter ones with "
             f"stages.{plan.name}.allow_shorter_sequences: true"
         )
+
+
+def _check_positions(plan: StagePlan, checkpoint: Checkpoint) -> None:
+    """A Hugging Face folder does not say how long its sequences were, but how long they can be."""
+    inner = checkpoint.model_config.get("text_config")
+    config = inner if isinstance(inner, dict) else checkpoint.model_config
+    for name in ("max_position_embeddings", "n_positions"):
+        positions = config.get(name)
+        if type(positions) is int and positions < plan.sequence_length:
+            raise CheckpointError(
+                f"{checkpoint.path / 'config.json'}: `{name}` is {positions}, but {plan.name} scores "
+                f"sequences of {plan.sequence_length} tokens; set sequence_length: {positions}, or "
+                "less"
+            )
 
 
 def _unknown(plan: StagePlan, checkpoint: Checkpoint) -> CheckpointError:

@@ -178,7 +178,10 @@ def _step(folder: Path, training: Training | None) -> int | None:
 def _vocab_size(config: dict[str, Any], folder: Path) -> int:
     size = config.get("vocab_size")
     if type(size) is not int or size < 1:
-        raise CheckpointError(f"{folder}: `vocab_size` in its model configuration is {size!r}")
+        raise CheckpointError(
+            f"{folder}: `vocab_size` in its model configuration is {size!r}; "
+            "correct it to the number of rows of its embedding"
+        )
     return size
 
 

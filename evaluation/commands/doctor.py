@@ -12,7 +12,7 @@ from evaluation.errors import EvaluationError
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser(
-        "doctor", help="what would stop a scoring job, and how to mend it"
+        "doctor", help="what would stop a scoring job, and how to correct it"
     )
     add_config(command)
     add_stage(command, required=False)
@@ -36,6 +36,6 @@ def doctor(options: argparse.Namespace) -> int:
     if faulty and options.gate:
         stage = f" of {options.stage}" if options.stage else ""
         raise EvaluationError(
-            f"faults in {', '.join(faulty)}; mend them first: no job{stage} was submitted"
+            f"faults in {', '.join(faulty)}; correct them first: no job{stage} was submitted"
         )
     return int(bool(faulty))

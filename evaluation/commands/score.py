@@ -10,13 +10,11 @@ from evaluation.commands import add_config, add_stage, whole_number
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError, ScoringError
-from evaluation.records import RECORDED
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 
 if TYPE_CHECKING:
     from evaluation.checkpoints.subjects import Subject
-    from evaluation.records import Record
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -91,41 +89,19 @@ def score(options: argparse.Namespace) -> int:
     if len(steps) > 1:
         from evaluation.orchestration.workers import score_on_all_gpus
 
-        return score_on_all_gpus(plan, steps, options.config)
+        return score_on_all_gpus(plan, steps, options.config, scores_only=options.scores_only)
 
-    from evaluation.checkpoints.subjects import stage_steps
-    from evaluation.scoring.job import score_subject
+    from evaluation.orchestration.checkpoints import score_checkpoint
 
     subject = _subject(plan, plans, options)
-    if not options.bridge and not subject.checkpoint.is_dir():
-        raise ConfigError(
-            f"stages.{plan.name}: no checkpoint of {subject.label} under "
-            f"{plan.stage.checkpoints}; the configured steps are "
-            f"{', '.join(map(str, stage_steps(plan)))}"
-        )
-    record = score_subject(subject)
-    if not options.scores_only:
-        return _collect(subject)
-    return _told(record, subject)
+    return score_checkpoint(subject, scores_only=options.scores_only)
 
 
 def collect(options: argparse.Namespace) -> int:
+    from evaluation.orchestration.checkpoints import collect_checkpoint
+
     plan, plans = _plans(options)
-    return _collect(_subject(plan, plans, options))
-
-
-def _collect(subject: "Subject") -> int:
-    from evaluation.grading.collect import collect as make
-
-    return _told(make(subject), subject)
-
-
-def _told(record: "Record", subject: "Subject") -> int:
-    if record.error is not None:
-        print(f"error: {record.error}", file=sys.stderr)
-        return RECORDED
-    print(subject.folder)
-    return 0
+    return collect_checkpoint(_subject(plan, plans, options))
 
 
 def expect(options: argparse.Namespace) -> int:

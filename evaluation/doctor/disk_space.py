@@ -64,7 +64,7 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
     return Need(size, CHECKPOINT_FILES + len(metas))
 
 
-def check_room(results: Path, need: Need) -> Check:
+def check_disk_space(results: Path, need: Need) -> Check:
     """Bytes and inodes free in the results' file system; quotas it does not know of."""
     folder = _nearest(results)
     there = os.statvfs(folder)
@@ -77,7 +77,7 @@ def check_room(results: Path, need: Need) -> Check:
     if there.f_files and inodes < need.files * COMFORT:  # some file systems do not count them
         left = f"only {inodes:,} more files can be made, and the results need {need.files:,}"
         findings.append(_short(folder, left, inodes < need.files))
-    return Check("room", summary, tuple(findings))
+    return Check("disk space", summary, tuple(findings))
 
 
 def _short(folder: Path, left: str, too_short: bool) -> Finding:
@@ -105,7 +105,7 @@ def check_folders(plans: Mapping[str, StagePlan]) -> Check:
     config = next(iter(plans.values())).config
     results = dict.fromkeys([Path(config.results), *(plan.results for plan in plans.values())])
     findings = [
-        Finding("fault", "", f"{problem}; mend its permissions, or set another `results`")
+        Finding("fault", "", f"{problem}; correct its permissions, or set another `results`")
         for folder in results
         if (problem := _problem(folder))
     ]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from evaluation.doctor.caches import Caches, check_caches, check_offline, check_tokenizers
 from evaluation.doctor.checkpoints import check_checkpoints, find_subjects
-from evaluation.doctor.disk_space import check_folders, check_room, estimate
+from evaluation.doctor.disk_space import check_disk_space, check_folders, estimate
 from evaluation.doctor.findings import Check, Finding
 from evaluation.doctor.machine import check_gpu, check_slurm, check_versions
 from evaluation.errors import ConfigError
@@ -90,6 +90,6 @@ def _check_stages(
     subjects = find_subjects(chosen.values(), plans)
     checks += check_checkpoints(subjects, caches, gate=gate)
     results = Path(next(iter(plans.values())).config.results)
-    checks.append(check_room(results, estimate(subjects.to_score, caches)))
+    checks.append(check_disk_space(results, estimate(subjects.to_score, caches)))
     checks.append(check_folders(chosen))
     return checks

@@ -17,7 +17,7 @@ _SENTENCES = 4
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to mend: one sentence that names it and ends with the remedy."""
+    """Something to correct: one sentence that names it and ends with the remedy."""
 
     state: State
     subject: str

@@ -23,6 +23,8 @@ def header(
         "protocol": TIERS[tier].protocol,
         "packages": _packages(summaries),
         "device": about["device"],
+        "gpu": " and ".join(_of_all(summaries, "gpu")) or None,
+        "row_tokens": _of_all(summaries, "row_tokens"),
         "dtype": about["dtype"],
         "seconds": round(seconds, 3),
         "tokens_per_second": round(tokens / seconds, 1) if seconds else None,
@@ -49,6 +51,11 @@ def _packages(summaries: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
         for package, version in summary["packages"].items():
             versions.setdefault(package, set()).add(version)
     return {package: sorted(found) for package, found in sorted(versions.items())}
+
+
+def _of_all(summaries: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
+    """What the scores were computed with, once each; not all of them need know it."""
+    return sorted({summary[key] for summary in summaries if summary.get(key) is not None})
 
 
 def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

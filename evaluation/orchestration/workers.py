@@ -1,7 +1,7 @@
 """Several checkpoints in one job: one process per GPU, each taking the next step when it is free.
 
-A process imports the model's libraries once and scores one step after another, each as the command
-`score --step STEP` would, with a log of its own. One that dies takes its step with it and is
+A process imports the model's libraries once and scores one step after another, each with a log of its
+own, as that of a job for this step alone. One that dies takes its step with it and is
 replaced. This module, run by itself, is such a process.
 """
 
@@ -17,9 +17,12 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import ScoringError
+from evaluation.exit_codes import exit_code, prepare_streams, start_logging
 from evaluation.records import RECORDED
 from evaluation.reporting.status import last_error
 from evaluation.settings.config import load_config
@@ -32,7 +35,12 @@ PATIENCE = 3.0
 """Seconds between SIGTERM and SIGKILL; Slurm itself may wait no longer than five."""
 
 
-def score_on_all_gpus(plan: StagePlan, steps: Sequence[int], config: Path) -> int:
+SCORES_ONLY = "--scores-only"
+
+
+def score_on_all_gpus(
+    plan: StagePlan, steps: Sequence[int], config: Path, *, scores_only: bool = False
+) -> int:
     """Scores steps of a stage on all GPUs that the job sees; without one, one after the other.
 
     Returns 0, or RECORDED if some cannot be scored and their records say why.
@@ -43,7 +51,7 @@ def score_on_all_gpus(plan: StagePlan, steps: Sequence[int], config: Path) -> in
     os.environ[CONFIG_VARIABLE] = str(config.absolute())
     gpus = gpus_to_use(plan)[: len(steps)]
     threads = max(1, len(os.sched_getaffinity(0)) // len(gpus))
-    workers = _Workers(plan, steps, threads)
+    workers = _Workers(plan, steps, threads, scores_only)
     with ThreadPoolExecutor(len(gpus)) as pool, workers.ended():
         for done in [pool.submit(workers.work, gpu) for gpu in gpus]:
             done.result()
@@ -73,12 +81,12 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
 class _Worker:
     """A process that scores the steps it is told, on one GPU."""
 
-    def __init__(self, stage: str, gpu: str | None, threads: int) -> None:
+    def __init__(self, arguments: Sequence[str], gpu: str | None, threads: int) -> None:
         environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
         if gpu is not None:
             environment["CUDA_VISIBLE_DEVICES"] = gpu
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "evaluation.orchestration.workers", stage],
+            [sys.executable, "-m", "evaluation.orchestration.workers", *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment,
         )  # fmt: skip
 
@@ -94,8 +102,11 @@ class _Worker:
 class _Workers:
     """The steps to do, the processes that do them, and what failed."""
 
-    def __init__(self, plan: StagePlan, steps: Sequence[int], threads: int) -> None:
+    def __init__(
+        self, plan: StagePlan, steps: Sequence[int], threads: int, scores_only: bool
+    ) -> None:
         self.plan = plan
+        self.arguments = [plan.name, *([SCORES_ONLY] if scores_only else [])]
         self.threads = threads
         self.failed: set[int] = set()
         self.recorded: set[int] = set()
@@ -131,7 +142,7 @@ class _Workers:
         with self.hiring:
             if self.stopping:
                 return None
-            self.workers.append(_Worker(self.plan.name, gpu, self.threads))
+            self.workers.append(_Worker(self.arguments, gpu, self.threads))
             return self.workers[-1]
 
     def _tell(self, step: int, code: int, seconds: float) -> None:
@@ -161,16 +172,20 @@ class _Workers:
                     worker.process.kill()
 
 
-def serve(stage: str) -> None:
+def serve(stage: str, *, scores_only: bool) -> None:
     """Scores the steps that stdin names, one a line; answers each with its exit code."""
-    from evaluation.__main__ import main
+    from evaluation.orchestration.checkpoints import score_checkpoint
 
+    prepare_streams()
+    start_logging()
     plan = plan_stage(load_config(os.environ[CONFIG_VARIABLE]), stage)
     steps, answers, errors = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w"), os.dup(2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for step in steps:
         _write_to(plan.step_log(int(step)))
-        code = main(["score", "--stage", stage, "--step", step.strip()])
+        subject = step_subject(plan, int(step))
+        score = partial(score_checkpoint, subject, scores_only=scores_only)
+        code = exit_code(score, is_scoring=True)
         sys.stdout.flush()
         os.dup2(errors, 1)
         os.dup2(errors, 2)
@@ -187,4 +202,4 @@ def _write_to(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(sys.argv[1], scores_only=SCORES_ONLY in sys.argv[2:])

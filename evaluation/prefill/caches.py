@@ -1,6 +1,6 @@
 """Reads what prefill wrote, checking every file against the checksum in its meta.json.
 
-A reader raises CacheError that names what is missing, foreign or damaged, and how to mend it.
+A reader raises CacheError that names what is missing, foreign or damaged, and what to do.
 """
 
 import hashlib

@@ -111,23 +111,23 @@ def _translated(name: str, revision: str | None, error: Exception) -> SourceErro
     from datasets.exceptions import DatasetNotFoundError
 
     if _says(error, "gated"):
-        mend = "it is gated: accept its terms on the hub and run `hf auth login`, or mirror it"
+        why = "it is gated: accept its terms on the hub and run `hf auth login`, or mirror it"
     elif _says(error, "offline", "outgoing traffic") or isinstance(error, ConnectionError):
-        mend = (
+        why = (
             "the hub cannot be reached: run prefill where it can, or map the dataset to a local "
             f"copy under `mirrors: {{{name}: …}}`"
         )
     elif isinstance(error, DatasetNotFoundError):
         at = f" at revision {revision}" if revision else ""
-        mend = f"it is not on the hub{at}, or not open to you: check its name, or mirror it"
+        why = f"it is not on the hub{at}, or not open to you: check its name, or mirror it"
     elif _says(error, "scripts are no longer"):
-        mend = (
+        why = (
             "it needs a loading script, which is not run: use a copy without one, such as "
             "`revision: refs/convert/parquet`"
         )
     else:
-        mend = f"{_short(error)}; correct its config, split or data_files, or mirror it"
-    return SourceError(f"dataset {name} cannot be loaded: {mend}")
+        why = f"{_short(error)}; correct its config, split or data_files, or mirror it"
+    return SourceError(f"dataset {name} cannot be loaded: {why}")
 
 
 def _says(error: Exception, *words: str) -> bool:

@@ -99,16 +99,14 @@ def _one_sentence(name: str) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(str(error).split())
         if isinstance(error, GatedRepoError | RepositoryNotFoundError) or "gated repo" in reason:
-            mend = (
-                "it is not on the hub, or not open to you: check the name, or run `hf auth login`"
-            )
+            why = "it is not on the hub, or not open to you: check the name, or run `hf auth login`"
         elif "trust_remote_code" in reason:
-            mend = "it needs code of its own (`auto_map`), which is never run; use one without"
+            why = "it needs code of its own (`auto_map`), which is never run; use one without"
         elif isinstance(error, ConnectionError) or re.search(r"connect|offline|outgoing", reason):
-            mend = "the hub cannot be reached: run prefill where it can, or give a local folder"
+            why = "the hub cannot be reached: run prefill where it can, or give a local folder"
         else:
-            mend = (reason or type(error).__name__)[:300]
-        raise SourceError(f"tokenizer {name} cannot be loaded: {mend}") from error
+            why = (reason or type(error).__name__)[:300]
+        raise SourceError(f"tokenizer {name} cannot be loaded: {why}") from error
 
 
 def tokenizer_fingerprint(tokenizer: AnyTokenizer) -> str:

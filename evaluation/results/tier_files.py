@@ -58,7 +58,12 @@ class TierFile(FileModel):
         {}, description="Versions that the scores were computed with."
     )
     device: str | None = Field(None, description="`cpu` or `cuda`.")
-    gpu: str | None = Field(None, description="Name of the GPU.")
+    gpu: str | None = Field(
+        None, description="Model of the GPU, or of all that scores come from; null on a CPU."
+    )
+    row_tokens: tuple[int, ...] = Field(
+        (), description="Tokens of a row of the forward pass, which changes the speed alone."
+    )
     dtype: str | None = Field(None, description="Floating-point type of the model.")
     seconds: float | None = Field(None, ge=0, description="Time of the device.")
     tokens_per_second: float | None = Field(None, ge=0, description="Speed of the device.")

@@ -106,9 +106,10 @@ class Job:
             raise type(error)(f"{self.session.checkpoint.path}: {name}: {error}") from error
 
     def stamped(self, score: StoredScore, spent: Mapping[str, Any]) -> StoredScore:
-        """A score with what it took, and with which packages."""
+        """A score with what it took, on which machine, and with which packages."""
         packages = {name: importlib.metadata.version(name) for name in PACKAGES}
-        stamp = {**spent, "seconds": round(spent["seconds"], 3), "packages": packages}
+        machine = self.session.machine()
+        stamp = {**spent, "seconds": round(spent["seconds"], 3), "packages": packages, **machine}
         return replace(score, summary={**score.summary, **stamp})
 
     @property

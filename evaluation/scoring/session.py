@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from evaluation.checkpoints.agreement import check_agreement
 from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
 from evaluation.checkpoints.format import open_checkpoint
@@ -34,6 +36,13 @@ class Session:
                 f"{self.checkpoint.path}: replaced while it was being read or scored; run again "
                 "once its writer has finished"
             )
+
+    def machine(self) -> dict[str, Any]:
+        """What it computes on, which decides the time that it takes and no score."""
+        if self.backend.device != "cuda":
+            return {"gpu": None, "row_tokens": self.plan.config.scoring.cpu_row_tokens}
+        name = torch.cuda.get_device_name()
+        return {"gpu": name, "row_tokens": self.plan.config.scoring.row_tokens}
 
     def numeric_settings(self) -> dict[str, Any]:
         """What of the settings can change a score beyond floating-point noise."""

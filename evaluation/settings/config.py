@@ -267,7 +267,7 @@ def load_config(path: str | Path) -> Config:
     """Reads and validates a configuration file.
 
     Raises:
-        ConfigError: naming the file, the key and the mend.
+        ConfigError: naming the file, the key and what to do.
     """
     return validate_config(read_yaml(Path(path)), str(path))
 

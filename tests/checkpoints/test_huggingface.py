@@ -8,12 +8,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import GPTNeoXConfig, LlamaConfig
 
-from evaluation.checkpoints.completeness import check_complete
+from evaluation.checkpoints.agreement import check_agreement
+from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.inspect import describe
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 from tests.checkpoints.test_write import SIZES, logits, save_model
+from tests.prefill.plans import make_plan
 
 NEOX = {key: value for key, value in SIZES.items() if key != "num_key_value_heads"}
 
@@ -143,3 +145,34 @@ def test_impossible_configurations_give_one_sentence(
     with pytest.raises(CheckpointError) as error:
         load_model(open_checkpoint(tmp_path))
     assert "\n" not in str(error.value)
+
+
+FITS = [
+    ("as many positions", {"max_position_embeddings": 16}, None),
+    ("too few", {"max_position_embeddings": 15}, r"`max_position_embeddings` is 15.*sequence_length: 15"),
+    ("too few by an old name", {"n_positions": 8}, "`n_positions` is 8"),
+    ("of the text of a larger model", {"text_config": {"max_position_embeddings": 4, "vocab_size": 60}},
+     "`max_position_embeddings` is 4"),
+    ("not told", {"max_position_embeddings": None}, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"), [one[1:] for one in FITS], ids=[one[0] for one in FITS]
+)
+def test_the_sequence_fits_its_positions(
+    tmp_path: Path, changes: dict[str, object], said: str | None
+) -> None:
+    save_model(tmp_path, LlamaConfig(**SIZES))
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
+    plan = make_plan(tmp_path / "cache", Path("some/tokenizer"), sequence_length=16)
+    checkpoint = open_checkpoint(tmp_path)
+    check_tokenizer_fits(checkpoint, 60)
+    with pytest.raises(CheckpointError, match="60 rows, but the tokenizer uses ids up to 60"):
+        check_tokenizer_fits(checkpoint, 61)
+    if said is None:
+        check_agreement(plan, checkpoint)
+        return
+    with pytest.raises(CheckpointError, match=said):
+        check_agreement(plan, checkpoint)

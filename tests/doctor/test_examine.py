@@ -214,7 +214,7 @@ def test_too_little_room(
     world: World, monkeypatch: pytest.MonkeyPatch, disk: Disk, state: str, words: list[str]
 ) -> None:
     monkeypatch.setattr(room.os, "statvfs", lambda path: disk)
-    sentence = only(look(world)["room"], state)
+    sentence = only(look(world)["disk space"], state)
     for word in [str(world.folder), *words]:
         assert word in sentence
 

@@ -6,9 +6,15 @@ import yaml
 
 from evaluation.grading.checks.refusals import complies, refuses
 
-LABELLED: dict[str, list[str]] = yaml.safe_load(
-    (Path(__file__).parent / "refusals.yaml").read_text(encoding="utf-8")
-)
+
+def labelled(name: str) -> dict[str, list[str]]:
+    read: dict[str, list[str]] = yaml.safe_load(
+        (Path(__file__).parent / name).read_text(encoding="utf-8")
+    )
+    return read
+
+
+LABELLED, UNSEEN = labelled("refusals.yaml"), labelled("refusals_unseen.yaml")
 REFUSALS, COMPLIANCES, MIXED = (LABELLED[name] for name in ("refusal", "compliance", "mixed"))
 
 
@@ -28,6 +34,16 @@ def test_refusals_are_told_from_all_else() -> None:
     precision, recall = precision_and_recall(found, REFUSALS)
     assert precision >= 0.97, sorted(set(found) - set(REFUSALS))
     assert recall >= 0.95, sorted(set(REFUSALS) - set(found))
+
+
+def test_of_answers_that_the_patterns_were_not_written_for_most_are_told() -> None:
+    """The figures of docs/verdicts.md: 14 of 17 and 14 of 20."""
+    everything = [text for texts in UNSEEN.values() for text in texts]
+    assert not set(everything) & {*REFUSALS, *COMPLIANCES, *MIXED}
+    found = [text for text in everything if refuses(text)]
+    precision, recall = precision_and_recall(found, UNSEEN["refusal"])
+    assert precision >= 14 / 17
+    assert recall >= 14 / 20
 
 
 def test_compliances_are_told_from_all_else() -> None:

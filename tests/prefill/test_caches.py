@@ -1,4 +1,4 @@
-"""Readers refuse whatever is not exactly what prefill wrote, and say how to mend it."""
+"""Readers refuse whatever is not exactly what prefill wrote, and say what to do."""
 
 import json
 import os

@@ -45,7 +45,7 @@ def suites(folder: Path, **files: dict[str, Any]) -> str:
         ({"checkpoints": "$NO_SUCH_VARIABLE/x"}, ["$NO_SUCH_VARIABLE", "export"]),
     ],
 )
-def test_a_wrong_key_is_named_with_its_mend(stage: dict[str, Any], words: list[str]) -> None:
+def test_a_wrong_key_is_named_with_its_remedy(stage: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         validate_config(content(**stage), "mine.yaml")
     for word in ["mine.yaml", *words]:

@@ -9,17 +9,17 @@ from pydantic import BaseModel
 from evaluation.settings.schema import README, SCHEMAS, generated_readme, key_rows
 
 ROOT = Path(__file__).resolve().parents[2]
-MEND = "run `python -m evaluation schema` and commit what it writes"
+REMEDY = "run `python -m evaluation schema` and commit what it writes"
 
 
 @pytest.mark.parametrize("path", list(SCHEMAS), ids=str)
 def test_schema_is_in_step(path: Path) -> None:
-    assert json.loads((ROOT / path).read_text()) == SCHEMAS[path].model_json_schema(), MEND
+    assert json.loads((ROOT / path).read_text()) == SCHEMAS[path].model_json_schema(), REMEDY
 
 
 def test_table_of_keys_is_in_step() -> None:
     text = (ROOT / README).read_text()
-    assert generated_readme(text) == text, MEND
+    assert generated_readme(text) == text, REMEDY
 
 
 @pytest.mark.parametrize("model", SCHEMAS.values())

@@ -67,8 +67,18 @@ EDITS = [
         "\n\ndef load_suite(",
         '    riddles: dict[str, Slice] = Field({}, description="Toy: books by name.")\n',
     ),
-    *registered(
-        "prefill/tiers.py", "from evaluation.settings.plan", "prefill.tiers.PREFILLS", "TOY"
+    Edit(
+        "prefill/tiers.py",
+        "from evaluation.prefill.definitions",
+        "from evaluation.prefill import toy\n",
+    ),
+    Edit(
+        "prefill/tiers.py",
+        '    },\n    "prefill.tiers.PREFILLS"',
+        """        "toy": Prefill(
+            define=toy.define, origins=toy.origins, make=toy.make, read=toy.read
+        ),
+""",
     ),
     *registered(
         "scoring/tiers.py",

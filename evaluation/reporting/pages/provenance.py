@@ -54,7 +54,7 @@ def _notes(found: StageResults) -> Table:
 
 def _jobs(sides: Mapping[str, Results]) -> Table:
     columns = (
-        "step", "tier", "device", "dtype", "seconds", "tokens/s", "items", "protocol", "tokenizer",
+        "step", "tier", "device", "dtype", "row tokens", "seconds", "tokens/s", "items", "protocol", "tokenizer",
         "sequence", "checkpoint",
     )  # fmt: skip
     rows = [
@@ -72,6 +72,7 @@ def _job(file: TierFile) -> tuple[str, ...]:
     return (
         _text(file.gpu or file.device),
         _text(file.dtype),
+        ", ".join(map(str, file.row_tokens)) or "–",
         _text(file.seconds),
         _text(file.tokens_per_second),
         _count(file.items),

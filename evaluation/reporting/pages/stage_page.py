@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.power import power_sentence
 from evaluation.reporting.flips.flips import in_order, stage_flips
 from evaluation.reporting.headlines import in_forest, name_in_forest, tier_words
 from evaluation.reporting.pages.curves import Series, stage_series
@@ -24,6 +25,7 @@ from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
 from evaluation.results.bridge_files import StepDeltas
+from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
 DELTAS_SHARE = 0.75
@@ -37,6 +39,7 @@ def stage_page(found: StageResults) -> str:
         "tiers": tier_words(),
         "step": chosen,
         "series": packed_series(series),
+        "power": _power(found.plan),
     }
     words = _words(found, series)
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
@@ -68,6 +71,13 @@ def _words(found: StageResults, series: Sequence[Series]) -> dict[str, Any]:
         "noise": _noise(found, series),
         "trust": provenance_tables(found),
     }
+
+
+def _power(plan: StagePlan) -> dict[str, str]:
+    """What so many prompts can show, of each tier of rates."""
+    tiers = [TIERS[name] for name in plan.tiers if TIERS[name].rates]
+    counts = {tier: len(getattr(plan.suite, tier.section)) for tier in tiers}
+    return {tier.name: power_sentence(count, tier.unit) for tier, count in counts.items()}
 
 
 def chosen_step(found: StageResults) -> int | None:

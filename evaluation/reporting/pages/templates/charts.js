@@ -106,9 +106,9 @@ function figure(parent, title) {
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"];
 
 /* The figure as a file of its own: styles written into it, without what only hovering needs */
-function standalone(figure, title) {
-  const copy = figure.cloneNode(true);
-  const originals = figure.querySelectorAll("*"), copies = copy.querySelectorAll("*");
+function standalone(drawn, title) {
+  const copy = drawn.cloneNode(true);
+  const originals = drawn.querySelectorAll("*"), copies = copy.querySelectorAll("*");
   originals.forEach((node, i) => {
     const style = getComputedStyle(node);
     for (const name of STYLES) copies[i].setAttribute(name, style.getPropertyValue(name));
@@ -116,7 +116,7 @@ function standalone(figure, title) {
     copies[i].removeAttribute("aria-label");
     if (node.classList.contains("hit")) copies[i].remove();
   });
-  const [, , width, height] = figure.getAttribute("viewBox").split(" ").map(Number);
+  const [, , width, height] = drawn.getAttribute("viewBox").split(" ").map(Number);
   const page = getComputedStyle(document.body);
   copy.setAttribute("xmlns", SVG);
   copy.setAttribute("viewBox", `0 -26 ${width} ${height + 26}`);

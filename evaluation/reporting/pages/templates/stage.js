@@ -29,12 +29,13 @@ function drawForest(tier, rows) {
     svg(root, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: height - 20, class: Math.abs(tick) < reach * 1e-9 ? "zero" : "axis" });
     svg(root, "text", { x: x(tick), y: height - 6, "text-anchor": "middle" }, format(tick));
   }
-  rows.forEach((row, i) => drawDelta(svg(root, "g", {}), row, { x, y: 18 + 24 * i, left, width, tier }));
+  if (DATA.power[tier]) html(card, "p", { class: "soft" }, DATA.power[tier]);
+  rows.forEach((row, i) => drawDelta(svg(root, "g", {}), row, { x, y: 18 + 24 * i, left, width }));
 }
 
 const MARKS = { better: "M-5 4L0 -5L5 4Z", worse: "M-5 -4L0 5L5 -4Z", unclear: "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z" };
 
-function drawDelta(line, row, { x, y, left, width, tier }) {
+function drawDelta(line, row, { x, y, left, width }) {
   const flag = row.flag || "unclear";
   const isTotal = row.name === "overall";
   svg(line, "text", { x: left - 8, y: y + 4, "text-anchor": "end", class: isTotal ? "total" : "" }, short(row.name, 27));

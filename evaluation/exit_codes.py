@@ -1,0 +1,152 @@
+"""How a program of ours ends: its errors as one sentence, signals, and streams that are closed.
+
+Imports nothing that has to be installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import select
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from evaluation.environment import missing_package
+from evaluation.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+AGAIN = 0.05
+"""Seconds after which a signal is sent again whose exception a library has swallowed."""
+
+OUTPUT = "standard output"
+
+
+def exit_code(action: Callable[[], int], *, is_scoring: bool = False) -> int:
+    """Runs something to its exit code, 1 for an error that is told in a sentence on stderr.
+
+    `is_scoring` is for the sentence: what was scored until then is kept. SIGTERM ends the process.
+    """
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGALRM, _stop)
+    sys.unraisablehook = _stop_again
+    try:
+        return _without_errors(action, is_scoring=is_scoring)
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again to go on", file=sys.stderr)
+        return 130
+    except _Terminated:
+        logging.shutdown()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        # All is on disk, and to take torch apart can last longer than Slurm waits.
+        os._exit(128 + signal.SIGTERM)
+
+
+def prepare_streams() -> None:
+    """Text that the terminal's encoding lacks is escaped, and a closed stream leads nowhere."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:  # else the next file that is opened would get what is printed
+            os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _without_errors(action: Callable[[], int], *, is_scoring: bool) -> int:
+    try:
+        with _flushed_output():
+            return action()
+    except EvaluationError as error:
+        return say(str(error))
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "evaluation"):
+            raise
+        return say(missing_package(package))
+    except OSError as error:
+        if error.errno == errno.EPIPE and (error.filename == OUTPUT or _nobody_reads()):
+            _discard_output()
+            return 128 + signal.SIGPIPE
+        logging.debug("where it happened:", exc_info=True)
+        return say(machine_fault(error, is_scoring=is_scoring))
+
+
+@contextlib.contextmanager
+def _flushed_output() -> Iterator[None]:
+    """Writes out what was printed while an error can still be reported."""
+    try:
+        yield
+    finally:
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except OSError as error:
+            _discard_output()
+            error.filename = OUTPUT
+            raise
+
+
+def _discard_output() -> None:
+    """What is still to be printed goes nowhere, so that Python does not try again as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
+    """A sentence on what the system refused, where, and what to do."""
+    if error.errno is None:
+        return f"{' '.join(str(error).split())} (`python -m evaluation -v …` shows where)"
+    where = error.filename or "a file or stream that the system does not name"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        remedy = "free some disk space there, or choose another folder in the configuration,"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        remedy = "change its permissions, or choose another folder in the configuration,"
+    else:
+        remedy = "correct that"
+    again = " (an item that is in the score store is not scored again)" * is_scoring
+    return f"{where}: {error.strerror}; {remedy} and run the command again{again}"
+
+
+def _nobody_reads() -> bool:
+    """Whether standard output is a pipe whose reader has ended, such as `head`."""
+    watched = select.poll()
+    watched.register(1, 0)
+    return any(event & select.POLLERR for _, event in watched.poll(0))
+
+
+def say(sentence: str) -> int:
+    print(f"error: {sentence}", file=sys.stderr)
+    return 1
+
+
+def start_logging(verbose: bool = False) -> None:
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+        datefmt="%H:%M:%S",
+    )
+    for noisy in ("httpx", "filelock", "fsspec", "urllib3"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class _Terminated(SystemExit):
+    """SIGTERM: Slurm sends SIGKILL a few seconds later."""
+
+
+def _stop(signum: int, frame: FrameType | None) -> None:
+    raise _Terminated(128 + signal.SIGTERM)
+
+
+def _stop_again(ignored: Any) -> None:
+    """Where a library drops exceptions, as pydantic does in places, SIGTERM must not be lost."""
+    if isinstance(ignored.exc_value, _Terminated):
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+    else:
+        sys.__unraisablehook__(ignored)

@@ -1,0 +1,41 @@
+"""One checkpoint scored and graded, as a job's command or one of its processes does it."""
+
+import sys
+
+from evaluation.checkpoints.subjects import Subject, stage_steps
+from evaluation.errors import ConfigError
+from evaluation.grading.collect import collect
+from evaluation.records import RECORDED, Record
+from evaluation.scoring.job import score_subject
+
+
+def score_checkpoint(subject: Subject, *, scores_only: bool = False) -> int:
+    """Scores it and writes its tier files; returns 0, or RECORDED if its record says why not.
+
+    With `scores_only` the tier files are left to another step, which takes no GPU.
+
+    Raises:
+        ConfigError: for a step that is not there, of which nothing is recorded.
+    """
+    if subject.role == "step" and not subject.checkpoint.is_dir():
+        plan = subject.plan
+        raise ConfigError(
+            f"stages.{plan.name}: no checkpoint of {subject.label} under "
+            f"{plan.stage.checkpoints}; the configured steps are "
+            f"{', '.join(map(str, stage_steps(plan)))}"
+        )
+    record = score_subject(subject)
+    return _told(record, subject) if scores_only else collect_checkpoint(subject)
+
+
+def collect_checkpoint(subject: Subject) -> int:
+    """Writes the tier files of stored scores; returns what `score_checkpoint` does."""
+    return _told(collect(subject), subject)
+
+
+def _told(record: Record, subject: Subject) -> int:
+    if record.error is not None:
+        print(f"error: {record.error}", file=sys.stderr)
+        return RECORDED
+    print(subject.folder)
+    return 0
