@@ -20,7 +20,6 @@ from evaluation.prefill.generation.entry import (
 )
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.completions import Completion, sample_key, stored_completions
-from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from evaluation.store import ScoreStore
 from evaluation.verification.golds import check_golds
