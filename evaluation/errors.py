@@ -11,6 +11,7 @@ EvaluationError
 ├── ScoringError           a score that cannot be computed
 │   ├── NonFiniteError         … because the model gives NaN or infinite values
 │   └── CommandError           … because a stage's external command does not give it
+├── CageError              a machine on which generated programs cannot be run safely
 ├── ResultsError           a results file that is missing, damaged or of another version
 └── BridgeError            two results that must not be compared
 
@@ -71,6 +72,10 @@ class CommandError(ScoringError):
     """A stage's external command fails, or what it writes is not what the suite asks for."""
 
     is_final = True
+
+
+class CageError(EvaluationError):
+    """Generated programs cannot be run safely on this machine."""
 
 
 class ResultsError(EvaluationError):

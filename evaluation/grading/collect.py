@@ -6,6 +6,7 @@ JSON that summarizes them, so that a JSON's existence proves that the whole tier
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def _grade(subject: Subject, store: ScoreStore, name: str, about: Mapping[str, A
         return external_tier(subject, store, name, about)
     graded = GRADERS[name](subject.plan, store, entry)
     top = header(subject, name, about, graded.summaries, graded.counts)
-    return GradedTier({**top, **graded.content}, graded.write_items)
+    return replace(graded, content={**top, **graded.content})
 
 
 def _remove_others(subject: Subject, files: list[Path]) -> None:

@@ -20,7 +20,7 @@ from evaluation.grading.rates import summarize
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import complete
 from evaluation.store import ScoreStore, StoredScore
-from evaluation.verification.cage import describe_cage
+from evaluation.verification.cage.run import describe_cage
 
 SPENT = ("seconds", "tokens_processed")
 

@@ -5,9 +5,8 @@ that reads of the document, and the completion's text. A verifier that failed is
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import Verifier
 from evaluation.store import ScoreStore, StoredScore
-from evaluation.verification.pool import verify_all
+from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.verdicts import Verdict
 
 SCHEMA = pa.schema(
@@ -54,25 +53,32 @@ def verdicts_of(
     Raises:
         ScoringError: more verdicts failed than `verification.max_error_share` allows.
     """
-    verdicts = {
-        view: _by_one(plan, store, f"verdicts-{name}-{view}", verifier, cases)
+    keys = [fingerprint([case.document, case.text]) for case in cases]
+    views = [
+        _View(store, f"verdicts-{name}-{view}", verifier)
         for view, verifier in plan.suite.generation_tasks[name].views.items()
+    ]
+    asked = [(v, k, c) for v in views for k, c in v.lacking(keys, cases).items()]
+    for number, verdict in _verified(plan, [(v.verifier, c.document, c.text) for v, _, c in asked]):
+        view, key, _ = asked[number]
+        view.take(key, verdict)
+    for view in views:
+        view.keep()
+    found = {
+        n: [v.known[key] for key in keys] for n, v in zip(_names(plan, name), views, strict=True)
     }
-    for view, found in verdicts.items():
-        _check_errors(f"{name}: {view}", cases, found, plan.config.verification)
-    return verdicts
+    for view_name, verdicts in found.items():
+        _check_errors(f"{name}: {view_name}", cases, verdicts, plan.config.verification)
+    return found
 
 
-def _by_one(
-    plan: StagePlan, store: ScoreStore, item: str, verifier: Verifier, cases: Sequence[Case]
-) -> list[Verdict]:
-    settings = {"protocol": TIERS["tier5"].protocol, "verifier": verifier.model_dump(mode="json")}
-    keys = [_key(verifier.NEEDS, case) for case in cases]
-    known = _stored(store, store.prefix(item, settings))
-    asked = {key: case for key, case in zip(keys, cases, strict=True) if key not in known}
-    jobs = [(verifier, case.document, case.text) for case in asked.values()]
-    places, how = list(asked), plan.config.verification
-    fresh = verify_all(
+def _names(plan: StagePlan, name: str) -> list[str]:
+    return list(plan.suite.generation_tasks[name].views)
+
+
+def _verified(plan: StagePlan, jobs: list[Job]) -> Iterator[tuple[int, Verdict]]:
+    how = plan.config.verification
+    return verify_all(
         jobs,
         workers=how.workers or len(os.sched_getaffinity(0)),
         seconds=how.seconds,
@@ -80,28 +86,42 @@ def _by_one(
         nltk_data=plan.nltk_data,
         total=len(jobs),
     )
-    while found := {places[index]: verdict for index, verdict in islice(fresh, _PART)}:
-        known |= found
-        table = _table(found)
-        if table.num_rows:
-            store.put_part(item, settings, StoredScore(table, {}))
-    return [known[key] for key in keys]
 
 
-def _key(needs: Iterable[str], case: Case) -> str:
-    return fingerprint([{need: case.document.get(need) for need in needs}, case.text])
+class _View:
+    """What one verifier says of a task's completions: stored verdicts, and fresh ones in parts."""
+
+    def __init__(self, store: ScoreStore, item: str, verifier: Verifier) -> None:
+        self.verifier = verifier
+        self._store, self._item = store, item
+        self._settings = {
+            "protocol": TIERS["tier5"].protocol,
+            "verifier": verifier.model_dump(mode="json"),
+        }
+        self.known = _stored(store, store.prefix(item, self._settings))
+        self._fresh: dict[str, Verdict] = {}
+
+    def lacking(self, keys: Sequence[str], cases: Sequence[Case]) -> dict[str, Case]:
+        return {k: case for k, case in zip(keys, cases, strict=True) if k not in self.known}
+
+    def take(self, key: str, verdict: Verdict) -> None:
+        self.known[key] = self._fresh[key] = verdict
+        if len(self._fresh) == _PART:
+            self.keep()
+
+    def keep(self) -> None:
+        """Stores what is fresh, but for failures: what failed once may succeed elsewhere."""
+        rows = [{"key": k, **vars(v)} for k, v in self._fresh.items() if v.credit is not None]
+        if rows:
+            table = pa.Table.from_pylist(rows, schema=SCHEMA)
+            self._store.put_part(self._item, self._settings, StoredScore(table, {}))
+        self._fresh = {}
 
 
 def _stored(store: ScoreStore, prefix: str) -> dict[str, Verdict]:
     rows: Iterator[dict[str, Any]]
     rows = (row for part in store.parts(prefix) for row in part.table.to_pylist())
     return {row.pop("key"): Verdict(**row) for row in rows}
-
-
-def _table(found: Mapping[str, Verdict]) -> pa.Table:
-    """Those that are verdicts: what failed once may succeed on another machine."""
-    rows = [{"key": k, **vars(one)} for k, one in found.items() if one.credit is not None]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
 def _check_errors(

@@ -6,9 +6,9 @@ Its items come in two kinds, and the bridge knows no others:
     nats     nats per unit of weight (a token, a byte), summed over blocks of text: less is better
     credit   credit in [0, 1] of questions, prompts or answers: more is better
 
-To add a tier: describe it here, add its section to `settings.suites.Suite`, and register the code
-that is really new in `prefill.tiers`, `scoring.tiers`, `grading.tiers` and `results.items`; each of
-these stops with a sentence where a tier of this table is missing.
+To add a tier: describe it here, add its section to `Suite` and `Overrides` in `settings.suites`, and
+register the code that is really new in `prefill.tiers`, `scoring.tiers`, `grading.tiers` and
+`results.items`; each of these stops with a sentence where a tier of this table is missing.
 """
 
 from collections.abc import Mapping

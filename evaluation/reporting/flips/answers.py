@@ -70,12 +70,12 @@ class _Said:
             self._said, self._none = {}, f"({error})"
 
     def prompt(self, name: str) -> str:
-        return _cut(self._said[name].prompt if name in self._said else self._none)
+        return cut(self._said[name].prompt if name in self._said else self._none)
 
     def side(self, name: str) -> dict[str, Any]:
         prompt: PromptEntry = self._prompts[name]
         return {
-            "text": _cut(self._said[name].response if name in self._said else self._none),
+            "text": cut(self._said[name].response if name in self._said else self._none),
             "checks": {check: one.passed for check, one in prompt.checks.items()},
             "stop": prompt.stop_reason,
             "tokens": prompt.response_tokens,
@@ -86,5 +86,8 @@ def _generations(folder: Path, name: str) -> Mapping[str, Generation]:
     return read_generations(folder / name) if (folder / name).exists() else {}
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text)} characters)"
+def cut(text: str, *, from_end: bool = False) -> str:
+    """What is shown of a text; a prompt asks at its end, after its solved examples."""
+    if len(text) <= LONGEST:
+        return text
+    return f"… {text[-LONGEST:]}" if from_end else f"{text[:LONGEST]} … ({len(text)} characters)"

@@ -14,6 +14,7 @@ from typing import Any
 
 from evaluation.reporting.flips.answers import flipped_answers
 from evaluation.reporting.flips.blocks import BlockTexts, flipped_blocks
+from evaluation.reporting.flips.completions import flipped_completions
 from evaluation.reporting.flips.credit import flipped_credit
 from evaluation.reporting.flips.moved import Moved
 from evaluation.reporting.flips.questions import QuestionTexts, flipped_questions
@@ -76,6 +77,9 @@ class _Finder:
     def answers(self, name: TierName, scored: Scored) -> Iterable[Moved]:
         return flipped_answers(scored.tier(name), self._bridge_tier(name))
 
+    def completions(self, name: TierName, scored: Scored) -> Iterable[Moved]:
+        return flipped_completions(scored.tier(name), self._bridge_tier(name), self._most)
+
     def plain(self, name: TierName, scored: Scored) -> Iterable[Moved]:
         """Of a tier whose texts nobody told how to find."""
         sides = scored.tier(name), self._bridge_tier(name)
@@ -88,6 +92,7 @@ FINDERS: Mapping[TierName, Callable[[_Finder, TierName, Scored], Iterable[Moved]
     "tier2": _Finder.blocks,
     "tier3": _Finder.questions,
     "tier4": _Finder.answers,
+    "tier5": _Finder.completions,
 }
 """Tiers that have texts to show; of others, how each unit's score moved is all there is."""
 

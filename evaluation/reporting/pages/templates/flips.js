@@ -80,6 +80,7 @@ function drawAnswers(box, moved, flip, shared) {
     html(card, "pre", {}, side.text);
     const checks = html(card, "p", { class: "checks" });
     for (const [check, passed] of Object.entries(side.checks)) html(checks, "span", { class: passed ? "better" : "worse" }, `${passed ? "✓" : "✗"} ${check}`);
+    for (const why of side.why ?? []) html(card, "p", { class: "soft" }, why);
     html(card, "p", { class: "soft" }, `${side.tokens ?? "?"} tokens, ended by ${side.stop}`);
   }
 }

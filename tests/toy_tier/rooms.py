@@ -1,10 +1,12 @@
 """Proofs that rooms know a tier that was added to a copy of the package; see test_toy_tier.py.
 
-python -m tests.toy_tier ROOM FOLDER
+python -m tests.toy_tier.rooms ROOM FOLDER
 """
 
 import contextlib
 import json
+import random
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import evaluation
@@ -32,6 +35,7 @@ from evaluation.results.read import read_tier
 from evaluation.settings.plan import StagePlan
 from tests.bridge import folders
 from tests.reporting.pages import STEPS, page_data, write_report
+from tests.workflow.world import WORDS, World, build_world, sentence, write_rows
 
 BOOKS = ("old", "new")
 AIMS = [
@@ -185,13 +189,90 @@ def missing_reader(root: Path) -> None:
         read_tier(plan.bridge_folder, "toy")
 
 
+WORLD = "riddles"
+"""The one stage of the world that is run: two books, and a checkpoint that is its bridge."""
+
+
+def workflow(root: Path) -> None:
+    """A run makes the tier's caches, scores, files, deltas, tables, figures and pages."""
+    world = riddle_world(root)
+    done = snakemake(world, "prefill", "all")
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    again = snakemake(world, "-n", "all")
+    assert "Nothing to be done" in again.stdout + again.stderr
+    assert len(list((root / "cache").glob("*/riddles/*/.made/prefill.json"))) == 2
+    step = world.results(WORLD, "by_checkpoint", "step_15")
+    for folder in (step, world.results(WORLD, "bridge")):
+        entries = json.loads((folder / "toy_riddles.json").read_text())["riddles"]
+        assert {name: book["items"]["used"] for name, book in entries.items()} == {
+            "old": 20,
+            "new": 30,
+        }
+        assert len(pq.read_table(folder / "toy_riddles.parquet")) == 50
+    compared(world)
+    for command in ("doctor", "status"):
+        done = module(world, "evaluation", command, "--config", str(world.config))
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "toy" in done.stdout
+    lost = ("prefill", "--riddle-book", "lost", "--config", str(world.config))
+    done = module(world, "evaluation", *lost)
+    assert "no book 'lost' in the suites of riddles; there are old, new" in done.stderr
+
+
+def compared(world: World) -> None:
+    deltas = world.read(WORLD, "by_checkpoint", "step_15", "bridge_deltas.json")
+    assert {row["item"] for row in deltas["deltas"]} == {*BOOKS, "overall"}
+    assert [aim["tier"] for aim in deltas["aims"]] == ["toy"]
+    assert "toy" in world.results(WORLD, "summary.csv").read_text()
+    assert world.results(WORLD, "figures", "toy_forest.svg").is_file()
+    for page in (world.results("report.html"), world.results(WORLD, "report.html")):
+        assert "toy" in {one["tier"] for one in page_data(page)["series"]}
+
+
+def riddle_world(root: Path) -> World:
+    """The tiny world with nothing but riddles in its suite."""
+    world = build_world(root)
+    dice = random.Random(0)
+    for book, count in (("old", 20), ("new", 30)):
+        rows = [
+            {"riddle": sentence(dice), "answer": " " + dice.choice(WORDS)} for _ in range(count)
+        ]
+        write_rows(root / "data" / book / "train.jsonl", rows)
+    suite = {"riddles": {book: {"dataset": f"made/{book}"} for book in BOOKS}}
+    (root / "suites" / "riddles.yaml").write_text(json.dumps(suite))
+    stage = {
+        "checkpoints": str(root / "ckpts/stage2"),
+        "steps": [15],
+        "suites": ["riddles"],
+        "bridge": {"path": str(root / "ckpts/stage1/20")},
+        "objective": [{"tier": "toy", "want": "keep", "margin": 0.1}],
+    }
+    mirrors = {f"made/{book}": str(root / "data" / book) for book in BOOKS}
+    world.change(stages={WORLD: stage}, mirrors=mirrors)
+    return world
+
+
+def snakemake(world: World, *targets: str) -> subprocess.CompletedProcess[str]:
+    """A run of the copy's own workflow."""
+    snakefile = Path(evaluation.__file__).parents[1] / "workflow" / "Snakefile"
+    files = ("--configfile", str(world.config), "-s", str(snakefile))
+    return module(world, "snakemake", *targets, "--cores", "2", *files)
+
+
+def module(world: World, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program of the copy, run in the world's folder."""
+    command = [sys.executable, "-m", name, *arguments]
+    return subprocess.run(command, cwd=world.folder, capture_output=True, text=True, check=False)
+
+
 ROOMS: dict[str, Callable[[Path], None]] = {
     "bridge": bridge,
     "reporting": reporting,
     "doctor": doctor,
     "missing_reader": missing_reader,
+    "workflow": workflow,
 }
 
 if __name__ == "__main__":
-    assert not str(evaluation.__file__).startswith(str(Path(__file__).parents[1])), "not the copy"
+    assert not str(evaluation.__file__).startswith(str(Path(__file__).parents[2])), "not the copy"
     ROOMS[sys.argv[1]](Path(sys.argv[2]))

@@ -1,0 +1,134 @@
+"""Verifier of the kind `program`: the Python code of a completion passes the tests, in the cage.
+
+Fields of the document: `tests`, a list of assert statements or one source; optional `setup` (run
+before the tests), `entry_point` (what the source's `check` is called with) and `prefix` (code that
+the prompt gave, as HumanEval's signature and docstring).
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from evaluation.errors import ConfigError
+from evaluation.settings.verifiers import Program
+from evaluation.verification.cage.model import Limits, Tests
+from evaluation.verification.cage.run import run_program
+from evaluation.verification.verdicts import Verdict
+
+MOST_CHARACTERS = 1 << 20
+"""Longer completions are not run."""
+_FENCE = re.compile(
+    r"^ {0,3}(```+|~~~+)[ \t]*([\w+.-]*)[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.M | re.S
+)
+_PYTHON = {"", "python", "py", "python3"}
+_DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*="
+
+
+def verify_program(verifier: Program, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Raises CageError where this machine offers no cage."""
+    tests = tests_of(document)
+    if len(completion) > MOST_CHARACTERS:
+        return Verdict(credit=0.0, reason=f"it is longer than {MOST_CHARACTERS:,} characters")
+    program = program_of(completion, document, tests)
+    if program is None:
+        return Verdict(credit=0.0, reason="it has no code")
+    limits = Limits(seconds=float(verifier.seconds), memory_mb=int(verifier.memory_mb))
+    outcome = run_program(program, tests, limits)
+    credit = None if outcome.passed is None else float(outcome.passed)
+    return Verdict(credit=credit, answer=program, reason=outcome.reason)
+
+
+def tests_of(document: Mapping[str, Any]) -> Tests:
+    tests = document["tests"]
+    common = Tests(
+        setup=_text(document, "setup"),
+        given=_text(document, "prefix"),
+        entry_point=_text(document, "entry_point"),
+    )
+    if isinstance(tests, str) and tests.strip():
+        return replace(common, source=tests)
+    if isinstance(tests, list | tuple) and tests and all(isinstance(test, str) for test in tests):
+        return replace(common, asserts=tuple(tests))
+    raise ConfigError(
+        "`tests` of a document is neither a text nor a list of assert statements; correct the "
+        "expression in `document` of the generation task"
+    )
+
+
+def _text(document: Mapping[str, Any], name: str) -> str:
+    value = document.get(name)
+    if isinstance(value, list | tuple):
+        value = "\n".join(map(str, value))
+    return value if isinstance(value, str) else ""
+
+
+def program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> str | None:
+    """The program of a completion; None if it is empty.
+
+    Of fenced blocks in Python, the last that defines what is tested, else all of them joined in
+    order; without a fence, the completion as it is. A prefix is put before code that only goes on
+    from it. Code that defines the entry point itself has the prefix's other definitions before it,
+    so that imports and helpers of the prompt are there, as they were when it was written.
+    """
+    code = _fenced(completion, _tested_names(tests))
+    if not code.strip():
+        return None
+    prefix = _text(document, "prefix")
+    if not prefix:
+        return code
+    if tests.entry_point and _defines(code, tests.entry_point):
+        return f"{_without(prefix, tests.entry_point)}\n{code}"
+    return prefix + _indented_as(prefix, code)
+
+
+def _fenced(completion: str, names: list[str]) -> str:
+    blocks = [code for _, kind, code in _FENCE.findall(completion) if kind.lower() in _PYTHON]
+    if not blocks:
+        return completion
+    defining = [code for code in blocks if any(_defines(code, name) for name in names)]
+    return defining[-1] if defining else "\n".join(blocks)
+
+
+def _tested_names(tests: Tests) -> list[str]:
+    """The entry point, or the functions that the assert statements call."""
+    if tests.entry_point:
+        return [tests.entry_point]
+    return list(dict.fromkeys(_called_names("\n".join(tests.asserts) or tests.source)))
+
+
+def _called_names(source: str) -> Iterator[str]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
+
+
+def _defines(code: str, name: str) -> bool:
+    """By its text: the code may not be valid, and must not be run to know."""
+    escaped = re.escape(name)
+    return re.search(_DEFINITION.format(escaped, escaped), code, re.M) is not None
+
+
+def _without(prefix: str, name: str) -> str:
+    """The prefix without the definition of `name`; empty if it is no valid code."""
+    try:
+        tree = ast.parse(prefix)
+    except (SyntaxError, ValueError):
+        return ""
+    kept = [node for node in tree.body if getattr(node, "name", None) != name]
+    return ast.unparse(ast.Module(kept, []))
+
+
+def _indented_as(prefix: str, code: str) -> str:
+    """A chat answer that goes on from a signature without its indentation is given it."""
+    first = next(line for line in code.splitlines() if line.strip())
+    body = prefix.rstrip("\n").rsplit("\n", 1)[-1]
+    indentation = body[: len(body) - len(body.lstrip())]
+    if first[:1].isspace() or not indentation or not prefix.endswith("\n"):
+        return code
+    return "".join(f"{indentation}{line}" for line in code.splitlines(keepends=True))

@@ -1,0 +1,60 @@
+"""Books of riddles as tokens: one line a riddle."""
+
+import json
+
+from evaluation.files import fingerprint, write_jsonl
+from evaluation.prefill.caches import check_files, read_meta
+from evaluation.prefill.definitions import saved_description
+from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.sources import describe_source, locate
+from evaluation.prefill.tokenizers import encode, fetch_tokenizer, load_tokenizer, vocabulary_size
+
+RIDDLES = "riddles.jsonl"
+
+
+class Book:
+    """A book as its scorer takes it."""
+
+    def __init__(self, riddles, meta):
+        self.riddles, self.meta = riddles, meta
+
+
+class Riddles:
+    """What `prefill.tiers` asks of a tier."""
+
+    def define(self, plan, name, tokenizer):
+        item = plan.suite.riddles[name].definition()
+        return fingerprint(["riddles-1", item, saved_description(tokenizer), plan.sequence_length])
+
+    def origins(self, plan, name):
+        return [locate(plan.suite.riddles[name], plan.config.mirrors)]
+
+    def make(self, plan, name):
+        about, (origin,) = fetch_tokenizer(plan), self.origins(plan, name)
+        definition, folder = self.define(plan, name, about), plan.cache_folder("toy", name)
+        if is_current(folder, definition, [origin.state()]):
+            return
+        tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=True)
+        rows = [
+            {"id": f"{name}/{number}", "tokens": encode(tokenizer, [row["riddle"], row["answer"]])}
+            for number, row in enumerate(origin.rows())
+        ]
+        with new_entry(folder) as building:
+            write_jsonl(building / RIDDLES, rows)
+            counts = {"asked": len(rows), "used": len(rows), "left_out": {}}
+            meta = {
+                "definition": definition,
+                "items": counts,
+                "vocab_size_needed": vocabulary_size(tokenizer),
+                "source": describe_source([origin]),
+            }
+            write_meta(building, meta, [RIDDLES])
+
+    def read(self, folder):
+        meta = read_meta(folder)
+        check_files(folder, meta, (RIDDLES,))
+        lines = (folder / RIDDLES).read_text(encoding="utf-8").splitlines()
+        return Book([json.loads(line) for line in lines], meta)
+
+
+TOY = Riddles()
