@@ -15,6 +15,7 @@ PACKAGES := .demo/packages/.complete
 MODEL := .demo/models/smollm2-135m-instruct
 MIRRORS := .demo/mirrors/WHAT_STANDS_IN.md
 SUITES := .demo/task_suites/.complete
+NLTK := .demo/nltk_data/corpora/stopwords/english
 LADDER := .demo/ckpts/.complete
 TEMPLATES := evaluation/reporting/pages/templates
 SCRIPTS := .cache/lint/stage.mjs .cache/lint/front.mjs
@@ -25,7 +26,7 @@ help:  ## list the commands
 demo: demo-data  ## all four stages on a real model, on two cores, in ten minutes
 	@demo/run.sh
 
-demo-data: $(MIRRORS) $(SUITES) $(LADDER)  ## only what the demo evaluates: checkpoints, questions, text
+demo-data: $(MIRRORS) $(NLTK) $(SUITES) $(LADDER)  ## only what the demo evaluates: checkpoints, questions, text
 
 environment: $(VENV)  ## only .venv with what runs need; the others call it
 
@@ -106,6 +107,9 @@ $(MODEL)/config.json: $(PACKAGES) demo/model.py | $(VENV)
 
 $(MIRRORS): $(PACKAGES) demo/data.py demo/texts.py | $(VENV)
 	python -m demo.data $(<D) $(@D)
+
+$(NLTK): $(PACKAGES) demo/nltk_files.py | $(VENV)
+	python -m demo.nltk_files $(<D) .demo/nltk_data
 
 $(SUITES): $(wildcard task_suites/*.yaml) demo/suites.py | $(VENV)
 	python -m demo.suites task_suites $(@D)

@@ -3,6 +3,7 @@
 set -euo pipefail
 cores=${CORES:-$(getconf _NPROCESSORS_ONLN)}
 logs=.demo/logs
+export NLTK_DATA=$PWD/.demo/nltk_data
 mkdir -p "$logs"
 
 # Shows of Snakemake's output which rule has finished and how far the whole is.

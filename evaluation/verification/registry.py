@@ -1,15 +1,15 @@
 """Verifiers by the `kind` of their settings."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, get_args
 
 from evaluation.errors import ConfigError
-from evaluation.settings.verifiers import Program, Verifier
+from evaluation.settings.verifiers import Verifier
 from evaluation.verification.instructions import verify_instructions
 from evaluation.verification.mathematics import verify_boxed, verify_math
 from evaluation.verification.minerva import verify_minerva
 from evaluation.verification.patterns import verify_pattern
+from evaluation.verification.programs import verify_program
 from evaluation.verification.verdicts import Verdict, Verify
 
 KINDS: tuple[str, ...] = tuple(
@@ -28,13 +28,6 @@ def complete(registry: Mapping[str, Verify]) -> Mapping[str, Verify]:
     return registry
 
 
-def _verify_program(settings: Program, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Imported when it is called, as whoever runs no programs needs no cage."""
-    programs = import_module("evaluation.verification.programs")
-    verdict: Verdict = programs.verify_program(settings, document, completion)
-    return verdict
-
-
 VERIFIERS = complete(
     {
         "pattern": verify_pattern,
@@ -43,7 +36,7 @@ VERIFIERS = complete(
         "math_verify": verify_math,
         "ifeval": verify_instructions,
         "ifbench": verify_instructions,
-        "program": _verify_program,
+        "program": verify_program,
     }
 )
 

@@ -17,7 +17,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import canned
+try:
+    import canned
+except ImportError:
+    from tests.verification import canned
+
 import pyarrow.parquet as pq
 
 HERE = Path(__file__).parent

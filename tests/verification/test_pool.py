@@ -1,0 +1,177 @@
+"""The pool: what kills a worker costs one verdict; nothing is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.errors import CacheError
+from evaluation.settings.verifiers import Boxed, IFEval, MathVerify
+from evaluation.verification import pool
+from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.verdicts import Verdict
+from tests.conftest import ROOT
+
+MATH = MathVerify(kind="math_verify")
+GOOD: Job = (MATH, {"gold": "5"}, "So it is \\boxed{5}.")
+
+
+@dataclass
+class Deadly:
+    """Settings that do harm when the verifier reads them, inside its process."""
+
+    harm: str
+    kind: str = "pattern"
+    take: str = "first"
+    ignore: tuple[str, ...] = ()
+    ignore_case: bool = False
+
+    @property
+    def pattern(self) -> str:
+        if self.harm == "exit":
+            os._exit(3)
+        elif self.harm == "segfault":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        elif self.harm == "hang":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(600)
+        elif self.harm == "memory error":
+            return "x" * (1 << 33)
+        elif self.harm == "growing":
+            self.ballast = b"x" * (200 << 20)
+            return "x"
+        elif self.harm == "raise":
+            raise RecursionError("too deep\nand more")
+        raise KeyError(self.harm)
+
+
+def deadly(harm: str) -> Job:
+    settings: Any = Deadly(harm)
+    return settings, {"gold": "5"}, "text"
+
+
+HARMS = {
+    "exit": "process died (exit code 3)",
+    "segfault": "process died (exit code -11)",
+    "hang": "not done after 2 seconds",
+    "memory error": "more than 128 MB of memory",
+    "growing": "more than 128 MB of memory",
+    "raise": "RecursionError: too deep and more",
+    "other": "KeyError: 'other'",
+}
+
+
+def test_harm_costs_one_verdict() -> None:
+    jobs = [job for harm in HARMS for job in (deadly(harm), *[GOOD] * 5)]
+    found = dict(verify_all(jobs, workers=2, seconds=2, memory_mb=128))
+    assert sorted(found) == list(range(len(jobs)))
+    for place, (harm, reason) in enumerate(HARMS.items()):
+        verdict, *others = (found[6 * place + offset] for offset in range(6))
+        assert verdict.credit is None, harm
+        assert reason in verdict.reason, harm
+        assert [other.credit for other in others] == [1.0] * 5, harm
+
+
+ODD = {
+    "NUL bytes": "\x00" * 1000 + "\\boxed{5}",
+    "half characters": "\ud800 \\boxed{5} \udfff",
+    "no text": "",
+    "a million lines": "\n" * 1_000_000 + "\\boxed{5}",
+    "right to left": "\u202e\\boxed{5}",
+}
+
+
+def test_odd_completions_get_verdicts() -> None:
+    jobs: list[Job] = [(Boxed(kind="boxed"), {"gold": "5"}, text) for text in ODD.values()]
+    jobs.append((Boxed(kind="boxed"), {"gold": "5"}, "\\boxed{\ud800" + "7" * 5000 + "}"))
+    jobs.append((Boxed(kind="boxed"), {"gold": "5"}, "x" * 100_000_000))
+    found = dict(verify_all(jobs, workers=1))
+    assert [found[place].credit for place in range(5)] == [1, 1, 0, 1, 1]
+    assert found[5].answer is not None
+    assert len(found[5].answer.encode()) < 2000  # raises for half a character
+    assert found[6] == Verdict(
+        credit=None,
+        reason="the completion has 100,000,000 characters; 4,000,000 are verified at most",
+    )
+
+
+def test_jobs_are_made_as_they_are_needed() -> None:
+    made = 0
+
+    def endless() -> Iterator[Job]:
+        nonlocal made
+        while True:
+            made += 1
+            yield Boxed(kind="boxed"), {"gold": "5"}, "\\boxed{5}"
+
+    verdicts = verify_all(endless(), workers=2)
+    first = [next(verdicts) for _ in range(100)]
+    verdicts.close()  # type: ignore[attr-defined]
+    assert {verdict.credit for _, verdict in first} == {1.0}
+    assert made < 100 + 3 * pool._WAITING * 2
+
+
+def test_no_jobs_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "ProcessPool", lambda *_, **__: pytest.fail("starts processes"))
+    assert list(verify_all([], workers=2)) == []
+
+
+def test_missing_data_stops_all(tmp_path: Path) -> None:
+    name = "length_constraints:number_sentences"
+    given = {"num_sentences": 2, "relation": "less than"}
+    asked = {"prompt": "Write.", "instruction_ids": [name], "arguments": [given]}
+    jobs: list[Job] = [(IFEval(kind="ifeval"), asked, "Text.")] * 3
+    with pytest.raises(CacheError, match=f"punkt_tab.* is not in {tmp_path}; run prefill"):
+        list(verify_all(jobs, workers=1, nltk_data=tmp_path))
+
+
+SCRIPT = """
+import sys
+from tests.verification.test_pool import deadly, GOOD
+from evaluation.verification.pool import verify_all
+for number, verdict in verify_all([GOOD, *[deadly("hang")] * 9], workers=2, seconds=500):
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_leaves_no_processes(number: signal.Signals) -> None:
+    """Also workers that hang and ignore SIGTERM."""
+    script = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert script.stdout is not None
+    assert script.stdout.readline() == b"0\n"
+    assert len(_of_session(script.pid)) >= 4  # itself, the process they are copied from, workers
+    script.send_signal(number)
+    until = time.monotonic() + 30
+    while _of_session(script.pid) - {script.pid} and time.monotonic() < until:
+        time.sleep(0.1)
+    script.wait(30)
+    script.stdout.close()
+    assert not _of_session(script.pid)
+
+
+def _of_session(session: int) -> set[int]:
+    """Processes of a session that are not dead."""
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.add(int(folder.name))
+    return found

@@ -1,0 +1,100 @@
+"""The shipped tasks over real rows: every prompt and document is written, every gold verifies."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from evaluation.prefill.generation.recipe import PromptRecipe, TaskPrompt
+from evaluation.settings.suites import load_suite
+from evaluation.verification.golds import check_golds
+from tests.conftest import ROOT
+
+BASE, CHAT = (
+    load_suite(ROOT / "task_suites", name).generation_tasks
+    for name in ("stage3_verified", "stage4_verified")
+)
+ROWS = {
+    "openai/gsm8k": "gsm8k/main/test",
+    "HuggingFaceH4/MATH-500": "MATH-500/default/test",
+    "google/IFEval": "IFEval/default/train",
+    "allenai/IFBench_test": "IFBench_test/default/train",
+    "openai/openai_humaneval": "openai_humaneval/openai_humaneval/test",
+}
+
+
+def rows(shared: Path, name: str) -> list[dict[str, Any]]:
+    """Real rows of the task's dataset, or skips."""
+    task = {**BASE, **CHAT}[name]
+    place = ROWS.get(task.dataset or "")
+    if task.dataset == "google-research-datasets/mbpp":
+        place = f"mbpp/{task.config}/test"
+    if place is None:
+        pytest.skip(f"no rows of {task.dataset} are kept here")
+    path = shared / "data/generative" / f"{place}-00000-of-00001.parquet"
+    return list(pq.read_table(path).to_pylist())
+
+
+def prompts(shared: Path, name: str) -> list[TaskPrompt]:
+    task = {**BASE, **CHAT}[name]
+    recipe = PromptRecipe(name, task)
+    shots = [recipe.solved(row) for row in task.fewshot_examples[: task.num_fewshot]]
+    return [recipe.prompt(row, number, shots) for number, row in enumerate(rows(shared, name))]
+
+
+@pytest.mark.parametrize("name", [*BASE, *CHAT])
+def test_writes_every_row(name: str, shared: Path) -> None:
+    made = prompts(shared, name)
+    assert len({prompt.id for prompt in made}) == len(made) >= 50
+    assert all(isinstance(prompt.turns, str) == (name in BASE) for prompt in made)
+    assert all(all(prompt.strata.values()) for prompt in made)
+
+
+WITH_GOLDS = ("gsm8k_0shot", "math_500_minerva", "math_500_boxed", "ifeval", "ifbench")
+
+
+@pytest.mark.parametrize("name", WITH_GOLDS)
+def test_every_gold_verifies(name: str, shared: Path, nltk_folder: Path) -> None:
+    documents = {prompt.id: prompt.document for prompt in prompts(shared, name)}
+    check_golds(name, {**BASE, **CHAT}[name], documents, workers=2, nltk_data=nltk_folder)
+
+
+def test_every_solution_of_math_verifies(shared: Path) -> None:
+    """The 5,000 problems have their answer inside of the solution, as these rows do."""
+    task = BASE["math_hendrycks_minerva"]
+    renamed = {
+        row["unique_id"]: {"gold": row["solution"]} for row in rows(shared, "math_500_minerva")
+    }
+    check_golds("math_hendrycks_minerva", task, renamed, workers=2)
+
+
+def test_few_shot_prompts_are_the_standard_ones(shared: Path) -> None:
+    gsm8k = prompts(shared, "gsm8k_4shot")[0].turns
+    minerva = prompts(shared, "math_500_minerva")[0].turns
+    mbpp = prompts(shared, "mbpp")[0].turns
+    assert isinstance(gsm8k, str)
+    assert isinstance(minerva, str)
+    assert isinstance(mbpp, str)
+    assert gsm8k.startswith("Question: There are 15 trees in the grove.")
+    assert " So there must have been 21 - 15 = 6.\n#### 6\n\nQuestion: If there are 3" in gsm8k
+    assert gsm8k.count("\nAnswer:") == 5
+    assert gsm8k.endswith("at the farmers' market?\nAnswer:")
+    assert minerva.count("I hope it is correct.\n\nProblem:\n") == 4
+    assert minerva.endswith("\n\nSolution:")
+    assert mbpp.count("[BEGIN]\n") == 4
+    assert mbpp.count("\n[DONE]\n\nYou are an expert") == 3
+    assert mbpp.endswith("\n[BEGIN]\n")
+
+
+def test_what_the_suites_promise() -> None:
+    assert not any(task.chat for task in BASE.values())
+    assert all(task.chat for task in CHAT.values())
+    assert [BASE[f"gsm8k_{n}shot"].num_fewshot for n in (0, 4, 8)] == [0, 4, 8]
+    assert set(BASE["gsm8k_8shot"].verifiers) == {"strict-match", "flexible-extract", "math_verify"}
+    measures = {
+        f"{level}_{mode}_acc"
+        for level in ("prompt_level", "inst_level")
+        for mode in ("strict", "loose")
+    }
+    assert set(CHAT["ifeval"].verifiers) == set(CHAT["ifbench"].verifiers) == measures
