@@ -64,9 +64,7 @@ def _called_back(question: Any) -> Any:
 
 def _world(tests: Tests, parsed: dict[str, ast.Module], peer: Peer) -> dict[str, Any]:
     """The names that the tests see: those of the program, under those of the tests' own code."""
-    used = {
-        node.id for tree in parsed.values() for node in ast.walk(tree) if type(node) is ast.Name
-    }
+    used = _used(parsed["setup"]) | _used(parsed["tests"])
     if tests.entry_point:
         used.add(tests.entry_point)
     imports = [
@@ -76,13 +74,27 @@ def _world(tests: Tests, parsed: dict[str, ast.Module], peer: Peer) -> dict[str,
     ]
     theirs = _defined(peer, sorted(used), "\n".join(imports))
     names = {**_without_builtins(theirs, tests, parsed["tests"]), "__name__": "tests"}
-    _run_given(tests.given, names)
+    names |= _given(tests.given)
     if tests.entry_point:
         if tests.entry_point not in theirs:
             raise Missing(tests.entry_point)
         names[tests.entry_point] = theirs[tests.entry_point]
-    exec(compile(parsed["setup"], "<setup>", "exec"), names)
+    _set_up(parsed["setup"], names, theirs)
     return names
+
+
+def _set_up(tree: ast.Module, names: dict[str, Any], theirs: dict[str, Any]) -> None:
+    try:
+        exec(compile(tree, "<setup>", "exec"), names)
+    except Exception as reason:
+        if _used(tree) & theirs.keys():
+            raise
+        raise Unusable(f"{type(reason).__name__}: {reason}") from None
+
+
+def _used(tree: ast.Module) -> set[str]:
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return {name for name in names if not name.startswith("__")}
 
 
 def _defined(peer: Peer, used: list[str], imports: str) -> dict[str, Any]:
@@ -122,13 +134,18 @@ def _without_builtins(theirs: dict[str, Any], tests: Tests, tree: ast.Module) ->
     return {name: value for name, value in theirs.items() if name not in known}
 
 
-def _run_given(given: str, names: dict[str, Any]) -> None:
-    """Code that cannot stand alone, as a signature without a body, defines nothing here."""
+def _given(source: str) -> dict[str, Any]:
+    """What the given code defines; none if it cannot stand alone, as a signature without a body."""
+    names: dict[str, Any] = {"__name__": "tests"}
     try:
-        code = compile(given, "<given>", "exec")
+        code = compile(source, "<given>", "exec")
     except (SyntaxError, ValueError):
-        return
-    exec(code, names)
+        return {}
+    try:
+        exec(code, names)
+    except Exception as reason:  # noqa: BLE001 - whatever it raises
+        raise Unusable(f"{type(reason).__name__}: {reason}") from None
+    return names
 
 
 def _tests(

@@ -24,6 +24,7 @@ from evaluation.grading.cage.zygote import ENDING, JOB, READY, WAIT_FACTOR
 MODES = ("namespaces", "landlock")
 """Kinds of cage, the strongest first; each has the seccomp filter and the limits beside it."""
 _START_SECONDS = 60.0
+_END_SECONDS = 5.0
 _SLACK_SECONDS = 20.0
 """How much later than the time limit the zygote itself is given up."""
 _MOST_VERDICT = 1 << 20
@@ -63,9 +64,12 @@ class Cage:
             raise CageError(f"{mode}: {answer.decode(errors='replace') or 'it does not start'}")
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._connection.close()
+        self._connection.close()  # at which the zygote ends, and the starter after it
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
     @property
     def is_open(self) -> bool:
