@@ -1,5 +1,6 @@
 """The caller's side of the cage: start it once for a process, then run program after program."""
 
+import atexit
 import importlib.util
 import os
 import select
@@ -70,6 +71,11 @@ class Cage:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def disown(self) -> None:
+        """Leaves it to the process that this one was forked from."""
+        self._connection.close()
+        self._process.returncode = 0  # not ours to wait for
 
     @property
     def is_open(self) -> bool:
@@ -248,10 +254,13 @@ def _cage(modes: Sequence[str]) -> Cage:
 
 
 def _forget() -> None:
-    """In a forked child: the connections are the parent's."""
+    """In a forked child: the processes are the parent's."""
     global _lock
     _lock = threading.Lock()
+    for cage in _open.values():
+        cage.disown()
     _open.clear()
 
 
 os.register_at_fork(after_in_child=_forget)
+atexit.register(close_cage)

@@ -7,6 +7,7 @@ the prompt gave, as HumanEval's signature and docstring).
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -99,13 +100,19 @@ def _tested_names(tests: Tests) -> list[str]:
 
 
 def _called_names(source: str) -> Iterator[str]:
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(_parsed(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.func.id
+
+
+def _parsed(source: str) -> ast.Module:
+    """Empty for what is no valid code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about backslashes in strings
+        try:
+            return ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return ast.Module([], [])
 
 
 def _defines(code: str, name: str) -> bool:
@@ -116,11 +123,7 @@ def _defines(code: str, name: str) -> bool:
 
 def _without(prefix: str, name: str) -> str:
     """The prefix without the definition of `name`; empty if it is no valid code."""
-    try:
-        tree = ast.parse(prefix)
-    except (SyntaxError, ValueError):
-        return ""
-    kept = [node for node in tree.body if getattr(node, "name", None) != name]
+    kept = [node for node in _parsed(prefix).body if getattr(node, "name", None) != name]
     return ast.unparse(ast.Module(kept, []))
 
 
