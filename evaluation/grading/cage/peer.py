@@ -11,7 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from evaluation.grading.cage.codec import Reader, Refused, Table, Writer, sized
+from evaluation.grading.cage.codec import Refused, Table, Writer, sized
+from evaluation.grading.cage.reading import MALFORMED, Reader
 
 MOST_BYTES = 32 << 20
 _HEAD = struct.Struct("<Ic8s")
@@ -111,7 +112,7 @@ class Peer:
             answer = reader.read()
             for value in known:
                 reader.update(value)
-        except _MALFORMED as reason:
+        except MALFORMED as reason:
             raise Broken(f"its answer cannot be read: {reason}") from None
         if kind == _UNSENT:
             raise Broken(f"its answer cannot be taken: {answer}")
@@ -123,7 +124,7 @@ class Peer:
         table = Table()
         try:
             question = Reader(body, table, self).read()
-        except _MALFORMED as reason:
+        except MALFORMED as reason:
             raise Broken(f"its question cannot be read: {reason}") from None
         known = len(table.values)
         try:
@@ -134,7 +135,7 @@ class Peer:
             kind, answer = _RAISE, _told(reason)
         try:
             self._send(kind, answer, table, known)
-        except _MALFORMED as reason:
+        except MALFORMED as reason:
             text = str(reason) or type(reason).__name__
             self._send(_UNSENT, text[:_MOST_TEXT], table, 0)
 
@@ -170,12 +171,6 @@ class Peer:
                 raise Broken(GONE)
             parts += part
         return bytes(parts)
-
-
-_MALFORMED = (
-    *(Refused, ValueError, TypeError, LookupError, ArithmeticError, ImportError),
-    *(MemoryError, RecursionError),
-)
 
 
 def _told(reason: BaseException) -> tuple[str, Any, str]:

@@ -18,6 +18,9 @@ from evaluation.grading.cage.model import Tests
 EVERYTHING = bool(os.environ.get("EVAL_FULL"))
 """All of the rows and 200 variants, else an even sample of them."""
 
+HEAVY = " 123"
+"""A solution of MBPP that computes for seconds."""
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -54,7 +57,8 @@ def mbpp(shared: Path) -> Iterator[Reference]:
 
 
 def sample(references: list[Reference], every: int) -> list[Reference]:
-    return references if EVERYTHING else references[::every]
+    light = [reference for reference in references if not reference.name.endswith(HEAVY)]
+    return references if EVERYTHING else light[::every]
 
 
 def passes_uncaged(reference: Reference, seconds: int) -> bool:
