@@ -33,14 +33,17 @@ def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> 
     current, parsed = "", {"tests": ast.Module([], [])}
     try:
         parsed = _parsed(tests)
-        names = _world(tests, parsed, peer)
-        for number, (text, test) in enumerate(_tests(tests, parsed, names)):
+        theirs = _defined(peer, *_asked_for(tests, parsed))
+        names = _world(tests, parsed, theirs)
+        for number, (text, test) in enumerate(_tests(tests, parsed, names, theirs)):
             current = text
             begin(number)
             test()
         peer.check_silence()
         if peer.broken:  # and a test caught it
             raise Broken(peer.broken)
+        if not log.questions and all(isinstance(value, StandIn) for value in theirs.values()):
+            raise Unusable("they ask nothing of the program")
     except BaseException as reason:  # noqa: BLE001 - whatever tests raise
         return told(reason, current, parsed["tests"], log, peer.broken)
     return Outcome(True)
@@ -62,8 +65,8 @@ def _called_back(question: Any) -> Any:
     return function(*arguments, **named)
 
 
-def _world(tests: Tests, parsed: dict[str, ast.Module], peer: Peer) -> dict[str, Any]:
-    """The names that the tests see: those of the program, under those of the tests' own code."""
+def _asked_for(tests: Tests, parsed: dict[str, ast.Module]) -> tuple[list[str], str]:
+    """Names that may be the program's, and the imports that the tests rely on."""
     used = _used(parsed["setup"]) | _used(parsed["tests"])
     if tests.entry_point:
         used.add(tests.entry_point)
@@ -72,7 +75,11 @@ def _world(tests: Tests, parsed: dict[str, ast.Module], peer: Peer) -> dict[str,
         for node in parsed["setup"].body
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
-    theirs = _defined(peer, sorted(used), "\n".join(imports))
+    return sorted(used), "\n".join(imports)
+
+
+def _world(tests: Tests, parsed: dict[str, ast.Module], theirs: dict[str, Any]) -> dict[str, Any]:
+    """The names that the tests see: those of the program, under those of the tests' own code."""
     names = {**_without_builtins(theirs, tests, parsed["tests"]), "__name__": "tests"}
     names |= _given(tests.given)
     if tests.entry_point:
@@ -149,7 +156,7 @@ def _given(source: str) -> dict[str, Any]:
 
 
 def _tests(
-    tests: Tests, parsed: dict[str, ast.Module], names: dict[str, Any]
+    tests: Tests, parsed: dict[str, ast.Module], names: dict[str, Any], theirs: dict[str, Any]
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """Each test as a text for the reason and a function that runs it."""
     if tests.asserts:
@@ -159,7 +166,6 @@ def _tests(
         return
     code = compile(parsed["tests"], TESTS, "exec")
     yield "", lambda: exec(code, names)
-    if tests.entry_point:
-        if not callable(names.get("check")):
-            raise Unusable("they define no `check` to call with the entry point")
-        yield "", lambda: names["check"](names[tests.entry_point])
+    defined = {node.name for node in parsed["tests"].body if isinstance(node, ast.FunctionDef)}
+    if tests.entry_point and "check" in defined:
+        yield "", lambda: names["check"](theirs[tests.entry_point])
