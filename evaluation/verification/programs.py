@@ -7,6 +7,7 @@ the prompt gave, as HumanEval's signature and docstring).
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,16 +20,14 @@ from evaluation.verification.verdicts import Verdict
 
 MOST_CHARACTERS = 1 << 20
 """Longer completions are not run."""
-_FENCE = re.compile(
-    r"^ {0,3}(```+|~~~+)[ \t]*([\w+.-]*)[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.M | re.S
-)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w+.-]*)")
 _PYTHON = {"", "python", "py", "python3"}
-_DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*="
+_DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)"
 
 
 def verify_program(verifier: Program, document: Mapping[str, Any], completion: str) -> Verdict:
     """Raises CageError where this machine offers no cage."""
-    tests = tests_of(document)
+    tests = read_tests(document)
     if len(completion) > MOST_CHARACTERS:
         return Verdict(credit=0.0, reason=f"it is longer than {MOST_CHARACTERS:,} characters")
     program = program_of(completion, document, tests)
@@ -40,7 +39,7 @@ def verify_program(verifier: Program, document: Mapping[str, Any], completion: s
     return Verdict(credit=credit, answer=program, reason=outcome.reason)
 
 
-def tests_of(document: Mapping[str, Any]) -> Tests:
+def read_tests(document: Mapping[str, Any]) -> Tests:
     tests = document["tests"]
     common = Tests(
         setup=_text(document, "setup"),
@@ -84,11 +83,28 @@ def program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> st
 
 
 def _fenced(completion: str, names: list[str]) -> str:
-    blocks = [code for _, kind, code in _FENCE.findall(completion) if kind.lower() in _PYTHON]
+    blocks = list(_python_blocks(completion))
     if not blocks:
         return completion
     defining = [code for code in blocks if any(_defines(code, name) for name in names)]
     return defining[-1] if defining else "\n".join(blocks)
+
+
+def _python_blocks(text: str) -> Iterator[str]:
+    """Fenced blocks that name Python or no language; the last may lack its end."""
+    fence, kind, lines = "", "", list[str]()
+    for line in text.splitlines(keepends=True):
+        opening = _FENCE.match(line)
+        if fence and opening and opening[1].startswith(fence) and not line.strip(" \t\r\n`~"):
+            if kind in _PYTHON:
+                yield "".join(lines)
+            fence, lines = "", []
+        elif fence:
+            lines.append(line)
+        elif opening:
+            fence, kind = opening[1], opening[2].lower()
+    if fence and kind in _PYTHON:
+        yield "".join(lines)
 
 
 def _tested_names(tests: Tests) -> list[str]:
@@ -99,13 +115,19 @@ def _tested_names(tests: Tests) -> list[str]:
 
 
 def _called_names(source: str) -> Iterator[str]:
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(_parsed(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.func.id
+
+
+def _parsed(source: str) -> ast.Module:
+    """Empty for what is no valid code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about backslashes in strings
+        try:
+            return ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return ast.Module([], [])
 
 
 def _defines(code: str, name: str) -> bool:
@@ -116,11 +138,7 @@ def _defines(code: str, name: str) -> bool:
 
 def _without(prefix: str, name: str) -> str:
     """The prefix without the definition of `name`; empty if it is no valid code."""
-    try:
-        tree = ast.parse(prefix)
-    except (SyntaxError, ValueError):
-        return ""
-    kept = [node for node in tree.body if getattr(node, "name", None) != name]
+    kept = [node for node in _parsed(prefix).body if getattr(node, "name", None) != name]
     return ast.unparse(ast.Module(kept, []))
 
 

@@ -36,12 +36,12 @@ def confine(limits: Limits, present_bytes: int, seccomp: bytes) -> None:
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
     ):
-        _limit(kind, most)
+        limit(kind, most)
     sys.setrecursionlimit(_FRAMES + _depth())
     libc.install_filter(seccomp)
 
 
-def _limit(kind: int, most: int) -> None:
+def limit(kind: int, most: int) -> None:
     allowed = resource.getrlimit(kind)[1]
     most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
     resource.setrlimit(kind, (most, most))

@@ -33,14 +33,17 @@ def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> 
     current, parsed = "", {"tests": ast.Module([], [])}
     try:
         parsed = _parsed(tests)
-        names = _world(tests, parsed, peer)
-        for number, (text, test) in enumerate(_tests(tests, parsed, names)):
+        theirs = _defined(peer, *_asked_for(tests, parsed))
+        names = _world(tests, parsed, theirs)
+        for number, (text, test) in enumerate(_tests(tests, parsed, names, theirs)):
             current = text
             begin(number)
             test()
         peer.check_silence()
         if peer.broken:  # and a test caught it
             raise Broken(peer.broken)
+        if not log.questions and all(isinstance(value, StandIn) for value in theirs.values()):
+            raise Unusable("they ask nothing of the program")
     except BaseException as reason:  # noqa: BLE001 - whatever tests raise
         return told(reason, current, parsed["tests"], log, peer.broken)
     return Outcome(True)
@@ -62,11 +65,9 @@ def _called_back(question: Any) -> Any:
     return function(*arguments, **named)
 
 
-def _world(tests: Tests, parsed: dict[str, ast.Module], peer: Peer) -> dict[str, Any]:
-    """The names that the tests see: those of the program, under those of the tests' own code."""
-    used = {
-        node.id for tree in parsed.values() for node in ast.walk(tree) if type(node) is ast.Name
-    }
+def _asked_for(tests: Tests, parsed: dict[str, ast.Module]) -> tuple[list[str], str]:
+    """Names that may be the program's, and the imports that the tests rely on."""
+    used = _used(parsed["setup"]) | _used(parsed["tests"])
     if tests.entry_point:
         used.add(tests.entry_point)
     imports = [
@@ -74,15 +75,33 @@ def _world(tests: Tests, parsed: dict[str, ast.Module], peer: Peer) -> dict[str,
         for node in parsed["setup"].body
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
-    theirs = _defined(peer, sorted(used), "\n".join(imports))
+    return sorted(used), "\n".join(imports)
+
+
+def _world(tests: Tests, parsed: dict[str, ast.Module], theirs: dict[str, Any]) -> dict[str, Any]:
+    """The names that the tests see: those of the program, under those of the tests' own code."""
     names = {**_without_builtins(theirs, tests, parsed["tests"]), "__name__": "tests"}
-    _run_given(tests.given, names)
+    names |= _given(tests.given)
     if tests.entry_point:
         if tests.entry_point not in theirs:
             raise Missing(tests.entry_point)
         names[tests.entry_point] = theirs[tests.entry_point]
-    exec(compile(parsed["setup"], "<setup>", "exec"), names)
+    _set_up(parsed["setup"], names, theirs)
     return names
+
+
+def _set_up(tree: ast.Module, names: dict[str, Any], theirs: dict[str, Any]) -> None:
+    try:
+        exec(compile(tree, "<setup>", "exec"), names)
+    except Exception as reason:
+        if _used(tree) & theirs.keys():
+            raise
+        raise Unusable(f"{type(reason).__name__}: {reason}") from None
+
+
+def _used(tree: ast.Module) -> set[str]:
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return {name for name in names if not name.startswith("__")}
 
 
 def _defined(peer: Peer, used: list[str], imports: str) -> dict[str, Any]:
@@ -122,17 +141,22 @@ def _without_builtins(theirs: dict[str, Any], tests: Tests, tree: ast.Module) ->
     return {name: value for name, value in theirs.items() if name not in known}
 
 
-def _run_given(given: str, names: dict[str, Any]) -> None:
-    """Code that cannot stand alone, as a signature without a body, defines nothing here."""
+def _given(source: str) -> dict[str, Any]:
+    """What the given code defines; none if it cannot stand alone, as a signature without a body."""
+    names: dict[str, Any] = {"__name__": "tests"}
     try:
-        code = compile(given, "<given>", "exec")
+        code = compile(source, "<given>", "exec")
     except (SyntaxError, ValueError):
-        return
-    exec(code, names)
+        return {}
+    try:
+        exec(code, names)
+    except Exception as reason:  # noqa: BLE001 - whatever it raises
+        raise Unusable(f"{type(reason).__name__}: {reason}") from None
+    return names
 
 
 def _tests(
-    tests: Tests, parsed: dict[str, ast.Module], names: dict[str, Any]
+    tests: Tests, parsed: dict[str, ast.Module], names: dict[str, Any], theirs: dict[str, Any]
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """Each test as a text for the reason and a function that runs it."""
     if tests.asserts:
@@ -142,7 +166,6 @@ def _tests(
         return
     code = compile(parsed["tests"], TESTS, "exec")
     yield "", lambda: exec(code, names)
-    if tests.entry_point:
-        if not callable(names.get("check")):
-            raise Unusable("they define no `check` to call with the entry point")
-        yield "", lambda: names["check"](names[tests.entry_point])
+    defined = {node.name for node in parsed["tests"].body if isinstance(node, ast.FunctionDef)}
+    if tests.entry_point and "check" in defined:
+        yield "", lambda: names["check"](theirs[tests.entry_point])

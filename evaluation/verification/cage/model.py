@@ -16,7 +16,8 @@ class Limits:
 class Tests:
     """Tests of a program: assert statements, or one source.
 
-    A source that defines `check` needs the `entry_point` that it is called with. `setup` runs
+    A source that defines `check` needs the `entry_point` that it is called with; another calls the
+    program by name. `setup` runs
     before the tests, by the judge. `given` is code that the program was to complete: what it
     defines beside the entry point is the judge's own, so that a program cannot replace it.
     """

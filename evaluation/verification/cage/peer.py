@@ -11,7 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from evaluation.verification.cage.codec import Reader, Refused, Table, Writer, sized
+from evaluation.verification.cage.codec import Refused, Table, Writer, sized
+from evaluation.verification.cage.reading import MALFORMED, Reader
 
 MOST_BYTES = 32 << 20
 _HEAD = struct.Struct("<Ic8s")
@@ -56,7 +57,7 @@ class Peer:
         if id(value) not in self._numbers:
             self._numbers[id(value)] = len(self._held)
             self._held.append(value)
-        name = getattr(value, "__name__", None) or f"a {type(value).__name__}"
+        name = getattr(value, "__name__", None) or f"an object of type {type(value).__name__}"
         text = str(name)[:_MOST_TEXT].encode("utf-8", "replace")
         return b"h" + _NUMBER.pack(self._numbers[id(value)]) + sized(text)
 
@@ -106,12 +107,12 @@ class Peer:
 
     def _answer(self, kind: bytes, body: bytes, table: Table) -> Any:
         try:
-            known = len(table.values)
+            known = list(table.values) if kind != _UNSENT else []
             reader = Reader(body, table, self)
             answer = reader.read()
-            for value in table.values[:known]:
+            for value in known:
                 reader.update(value)
-        except _MALFORMED as reason:
+        except MALFORMED as reason:
             raise Broken(f"its answer cannot be read: {reason}") from None
         if kind == _UNSENT:
             raise Broken(f"its answer cannot be taken: {answer}")
@@ -123,7 +124,7 @@ class Peer:
         table = Table()
         try:
             question = Reader(body, table, self).read()
-        except _MALFORMED as reason:
+        except MALFORMED as reason:
             raise Broken(f"its question cannot be read: {reason}") from None
         known = len(table.values)
         try:
@@ -134,8 +135,9 @@ class Peer:
             kind, answer = _RAISE, _told(reason)
         try:
             self._send(kind, answer, table, known)
-        except (*_MALFORMED, RecursionError) as reason:
-            self._send(_UNSENT, str(reason)[:_MOST_TEXT], table, known)
+        except MALFORMED as reason:
+            text = str(reason) or type(reason).__name__
+            self._send(_UNSENT, text[:_MOST_TEXT], table, 0)
 
     def _send(self, kind: bytes, value: Any, table: Table, known: int = 0) -> None:
         """Writes a value, and the contents that the first `known` values of the table now have."""
@@ -146,8 +148,11 @@ class Peer:
         if len(writer.data) > MOST_BYTES:
             raise Refused(f"it is larger than {MOST_BYTES >> 20} MB")
         data = memoryview(_HEAD.pack(len(writer.data), kind, self._ticket) + writer.data)
-        while data:
-            data = data[os.write(self._write, data) :]
+        try:
+            while data:
+                data = data[os.write(self._write, data) :]
+        except BrokenPipeError:
+            raise Broken(GONE) from None
 
     def _receive(self) -> tuple[bytes, bytes]:
         length, kind, ticket = _HEAD.unpack(self._read_exactly(_HEAD.size))
@@ -166,9 +171,6 @@ class Peer:
                 raise Broken(GONE)
             parts += part
         return bytes(parts)
-
-
-_MALFORMED = (Refused, ValueError, TypeError, LookupError, ArithmeticError, ImportError)
 
 
 def _told(reason: BaseException) -> tuple[str, Any, str]:

@@ -20,32 +20,26 @@ class Missing(Exception):
 
 
 def told(reason: BaseException, test: str, tree: ast.Module, log: Log, broken: str) -> Outcome:
-    """The outcome of tests that ended with an exception; `broken` if the program cannot go on."""
-    if isinstance(reason, Unusable) or (not broken and _is_of_the_tests(reason, log)):
+    """The outcome of tests that ended with an exception; `broken` if the program cannot go on.
+
+    Only what the program has no part in is the fault of the tests: else it could choose not to be
+    judged.
+    """
+    of_the_program = bool(_of_the_program(reason))
+    if isinstance(reason, Unusable) or (isinstance(reason, ImportError) and not of_the_program):
         return Outcome(None, f"the tests cannot be run: {_named(reason)}")
-    if isinstance(reason, Missing | NameError):
+    if isinstance(reason, Missing | NameError) and not (broken or of_the_program):
         return Outcome(False, _missing(reason))
     if broken:
         what = f"the program cannot be judged: {broken}"
-    elif _of_the_program(reason):
+    elif of_the_program:
         what = f"the program raises {_named(reason)}"
     elif isinstance(reason, AssertionError):
         what = log.told() or "it is false"
-    elif isinstance(reason, MemoryError):
-        what = "its answer does not fit into the judge's memory"
     else:
         what = f"{_named(reason)}; {log.told()}".removesuffix("; ")
     where = _place(reason, test, tree)
     return Outcome(False, f"`{where}`: {what}" if where else what)
-
-
-def _is_of_the_tests(reason: BaseException, log: Log) -> bool:
-    """Whether the program has no part in it: an import that fails, or nothing was asked yet."""
-    if _of_the_program(reason) or isinstance(reason, Missing | NameError | MemoryError):
-        return False
-    return isinstance(reason, ImportError) or not (
-        log.questions or isinstance(reason, AssertionError)
-    )
 
 
 def _of_the_program(reason: BaseException) -> str:

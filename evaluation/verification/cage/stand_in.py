@@ -5,6 +5,7 @@ It cannot be compared: the program would learn what is expected, and would be th
 """
 
 import reprlib
+from types import FunctionType
 from typing import Any, NoReturn
 
 from evaluation.verification.cage.peer import Broken, Peer
@@ -18,6 +19,8 @@ def short(value: object) -> str:
     """A value in at most some 300 characters, whatever it is."""
     if type(value) is int and abs(value).bit_length() > 400:
         return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, FunctionType):
+        return f"<{value.__name__}>"
     try:
         text = _SHORT.repr(value)
     except (Exception, Broken):  # noqa: BLE001 - integers inside with too many digits, and the like
@@ -93,7 +96,7 @@ class StandIn:
         return any(item == value for item in self)
 
     def _refuse(self, _: object = None) -> NoReturn:
-        self._peer.broken = f"it gave {self._name}, an object, where the tests compare data"
+        self._peer.broken = f"it gave {self._name}, where the tests compare data"
         raise Broken(self._peer.broken)
 
     __lt__ = __le__ = __gt__ = __ge__ = _refuse

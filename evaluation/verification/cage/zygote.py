@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from evaluation.verification.cage import candidate, landlock, libc, namespaces
-from evaluation.verification.cage.confine import arrange_descriptors, confine
+from evaluation.verification.cage.confine import arrange_descriptors, confine, limit
 from evaluation.verification.cage.judge import judge
 from evaluation.verification.cage.model import Limits, Outcome, Tests
 
@@ -48,7 +48,7 @@ def start(
     """The starter: forks the zygote and ends it when the worker `worker` has gone."""
     connection = socket.socket(fileno=descriptor)
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (_MOST_OPEN, _MOST_OPEN))
+        limit(resource.RLIMIT_NOFILE, _MOST_OPEN)
         seccomp = _read_all(filter_descriptor)
         candidate.preload()
         sys.path[:] = [path for path in sys.path if path not in sources]

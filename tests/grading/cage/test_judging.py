@@ -1,0 +1,133 @@
+"""What tests may do with a program that they can only ask, and what is said when it is wrong."""
+
+import pytest
+
+from evaluation.verification.cage.model import Limits, Outcome, Tests
+from evaluation.verification.cage.run import run_program
+from tests.verification.cage.modes import needs_cage
+
+pytestmark = needs_cage
+
+
+def _run(program: str, *asserts: str, **tests: str) -> Outcome:
+    return run_program(program, Tests(asserts=asserts, **tests), Limits(seconds=5))  # type: ignore[arg-type]
+
+
+_NODE = """
+class Node:
+    def __init__(self, value):
+        self.value, self.left, self.right = value, None, None
+def height(node):
+    return 0 if node is None else 1 + max(height(node.left), height(node.right))
+"""
+_CHECK = """
+import math
+def close(a, b):
+    return math.isclose(a, b)
+def check(candidate):
+    assert candidate(1) == 2
+    for n in range(3):
+        assert close(candidate(n), n + 1), "not close"
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "asserts", "tests"),
+    [
+        (_NODE, ["assert height(root) == 2", "assert height(None) == 0"], {"setup": "root = Node(1)\nroot.left = Node(2)"}),
+        ("def f(x): x.append(3); x[0].clear(); return x", ["y = [[1], 2]\nz = f(y)\nassert z is y and y == [[], 2, 3]"], {}),
+        ("def f(d): d['a'] = d", ["y = {}\nf(y)\nassert y['a'] is y"], {}),
+        ("def f(a, b): a.append(1); return b", ["y = []\nassert f(y, y) is y and y == [1]"], {}),
+        ("def f(g, xs): return [g(x) for x in xs]", ["assert f(lambda x: x * 2, [1, 2]) == [2, 4]", "assert f(len, ['a']) == [1]"], {}),
+        ("def f(g): return g(g)", ["assert f(lambda g: 5) == 5"], {}),
+        ("def f(): return lambda x: x + 1", ["assert f()(2) == 3"], {}),
+        ("def f(n): yield from range(n)", ["assert list(f(3)) == [0, 1, 2]", "assert next(f(1)) == 0"], {}),
+        ("def f(x): return x.items()", ["assert set(f({1: 2})) == {(1, 2)}", "assert len(f({1: 2})) == 1"], {}),
+        ("def f(x): raise ValueError('no ' + x)", ["try:\n    f('a')\nexcept ValueError as e:\n    assert str(e) == 'no a'"], {}),
+        ("class E(KeyError): pass\ndef f(x): raise E(x)", ["try:\n    f('a')\nexcept KeyError as e:\n    assert e.args == ('a',)"], {}),
+        ("from collections import Counter, OrderedDict, deque\ndef f(x): return Counter(x), OrderedDict(a=1), deque(x)", ["c, o, d = f('aab')\nassert c == {'a': 2, 'b': 1} and list(o) == ['a'] and d.pop() == 'b'"], {}),
+        ("from collections import namedtuple\nP = namedtuple('P', 'x y')\ndef f(): return [P(1, 2)]", ["assert f() == [(1, 2)]"], {}),
+        ("from math import isclose\ndef f(): return 1.0", ["assert isclose(f(), 1.0)"], {}),
+        ("import numpy as np\ndef f(x): return np.cumsum(x)", ["assert np.allclose(f([1, 2]), [1, 3])"], {}),
+        ("import numpy as np\ndef f(x): x[:] = 0; return np.float32(2)", ["a = np.ones(3)\nassert type(f(a)) is np.float32 and a.sum() == 0"], {"setup": "import numpy as np"}),
+        ("def f(x): return math.floor(x)", ["assert f(1.5) == 1"], {"setup": "import math"}),
+        ("def f(x): return x", ["for v in (None, True, -0.0, 1j, b'\\0', '\\ud800', ..., {1: (2, frozenset([3]))}, {4}, 10 ** 5000, range(3), bytearray(b'x')):\n    assert f(v) == v and type(f(v)) is type(v)", "n = f(float('nan'))\nassert n != n", "assert f(float('-inf')) == float('-inf')"], {}),
+        ("def sum(a, b): return a + b", ["assert sum(1, 2) == 3"], {}),
+        ("import threading, time, re, heapq, dataclasses, typing\n@dataclasses.dataclass\nclass P:\n    x: typing.Optional[int] = None\ndef f(): return P(3)", ["assert f().x == 3"], {}),
+        ("def f(x): return x + 1\nif __name__ == '__main__': raise ValueError", [], {"source": _CHECK, "entry_point": "f"}),
+        ("def check(x): return x", [], {"source": "for x in (1, 2):\n    assert check(x) == x", "entry_point": "check"}),
+        ("def check(x): return x + 1", [], {"source": _CHECK, "entry_point": "check"}),
+        ("LIMIT = 3", ["assert LIMIT == 3"], {}),
+        ("def f(n): return 0 if n == 0 else f(n - 1)", ["assert f(900) == 0"], {}),
+        ("print('x' * 10)\ndef f(): return input", ["assert callable(f())"], {}),
+    ],
+)  # fmt: skip
+def test_right_programs_pass(program: str, asserts: list[str], tests: dict[str, str]) -> None:
+    assert _run(program, *asserts, **tests) == Outcome(True)
+
+
+@pytest.mark.parametrize(
+    ("program", "test", "reason"),
+    [
+        ("def f(x): return x + 1", "assert f(2) == 4", "`assert f(2) == 4`: f(2) gave 3"),
+        ("def f(x): return 10 ** 9999", "assert f(2) == 4", "`assert f(2) == 4`: f(2) gave an integer of 33216 bits"),
+        ("def f(x): return 1 / x", "assert f(0) == 4", "`assert f(0) == 4`: the program raises ZeroDivisionError: division by zero"),
+        ("class Odd(Exception): pass\ndef f(x): raise Odd('so')", "assert f(0) == 4", "`assert f(0) == 4`: the program raises Odd: so"),
+        ("def f(x): return None", "assert f(0) < 4", "`assert f(0) < 4`: TypeError: '<' not supported between instances of 'NoneType' and 'int'; f(0) gave None"),
+        ("def g(x): return 1", "assert f(0) == 4", "the program defines no `f`"),
+        ("def f(x) return 1", "assert f(0) == 4", "the program raises SyntaxError: expected ':' (<program>, line 1)"),
+        ("import torch_of_nowhere", "assert f(0) == 4", "the program raises ModuleNotFoundError: No module named 'torch_of_nowhere'"),
+        ("import os\ndef f(x): os._exit(3)", "assert f(0) == 4", "`assert f(0) == 4`: the program cannot be judged: its process ended (exit code 3)"),
+        ("def f(x): return object()", "assert f(0) == 4", "`assert f(0) == 4`: the program cannot be judged: it gave an object of type object, where the tests compare data"),
+        ("def f(x): return bytes(99 << 20)", "assert f(0) == 4", "`assert f(0) == 4`: the program cannot be judged: its answer cannot be taken: it is larger than 32 MB"),
+        ("def f(x): return 'a' * 999", "assert f('b' * 999) == 4", None),
+    ],
+)  # fmt: skip
+def test_the_failing_assertion_is_told(program: str, test: str, reason: str | None) -> None:
+    outcome = _run(program, test)
+    assert outcome.passed is False
+    assert len(outcome.reason) < 1000
+    if reason is not None:
+        assert outcome.reason == reason
+
+
+def test_the_failing_assertion_of_a_source_is_told() -> None:
+    outcome = _run("def f(n): return 2", source=_CHECK, entry_point="f")
+    assert outcome.reason == "`assert close(candidate(n), n + 1), 'not close'`: f(0) gave 2"
+
+
+@pytest.mark.parametrize(
+    ("tests", "reason"),
+    [
+        (Tests(asserts=("assert f(1) == (",)), "'(' was never closed"),
+        (Tests(asserts=("import nothing_there\nassert f(1) == 2",)), "nothing_there"),
+        (Tests(asserts=("assert f(1) == 2",), setup="1 / 0"), "ZeroDivisionError"),
+        (Tests(source="x = 1", entry_point="f"), "nothing of the program"),
+        (
+            Tests(source="if __name__ == '__main__':\n    assert f(1) == 2"),
+            "nothing of the program",
+        ),
+        (Tests(source=_CHECK), "nothing of the program"),
+        (Tests(asserts=("assert f(1) == 2",), given="import nothing_there"), "nothing_there"),
+        (Tests(asserts=("assert f('\0') == 2",)), "null bytes"),
+    ],
+)
+def test_tests_that_cannot_be_run_are_no_failure(tests: Tests, reason: str) -> None:
+    outcome = run_program("def f(x): return x + 1", tests, Limits())
+    assert outcome.passed is None
+    assert outcome.reason.startswith("the tests cannot be run: ")
+    assert reason in outcome.reason
+
+
+@pytest.mark.parametrize(
+    "program", ["f = None", "f = 5", "", "raise ImportError", "import sys\nsys.modules.clear()", "from os import getpid as f"]
+)  # fmt: skip
+def test_a_program_cannot_choose_not_to_be_judged(program: str) -> None:
+    assert _run(program, "assert f(1) == 2").passed is False
+
+
+def test_nothing_is_left_for_the_next_program() -> None:
+    first = "import math, sys\nmath.pi = 4\nsys.stash = 1\nimport builtins\nbuiltins.stash = 1\ndef f(x): return x"
+    assert _run(first, "assert f(1) == 1") == Outcome(True)
+    second = "import math, sys\ndef f(x): return math.pi < 4 and not hasattr(sys, 'stash') and 'stash' not in dir(__builtins__)"
+    assert _run(second, "assert f(1)") == Outcome(True)

@@ -1,0 +1,116 @@
+"""Programs are taken out of completions, run in the cage and given a verdict."""
+
+import time
+from typing import Any
+
+import pytest
+
+from evaluation.errors import ConfigError
+from evaluation.settings.verifiers import Program
+from evaluation.verification.programs import (
+    MOST_CHARACTERS,
+    program_of,
+    read_tests,
+    verify_program,
+)
+from evaluation.verification.verdicts import Verdict
+from tests.verification.cage.modes import needs_cage
+
+_VERIFIER = Program(kind="program", seconds=5.0, memory_mb=512)
+_MBPP = {"tests": ["assert add(1, 2) == 3", "assert add(0, 0) == 0"]}
+_PREFIX = 'import math\n\n\ndef twice(x):\n    return 2 * x\n\n\ndef add(a, b):\n    """Adds."""\n'
+_HUMAN_EVAL = {
+    "tests": "def check(candidate):\n    assert candidate(1, 2) == twice(1.5)\n",
+    "entry_point": "add",
+    "prefix": _PREFIX,
+}
+_RIGHT = "def add(a, b):\n    return a + b\n"
+_WRONG = "def add(a, b):\n    return a - b\n"
+
+
+def _verdict(completion: str, document: dict[str, Any] = _MBPP) -> Verdict:
+    return verify_program(_VERIFIER, document, completion)
+
+
+@needs_cage
+@pytest.mark.parametrize(
+    ("completion", "credit"),
+    [
+        (_RIGHT, 1.0),
+        (f"\n{_RIGHT}\n", 1.0),
+        (_WRONG, 0.0),
+        ("", 0.0),
+        ("   \n", 0.0),
+        ("I do not know.", 0.0),
+        (f"Here:\n```python\n{_RIGHT}```\nIt adds.", 1.0),
+        (f"Here:\n```\n{_RIGHT}```", 1.0),
+        (f"```python\n{_RIGHT}", 1.0),
+        (f"~~~ py\n{_RIGHT}~~~", 1.0),
+        (f"```python\n{_WRONG}```\nNo, rather:\n```python\n{_RIGHT}```", 1.0),
+        (f"```python\n{_RIGHT}```\nTry it:\n```python\nprint(add(1, 2))\n```", 1.0),
+        (f"```python\n{_RIGHT}```\n```bash\nadd 1 2\n```", 1.0),
+        ("```python\nfrom operator import add as plus\n```\n```python\nadd = plus\n```", 0.0),
+        ("```python\nimport operator\n```\nthen\n```python\nplus = operator.add\n```", 0.0),
+        (_RIGHT + "\ud800", 0.0),
+        (_RIGHT + "\0", 0.0),
+    ],
+)
+def test_completions_without_a_prefix(completion: str, credit: float) -> None:
+    assert _verdict(completion).credit == credit
+
+
+@needs_cage
+@pytest.mark.parametrize(
+    ("completion", "credit"),
+    [
+        ("    return a + b\n", 1.0),
+        ("    return math.fsum((a, b))", 1.0),
+        ("    return a - b\n", 0.0),
+        ("return a + b", 1.0),
+        ("if a:\n    return a + b\nreturn b", 1.0),
+        (_RIGHT, 1.0),
+        ("def add(a, b):\n    return int(math.fsum((a, twice(b) / 2)))\n", 1.0),
+        (f"```python\n{_RIGHT}```", 1.0),
+        ("```python\n    return a + b\n```", 1.0),
+        (f"```python\n{_PREFIX}    return a + b\n```", 1.0),
+        ("def twice(x):\n    return 0\ndef add(a, b):\n    return 0\n", 0.0),
+        ("    pass\n", 0.0),
+    ],
+)
+def test_completions_of_a_prefix(completion: str, credit: float) -> None:
+    assert _verdict(completion, _HUMAN_EVAL).credit == credit
+
+
+@needs_cage
+def test_the_verdict_tells_the_program_and_the_failing_assertion() -> None:
+    verdict = _verdict(f"```python\n{_WRONG}```")
+    assert verdict == Verdict(
+        credit=0.0, answer=_WRONG, reason="`assert add(1, 2) == 3`: add(1, 2) gave -1"
+    )
+
+
+@needs_cage
+def test_tests_that_cannot_be_run_give_no_credit_and_no_failure() -> None:
+    verdict = _verdict(_RIGHT, {"tests": ["import nothing_there\nassert add(1, 2) == 3"]})
+    assert verdict.credit is None
+    assert "nothing_there" in verdict.reason
+
+
+@pytest.mark.parametrize("tests", [None, 5, [], "", [1], {}])
+def test_a_document_without_tests_is_refused(tests: object) -> None:
+    with pytest.raises(ConfigError, match="`tests` of a document"):
+        read_tests({"tests": tests})
+
+
+@pytest.mark.parametrize(
+    "text", ["`" * MOST_CHARACTERS, "```\n" * 200_000, "~" * 3 + "\n" * 500_000, "def " * 200_000]
+)
+def test_long_completions_are_read_in_no_time(text: str) -> None:
+    begin = time.process_time()
+    program_of(text, _MBPP, read_tests(_MBPP))
+    assert time.process_time() - begin < 2
+
+
+def test_completions_of_a_hundred_megabytes_are_not_run() -> None:
+    verdict = _verdict("x" * 100_000_000)
+    assert verdict == Verdict(credit=0.0, reason="it is longer than 1,048,576 characters")
