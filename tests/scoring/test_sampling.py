@@ -132,7 +132,7 @@ def test_rounding_turns_hardly_any_draw() -> None:
     first = numbers[:, :, 0].T.contiguous()
     plain = [torch.searchsorted(x.cumsum(dim=-1, dtype=torch.float64), first) for x in (one, other)]
     assert turned <= 2
-    assert int((plain[0] != plain[1]).sum()) > 20
+    assert int((plain[0] != plain[1]).sum()) > 5
 
 
 @pytest.mark.parametrize("name", tiny.MODELS)

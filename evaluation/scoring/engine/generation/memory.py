@@ -172,15 +172,13 @@ class Step:
         values[self._rows, :, self._places] = value[:, :, 0]
         heads, depth = key.shape[1], key.shape[3]
         query = (query * scale).view(rows, heads, -1, depth)  # (B, H, G, D)
-        scores = torch.full(
-            (rows, heads, query.shape[2], self._width), -torch.inf, device=query.device
-        )
-        scores[..., begin:] = _product(query, keys[:rows, :, :width].transpose(2, 3))
+        scores = _product(query, keys[:rows, :, :width].transpose(2, 3))
+        scores = torch.nn.functional.pad(scores, (begin, 0)) if begin else scores
         for share in self._shares:
             end = share.column + share.prefix.length
             found = _folded(query[share.rows], share.prefix.keys[layer].transpose(1, 2))
             scores[share.rows, :, :, share.column : end] = found
-        shares = (scores + self._masks[self._windows[layer]]).softmax(dim=-1)
+        shares = scores.add_(self._masks[self._windows[layer]]).softmax(dim=-1)
         out = _product(shares[..., begin:].to(value.dtype), values[:rows, :, :width])
         for share in self._shares:
             part = shares[share.rows, :, :, share.column : share.column + share.prefix.length]
