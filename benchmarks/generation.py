@@ -30,8 +30,6 @@ STOPS = ("Question:", "\n\n\n")
 ROWS = 64
 """In flight in the engine, as `scoring.generation_batch` has it."""
 
-PEER_BATCHES = (8, 16, 32)
-
 Texts = list[str]
 Run = Callable[[Sequence[str]], Any]
 
@@ -111,14 +109,16 @@ def _cut(text: str) -> str:
     return text[: min([text.find(stop) for stop in STOPS if stop in text], default=len(text))]
 
 
-def compare(peers: Peers, texts: Sequence[str], samples: int) -> dict[str, Any]:
+def compare(
+    peers: Peers, names: Sequence[str], batches: Sequence[int], texts: Sequence[str], samples: int
+) -> dict[str, Any]:
     """CPU seconds of each (wall on a GPU), the peers' at their best batch; texts that are equal."""
     ours = measure(peers.device, partial(peers.engine, texts, samples))
     result: dict[str, Any] = {"answers": len(texts) * samples, "engine_seconds": ours.seconds}
-    for name, run in (("transformers", peers.transformers), ("harness", peers.harness)):
+    for name in names:
+        run = peers.transformers if name == "transformers" else peers.harness
         turns = {
-            batch: measure(peers.device, partial(run, texts, samples, batch))
-            for batch in PEER_BATCHES
+            batch: measure(peers.device, partial(run, texts, samples, batch)) for batch in batches
         }
         best = min(turns, key=lambda batch: turns[batch].seconds)
         pairs = zip(ours.result, turns[best].result, strict=True)
@@ -139,6 +139,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=demo / "benchmarks-generation.json")
     parser.add_argument("--prompts", type=int, default=96, help="of each kind; an eighth sampled")
     parser.add_argument("--longest", type=int, default=128, help="tokens of an answer")
+    parser.add_argument("--peers", nargs="+", default=["transformers", "harness"])
+    parser.add_argument("--batches", nargs="+", type=int, default=[8, 16, 32], help="of the peers")
+    parser.add_argument("--kinds", nargs="+", default=["alone", "few-shot"])
     options = parser.parse_args()
     torch.set_num_threads(1)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -146,11 +149,12 @@ def main() -> None:
     model = AutoModelForCausalLM.from_pretrained(options.model, dtype=dtype).to(device).eval()
     peers = Peers(model, AutoTokenizer.from_pretrained(options.model), options.longest)
     result: dict[str, Any] = {}
-    for name, texts in _prompts(options.packages, peers.tokenizer, options.prompts).items():
+    prompts = _prompts(options.packages, peers.tokenizer, options.prompts)
+    for name, texts in ((kind, prompts[kind]) for kind in options.kinds):
         for samples in (1, SAMPLES):
-            chosen = texts if samples == 1 else texts[:: len(texts) * samples // len(texts)]
+            chosen = texts[::samples]
             label = f"{name}, {'greedy' if samples == 1 else f'{samples} samples'}"
-            result[label] = compare(peers, chosen, samples)
+            result[label] = compare(peers, options.peers, options.batches, chosen, samples)
             print(_line(label, result[label]), flush=True)
     write_json(options.output, result)
 
@@ -161,6 +165,7 @@ def _line(label: str, run: dict[str, Any]) -> str:
         f"{run[name]['times_faster']:.1f}x"
         + ("" if run[name]["equal"] is None else f", {run[name]['equal']} equal")
         for name in ("transformers", "harness")
+        if name in run
     ]
     return f"{label}: {run['answers']} answers in {run['engine_seconds']:.1f} s; {'; '.join(told)}"
 

@@ -126,7 +126,9 @@ class Scoring(Settings):
         description="Tokens of one forward pass on a GPU; lower it if memory runs out.",
     )
     cpu_row_tokens: Integer = Field(1024, gt=0, description="The same on CPU.")
-    generation_batch: Integer = Field(64, gt=0, description="Answers written at once.")
+    generation_batch: Integer = Field(
+        64, gt=0, description="Answers written at once; halved where memory is not enough."
+    )
 
 
 class Verification(Settings):

@@ -241,3 +241,13 @@ def test_without_memory_for_one_row_it_says_so(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Flight, "_forward", failing)
     with pytest.raises(ScoringError, match="not enough memory for a single answer"):
         run(tiny.model("llama"), asks(3), Stopping(frozenset(), (), decode), batch=8)
+
+
+def test_an_answer_may_not_reach_where_the_embedding_changes() -> None:
+    """A dynamic rotary embedding depends on the longest row of a batch beyond its first length."""
+    rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}
+    model = LlamaForCausalLM(LlamaConfig(**tiny.SHAPE, rope_parameters=rope)).eval()
+    stopping = Stopping(frozenset(), (), decode)
+    assert run(model, [GenerationRequest("fits", (1, 2), 62)], stopping, batch=2)
+    with pytest.raises(ScoringError, match=r"prompt long: .* more than 64 tokens"):
+        run(model, [GenerationRequest("long", (1, 2), 63)], stopping, batch=2)

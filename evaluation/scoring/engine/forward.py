@@ -52,7 +52,7 @@ class Engine:
         self.device = torch.device(device)
         self.vocab_size = model.get_input_embeddings().weight.shape[0]
         self.windows = layer_windows(model.config)
-        self.longest = _longest_position(model)
+        self.longest = longest_position(model)
         self.head = Head(_output_layer(model))
         self.tokens_processed = 0
         check_reproduced(self)
@@ -198,7 +198,7 @@ def _output_layer(model: PreTrainedModel) -> torch.nn.Linear:
     return layer
 
 
-def _longest_position(model: PreTrainedModel) -> float:
+def longest_position(model: PreTrainedModel) -> float:
     """Positions up to which a rotary embedding does not change with the longest one beside it."""
     config = model.config
     rope = getattr(config, "rope_parameters", None) or {}

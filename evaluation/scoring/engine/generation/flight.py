@@ -107,6 +107,7 @@ class Flight:
         rows = [
             Row.of(prompt, prompt.samples.pop(), self._stopping, self._width) for _ in range(count)
         ]
+        self._slots.open(prompt.rest)
         rules = rules_of(rows, self._device)
         take_next(rows, prompt.logits.expand(count, -1), rules, self._width)
         for row in rows:
@@ -115,11 +116,12 @@ class Flight:
 
     def _seat(self, row: Row) -> None:
         self._layout = None
-        self._slots.widen(row.used + 1, row.prompt.rest)
         place = self._ended.pop() if self._ended else len(self._rows)
         self._rows[place : place + 1] = [row]
-        if row.used:
-            self._slots.put(place, row.prompt.rest)
+        if row.copied is not None:
+            self._slots.widen(row.used)
+            self._slots.put(place, row.copied)
+            row.copied = None
 
     def _has_ended(self, row: Row) -> bool:
         if row.stop_reason is None:
@@ -131,7 +133,7 @@ class Flight:
     def _advance(self) -> None:
         """One token more for every row."""
         self._layout = self._layout or Layout(self._rows, self._device)
-        self._slots.widen(max(row.used for row in self._rows) + 1, self._rows[0].prompt.rest)
+        self._slots.widen(max(row.used for row in self._rows) + 1)
         table, step = self._layout.step(self._slots, self._windows)
         hidden = self._forward(table[0, :, None], table[1, :, None], step)
         take_next(self._rows, self._logits(hidden[:, 0]), self._layout.rules, self._width)

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from evaluation.errors import ScoringError
 from evaluation.progress import progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.engine.forward import longest_position
 from evaluation.scoring.engine.generation.flight import Flight
 from evaluation.scoring.engine.generation.prompts import Counts
 
@@ -40,8 +41,9 @@ def generate(
 
     Raises:
         NonFiniteError: where the model gives NaN or infinity, naming the prompt.
-        ScoringError: where memory is not enough for a single row.
+        ScoringError: where memory is not enough for a single row, or an answer may become too long.
     """
+    _check(model, requests)
     wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
     with progress("answers", len(wanted), "answer") as bar:
         while wanted:
@@ -62,6 +64,17 @@ def generate(
             del flight  # it holds what there is not enough memory for
             if wanted:
                 batch = _fewer(min(batch, len(wanted)))
+
+
+def _check(model: PreTrainedModel, requests: Sequence[GenerationRequest]) -> None:
+    longest = longest_position(model)
+    for request in requests:
+        if len(request.tokens) + request.max_new_tokens > longest:
+            raise ScoringError(
+                f"prompt {request.id}: with its answer it may have more than {longest:.0f} tokens, "
+                "where this model's rotary embedding begins to depend on what it is batched with; "
+                "lower max_new_tokens"
+            )
 
 
 def _fewer(batch: int) -> int:

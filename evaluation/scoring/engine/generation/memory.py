@@ -102,24 +102,23 @@ class Slots:
         self.keys: list[torch.Tensor] = []
         self.values: list[torch.Tensor] = []
 
-    @property
-    def width(self) -> int:
-        return self.keys[0].shape[2] if self.keys else 0
+    def open(self, like: Prefix) -> None:
+        """Makes them, of no width yet, for keys and values of this kind."""
+        if not self.keys:
+            self.keys, self.values = (
+                [part.new_zeros(self.rows, part.shape[0], 0, part.shape[2]) for part in parts]
+                for parts in (like.keys, like.values)
+            )
 
-    def widen(self, width: int, like: Prefix) -> None:
+    def widen(self, width: int) -> None:
         """Makes them at least this wide; what is new is 0, as NaN would pass any mask."""
-        if width <= self.width:
+        before = self.keys[0].shape[2]
+        if width <= before:
             return
-        width = -(-max(width, self.width * 5 // 4) // WIDEN) * WIDEN
-        for store, parts in ((self.keys, like.keys), (self.values, like.values)):
-            for layer, part in enumerate(parts):  # one layer at a time is there twice
-                heads, _, depth = part.shape
-                wider = part.new_zeros(self.rows, heads, width, depth)
-                if layer < len(store):
-                    wider[:, :, : store[layer].shape[2]] = store[layer]
-                    store[layer] = wider
-                else:
-                    store.append(wider)
+        width = -(-max(width, before * 5 // 4) // WIDEN) * WIDEN
+        for store in (self.keys, self.values):
+            for layer, narrow in enumerate(store):  # one layer at a time is there twice
+                store[layer] = torch.nn.functional.pad(narrow, (0, 0, 0, width - before))
 
     def put(self, row: int, prefix: Prefix) -> None:
         for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
@@ -172,15 +171,13 @@ class Step:
         values[self._rows, :, self._places] = value[:, :, 0]
         heads, depth = key.shape[1], key.shape[3]
         query = (query * scale).view(rows, heads, -1, depth)  # (B, H, G, D)
-        scores = torch.full(
-            (rows, heads, query.shape[2], self._width), -torch.inf, device=query.device
-        )
-        scores[..., begin:] = _product(query, keys[:rows, :, :width].transpose(2, 3))
+        scores = _product(query, keys[:rows, :, :width].transpose(2, 3))
+        scores = torch.nn.functional.pad(scores, (begin, 0)) if begin else scores
         for share in self._shares:
             end = share.column + share.prefix.length
             found = _folded(query[share.rows], share.prefix.keys[layer].transpose(1, 2))
             scores[share.rows, :, :, share.column : end] = found
-        shares = (scores + self._masks[self._windows[layer]]).softmax(dim=-1)
+        shares = scores.add_(self._masks[self._windows[layer]]).softmax(dim=-1)
         out = _product(shares[..., begin:].to(value.dtype), values[:rows, :, :width])
         for share in self._shares:
             part = shares[share.rows, :, :, share.column : share.column + share.prefix.length]

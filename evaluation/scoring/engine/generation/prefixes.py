@@ -35,6 +35,8 @@ def families(prompts: Sequence[Tokens]) -> list[Family]:
 
 def _split(prompts: Sequence[Tokens], members: tuple[int, ...], depth: int = 0) -> list[Family]:
     """Members are sorted, so the first and the last differ the most."""
+    if len(members) == 1:
+        return [Family(0, members)]
     first, last = prompts[members[0]], prompts[members[-1]]
     common = _common(first, last)
     shared = min(common, len(first) - 1)
@@ -56,5 +58,4 @@ def _common(one: Tokens, other: Tokens) -> int:
 
 
 def _family(shared: int, members: tuple[int, ...]) -> Family:
-    is_worth = len(members) > 1 and shared >= _WORTH
-    return Family(shared if is_worth else 0, members)
+    return Family(shared if shared >= _WORTH else 0, members)

@@ -7,7 +7,14 @@ import numpy as np
 import torch
 
 from evaluation.errors import NonFiniteError
-from evaluation.scoring.answers import Answer, AnswerKey, Stopping, StopReason, StopSearch
+from evaluation.scoring.answers import (
+    Answer,
+    AnswerKey,
+    GenerationRequest,
+    Stopping,
+    StopReason,
+    StopSearch,
+)
 from evaluation.scoring.engine.generation.memory import NOWHERE, WIDEN, Prefix, Share, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Prompt
 from evaluation.scoring.engine.generation.sampling import GREEDY, Rules, Stream, choose
@@ -21,12 +28,13 @@ _WORTH = 32
 class Row:
     """An answer in the making."""
 
-    prompt: Prompt
-    sample: int
+    key: AnswerKey
+    request: GenerationRequest
     stopping: Stopping
     search: StopSearch
     stream: Stream | None  # None: greedy
     shares: tuple[Prefix, ...]
+    copied: Prefix | None  # what its slot is to begin with
     used: int  # columns of its slot
     tokens: list[int] = field(default_factory=list)
     stop_reason: StopReason | None = None
@@ -39,22 +47,19 @@ class Row:
         chain = (prompt.stem, prompt.rest if is_shared else None)
         is_greedy = (request.sampling or GREEDY).temperature == 0
         return cls(
-            prompt,
-            sample,
+            AnswerKey(prompt.index, sample),
+            request,
             stopping,
             StopSearch(stopping),
             None if is_greedy else Stream(request, sample, width),
             tuple(prefix for prefix in chain if prefix is not None),
+            None if is_shared else prompt.rest,
             0 if is_shared else prompt.rest.length,
         )
 
     @property
-    def key(self) -> AnswerKey:
-        return AnswerKey(self.prompt.index, self.sample)
-
-    @property
     def sampling(self) -> Sampling:
-        return self.prompt.request.sampling or GREEDY
+        return self.request.sampling or GREEDY
 
     @property
     def start(self) -> int:
@@ -65,7 +70,7 @@ class Row:
         """Raises NonFiniteError for -1, which stands for NaN or infinity."""
         if token < 0:
             raise NonFiniteError(
-                f"prompt {self.prompt.request.id}: the model gives NaN or infinite logits for token "
+                f"prompt {self.request.id}: the model gives NaN or infinite logits for token "
                 f"{len(self.tokens) + 1} of its answer; the checkpoint's weights are broken or "
                 "overflow in this dtype (set scoring.dtype: float32)"
             )
@@ -75,7 +80,7 @@ class Row:
         self.tokens.append(token)
         if self.search.reached(self.tokens):
             self.stop_reason = "stop_string"
-        elif len(self.tokens) >= self.prompt.request.max_new_tokens:
+        elif len(self.tokens) >= self.request.max_new_tokens:
             self.stop_reason = "length"
 
     def answer(self) -> Answer:

@@ -28,7 +28,8 @@ from evaluation.settings.generation import Sampling
 GREEDY = Sampling()
 
 _AHEAD = 32  # tokens whose random numbers are made at once
-_SORTED = 512  # likeliest tokens that are sorted first; all are, where these are not enough
+_SORTED = 128  # likeliest tokens that are sorted first; all are, where these are not enough
+_BLOCK_LEVELS = 6  # the last halvings are within blocks, the others need no more than their sums
 
 
 class Stream:
@@ -103,46 +104,72 @@ def filtered(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
 
 
 def _likeliest(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
-    vocabulary = logits.shape[-1]
-    top = logits.topk(min(rules.highest_k, vocabulary)).values  # (B, K), falling
+    """Overwrites the logits of tokens that are not among a row's top_k."""
+    top = _largest(logits, rules.highest_k)  # (B, K)
     place = (rules.top_k - 1).clamp(0, top.shape[-1] - 1)
     lowest = top.gather(1, place[:, None])  # (B, 1)
     lowest = torch.where(rules.top_k[:, None] > 0, lowest, -torch.inf)
-    return logits.masked_fill(logits < lowest, -torch.inf)
+    return logits.masked_fill_(logits < lowest, -torch.inf)
 
 
 def _nucleus(shares: torch.Tensor, rules: Rules) -> torch.Tensor:
-    """A token is kept while those that are likelier have less than top_p together."""
-    top_p = rules.top_p[:, None]
-    count = shares.shape[-1] if shares.is_cuda else min(_SORTED, shares.shape[-1])
-    top, before = _falling(shares, count)
-    if count < shares.shape[-1] and bool((before[:, -1:] < top_p)[rules.top_p < 1].any()):
-        top, before = _falling(shares, shares.shape[-1])
+    """A token is kept while those that are likelier have less than top_p together.
+
+    On a GPU all are sorted, as looking whether a few are enough would mean to wait for it.
+    """
+    vocabulary, top_p = shares.shape[-1], rules.top_p[:, None]
+    lowest, is_enough = _lowest_kept(shares, top_p, vocabulary if shares.is_cuda else _SORTED)
+    if not shares.is_cuda:
+        more = (~is_enough & (top_p < 1))[:, 0].nonzero()[:, 0]
+        if len(more):
+            lowest[more] = _lowest_kept(shares[more], top_p[more], vocabulary)[0]
+    return shares.masked_fill_(shares < torch.where(top_p < 1, lowest, 0.0), 0.0)
+
+
+def _lowest_kept(
+    shares: torch.Tensor, top_p: torch.Tensor, count: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The smallest share that is kept, (B, 1), and whether so many sorted ones are enough to tell."""
+    top = _largest(shares, count)
+    before = top.cumsum(dim=-1, dtype=torch.float64) - top
     kept = (before < top_p).sum(dim=-1, keepdim=True)  # at least 1
-    lowest = torch.where(top_p < 1, top.gather(1, kept - 1), 0.0)
-    return shares.masked_fill(shares < lowest, 0.0)
+    return top.gather(1, kept - 1), before[:, -1:] >= top_p
 
 
-def _falling(shares: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The largest shares, falling, and for each the sum of those before it, (B, count)."""
-    top = shares.topk(count).values
-    return top, top.cumsum(dim=-1, dtype=torch.float64) - top
+def _largest(values: torch.Tensor, count: int) -> torch.Tensor:
+    """The largest of each row, falling, (B, count); on CPU numpy sorts several times as fast."""
+    if count < values.shape[-1] or values.is_cuda:
+        return values.topk(min(count, values.shape[-1])).values
+    return torch.from_numpy(np.sort(values.numpy())).flip(-1)
 
 
 def draw(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     """An id for each row, with these shares of the probability (B, V), by numbers (B, width)."""
-    vocabulary = shares.shape[-1]
+    rows, vocabulary = shares.shape
+    inner = min(_BLOCK_LEVELS, numbers.shape[1])
+    size = 1 << inner
+    whole = vocabulary - vocabulary % size
+    blocks = shares[:, :whole].reshape(rows, -1, size).sum(dim=-1, dtype=torch.float64)
+    last = shares[:, whole:].sum(dim=-1, keepdim=True, dtype=torch.float64)
+    block = _descend(torch.cat([blocks, last], dim=1), numbers[:, : numbers.shape[1] - inner])
+    ids = block * size + torch.arange(size, device=shares.device)  # (B, size)
+    found = shares.gather(1, ids.clamp(max=vocabulary - 1)).masked_fill(ids >= vocabulary, 0.0)
+    return (block * size + _descend(found, numbers[:, numbers.shape[1] - inner :]))[:, 0]
+
+
+def _descend(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """Which of 2 ** levels shares (B, n) is drawn by numbers (B, levels), (B, 1)."""
     sums = torch.nn.functional.pad(shares.cumsum(dim=-1, dtype=torch.float64), (1, 0))
-    first = torch.zeros_like(numbers[:, :1], dtype=torch.long)
+    levels = numbers.shape[1]
+    first = torch.zeros_like(sums[:, :1], dtype=torch.long)
     below, above = torch.zeros_like(sums[:, :1]), sums[:, -1:]
-    width = numbers.shape[1]
-    for level in range(width):
-        number, half = numbers[:, level : level + 1], first + (1 << (width - 1 - level))
-        middle = sums.gather(1, half.clamp(max=vocabulary))
+    for level in range(levels):
+        number, half = numbers[:, level : level + 1], first + (1 << (levels - 1 - level))
+        middle = sums.gather(1, half.clamp(max=shares.shape[1]))
         upper = (number * (above - below) >= middle - below) & (middle < above)
         first = torch.where(upper, half, first)
         below, above = torch.where(upper, middle, below), torch.where(upper, above, middle)
-    return first[:, 0]
+    return first
 
 
 def choose(logits: torch.Tensor, rules: Rules | None, numbers: torch.Tensor | None) -> torch.Tensor:
