@@ -1,0 +1,263 @@
+"""Tier5 from prefill to deltas in a tiny world: what is generated, what is verified, and when again."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from evaluation.bridge.write import write_deltas
+from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
+from evaluation.errors import ConfigError, SourceError
+from evaluation.grading.collect import collect
+from evaluation.prefill.tiers import PREFILLS
+from evaluation.records import Record
+from evaluation.scoring.job import score_subject
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.store import ScoreStore
+from tests.workflow.world import World, build_prefilled, copy_world
+
+TASK: dict[str, Any] = {
+    "dataset": "made/quiz",
+    "split": "test",
+    "prompt": "Q: {{ question }} A:",
+    "chat": False,
+    "max_new_tokens": 6,
+    "document": {"gold": "'a'"},
+    "strata": {"label": "{{ label }}"},
+    "verifiers": {
+        "strict": {"kind": "pattern", "pattern": "(?s)^ *([^ ])", "form": "{gold}"},
+        "lenient": {"kind": "pattern", "pattern": "([a-z])", "take": "last", "form": "{gold}"},
+    },
+    "primary": "strict",
+    "limit": 12,
+}
+SAMPLED = {**TASK, "chat": True, "sampling": {"temperature": 1.0, "n": 4, "seed": 1}}
+
+Change = Callable[..., StagePlan]
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = build_prefilled(tmp_path_factory.mktemp("verified") / "world")
+    world.change(verification={"workers": 1})
+    return world
+
+
+@pytest.fixture
+def world(pristine: World, tmp_path: Path) -> World:
+    return copy_world(pristine, tmp_path / "world")
+
+
+@pytest.fixture
+def change(world: World) -> Change:
+    """Writes the suite's tasks, prefills them and returns the plan of stage 2."""
+
+    def write(**tasks: dict[str, Any]) -> StagePlan:
+        content = {"extends": "base", "generation_tasks": tasks}
+        (world.folder / "suites" / "answers.yaml").write_text(yaml.safe_dump(content))
+        config = yaml.safe_load(world.config.read_text())
+        config["stages"]["stage2"]["suites"] = ["answers"]
+        world.config.write_text(yaml.safe_dump(config))
+        plan = plans(world)["stage2"]
+        for name in tasks:
+            PREFILLS["tier5"].make(plan, name)
+        return plan
+
+    return write
+
+
+def plans(world: World) -> dict[str, StagePlan]:
+    return plan_stages(load_config(world.config))
+
+
+def run(subject: Subject) -> tuple[Record, dict[str, Any]]:
+    """Scores and collects; the record of scoring, and Tier5's file."""
+    scored = score_subject(subject)
+    assert scored.error is None
+    collected = collect(subject)
+    assert collected.error is None, collected.error
+    return scored, json.loads((subject.folder / "tier5_verified.json").read_text())
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def samples(subject: Subject, identity: str) -> dict[str, str]:
+    """The longest stored completion by key."""
+    store = ScoreStore(subject.plan.scores, identity)
+    found: dict[str, str] = {}
+    for name in store.names_of("completions-sums"):
+        part = store.read(name)
+        assert part is not None
+        for row in part.table.to_pylist():
+            found[row["key"]] = max(row["text"], found.get(row["key"], ""), key=len)
+    return found
+
+
+def test_a_run_gives_every_file_and_deltas(world: World, change: Change) -> None:
+    plan = change(sums=TASK, sums_sampled=SAMPLED)
+    for subject in (step_subject(plan, 5), bridge_subject(plan, plans(world))):
+        _, found = run(subject)
+        assert set(found["generation_tasks"]) == {"sums", "sums_sampled"}
+        greedy, sampled = (found["generation_tasks"][name] for name in ("sums", "sums_sampled"))
+        assert (greedy["prompts"], greedy["samples"]) == (12, 12)
+        assert (sampled["prompts"], sampled["samples"]) == (12, 48)
+        assert greedy["items"] == {"asked": 24, "used": 12, "left_out": {"limit": 12}}
+        assert set(sampled["verifiers"]["strict"]["pass_at_k"]) == {"1", "2", "4"}
+        assert set(greedy["strata"]["label"]) == {"0", "1", "2"}
+        folder = subject.folder / "generation" / "sums_sampled"
+        lines = rows_of(folder / "results.jsonl")
+        assert len(lines) == 48
+        rows = pq.read_table(folder / "prompts.parquet").to_pylist()
+        for row in rows:
+            right = [
+                line["verdicts"][row["verifier"]]["credit"] == 1
+                for line in lines
+                if line["id"] == row["prompt"]
+            ]
+            assert (row["n"], row["correct"]) == (4, sum(right))
+            assert row["pass_rate"] == pytest.approx(sum(right) / 4)
+        for line in lines:
+            assert line["verdicts"]["strict"]["credit"] in (0.0, 1.0)
+            assert (line["completion"].strip()[:1] == "a") == (
+                line["verdicts"]["strict"]["credit"] == 1
+            )
+    write_deltas(plan, 5)
+    deltas = json.loads((plan.step_folder(5) / "bridge_deltas.json").read_text())
+    metrics = {(one["item"], one["metric"]) for one in deltas["deltas"] if one["tier"] == "tier5"}
+    assert ("sums", "delta_pass_rate") in metrics
+    assert ("sums", "delta_pass_rate_lenient") in metrics
+    assert ("overall", "delta_pass_rate") in metrics
+
+
+def test_more_samples_keep_those_that_are_there(world: World, change: Change) -> None:
+    subject = step_subject(change(sums=SAMPLED), 5)
+    scored, _ = run(subject)
+    before = samples(subject, scored.about["identity"])
+    assert len(before) == 48
+    more = {**SAMPLED, "sampling": {**SAMPLED["sampling"], "n": 6}}
+    subject = step_subject(change(sums=more), 5)
+    scored, found = run(subject)
+    after = samples(subject, scored.about["identity"])
+    assert len(after) == 72
+    assert before.items() <= after.items()
+    assert found["generation_tasks"]["sums"]["samples"] == 72
+    fewer = {**SAMPLED, "sampling": {**SAMPLED["sampling"], "n": 2}}
+    subject = step_subject(change(sums=fewer), 5)
+    scored, found = run(subject)
+    assert samples(subject, scored.about["identity"]) == after
+    assert found["generation_tasks"]["sums"]["samples"] == 24
+
+
+def test_another_seed_gives_other_answers(world: World, change: Change) -> None:
+    texts = []
+    for seed in (1, 2):
+        task = {**SAMPLED, "sampling": {**SAMPLED["sampling"], "seed": seed}}
+        subject = step_subject(change(sums=task), 5)
+        run(subject)
+        texts.append((subject.folder / "generation" / "sums" / "completions.jsonl").read_text())
+    assert texts[0] != texts[1]
+
+
+def test_other_stops_and_verifiers_generate_nothing(
+    world: World, change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = step_subject(change(sums=TASK), 5)
+    scored, found = run(subject)
+    before = samples(subject, scored.about["identity"])
+    assert found["generation_tasks"]["sums"]["truncated_rate"] == 1
+    letter = next(iter(before.values()))[2]
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr("evaluation.scoring.engine.backend.load_model", refuse)
+    verifiers = {"first": {"kind": "pattern", "pattern": "(.)", "form": "{gold}"}}
+    other = {**TASK, "stop": [letter], "verifiers": verifiers, "primary": "first"}
+    subject = step_subject(change(sums=other), 5)
+    scored, found = run(subject)
+    task = found["generation_tasks"]["sums"]
+    assert task["truncated_rate"] < 1
+    assert list(task["verifiers"]) == ["first"]
+    lines = rows_of(subject.folder / "generation" / "sums" / "completions.jsonl")
+    assert all(letter not in line["completion"] for line in lines)
+    assert samples(subject, scored.about["identity"]) == before
+
+
+def test_a_stop_that_is_taken_away_lets_the_model_go_on(world: World, change: Change) -> None:
+    subject = step_subject(change(sums=TASK), 5)
+    scored, _ = run(subject)
+    whole = samples(subject, scored.about["identity"])
+    letter = next(iter(whole.values()))[2]
+    shutil.rmtree(subject.plan.scores)
+    subject = step_subject(change(sums={**TASK, "stop": [letter]}), 5)
+    scored, found = run(subject)
+    cut = samples(subject, scored.about["identity"])
+    shorter = {key for key in whole if len(cut[key]) < len(whole[key])}
+    assert len(shorter) > 0
+    assert found["generation_tasks"]["sums"]["truncated_rate"] < 1
+    subject = step_subject(change(sums=TASK), 5)
+    scored, found = run(subject)
+    assert found["generation_tasks"]["sums"]["truncated_rate"] == 1
+    lines = rows_of(subject.folder / "generation" / "sums" / "completions.jsonl")
+    said = [line["completion"] for line in lines]
+    assert sorted(said) == sorted(whole.values())
+
+
+def test_prompts_without_room_are_left_out_and_named(world: World, change: Change) -> None:
+    long = {**TASK, "prompt": "{{ question * (1 if label else 9) }}"}
+    subject = step_subject(change(sums=long), 5)
+    _, found = run(subject)
+    task = found["generation_tasks"]["sums"]
+    assert task["too_long"] == [f"sums/{index}" for index in range(0, 12, 3)]
+    assert task["items"]["left_out"] == {"limit": 12, "too_long": 4}
+    with pytest.raises(SourceError, match=r"no prompt leaves room for max_new_tokens 60"):
+        change(sums={**TASK, "max_new_tokens": 60})
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"id": "same"}, SourceError, r"generation_tasks.sums.id: 'same' is there twice"),
+        ({"document": {"gold": "missing"}}, SourceError, r"missing"),
+        ({"document": {}}, ConfigError, r"`verifiers.lenient` reads `document.gold`"),
+        ({"primary": "none"}, ConfigError, r"`primary: none` is none of its verifiers"),
+        ({"num_fewshot": 2}, ConfigError, r"`num_fewshot` needs `answer`"),
+        ({"sampling": {"n": 4}}, ConfigError, r"at temperature 0 all completions"),
+        ({"system": "Be brief."}, ConfigError, r"`system` is a turn of a chat"),
+        ({"verifiers": {"x": {"kind": "guess"}}}, ConfigError, r"guess"),
+        ({"max_new_tokens": 0}, ConfigError, r"max_new_tokens"),
+        ({"split": "train"}, SourceError, r"train"),
+        ({"document": {"gold": "'5'"}}, SourceError, r"lenient.*sums/0"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    world: World, change: Change, changes: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        change(sums={**TASK, **changes})
+
+
+def test_a_changed_document_is_judged_again_without_the_model(
+    world: World, change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = step_subject(change(sums=TASK), 5)
+    run(subject)
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr("evaluation.scoring.engine.backend.load_model", refuse)
+    lines = rows_of(subject.folder / "generation" / "sums" / "completions.jsonl")
+    first = json.dumps(lines[0]["completion"].strip()[0])
+    views = {"strict": TASK["verifiers"]["strict"]}
+    again = {**TASK, "document": {"gold": first}, "verifiers": views}
+    _, found = run(step_subject(change(sums=again), 5))
+    assert found["generation_tasks"]["sums"]["verifiers"]["strict"]["pass_rate"] > 0
