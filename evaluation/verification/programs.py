@@ -36,7 +36,8 @@ def verify_program(verifier: Program, document: Mapping[str, Any], completion: s
     limits = Limits(seconds=float(verifier.seconds), memory_mb=int(verifier.memory_mb))
     outcome = run_program(program, tests, limits)
     credit = None if outcome.passed is None else float(outcome.passed)
-    return Verdict(credit=credit, answer=program, reason=outcome.reason)
+    answer = program.encode("utf-8", "replace").decode()  # half characters cannot be stored
+    return Verdict(credit=credit, answer=answer, reason=outcome.reason)
 
 
 def read_tests(document: Mapping[str, Any]) -> Tests:

@@ -103,5 +103,5 @@ _OFTEN_USED = """
     decimal enum fractions functools hashlib heapq inspect io itertools json keyword lzma math
     numbers operator queue random re reprlib statistics string struct textwrap time timeit
     traceback types typing unicodedata warnings zlib
-    numpy numpy.linalg numpy.random numpy.testing
+    numpy numpy.linalg numpy.random
 """

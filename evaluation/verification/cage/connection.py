@@ -129,7 +129,10 @@ class Cage:
                 if not part:
                     sources.remove(reading)
             elif zygote in ready:
-                ending = self._connection.recv(ENDING.size)
+                try:
+                    ending = self._connection.recv(ENDING.size)
+                except ConnectionError:  # it was killed before it took the job
+                    break
                 if len(ending) == ENDING.size:
                     return bytes(verdict), ending
                 break

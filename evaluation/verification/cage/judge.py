@@ -34,7 +34,7 @@ def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> 
     try:
         parsed = _parsed(tests)
         theirs = _defined(peer, *_asked_for(tests, parsed))
-        names = _world(tests, parsed, theirs)
+        names = _world(tests, parsed["setup"], theirs)
         for number, (text, test) in enumerate(_tests(tests, parsed, names, theirs)):
             current = text
             begin(number)
@@ -42,6 +42,8 @@ def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> 
         peer.check_silence()
         if peer.broken:  # and a test caught it
             raise Broken(peer.broken)
+        if not theirs:
+            raise Missing("any name that the tests use")
         if not log.questions and all(isinstance(value, StandIn) for value in theirs.values()):
             raise Unusable("they ask nothing of the program")
     except BaseException as reason:  # noqa: BLE001 - whatever tests raise
@@ -78,15 +80,15 @@ def _asked_for(tests: Tests, parsed: dict[str, ast.Module]) -> tuple[list[str], 
     return sorted(used), "\n".join(imports)
 
 
-def _world(tests: Tests, parsed: dict[str, ast.Module], theirs: dict[str, Any]) -> dict[str, Any]:
+def _world(tests: Tests, setup: ast.Module, theirs: dict[str, Any]) -> dict[str, Any]:
     """The names that the tests see: those of the program, under those of the tests' own code."""
-    names = {**_without_builtins(theirs, tests, parsed["tests"]), "__name__": "tests"}
+    names = {**_without_builtins(theirs, tests), "__name__": "tests"}
     names |= _given(tests.given)
     if tests.entry_point:
         if tests.entry_point not in theirs:
             raise Missing(tests.entry_point)
         names[tests.entry_point] = theirs[tests.entry_point]
-    _set_up(parsed["setup"], names, theirs)
+    _set_up(setup, names, theirs)
     return names
 
 
@@ -124,21 +126,15 @@ def _resolved(name: str, kind: str, *rest: Any) -> Any:
     return module if kind == "module" else getattr(module, name)
 
 
-def _without_builtins(theirs: dict[str, Any], tests: Tests, tree: ast.Module) -> dict[str, Any]:
-    """A program's `len` or `set` is the tests' only where they are about nothing else.
+def _without_builtins(theirs: dict[str, Any], tests: Tests) -> dict[str, Any]:
+    """A program's `len` or `set` is the tests' only where they ask for nothing else of it.
 
     Else a program could replace what its answers are compared with.
     """
-    calls = {
-        node.func.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    known = vars(builtins)
-    others = {name for name in calls & theirs.keys() if name not in known}
-    if not others and not tests.entry_point:
-        return theirs
-    return {name: value for name, value in theirs.items() if name not in known}
+    own = {name: value for name, value in theirs.items() if not hasattr(builtins, name)}
+    if tests.entry_point or any(isinstance(value, StandIn) for value in own.values()):
+        return own
+    return theirs
 
 
 def _given(source: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def _of_the_program(reason: BaseException) -> str:
 
 def _missing(reason: BaseException) -> str:
     name = reason.name if isinstance(reason, NameError) else str(reason)
-    return f"the program defines no `{shortened(name or reason)}`"
+    return f"the program does not define {shortened(name or reason)}"
 
 
 def _named(reason: BaseException) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 from evaluation.verification.cage.model import Limits, Tests
 from evaluation.verification.cage.run import close_cage, describe_cage, run_program
 from tests.verification.cage import attempts, pretences
-from tests.verification.cage.attempts import MARK, Attempt
+from tests.verification.cage.attempt import MARK, Attempt
 
 _ADOPT = 36
 _LEFT_IN = ("/dev/shm", "/tmp", "/var/tmp", os.path.dirname(os.__file__))
@@ -60,7 +60,7 @@ class Arena:
 
     def run(self, attempt: Attempt, mode: str) -> dict[str, Any]:
         limits = Limits(seconds=attempt.seconds, memory_mb=attempt.memory_mb)
-        tests = Tests(asserts=attempt.asserts, given=attempt.given)
+        tests = Tests(asserts=attempt.asserts, given=attempt.given, setup=attempt.setup)
         outcome = run_program(self.fill_in(attempt.program), tests, limits, modes=[mode])
         return {"passed": outcome.passed, "reason": outcome.reason, "left": self.left()}
 

@@ -1,40 +1,7 @@
-"""What a program may try against the machine that it runs on.
+"""Attempts on the network, other processes and files, and the list of all attempts."""
 
-Each program defines `f`, which gives "escaped" where it gets through; some leave traces that are
-looked for afterwards. `{folder}` is a folder that its user may write to, with a `secret.txt`;
-`{victim}` is a process of its user, `{port}` one that listens, `{parent}` who runs the cage.
-"""
-
-import textwrap
-from dataclasses import dataclass
-
-MARK = "cage-escape"
-"""Begins the name of every file that an attempt leaves."""
-
-
-@dataclass(frozen=True)
-class Attempt:
-    name: str
-    program: str
-    asserts: tuple[str, ...] = ("assert f() == 'escaped'",)
-    seconds: float = 10.0
-    memory_mb: int = 512
-    given: str = ""
-    works_uncaged: bool = False
-    """Harmless enough to be run without a cage, to show that it is an attempt at all."""
-
-
-def attempt(name: str, body: str, **fields: object) -> Attempt:
-    """`body` is that of `f`; what raises there is stopped."""
-    return Attempt(name, "def f():\n" + textwrap.indent(body, "    "), **fields)  # type: ignore[arg-type]
-
-
-_SYSCALL = """
-import ctypes
-libc = ctypes.CDLL(None, use_errno=True)
-if libc.syscall({call}) >= 0:
-    return "escaped"
-"""
+from tests.verification.cage import attempts_inside
+from tests.verification.cage.attempt import SYSCALL, attempt
 
 NETWORK = [
     attempt(
@@ -88,7 +55,7 @@ PROCESSES = [
         "shell", "import os\nif os.system('true') == 0:\n    return 'escaped'", works_uncaged=True
     ),
     attempt("exec", "import os, sys\nos.execv('/bin/sleep', ['sleep', '1000'])"),
-    attempt("clone3", _SYSCALL.format(call="435, ctypes.create_string_buffer(88), 88")),
+    attempt("clone3", SYSCALL.format(call="435, ctypes.create_string_buffer(88), 88")),
     attempt(
         "multiprocessing",
         "import multiprocessing\np = multiprocessing.get_context('fork').Process(target=int)\np.start()\nreturn 'escaped'",
@@ -126,7 +93,7 @@ PROCESSES = [
         "priority of another process",
         "import os\nos.setpriority(os.PRIO_PROCESS, {victim}, 19)\nreturn 'escaped'",
     ),
-    attempt("ptrace", _SYSCALL.format(call="101, 16, {victim}, 0, 0")),
+    attempt("ptrace", SYSCALL.format(call="101, 16, {victim}, 0, 0")),
     attempt(
         "memory of another process",
         "import ctypes, os\nlibc = ctypes.CDLL(None)\nb = ctypes.create_string_buffer(64)\n"
@@ -166,8 +133,8 @@ FILES = [
         "import os\nos.memfd_create('cage-escape')\nreturn 'escaped'",
         works_uncaged=True,
     ),
-    attempt("shared segment", _SYSCALL.format(call="29, 0x0CA6E5CA, 1 << 20, 0o1666")),
-    attempt("message queue", _SYSCALL.format(call="68, 0x0CA6E5CA, 0o1666")),
+    attempt("shared segment", SYSCALL.format(call="29, 0x0CA6E5CA, 1 << 20, 0o1666")),
+    attempt("message queue", SYSCALL.format(call="68, 0x0CA6E5CA, 0o1666")),
     attempt("delete", "import os\nos.unlink('{folder}/precious.txt')\nreturn 'escaped'"),
     attempt(
         "rename",
@@ -221,10 +188,10 @@ FILES = [
         "import mmap, os\nmmap.mmap(os.open('{folder}/secret.txt', os.O_RDONLY), 4, prot=mmap.PROT_READ)\nreturn 'escaped'",
         works_uncaged=True,
     ),
-    attempt("open by number", _SYSCALL.format(call="257, -100, b'{folder}/secret.txt', 0")),
+    attempt("open by number", SYSCALL.format(call="257, -100, b'{folder}/secret.txt', 0")),
     attempt(
         "open with openat2",
-        _SYSCALL.format(call="437, -100, b'{folder}/secret.txt', bytes(24), 24"),
+        SYSCALL.format(call="437, -100, b'{folder}/secret.txt', bytes(24), 24"),
         works_uncaged=True,
     ),
     attempt("change the root", "import os\nos.chroot('.')\nreturn 'escaped'"),
@@ -240,146 +207,5 @@ FILES = [
     ),
 ]
 
-SECRETS = [
-    attempt(
-        "environment",
-        "import os\nif any(b'EVAL_SECRET' in k for k in os.environb):\n    return 'escaped'",
-        works_uncaged=True,
-    ),
-    attempt(
-        "environment of C",
-        "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.getenv.restype = ctypes.c_char_p\n"
-        "if libc.getenv(b'EVAL_SECRET') or libc.getenv(b'HOME') or libc.getenv(b'PATH'):\n    return 'escaped'",
-        works_uncaged=True,
-    ),
-    attempt(
-        "environment by /proc",
-        "open('/proc/self/environ', 'rb').read()\nreturn 'escaped'",
-        works_uncaged=True,
-    ),
-    attempt(
-        "environment of the parent",
-        "import os\nopen(f'/proc/{os.getppid()}/environ', 'rb').read()\nreturn 'escaped'",
-        works_uncaged=True,
-    ),
-    attempt(
-        "memory by /proc", "open('/proc/self/mem', 'rb')\nreturn 'escaped'", works_uncaged=True
-    ),
-    attempt(
-        "processes by /proc",
-        "import os\nif any(name.isdigit() for name in os.listdir('/proc')):\n    return 'escaped'",
-        works_uncaged=True,
-    ),
-    attempt("root by /proc", "open('/proc/1/root{folder}/secret.txt').read()\nreturn 'escaped'"),
-    attempt("memory of the kernel", "open('/proc/kcore', 'rb')\nreturn 'escaped'"),
-    attempt(
-        "descriptors",
-        "import os\nfor fd in range(6, 1024):\n    try:\n        os.fstat(fd)\n        return 'escaped'\n    except OSError:\n        pass",
-    ),
-    attempt(
-        "standard input, output and errors",
-        "import os, stat\nfor fd in range(3):\n    if not stat.S_ISCHR(os.fstat(fd).st_mode):\n        return 'escaped'",
-    ),
-    attempt(
-        "tests in memory",
-        "import gc\nfor thing in gc.get_objects():\n"
-        "    if isinstance(thing, (list, dict, tuple)) and '-'.join(['NEEDLE', 'IN', 'TESTS']) in str(thing)[:10000]:\n        return 'escaped'",
-        asserts=("assert f() == 'escaped' and 'NEEDLE-IN-TESTS'",),
-    ),
-]
 
-KERNEL = [
-    attempt("user namespace", _SYSCALL.format(call="272, 0x10000000")),
-    attempt("mount namespace", _SYSCALL.format(call="272, 0x00020000")),
-    attempt("enter a namespace", _SYSCALL.format(call="308, 3, 0")),
-    attempt(
-        "mount",
-        "import ctypes\nif ctypes.CDLL(None).mount(b'tmpfs', b'/', b'tmpfs', 0, None) == 0:\n    return 'escaped'",
-    ),
-    attempt("new mounts", _SYSCALL.format(call="430, b'tmpfs', 0")),
-    attempt("keyring", _SYSCALL.format(call="250, 0, -3, 1"), works_uncaged=True),
-    attempt("add a key", _SYSCALL.format(call="248, b'user', b'cage', b'x', 1, -1")),
-    attempt("bpf", _SYSCALL.format(call="321, 0, bytes(72), 72")),
-    attempt(
-        "io_uring",
-        _SYSCALL.format(call="425, 8, ctypes.create_string_buffer(120)"),
-        works_uncaged=True,
-    ),
-    attempt("perf", _SYSCALL.format(call="298, bytes(112), 0, -1, -1, 0")),
-    attempt("userfaultfd", _SYSCALL.format(call="323, 0")),
-    attempt("kernel module", _SYSCALL.format(call="175, b'x', 1, b''")),
-    attempt("pipe", "import os\nos.pipe()\nreturn 'escaped'", works_uncaged=True),
-    attempt("watch files", _SYSCALL.format(call="294, 0"), works_uncaged=True),
-    attempt("setuid", "import os\nos.setuid(os.getuid())\nreturn 'escaped'", works_uncaged=True),
-    attempt("become root", "import os\nos.setresuid(0, 0, 0)\nreturn 'escaped'"),
-    attempt(
-        "capabilities",
-        _SYSCALL.format(call="126, bytes([0x22, 5, 8, 0x20, 0, 0, 0, 0]), b'\\xff' * 24"),
-    ),
-    attempt("another filter", _SYSCALL.format(call="317, 1, 0, bytes(16)")),
-    attempt(
-        "take back death with the parent",
-        _SYSCALL.format(call="157, 1, 0, 0, 0, 0"),
-        works_uncaged=True,
-    ),
-    attempt(
-        "raise a limit",
-        "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))\nreturn 'escaped'",
-    ),
-    attempt(
-        "32-bit system calls",
-        "import ctypes, mmap\ncode = bytes.fromhex('b814000000cd80c3')\nm = mmap.mmap(-1, 4096, prot=7)\nm.write(code)\n"
-        "if ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))() > 0:\n    return 'escaped'",
-    ),
-    attempt("x32 system calls", _SYSCALL.format(call="0x40000000 + 41, 2, 1, 0")),
-]
-
-LIMITS = [
-    attempt("memory", "x = []\nwhile True:\n    x.append(bytearray(1 << 24))", memory_mb=256),
-    attempt("memory at once", "x = bytearray(1 << 33)\nreturn 'escaped'"),
-    attempt("shared memory of its own", "import mmap\nmmap.mmap(-1, 1 << 33)\nreturn 'escaped'"),
-    attempt("a large answer", "return ['x' * 1000000] * 1000"),
-    attempt("endless loop", "while True:\n    pass", seconds=1),
-    attempt("endless sleep", "import time\ntime.sleep(1000)", seconds=0.3),
-    attempt("endless load", "pass\nwhile True:\n    pass", seconds=1),
-    attempt(
-        "ignored signals",
-        "import signal, time\nfor number in range(1, 65):\n    try:\n        signal.signal(number, signal.SIG_IGN)\n"
-        "    except (OSError, ValueError):\n        pass\nwhile True:\n    time.sleep(1)",
-        seconds=0.3,
-    ),
-    attempt(
-        "blocked signals",
-        "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nwhile True:\n    time.sleep(1)",
-        seconds=0.3,
-    ),
-    attempt("flood of output", "for _ in range(100):\n    print('x' * 1000000)\nreturn 'done'"),
-    attempt(
-        "flood of errors",
-        "import os\nfor _ in range(100):\n    os.write(2, bytes(1000000))\nreturn 'done'",
-    ),
-    attempt("flood of answers", "import os\nwhile True:\n    os.write(5, b'\\0' * 65536)"),
-    attempt(
-        "endless recursion",
-        "import sys\nsys.setrecursionlimit(10 ** 9)\ndef g():\n    return g()\ng()",
-        seconds=1,
-        memory_mb=128,
-    ),
-    attempt(
-        "endless iteration",
-        "import itertools\nreturn itertools.count()",
-        asserts=("assert list(f()) == 1",),
-        seconds=1,
-        memory_mb=128,
-    ),
-    attempt("crash", "import ctypes\nctypes.string_at(0)"),
-    attempt(
-        "colliding answer",
-        "m = (1 << 61) - 1\nreturn {m * n for n in range(1 << 15)}",
-        asserts=("assert f() == 1",),
-        seconds=1,
-    ),
-    attempt("regular expression", "import re\nre.match('(a+)+$', 'a' * 60 + 'b')", seconds=1),
-]
-
-ALL = [*NETWORK, *PROCESSES, *FILES, *SECRETS, *KERNEL, *LIMITS]
+ALL = [*NETWORK, *PROCESSES, *FILES, *attempts_inside.ALL]

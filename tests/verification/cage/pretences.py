@@ -4,7 +4,7 @@ The tests ask for `f(3) == 4`, then `f(4) == 5`; where a pretence is one about o
 brings its own.
 """
 
-from tests.verification.cage.attempts import Attempt
+from tests.verification.cage.attempt import Attempt
 
 _ASSERTS = ("assert f(3) == 4", "assert f(4) == 5")
 
@@ -280,6 +280,12 @@ def f(x):
         "truth only",
         "class T:\n    def __bool__(self): return True\ndef f(x):\n    return T()",
         "assert f(3) is True",
+    ),
+    Attempt(
+        "its own abs, of an attribute",
+        "def abs(x):\n    return 4\nclass Node:\n    v = 9",
+        ("assert abs(node.v) == 4",),
+        setup="node = Node()",
     ),
     Attempt(
         "helper of the task replaced",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.verification.cage.codec import MOST_DEPTH, Refused, Table, Writer
@@ -51,6 +51,7 @@ _DATA = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(_DATA)
 def test_data_arrive_as_they_are(value: Any) -> None:
     arrived = _read(_write(value))
@@ -122,6 +123,7 @@ def test_arbitrary_bytes_are_refused(data: bytes) -> None:
     _read_or_refuse(data)
 
 
+@settings(max_examples=40)
 @given(_DATA, st.randoms(use_true_random=False))
 def test_damaged_bytes_are_refused(value: Any, generator: random.Random) -> None:
     data = bytearray(_write(value))
