@@ -71,6 +71,9 @@ format: $(TOOLS)  ## let ruff and snakefmt rewrite what they can
 bench: .venv-bench/.complete $(MODEL)/config.json  ## speed beside lm-evaluation-harness
 	@.venv-bench/bin/python -m benchmarks
 
+bench-generation: .venv-bench/.complete $(MODEL)/config.json  ## answers beside transformers and lm-evaluation-harness (an hour)
+	@.venv-bench/bin/python -m benchmarks.generation
+
 bench-scale: $(TOOLS)  ## 52 and 200 checkpoints of a tiny model on a real Slurm (needs root)
 	@python -m benchmarks.scale
 
@@ -120,4 +123,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment demo demo-data test pytest histories test-slurm slurm-up slurm-down lint format bench bench-scale bench-decisions clean
+.PHONY: help environment demo demo-data test pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-scale bench-decisions clean

@@ -5,7 +5,7 @@ sample's index and the settings; its counter counts the tokens. So what is drawn
 the rows beside it nor on how many samples there are.
 
 Rounding differs between batch shapes, by about 1e-5 in a logit, and must not turn a draw. One
-number compared with a running sum over the vocabulary would turn once in some hundred tokens, for
+number compared with a running sum over the vocabulary turns about once in a thousand tokens, for
 the sum has thousands of steps, each narrower than its error or not much wider. So the vocabulary is
 halved again and again: each half is entered with its share of the probability, decided by a number
 of its own. That turns where a number is within the rounding error of a share, for the few halvings
