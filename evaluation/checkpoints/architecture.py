@@ -240,24 +240,24 @@ def _check_possible(found: Architecture, where: str) -> None:
     if found.experts is not None and found.nope_every is not None:
         raise UnsupportedCheckpoint(
             f"{where}: experts (`moe_config`) together with layers without RoPE (`no_rope_layer`) "
-            "cannot be represented by any class of transformers"
+            "cannot be represented by any class of transformers; score it by a `command` of your own"
         )
     if found.experts is not None and found.window is not None:
         raise UnsupportedCheckpoint(
             f"{where}: experts (`moe_config`) together with a sliding window "
-            "(`sliding_window_size`) cannot be represented by any class of transformers"
+            "(`sliding_window_size`) cannot be represented by any class of transformers; score it by a `command` of your own"
         )
     if found.experts is not None and found.experts.per_token > found.experts.number:
         raise CheckpointError(
-            f"{where}: `moe_config.top_k` is larger than `moe_config.num_experts`"
+            f"{where}: `moe_config.top_k` is larger than `moe_config.num_experts`; correct one of them"
         )
     if found.hidden_size % found.heads or found.head_dim % 2:
         raise CheckpointError(
             f"{where}: `hidden_size` {found.hidden_size} does not give {found.heads} heads of an "
-            "even size"
+            "even size; correct the configuration"
         )
     if found.heads % found.kv_heads:
         raise CheckpointError(
             f"{where}: `num_attention_heads` {found.heads} is no multiple of "
-            f"`num_key_value_heads` {found.kv_heads}"
+            f"`num_key_value_heads` {found.kv_heads}; correct one of them"
         )

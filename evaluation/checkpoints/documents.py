@@ -28,7 +28,9 @@ def read_text(path: Path) -> str:
         with open_regular(path) as file:
             content = file.read(_LARGEST + 1)
     except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from None
+        raise CheckpointError(
+            f"{path}: cannot be read ({error.strerror}); make it readable, or copy it again"
+        ) from None
     if len(content) > _LARGEST:
         raise CheckpointError(f"{path}: larger than any configuration; copy the checkpoint again")
     try:

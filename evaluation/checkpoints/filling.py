@@ -53,7 +53,9 @@ def _row_chunks(shard: Shard) -> Iterator[tuple[int, torch.Tensor]]:
                 _read_into(rows, file, shard)
                 yield first, rows
     except OSError as error:
-        raise CheckpointError(f"{shard.path}: cannot be read ({error.strerror})") from None
+        raise CheckpointError(
+            f"{shard.path}: cannot be read ({error.strerror}); make it readable, or copy it again"
+        ) from None
 
 
 def _read_into(rows: torch.Tensor, file: io.FileIO, shard: Shard) -> None:

@@ -66,7 +66,9 @@ def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
         return _open_nanotron(folder, use_mup)
     except OSError as error:
         where = error.filename or path
-        raise CheckpointError(f"{where}: cannot be read ({error.strerror})") from None
+        raise CheckpointError(
+            f"{where}: cannot be read ({error.strerror}); make it readable, or copy it again"
+        ) from None
 
 
 def _step_folder(path: Path) -> Path:

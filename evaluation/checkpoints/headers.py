@@ -64,7 +64,9 @@ def read_header(path: Path) -> Header:
             status = os.fstat(file.fileno())
             raw = _raw_header(path, file.read(8), status.st_size, file)
     except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from None
+        raise CheckpointError(
+            f"{path}: cannot be read ({error.strerror}); make it readable, or copy it again"
+        ) from None
     content = _parse(path, raw)
     metadata = content.pop("__metadata__", None) or {}
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):

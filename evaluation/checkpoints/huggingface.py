@@ -61,7 +61,9 @@ def _indexed(folder: Path) -> list[Header]:
 def _weight_map(path: Path) -> dict[str, str]:
     places: Any = parse_json(path).get("weight_map")
     if not isinstance(places, dict) or not places or not all(map(_is_file_name, places.values())):
-        raise CheckpointError(f"{path}: its `weight_map` is not a table of file names")
+        raise CheckpointError(
+            f"{path}: its `weight_map` is not a table of file names; download it again"
+        )
     return places
 
 

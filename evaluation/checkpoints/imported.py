@@ -23,7 +23,7 @@ def nanotron_model_config(config: Any, folder: Path) -> dict[str, Any]:
         if is_refused:
             value = rope[key] if key in rope else getattr(config, key)
             raise UnsupportedCheckpoint(
-                f"{folder / 'config.json'}: {key} {value!r} has no counterpart in Nanotron"
+                f"{folder / 'config.json'}: {key} {value!r} has no counterpart in Nanotron; evaluate the folder as it is"
             )
     common = {
         "bos_token_id": config.bos_token_id,

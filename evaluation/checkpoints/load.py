@@ -86,7 +86,7 @@ def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
     """Raises UnsupportedCheckpoint for an unknown activation; warns of what Nanotron ignores."""
     if arch.activation not in transformers.activations.ACT2FN:
         raise UnsupportedCheckpoint(
-            f"{checkpoint.path}: `hidden_act` {arch.activation!r} is unknown to transformers"
+            f"{checkpoint.path}: `hidden_act` {arch.activation!r} is unknown to transformers; correct it"
         )
     if checkpoint.model_config.get("rope_scaling") is not None:
         log.warning("%s: `rope_scaling` is left out: Nanotron never applies it", checkpoint.path)

@@ -110,7 +110,9 @@ def _folders(top: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def _raise_unreadable(error: OSError) -> None:
-    raise CheckpointError(f"{error.filename}: cannot be read ({error.strerror})")
+    raise CheckpointError(
+        f"{error.filename}: cannot be read ({error.strerror}); make it readable, or copy it again"
+    )
 
 
 def _read_shard(path: Path, folder: Path) -> tuple[str, Shard]:
@@ -165,7 +167,9 @@ def _join(name: str, shards: list[Shard]) -> Parameter:
                 f"{dtype} of {shape}; they are of different checkpoints, copy them again"
             )
     if dtype not in _WEIGHT_DTYPES:
-        raise CheckpointError(f"{first.path}: dtype {dtype}, expected one of {_WEIGHT_DTYPES}")
+        raise CheckpointError(
+            f"{first.path}: dtype {dtype}, expected one of {_WEIGHT_DTYPES}; save the weights in one of these"
+        )
     problem = uncovered([piece.whole for shard in shards for piece in shard.pieces], shape)
     if problem is not None:
         raise _not_covered(name, shards, problem)

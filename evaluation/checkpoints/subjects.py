@@ -70,7 +70,9 @@ def bridge_checkpoint(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Bridge
     """
     bridge = plan.stage.bridge
     if bridge is None:
-        raise ConfigError(f"stages.{plan.name}.bridge: none is configured")
+        raise ConfigError(
+            f"stages.{plan.name}.bridge: none is configured; name a `stage` or a `path` there"
+        )
     if bridge.stage is None:
         path = Path(bridge.path or "")
         found = BridgeCheckpoint(path, int(path.name) if path.name.isdigit() else None, str(path))

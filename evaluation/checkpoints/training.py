@@ -66,7 +66,9 @@ def _section(table: dict[str, Any], path: Path, name: str, above: str = "") -> d
             f"{path}: `{above}{name}` is missing, so the file was cut or is not a trainer's; copy it "
             "again"
         )
-    raise CheckpointError(f"{path}: `{above}{name}` is {str(found)[:60]!r}, expected a table")
+    raise CheckpointError(
+        f"{path}: `{above}{name}` is {str(found)[:60]!r}, expected a table; copy the file again"
+    )
 
 
 def _tokenizer_name(content: dict[str, Any], path: Path) -> str | None:
@@ -85,5 +87,7 @@ def _step(content: dict[str, Any], path: Path) -> int | None:
         return None
     step = general.get("step")
     if step is not None and (type(step) is not int or not 0 <= step < 2**63):
-        raise CheckpointError(f"{path}: `general.step` is {str(step)[:60]!r}, expected a number")
+        raise CheckpointError(
+            f"{path}: `general.step` is {str(step)[:60]!r}, expected a number; copy the file again"
+        )
     return step

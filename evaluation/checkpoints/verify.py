@@ -49,15 +49,19 @@ def _read_reference(checkpoint: Checkpoint, reference: Path) -> dict[str, torch.
     found = read_header(reference).tensors
     ids = found.get("input_ids")
     if ids is None or ids.dtype not in INTEGERS or len(ids.shape) != 2 or 0 in ids.shape:
-        raise CheckpointError(f"{reference}: needs `input_ids`, integers of shape (batch, length)")
+        raise CheckpointError(
+            f"{reference}: needs `input_ids`, integers of shape (batch, length); store them beside the logits"
+        )
     if PACKED not in found and CAUSAL not in found:
-        raise CheckpointError(f"{reference}: needs `{PACKED}` of shape (batch, length, vocabulary)")
+        raise CheckpointError(
+            f"{reference}: needs `{PACKED}` of shape (batch, length, vocabulary); store the logits"
+        )
     for key in sorted({PACKED, CAUSAL} & found.keys()):
         _check_logits(key, found[key], (*ids.shape, checkpoint.vocab_size), reference)
     positions = found.get("position_ids", ids)
     if positions.shape != ids.shape or positions.dtype not in INTEGERS:
         raise CheckpointError(
-            f"{reference}: `position_ids` must be integers in the shape of `input_ids`"
+            f"{reference}: `position_ids` must be integers in the shape of `input_ids`; store them again"
         )
     tensors = {}
     with safe_open(reference, framework="pt") as file:
@@ -66,7 +70,7 @@ def _read_reference(checkpoint: Checkpoint, reference: Path) -> dict[str, torch.
                 tensors[key] = file.get_tensor(key)
     lowest, highest = int(tensors["input_ids"].min()), int(tensors["input_ids"].max())
     if lowest < 0:
-        raise CheckpointError(f"{reference}: `input_ids` holds a negative id")
+        raise CheckpointError(f"{reference}: `input_ids` holds a negative id; store the ids again")
     check_tokenizer_fits(checkpoint, highest + 1)
     return tensors
 
@@ -82,7 +86,7 @@ def _check_logits(
         )
     if len(shape) != 3 or shape[:2] != most[:2] or not 0 < shape[2] <= most[2]:
         raise CheckpointError(
-            f"{reference}: `{key}` has shape {shape}, but input_ids and the checkpoint make {most}"
+            f"{reference}: `{key}` has shape {shape}, but input_ids and the checkpoint make {most}; take the logits of this checkpoint"
         )
 
 
@@ -101,11 +105,13 @@ def _error(
         expected = theirs[row].double()  # (T, V)
         ours = output.logits[0, :, : expected.shape[-1]].double()
         if not (ours.isfinite().all() and expected.isfinite().all()):
-            raise NonFiniteError(f"{reference}: row {row}: logits are NaN or infinite")
+            raise NonFiniteError(
+                f"{reference}: row {row}: logits are NaN or infinite; compare with a checkpoint that gives finite ones"
+            )
         difference += float((ours - expected).square().sum())
         norm += float(expected.square().sum())
     if norm == 0:
-        raise CheckpointError(f"{reference}: all its logits are zero")
+        raise CheckpointError(f"{reference}: all its logits are zero; store them again")
     return float((difference / norm) ** 0.5)
 
 

@@ -51,7 +51,9 @@ def import_hf(
     """
     checkpoint = open_checkpoint(source)
     if checkpoint.kind != "huggingface":
-        raise CheckpointError(f"{source}: not a Hugging Face folder: it has no config.json")
+        raise CheckpointError(
+            f"{source}: not a Hugging Face folder: it has no config.json; name one that has"
+        )
     config = _read_config(checkpoint)
     model_config = nanotron_model_config(config, checkpoint.path)
     arch = parse_architecture(model_config, False, None, str(checkpoint.path / "config.json"))
@@ -119,7 +121,7 @@ def _new_step(target: Path, step: int) -> Iterator[Path]:
     """A temporary folder that becomes `target/<step>`, named by `latest.txt`, if all goes well."""
     final = target / str(step)
     if step < 0:
-        raise CheckpointError(f"{final}: a step cannot be negative")
+        raise CheckpointError(f"{final}: a step cannot be negative; give one from 0 on")
     if final.exists():
         raise CheckpointError(f"{final}: is there already; remove it or choose another step")
     temporary = beside(final)
@@ -161,7 +163,7 @@ class _Reader:
         if whole.shape != source.shape:
             raise CheckpointError(
                 f"{self.folder}: {source.targets[0].name} has shape {tuple(whole.shape)}, but "
-                f"config.json makes it {source.shape}"
+                f"config.json makes it {source.shape}; download both again"
             )
         return whole
 

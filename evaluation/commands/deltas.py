@@ -88,7 +88,9 @@ def deltas(options: argparse.Namespace) -> int:
 
     plan = _plan(options)
     if plan.stage.bridge is None:
-        raise ConfigError(f"stages.{plan.name}.bridge: none is configured, so there are no deltas")
+        raise ConfigError(
+            f"stages.{plan.name}.bridge: none is configured, so there are no deltas; name a `stage` or a `path` there"
+        )
     record = make_deltas(plan, options.step)
     if record.error is not None:
         print(f"error: {record.error}", file=sys.stderr)

@@ -137,7 +137,7 @@ def check_items(table: pa.Table) -> Groups:
     ids = table["item"].take(groups.starts).to_pylist()
     if len(set(ids)) < len(ids):
         raise ScoringError(
-            "the candidates of an item do not stand together, or an id is there twice"
+            "the candidates of an item do not stand together, or an id is there twice; write them again"
         )
     lonely = np.flatnonzero(groups.sizes < 2)
     if len(lonely):

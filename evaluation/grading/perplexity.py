@@ -42,10 +42,14 @@ def check_blocks(table: pa.Table) -> None:
     nats = table["nats"].to_numpy()
     broken = np.flatnonzero(~np.isfinite(nats))
     if len(broken):
-        raise NonFiniteError(f"block {table['block'][broken[0]]}: its loss is NaN or infinite")
+        raise NonFiniteError(
+            f"block {table['block'][broken[0]]}: its loss is NaN or infinite; look at the checkpoint's weights"
+        )
     scored = int(table["tokens"].to_numpy().sum())
     if not scored or not table["bytes"].to_numpy().sum():
-        raise ScoringError("no token of the slice is scored: its blocks are too short or empty")
+        raise ScoringError(
+            "no token of the slice is scored: its blocks are too short or empty; prefill it with a larger `sequence_length`"
+        )
     _perplexity(float(nats.sum() / scored))
 
 

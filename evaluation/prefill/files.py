@@ -148,7 +148,9 @@ def _read_json(path: Path) -> Iterator[Row]:
             rows = (_decode_json(path, line, where) for line, where in lines if line.strip())
         for number, row in enumerate(rows, 1):
             if not isinstance(row, dict):
-                raise SourceError(f"{path}: row {number} is not an object with fields")
+                raise SourceError(
+                    f"{path}: row {number} is not an object with fields; write one object a row"
+                )
             yield row
 
 
@@ -164,7 +166,7 @@ def _decode_json(path: Path, content: bytes, where: str) -> Any:
     except UnicodeDecodeError as error:
         raise _not_utf8(path, where, error.start) from None
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{path}: {where} is not valid JSON: {error}") from None
+        raise SourceError(f"{path}: {where} is not valid JSON ({error}); correct it") from None
 
 
 def _read_text(path: Path) -> Iterator[Row]:

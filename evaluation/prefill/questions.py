@@ -113,7 +113,7 @@ class Recipe:
         choices = self._choices(values)
         if not isinstance(choices, list | tuple) or len(choices) < 2:
             raise SourceError(
-                f"tasks.{self.name}.choices gives {_shown(choices)}, not a list of two or more"
+                f"tasks.{self.name}.choices gives {_shown(choices)}, not a list of two or more; correct the expression"
             )
         return list(choices)
 
@@ -168,7 +168,9 @@ def _placed(recipe: Recipe, row: Row, id: str, examples: str, origin: Origin) ->
 def _rows(recipe: Recipe, origin: Origin) -> list[Row]:
     rows = list(origin.rows())
     if not rows:
-        raise SourceError(f"task {recipe.name}: {origin} has no rows")
+        raise SourceError(
+            f"task {recipe.name}: {origin} has no rows; choose another split or config"
+        )
     return rows
 
 

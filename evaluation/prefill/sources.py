@@ -127,7 +127,9 @@ def _local_files(patterns: Sequence[str]) -> list[Path]:
             elif path.exists() and not path.is_file():
                 raise SourceError(f"files: {path} is a pipe, socket or device; give a file")
             else:
-                raise SourceError(f"files: {path} is not Parquet, JSON(L) or text by its name")
+                raise SourceError(
+                    f"files: {path} is not Parquet, JSON(L) or text by its name; rename or convert it"
+                )
     return files
 
 

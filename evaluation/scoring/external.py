@@ -161,7 +161,7 @@ def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
             table = pa.table({LINE: pa.array(lines, pa.string())})
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CommandError(
-            f"stages.{plan.name}.command: its {path.name} cannot be read: {error}"
+            f"stages.{plan.name}.command: its {path.name} cannot be read ({error}); look at what the command writes"
         ) from None
     return StoredScore(table, {"content": content, "has_items": True})
 
@@ -185,7 +185,7 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     if not path.is_file() or path.is_symlink():
         raise CommandError(
             f"stages.{plan.name}.command: it ended well but wrote no {path.name} (a file) into "
-            "LIGHTEVAL_RESULTS_DIR"
+            "LIGHTEVAL_RESULTS_DIR; have the command write it"
         )
     again = "look at what the command writes"
     try:
@@ -195,7 +195,9 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
         raise CommandError(f"stages.{plan.name}.command: its {what}") from None
     wrong = _CHECKS[tier](content, plan) if tier in _CHECKS else _wrong_items(content, tier, plan)
     if wrong:
-        raise CommandError(f"stages.{plan.name}.command: its {path.name}: {wrong}")
+        raise CommandError(
+            f"stages.{plan.name}.command: its {path.name}: {wrong}; look at what the command writes"
+        )
     return content
 
 

@@ -59,7 +59,9 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ScoringError(f"{path}: damaged gzip data ({error}); compress it again") from None
     except OSError as error:
-        raise ScoringError(f"{path}: cannot be read ({error.strerror or error})") from None
+        raise ScoringError(
+            f"{path}: cannot be read ({error.strerror or error}); make it readable"
+        ) from None
 
 
 @contextlib.contextmanager

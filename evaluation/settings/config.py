@@ -295,11 +295,11 @@ def stage_suite(config: Config, stage: str) -> Suite:
     for item in (name for section in alone for name in getattr(suite, section)):
         if not re.fullmatch(NAME, item):
             raise ConfigError(
-                f"{folder}: the name {item!r} must match {NAME}, as it becomes a folder"
+                f"{folder}: the name {item!r} must match {NAME}, as it becomes a folder; rename it"
             )
     if not stage_tiers(suite):
         raise ConfigError(
-            f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items"
+            f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items; name suites that do"
         )
     return suite
 

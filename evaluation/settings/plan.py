@@ -208,7 +208,9 @@ def _training_config(
     if given:
         return Path(given), read_yaml(Path(given))
     if not Path(stage.checkpoints).is_dir():
-        raise ConfigError(f"stages.{name}.checkpoints: {stage.checkpoints}: no such folder")
+        raise ConfigError(
+            f"stages.{name}.checkpoints: {stage.checkpoints}: no such folder; correct the path"
+        )
     beside = sorted(
         Path(stage.checkpoints).glob("*/config.yaml"),
         key=lambda path: (not path.parent.name.isdigit(), path.parent.name.zfill(20)),

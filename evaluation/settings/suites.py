@@ -145,7 +145,7 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
     path = folder / f"{name}.yaml"
     if name in _below:
         raise ConfigError(
-            f"{path}: suites extend each other in a circle: {' > '.join((*_below, name))}"
+            f"{path}: suites extend each other in a circle: {' > '.join((*_below, name))}; take out one `extends`"
         )
     if not path.is_file():
         raise ConfigError(_no_suite(folder, name, _below))
@@ -156,7 +156,7 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
     if suite.extends is None:
         if "overrides" in suite.model_fields_set:
             raise ConfigError(
-                f"{path}: overrides: nothing is extended, so there is nothing to change"
+                f"{path}: overrides: nothing is extended, so there is nothing to change; add `extends`, or take them out"
             )
         return suite
     base = load_suite(folder, suite.extends, (*_below, name))

@@ -62,14 +62,16 @@ def parse_yaml(text: str) -> dict[str, Any]:
             _refuse_deep(text)
         content = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise ConfigError(f"not valid YAML: {_where(error)}{_tabs(text, error)}") from None
+        raise ConfigError(
+            f"not valid YAML: {_where(error)}{_tabs(text, error)}; correct it there"
+        ) from None
     except ValueError as error:  # an integer of thousands of digits
         raise ConfigError(f"not valid YAML: {error}") from None
     if content is None:
         raise ConfigError("is empty; expected keys and values")
     if not isinstance(content, dict):
         raise ConfigError(
-            f"expected keys and values at the top level, but it is a {type(content).__name__}"
+            f"expected keys and values at the top level, but it is a {type(content).__name__}; write `key: value`"
         )
     if "*" in text and "&" in text:
         _refuse_repeated(content)
@@ -81,7 +83,7 @@ def _read_text(path: Path) -> str:
         with open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise ConfigError("no such file") from None
+        raise ConfigError("no such file; correct the path") from None
     except IsADirectoryError:
         raise ConfigError("is a folder; a YAML file is expected") from None
     if len(content) > MAX_BYTES:
@@ -111,7 +113,7 @@ def _refuse_deep(text: str) -> None:
             depth -= 1
         if depth > MAX_DEPTH:
             line = event.start_mark.line + 1 if event.start_mark else "?"
-            raise ConfigError(f"line {line}: nested more than {MAX_DEPTH} levels deep")
+            raise ConfigError(f"line {line}: nested more than {MAX_DEPTH} levels deep; flatten it")
 
 
 def _refuse_repeated(content: Any) -> None:
@@ -126,11 +128,13 @@ def _refuse_repeated(content: Any) -> None:
             sizes[id(value)] = 1 + sum(map(size, _inside(value)))
         counted = sizes[id(value)]
         if counted is None:
-            raise ConfigError("an alias (`*name`) stands inside what it repeats")
+            raise ConfigError("an alias (`*name`) stands inside what it repeats; write it out")
         return counted
 
     if size(content) > MAX_VALUES:
-        raise ConfigError(f"its aliases (`*name`) repeat more than {MAX_VALUES:,} values")
+        raise ConfigError(
+            f"its aliases (`*name`) repeat more than {MAX_VALUES:,} values; write fewer"
+        )
 
 
 def _inside(value: dict[Any, Any] | list[Any]) -> Iterator[Any]:

@@ -233,5 +233,5 @@ def check_reproduced(engine: Engine) -> None:
         if error > TOLERANCE.get(engine.model.dtype, 0.05):  # False for NaN, which scoring reports
             raise ScoringError(
                 f"{type(engine.model).__name__} cannot be scored: its own logits differ from those "
-                f"of its body and head under a mask by {error:.1e} (relative L2)"
+                f"of its body and head under a mask by {error:.1e} (relative L2); score it by a `command` of your own"
             )
