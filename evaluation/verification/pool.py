@@ -28,7 +28,8 @@ Job = tuple[Verifier, Mapping[str, Any], str]
 LONGEST = 4_000_000
 """Characters of a completion that are verified; a million tokens have about as many."""
 
-_LONGEST_TEXT = 1000
+_LONGEST_ANSWER = 10_000
+_LONGEST_REASON = 1_000
 
 _WAITING = 16
 """Jobs handed to the pool ahead of each worker; the others stay with whoever makes them."""
@@ -113,12 +114,14 @@ def _verdict(done: "ProcessFuture[Verdict]", memory_mb: int) -> Verdict:
 
 def _storable(verdict: Verdict) -> Verdict:
     """Text that any file can hold: without halves of characters, and of a size to be read."""
-    answer = None if verdict.answer is None else _text(verdict.answer)
-    return replace(verdict, answer=answer, reason=_text(verdict.reason))
+    answer = None if verdict.answer is None else _whole(verdict.answer)[:_LONGEST_ANSWER]
+    return replace(
+        verdict, answer=answer, reason=shortened(_whole(verdict.reason), _LONGEST_REASON)
+    )
 
 
-def _text(text: str) -> str:
-    return shortened(text.encode(errors="replace").decode(), _LONGEST_TEXT)
+def _whole(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 def _context() -> Any:
