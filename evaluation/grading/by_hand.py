@@ -119,6 +119,7 @@ def _verified(plan: StagePlan, jobs: Sequence[Job]) -> list[Verdict]:
         memory_mb=how.memory_mb,
         nltk_data=plan.nltk_data,
         total=len(jobs),
+        kinds=frozenset(verifier.kind for verifier, _, _ in jobs),
     )
     by_number = dict(verdicts)
     return [by_number[number] for number in range(len(jobs))]

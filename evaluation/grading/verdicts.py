@@ -85,6 +85,7 @@ def _verified(plan: StagePlan, jobs: list[Job]) -> Iterator[tuple[int, Verdict]]
         memory_mb=how.memory_mb,
         nltk_data=plan.nltk_data,
         total=len(jobs),
+        kinds=frozenset(verifier.kind for verifier, _, _ in jobs),
     )
 
 

@@ -55,7 +55,13 @@ def _verified(
     if not jobs:  # no processes for a task of programs
         return iter(())
     processes = workers or len(os.sched_getaffinity(0))
-    return verify_all(jobs, workers=processes, nltk_data=nltk_data, total=len(jobs))
+    return verify_all(
+        jobs,
+        workers=processes,
+        nltk_data=nltk_data,
+        total=len(jobs),
+        kinds=frozenset(verifier.kind for verifier, _, _ in jobs),
+    )
 
 
 def _in_form(verifier: Verifier, gold: str) -> str:

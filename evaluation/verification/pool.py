@@ -20,13 +20,16 @@ from evaluation.errors import EvaluationError
 from evaluation.progress import progress
 from evaluation.settings.verifiers import Program, Verifier
 from evaluation.verification.verdicts import Verdict, shortened
-from evaluation.verification.worker import OUT_OF_MEMORY, prepare, verify_here
+from evaluation.verification.worker import ALL, OUT_OF_MEMORY, loads, prepare, verify_here
 
 Job = tuple[Verifier, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stops."""
 
 LONGEST = 4_000_000
 """Characters of a completion that are verified; a million tokens have about as many."""
+
+CAGE_SECONDS = 60.0
+"""A program's own limits count computing time, and the first one of a worker builds the cage."""
 
 _LONGEST_ANSWER = 10_000
 _LONGEST_REASON = 1_000
@@ -43,11 +46,13 @@ def verify_all(
     memory_mb: int = 1024,
     nltk_data: Path | None = None,
     total: int | None = None,
+    kinds: frozenset[str] = ALL,
 ) -> Iterator[tuple[int, Verdict]]:
     """Yields (number of the job, verdict) as they come.
 
     `seconds` and `memory_mb` limit each job; a program may take its own seconds on top. NLTK reads
-    from `nltk_data` alone if it is given. `total` shows progress. Raises the EvaluationError of a
+    from `nltk_data` alone if it is given. `total` shows progress. Libraries of `kinds` are imported
+    before the first job; those of others by their first job. Raises the EvaluationError of a
     verifier that cannot work at all, as without its data. Whoever stops early ends all processes.
     """
     numbered: Iterator[tuple[int, Job]] = enumerate(jobs)
@@ -58,7 +63,10 @@ def verify_all(
     waiting: dict[ProcessFuture[Verdict], int] = {}
     bar = progress("verification", total, "answer") if total else None
     pool = ProcessPool(
-        workers, initializer=prepare, initargs=(memory_mb, nltk_data), context=_context()
+        workers,
+        initializer=prepare,
+        initargs=(memory_mb, nltk_data, kinds),
+        context=_context(kinds),
     )
     try:
         while True:
@@ -85,7 +93,7 @@ def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Ve
             f"the completion has {len(completion):,} characters; {LONGEST:,} are verified at most"
         )
     if isinstance(settings, Program):
-        seconds += settings.seconds
+        seconds += 2 * settings.seconds + CAGE_SECONDS
     return pool.schedule(verify_here, args=job, timeout=seconds)
 
 
@@ -124,10 +132,12 @@ def _whole(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _context() -> Any:
+def _context(kinds: frozenset[str]) -> Any:
     """Processes are copies of one that has imported everything, with the same hashes in every run."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["evaluation.verification.preloaded"])
+    context.set_forkserver_preload(
+        [f"evaluation.verification.preload.{one}" for one in loads(kinds)]
+    )
     given = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = "0"  # sympy goes through sets
     try:

@@ -5,7 +5,7 @@ import logging
 import os
 import resource
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,32 @@ _SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2)
 _most_kilobytes = 0
 
 
-def load() -> None:
-    """Imports what verifiers need, once for all processes; what is not installed fails in its jobs."""
-    for imports in (load_math, load_libraries):
+ALL: frozenset[str] = frozenset(VERIFIERS)
+
+_LIBRARIES: Mapping[str, Callable[[], None]] = {
+    "mathematics": load_math,
+    "instructions": load_libraries,
+}
+
+_NEEDED = {
+    **dict.fromkeys(("boxed", "minerva", "math_verify"), "mathematics"),
+    **dict.fromkeys(("ifeval", "ifbench"), "instructions"),
+}
+
+
+def loads(kinds: Iterable[str]) -> list[str]:
+    """Which of the libraries, seconds each to import, verifiers of these kinds need."""
+    return sorted({_NEEDED[kind] for kind in kinds if kind in _NEEDED})
+
+
+def load(libraries: Iterable[str]) -> None:
+    """Imports them; what is not installed fails in its jobs."""
+    for name in libraries:
         with suppress(ImportError):
-            imports()
+            _LIBRARIES[name]()
 
 
-def prepare(memory_mb: int, nltk_folder: Path | None) -> None:
+def prepare(memory_mb: int, nltk_folder: Path | None, kinds: frozenset[str]) -> None:
     """Ties the process to its parent's life and limits its memory, above what it begins with.
 
     Allocations fail at twice the limit. Since libraries take a failed one for a wrong answer, a job
@@ -43,7 +61,7 @@ def prepare(memory_mb: int, nltk_folder: Path | None) -> None:
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if nltk_folder is not None:
         nltk_data.use(nltk_folder)
-    load()
+    load(loads(kinds))
     _most_kilobytes = _peak_kilobytes() + memory_mb * 1024
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = _address_space() + 2 * memory_mb * 1024**2

@@ -1,0 +1,1 @@
+"""Modules that import what verifiers need, for the process that all workers are copies of."""
