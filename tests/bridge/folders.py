@@ -14,6 +14,7 @@ from evaluation.grading.accuracy import summarize_choices
 from evaluation.grading.rates import COLUMNS, summarize
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan, plan_stages
+from tests.bridge.answers import TASK, write_tier5
 
 SUITE = {
     "slices": {
@@ -32,6 +33,7 @@ SUITE = {
         }
         for i in range(2)
     },
+    "generation_tasks": {"sums": TASK},
 }
 OBJECTIVE = [
     {"tier": "tier3", "want": "improve", "margin": 0.0},
@@ -114,6 +116,8 @@ def write_side(
         _tier3(folder, plan, common, skill, seed, items, per_item)
     if "tier4" in plan.tiers:
         _tier4(folder, common, skill, seed, prompts)
+    if "tier5" in plan.tiers:
+        write_tier5(folder, common, skill, seed, prompts)
     return folder
 
 

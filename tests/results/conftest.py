@@ -6,6 +6,7 @@ import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import make_plans, write_side
 from tests.reporting.pages import STEPS
 
@@ -13,7 +14,7 @@ from tests.reporting.pages import STEPS
 @pytest.fixture
 def plans(tmp_path: Path) -> dict[str, StagePlan]:
     """Both stages scored, the second one compared with its bridge."""
-    plans = make_plans(tmp_path)
+    plans = make_plans(tmp_path, tiers=tuple(tier.section for tier in TIERS.values()))
     first, second = plans["first"], plans["second"]
     few = {"items": 12, "blocks": 9, "prompts": 8}
     write_side(first.step_folder(100), first, step=100, **few)

@@ -42,6 +42,7 @@ STEP_JSON: dict[str, Reader] = {
     "tier2_ppl.json": tier("tier2"),
     "tier3_cf.json": tier("tier3"),
     "tier4_sft_native.json": tier("tier4"),
+    "tier5_verified.json": tier("tier5"),
     "bridge_deltas.json": read_step_deltas,
 }
 STAGE_JSON: dict[str, Reader] = {
@@ -51,6 +52,7 @@ STAGE_JSON: dict[str, Reader] = {
 PARQUET: dict[str, Reader] = {
     "tier2_ppl_blocks.parquet": tier("tier2"),
     "tier3_cf_candidates.parquet": tier("tier3"),
+    "tier5_verified_prompts.parquet": tier("tier5"),
 }
 
 

@@ -39,6 +39,7 @@ def test_every_tier_has_a_reader() -> None:
         "Tier2File",
         "Tier3File",
         "Tier4File",
+        "Tier5File",
     ]
 
 

@@ -14,7 +14,7 @@ from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
-TWINS = {"tier2": "nats", "tier3": "credit", "tier4": "rates"}
+TWINS = {"tier2": "nats", "tier3": "credit", "tier4": "rates", "tier5": "answers"}
 
 
 @pytest.fixture

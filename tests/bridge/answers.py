@@ -1,0 +1,74 @@
+"""Tier5's files of one side, drawn at random with a planted difference."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.files import write_json
+from evaluation.grading.completions import Prompt, Sample, summarize_task
+from evaluation.grading.generated import write_prompts
+from evaluation.grading.generation_files import prompt_rows, task_files
+from evaluation.prefill.models import DocumentLine
+from evaluation.scoring.completions import Completion
+from evaluation.verification.verdicts import Verdict
+
+VIEWS = ("lenient", "strict")
+
+TASK = {
+    "dataset": "some/sums",
+    "prompt": "{{ q }}",
+    "chat": False,
+    "max_new_tokens": 8,
+    "document": {"gold": "g"},
+    "verifiers": {
+        "lenient": {"kind": "pattern", "pattern": "(.)", "form": "{gold}"},
+        "strict": {"kind": "pattern", "pattern": "^(.)", "form": "{gold}"},
+    },
+    "sampling": {"temperature": 1.0, "n": 2},
+}
+
+
+def write_tier5(
+    folder: Path, common: dict[str, Any], skill: float, seed: int, prompts: int
+) -> None:
+    """One task, `sums`; the first prompts' verifier `strict` fails on a side of its own."""
+    found = list(_prompts(skill, seed, prompts))
+    summary = {
+        "group": None,
+        "primary": VIEWS[0],
+        **summarize_task(found, VIEWS),
+        "views": TASK["verifiers"],
+        "decoding": {"sampling": TASK["sampling"]},
+        "data_checksum": {"prompts": "1"},
+    }
+    texts = {prompt.line.id: "How many?" for prompt in found}
+    for name, write in task_files("sums", found, texts, summary, VIEWS).items():
+        write(folder / name)
+    write_prompts({"sums": prompt_rows(found, VIEWS)})(folder / "tier5_verified_prompts.parquet")
+    rate = summary["verifiers"][VIEWS[0]]["pass_rate"]
+    content = {**common, "overall": {"pass_rate": rate}, "generation_tasks": {"sums": summary}}
+    write_json(folder / "tier5_verified.json", content)
+
+
+def _prompts(skill: float, seed: int, prompts: int) -> Iterator[Prompt]:
+    shared, own = np.random.default_rng(77), np.random.default_rng([seed, 77])
+    chance = shared.random(prompts) + skill
+    for number in range(prompts):
+        line = DocumentLine(
+            id=f"q{number}", document={"gold": "5"}, strata={"level": str(number % 2)}
+        )
+        drawn = own.random(2) < chance[number]
+        samples = [
+            Sample(
+                index,
+                Completion("5" if right else "6", "eos" if number % 5 else "length", 4, 1),
+                {
+                    "lenient": Verdict(credit=float(right), answer="5" if right else "6"),
+                    "strict": Verdict(credit=None if number == seed else 0.0, reason="no form"),
+                },
+            )
+            for index, right in enumerate(drawn)
+        ]
+        yield Prompt(line, samples)
