@@ -87,9 +87,9 @@ for _plan in PLANS.values():
         log:
             f"{_plan.results}/eval_logs/collect/{{folder}}.log",
         localrule: not _plan.suite.generation_tasks  # to verify answers takes a while
-        threads: 8 if _plan.suite.generation_tasks else 1
         conda:
             "../envs/evaluation.yaml"
+        threads: 8 if _plan.suite.generation_tasks else 1
         params:
             stage=_plan.name,
             which=lambda w: (
