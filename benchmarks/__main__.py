@@ -18,7 +18,7 @@ from benchmarks.measure import matmul_flops
 from benchmarks.questions import FIVE_SHOT, ZERO_SHOT, as_pairs, read_questions
 from evaluation.files import write_json
 from evaluation.scoring.engine.forward import Engine
-from evaluation.settings.config import Scoring
+from evaluation.settings.computing import Scoring
 
 
 def main() -> None:

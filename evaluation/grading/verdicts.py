@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint
-from evaluation.settings.config import Verification
+from evaluation.settings.computing import Verification
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import Verifier

@@ -10,7 +10,7 @@ import numpy as np
 from evaluation.errors import ResultsError
 from evaluation.results.columns import rows_of
 from evaluation.results.kinds import CreditItem, Credits, Items
-from evaluation.results.tier_files import GenerationEntry, Tier5File
+from evaluation.results.verified_file import GenerationEntry, Tier5File
 from evaluation.settings.tiers import Tier
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from evaluation.results.tier_files import (
     Tier2File,
     Tier3File,
     Tier4File,
-    Tier5File,
     TierFile,
 )
+from evaluation.results.verified_file import Tier5File
 from evaluation.settings.tiers import TIERS, Tier
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request, fit_requests
 from evaluation.scoring.request_output import check_output, write_answers
 from evaluation.scoring.request_rows import TOKENS, Row, read_rows
-from evaluation.settings.config import Scoring
+from evaluation.settings.computing import Scoring
 
 log = logging.getLogger(__name__)
 

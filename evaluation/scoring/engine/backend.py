@@ -19,7 +19,7 @@ from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request, Score
-from evaluation.settings.config import Scoring
+from evaluation.settings.computing import Scoring
 
 log = logging.getLogger(__name__)
 
