@@ -31,7 +31,7 @@ from evaluation.bridge.statistics import (
 )
 from evaluation.errors import BridgeError
 from evaluation.results.bridge_files import Flag
-from evaluation.results.kinds import Blocks, CreditItem, NatsItem
+from evaluation.results.kinds import Blocks, CreditItem, Credits, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.settings.tiers import TIERS, Tier, TierName
 
@@ -233,11 +233,19 @@ def _credit_estimate(
     ):
         return None
     if left is not None and right is not None:
-        left, right = left.without(right.excluded), right.without(left.excluded)
+        left, right = left.without(right), right.without(left)
     pair.check(what, list(left.ids) if left else [], list(right.ids) if right else [])
-    if left is None or right is None:
+    if left is None or right is None or not left.ids:
         return None
-    return paired_rate(left.credit, right.credit, left.clusters, left.strata)
+    return _over_all(paired_rate(left.credit, right.credit, left.clusters, left.strata), left)
+
+
+def _over_all(estimate: Estimate, credits: Credits) -> Estimate:
+    """Steps may lack different items; their spreads are compared item by item."""
+    if estimate.spread is None:
+        return estimate
+    independent = credits.over_all(estimate.spread.independent)
+    return replace(estimate, spread=estimate.spread._replace(independent=independent))
 
 
 def _rates(pair: Pair) -> list[Delta]:

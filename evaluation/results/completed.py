@@ -91,7 +91,7 @@ def _credits(name: str, rows: list[dict[str, Any]], path: Path, again: str) -> C
         ids=tuple(row["prompt"] for row in known),
         credit=credit,
         strata=_strata(known),
-        excluded=frozenset(row["prompt"] for row in rows if row["pass_rate"] is None),
+        excluded={r["prompt"]: i for i, r in enumerate(rows) if r["pass_rate"] is None},
     )
 
 

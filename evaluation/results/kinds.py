@@ -34,28 +34,40 @@ class Credits:
     """Credit in [0, 1], (n,), of the questions or prompts that count for a metric.
 
     `clusters` are groups that were sampled, as questions on one text are; `strata` are groups that
-    are there by design. `excluded` names those that could not be judged, so that the other side
-    leaves them out too.
+    are there by design. `excluded` are those that could not be judged, so that the other side leaves
+    them out too, by their places among all of the file, which `asked` counts.
     """
 
     ids: tuple[str, ...]
     credit: Floats
     clusters: tuple[str, ...] | None = None
     strata: tuple[str, ...] | None = None
-    excluded: frozenset[str] = frozenset()
+    excluded: Mapping[str, int] = field(default_factory=dict)
 
-    def without(self, names: frozenset[str]) -> "Credits":
-        """Those whose ids are not among these."""
-        kept = [index for index, name in enumerate(self.ids) if name not in names]
-        if len(kept) == len(self.ids):
+    @property
+    def asked(self) -> int:
+        return len(self.ids) + len(self.excluded)
+
+    def without(self, other: "Credits") -> "Credits":
+        """Those that the other side could judge, too."""
+        if not other.excluded.keys() - self.excluded.keys():
             return self
+        kept = [index for index, name in enumerate(self.ids) if name not in other.excluded]
         return Credits(
             ids=tuple(self.ids[index] for index in kept),
             credit=self.credit[kept],
             clusters=self.clusters and tuple(self.clusters[index] for index in kept),
             strata=self.strata and tuple(self.strata[index] for index in kept),
-            excluded=self.excluded,
+            excluded={**other.excluded, **self.excluded},
         )
+
+    def over_all(self, values: Floats) -> Floats:
+        """Values of these over all that were asked, zero where there is none; (asked,)."""
+        if not self.excluded:
+            return values
+        spread = np.zeros(self.asked)
+        spread[[i for i in range(self.asked) if i not in set(self.excluded.values())]] = values
+        return spread
 
 
 @dataclass(frozen=True, kw_only=True)

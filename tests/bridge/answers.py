@@ -33,7 +33,7 @@ TASK = {
 def write_tier5(
     folder: Path, common: dict[str, Any], skill: float, seed: int, prompts: int
 ) -> None:
-    """One task, `sums`; the first prompts' verifier `strict` fails on a side of its own."""
+    """One task, `sums`; each side has a prompt of its own on which all verifiers fail."""
     found = list(_prompts(skill, seed, prompts))
     summary = {
         "group": None,
@@ -65,10 +65,16 @@ def _prompts(skill: float, seed: int, prompts: int) -> Iterator[Prompt]:
                 index,
                 Completion("5" if right else "6", "eos" if number % 5 else "length", 4, 1),
                 {
-                    "lenient": Verdict(credit=float(right), answer="5" if right else "6"),
-                    "strict": Verdict(credit=None if number == seed else 0.0, reason="no form"),
+                    "lenient": _verdict(float(right), "5" if right else "6", fails=number == seed),
+                    "strict": _verdict(0.0, None, fails=number == seed),
                 },
             )
             for index, right in enumerate(drawn)
         ]
         yield Prompt(line, samples)
+
+
+def _verdict(credit: float, answer: str | None, *, fails: bool) -> Verdict:
+    if fails:
+        return Verdict(credit=None, reason="the verifier's process died")
+    return Verdict(credit=credit, answer=answer)

@@ -29,7 +29,7 @@ def flipped_completions(ours: TierResults, bridge: TierResults, most: int) -> It
         if isinstance(item, CreditItem) and isinstance(other, CreditItem):
             mine, theirs = item.credits.get(headline), other.credits.get(headline)
             if mine is not None and theirs is not None:
-                both = mine.without(theirs.excluded), theirs.without(mine.excluded)
+                both = mine.without(theirs), theirs.without(mine)
                 if both[0].ids == both[1].ids:
                     yield _task(ours, bridge, name, both, most)
 
