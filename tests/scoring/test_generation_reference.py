@@ -73,5 +73,5 @@ def test_samples_of_a_real_model_do_not_depend_on_the_batch(model, tokenizer, pr
         for i, tokens in enumerate(prompts[:2] + prompts[-2:])
     ]
     several = tiny.answers(model, given, stopping, batch=16, vocabulary=len(tokenizer))
-    assert len({answer.tokens for answer in several.values()}) == 16
+    assert len({answer.tokens for answer in several.values()}) > 8
     assert tiny.answers(model, given, stopping, batch=3, vocabulary=len(tokenizer)) == several
