@@ -61,6 +61,10 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
             size += CANDIDATE_BYTES * int(meta["candidates"])
         else:
             size += ANSWER_BYTES * int(meta["items"]["used"])
+    for name, task in plan.suite.generation_tasks.items():
+        known = caches.metas.get(plan.generation_folder(name))
+        if known is not None:  # its first samples are counted already
+            size += ANSWER_BYTES * int(known["items"]["used"]) * (task.sampling.n - 1)
     return Need(size, CHECKPOINT_FILES + len(metas))
 
 

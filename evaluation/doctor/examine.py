@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from evaluation.doctor.answers import check_answers
 from evaluation.doctor.caches import Caches, check_caches, check_offline, check_tokenizers
 from evaluation.doctor.checkpoints import check_checkpoints, find_subjects
 from evaluation.doctor.disk_space import check_disk_space, check_folders, estimate
@@ -89,6 +90,7 @@ def _check_stages(
     checks.append(check_offline(chosen.values(), caches))
     subjects = find_subjects(chosen.values(), plans)
     checks += check_checkpoints(subjects, caches, gate=gate)
+    checks += check_answers(list(chosen.values()), subjects.to_score, caches)
     results = Path(next(iter(plans.values())).config.results)
     checks.append(check_disk_space(results, estimate(subjects.to_score, caches)))
     checks.append(check_folders(chosen))

@@ -1,0 +1,56 @@
+"""What the doctor says of stages whose answers are generated."""
+
+import pytest
+import yaml
+
+from evaluation.errors import CageError
+from evaluation.files import write_json
+from tests.doctor.conftest import look, only
+from tests.workflow.world import World
+
+TASK = {
+    "dataset": "made/quiz",
+    "split": "test",
+    "prompt": "Q: {{ question }} A:",
+    "chat": False,
+    "max_new_tokens": 8,
+    "sampling": {"temperature": 1.0, "n": 4},
+    "document": {"gold": "'a'"},
+    "verifiers": {"first": {"kind": "pattern", "pattern": "(.)", "form": "{gold}"}},
+    "limit": 10,
+}
+PROGRAM = {
+    **TASK,
+    "document": {"tests": "['assert f() == 1']"},
+    "verifiers": {"runs": {"kind": "program"}},
+}
+
+
+def ask(world: World, **tasks: object) -> None:
+    path = world.folder / "suites" / "sft.yaml"
+    content = {**yaml.safe_load(path.read_text()), "generation_tasks": tasks}
+    path.write_text(yaml.safe_dump(content))
+    for name in tasks:
+        done = world.evaluation("prefill", "--stage", "stage2", "--generation", name)
+        assert done.returncode == 0, done.stderr
+
+
+def test_what_it_will_take_is_told_before_anything_runs(world: World) -> None:
+    assert "answers" not in look(world)
+    ask(world, sums=TASK)
+    said = "stage2: 40 completions of at most 320 tokens for each of 3 checkpoints"
+    assert look(world)["answers"].summary == said
+    folder = world.results("stage2", "by_checkpoint", "step_5")
+    write_json(folder / "tier5_verified.json", {"tokens_per_second": 0.1})
+    assert look(world)["answers"].summary == f"{said}, 2.7 hours at most at the last 0 tokens/s"
+
+
+def test_programs_need_a_cage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(world, sums=PROGRAM)
+    assert look(world)["answers"].state == "ok"
+
+    def refuse() -> str:
+        raise CageError("no cage here; ask your administrator")
+
+    monkeypatch.setattr("evaluation.verification.cage.run.describe_cage", refuse)
+    assert "no cage here" in only(look(world)["answers"], "warning")
