@@ -1,11 +1,12 @@
 """The demo's suites are the real ones with fewer items."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
-from demo.suites import LEFT_OUT, QUESTIONS, SPLITS, SUBJECTS, TOKENS, cut_suite
+from demo.suites import LEFT_OUT, OWN, QUESTIONS, SPLITS, SUBJECTS, TOKENS, cut_suite
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import plan_stages
 from evaluation.settings.suites import Suite, load_suite
@@ -20,6 +21,7 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("suites")
     for path in REAL.glob("*.yaml"):
         (folder / path.name).write_text(yaml.safe_dump(cut_suite(read_yaml(path)), sort_keys=False))
+    shutil.copy(OWN, folder)
     return folder
 
 
@@ -61,5 +63,5 @@ def test_configuration_is_valid(cut: Path) -> None:
         ("tier2", "tier3"),
         ("tier2", "tier3"),
         ("tier2", "tier3"),
-        ("tier2", "tier3", "tier4"),
+        ("tier2", "tier3", "tier4", "tier5"),
     ]
