@@ -146,8 +146,16 @@ def main() -> None:
     torch.set_num_threads(1)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    model = AutoModelForCausalLM.from_pretrained(options.model, dtype=dtype).to(device).eval()
-    peers = Peers(model, AutoTokenizer.from_pretrained(options.model), options.longest)
+    model = (
+        AutoModelForCausalLM.from_pretrained(options.model, dtype=dtype, trust_remote_code=False)
+        .to(device)
+        .eval()
+    )
+    peers = Peers(
+        model,
+        AutoTokenizer.from_pretrained(options.model, trust_remote_code=False),
+        options.longest,
+    )
     result: dict[str, Any] = {}
     prompts = _prompts(options.packages, peers.tokenizer, options.prompts)
     for name, texts in ((kind, prompts[kind]) for kind in options.kinds):
