@@ -33,7 +33,7 @@ environment: $(VENV)  ## only .venv with what runs need; the others call it
 test: lint pytest  ## every check there is
 
 pytest: $(TOOLS) $(MODEL)/config.json
-	@python -m pytest -m "" -n $(TEST_WORKERS) --no-loadscope-reorder
+	@OMP_NUM_THREADS=1 python -m pytest -m "" -n $(TEST_WORKERS) --no-loadscope-reorder
 
 histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=1)
 	@python -W ignore -m tests.histories
