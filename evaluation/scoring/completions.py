@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evaluation.files import fingerprint
+from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.models import TaskPromptLine
 from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
 from evaluation.scoring.answers import Answer, GenerationRequest, Stopping, cut_again
@@ -83,7 +84,7 @@ def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, 
         "chat_template": meta["chat_template"],
         "too_long": meta["too_long"],
         "data": meta["asked_definition"],
-        "data_checksum": {"prompts": meta["checksum"]["prompts.jsonl"]},
+        "data_checksum": {PROMPTS: meta["checksum"][PROMPTS]},
         "items": meta["items"],
     }
 

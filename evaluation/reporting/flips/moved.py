@@ -58,7 +58,10 @@ def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:
     except CacheError as error:
         log.warning("texts are not shown: %s", error)
         return None
-    return meta if meta.get("checksum") == checksum else None
+    known = meta.get("checksum", {})
+    if not isinstance(checksum, dict):  # an external program's
+        return meta if known == checksum else None
+    return meta if checksum and checksum.items() <= known.items() else None
 
 
 def rounded(value: float) -> float:

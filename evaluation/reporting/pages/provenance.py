@@ -7,6 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.reporting.flips.moved import cache_folder, scored_cache
+from evaluation.reporting.pages.answers import (
+    ASKED,
+    GROUPS,
+    RATES,
+    asked_rows,
+    group_rows,
+    rate_rows,
+)
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.read import Results, TierResults
 from evaluation.results.tier_files import Counts, TierFile
@@ -32,6 +40,9 @@ def provenance_tables(found: StageResults) -> list[Table]:
         _disagreements(found),
         _items(found.plan, sides),
         _templates(sides),
+        Table("Verified answers", RATES, rate_rows(sides)),
+        Table("Verified answers by group", GROUPS, group_rows(sides)),
+        Table("How answers were asked for", ASKED, asked_rows(sides)),
         _jobs(sides),
     ]
     return [table for table in tables if table.rows or table.note]
