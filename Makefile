@@ -32,7 +32,7 @@ environment: $(VENV)  ## only .venv with what runs need; the others call it
 
 test: lint pytest  ## every check there is
 
-pytest: $(TOOLS) $(MODEL)/config.json
+pytest: $(TOOLS) $(MODEL)/config.json $(NLTK)
 	@OMP_NUM_THREADS=1 python -m pytest -m "" -n $(TEST_WORKERS) --no-loadscope-reorder
 
 histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=1)
