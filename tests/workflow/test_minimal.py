@@ -38,7 +38,7 @@ def test_all_checkpoints_of_a_folder(tmp_path: Path) -> None:
     for step in (10, 20):
         assert (results / "by_checkpoint" / f"step_{step}" / "tier3_cf.json").is_file()
     log = (results / "eval_logs" / "slurm" / "my_run_step_10.log").read_text()
-    pasted(log.splitlines()[0], "score --stage my_run --step 10")
+    pasted(log.splitlines()[0], "score --scores-only --stage my_run --step 10")
 
 
 def pasted(line: str, command: str) -> None:

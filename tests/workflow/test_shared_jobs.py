@@ -82,7 +82,8 @@ def test_the_same_results_as_one_job_each(pristine: World, world: World, tmp_pat
     for step in ("10", "20"):
         assert single.evaluation("score", "--stage", "stage1", "--step", step).returncode == 0
     target = str(tiers(world, 20) / "tier2_ppl.json")
-    done = world.snakemake(target, "--set-resources", "score_stage1:checkpoints=2")
+    both = [str(tiers(world, 10) / "tier2_ppl.json"), target]
+    done = world.snakemake(*both, "--set-resources", "score_stage1:checkpoints=2")
     assert done.returncode == 0, done.stderr
     for step in (10, 20):
         assert len(outcome(world, step)) == 4
