@@ -136,7 +136,7 @@ def _context(kinds: frozenset[str]) -> Any:
     """Processes are copies of one that has imported everything, with the same hashes in every run."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        [f"evaluation.verification.preload.{one}" for one in loads(kinds)]
+        [f"evaluation.verification.preload.{one}" for one in ("parent", *loads(kinds))]
     )
     given = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = "0"  # sympy goes through sets

@@ -50,6 +50,11 @@ def load(libraries: Iterable[str]) -> None:
             _LIBRARIES[name]()
 
 
+def end_with_parent() -> None:
+    """The kernel kills this process when its parent dies, whatever it is doing then."""
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
 def prepare(memory_mb: int, nltk_folder: Path | None, kinds: frozenset[str]) -> None:
     """Ties the process to its parent's life and limits its memory, above what it begins with.
 
@@ -58,7 +63,7 @@ def prepare(memory_mb: int, nltk_folder: Path | None, kinds: frozenset[str]) -> 
     """
     global _most_kilobytes
     logging.disable()  # libraries log the texts that they cannot read, as long as they are
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    end_with_parent()
     if nltk_folder is not None:
         nltk_data.use(nltk_folder)
     load(loads(kinds))
