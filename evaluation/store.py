@@ -90,8 +90,11 @@ class ScoreStore:
         _write(self.path(item, key), score)
 
     def put_part(self, item: str, key: Any, score: StoredScore) -> None:
-        """Adds rows to an item that is scored little by little; its rows have a column `key`."""
-        rows = fingerprint(sorted(score.table["key"].to_pylist()))
+        """Adds rows to an item that is scored little by little.
+
+        Other rows of the same keys are another part: an archive may hold the earlier ones.
+        """
+        rows = fingerprint(score.table.to_pylist())
         _write(self.folder / f"{self.prefix(item, key)}-{rows}.parquet", score)
 
     def prefix(self, item: str, key: Any) -> str:

@@ -67,6 +67,17 @@ def test_packed_scores_are_one_file_and_are_found(tmp_path: Path) -> None:
     assert store.get("other", {}) is None
 
 
+def test_parts_of_the_same_keys_are_all_read(tmp_path: Path) -> None:
+    """Answers that another stop string ended are generated again, longer, under the same keys."""
+    store = ScoreStore(tmp_path, "identity")
+    for text in ("short", "longer", "longest"):
+        store.put_part("answers", {}, StoredScore(pa.table({"key": ["a-0"], "text": [text]}), {}))
+        store.pack()
+    rows = [part.table.to_pylist()[0] for part in store.parts(store.prefix("answers", {}))]
+    assert {row["text"] for row in rows} == {"short", "longer", "longest"}
+    assert {row["key"] for row in rows} == {"a-0"}
+
+
 def test_nothing_is_lost_when_two_jobs_pack(tmp_path: Path) -> None:
     """The other packs what both have, and scores one more item, just before this one removes."""
     ours, theirs = (ScoreStore(tmp_path, "identity") for _ in range(2))

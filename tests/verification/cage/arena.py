@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -88,6 +89,8 @@ class Arena:
 @contextmanager
 def _victim() -> Iterator[int]:
     process = subprocess.Popen(["sleep", "10000"])
+    while _command(process.pid) != "(sleep)":  # Popen returns a little before it has its name
+        time.sleep(0.01)
     try:
         yield process.pid
     finally:
