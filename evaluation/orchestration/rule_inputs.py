@@ -80,7 +80,7 @@ class RuleInputs:
         """Of a rule of prefill: the tokenizer comes first."""
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
         is_late = self._is_main and self.outdated.cache(entry)
-        return self._of(before, entry.record, is_late, always_ancient=True)
+        return self._of(before, entry.record, is_late)
 
     def score(self, subjects: Sequence[Subject]) -> list[str]:
         """Of a scoring job; raises WorkflowError for a checkpoint that is not there."""
@@ -91,7 +91,7 @@ class RuleInputs:
             _require_checkpoint(subject)
         plan = subjects[0].plan
         before = [entry.record for entry in stage_entries(plan)]
-        files = self._of(before, _record(subjects[0], SCORE), bool(late), always_ancient=True)
+        files = self._of(before, _record(subjects[0], SCORE), bool(late))
         return [*files, self.checked(plan)] if late else files
 
     def bridge_score(self, plan: StagePlan) -> list[str]:
@@ -113,7 +113,7 @@ class RuleInputs:
         is_late = self._asks(self.outdated.collect, subject)
         files = self._of([_record(subject, SCORE)], _record(subject, COLLECT), is_late)
         documents = [entry.record for entry in graded_entries(plan)] if is_late else []
-        return [*files, *(ancient(str(path)) for path in documents)]
+        return [*files, *map(str, documents)]
 
     def deltas(self, plan: StagePlan, step: str) -> list[str]:
         folders = plan.step_folder(int(step)), plan.bridge_folder
@@ -140,7 +140,7 @@ class RuleInputs:
             before.append(record_path(plan.bridge_folder, COLLECT))
             before += [record_path(plan.step_folder(step), STEP_DELTAS) for step in steps]
         is_late = self.outdated.tables(plan)
-        caches = [ancient(str(entry.record)) for entry in stage_entries(plan)]  # texts of flips
+        caches = [str(entry.record) for entry in stage_entries(plan)]  # texts of flips
         files = self._of(before, record_path(plan.results, TABLES), is_late)
         return [*files, *caches] if is_late else files
 
@@ -171,17 +171,19 @@ class RuleInputs:
         before: Iterable[Path],
         made: Path | None,
         is_outdated: bool,
-        *,
-        always_ancient: bool = False,
     ) -> list[str]:
-        """What a rule reads; where it is outdated, Snakemake has to make its record `made`."""
+        """What a rule reads; where it is outdated, Snakemake has to make its record `made`.
+
+        None of that is `ancient` then: of a job behind one that runs, Snakemake asks only whether
+        one of its other inputs is made, not whether it is forced itself.
+        """
         or_stop(decide_by_records, self._workflow)  # known only once the first rule asks
         if not self._is_main:
             return []
         if is_outdated and made is not None:
             self._workflow.dag.forcefiles.add(str(made))
         files = [str(path) for path in before]
-        return files if is_outdated and not always_ancient else [ancient(file) for file in files]
+        return files if is_outdated else [ancient(file) for file in files]
 
 
 def _record(subject: Subject, step: str) -> Path:

@@ -62,6 +62,7 @@ def beginning(pool: Path) -> Model:
         "tokenizer": {"name": str(folder / "tokenizer")},
         "sequence_length": LENGTH,
         "scoring": {"dtype": "float32"},
+        "verification": {"workers": 1},
         "stages": {
             "stage1": {
                 "checkpoints": f"{HERE}/ckpts/one",
@@ -104,6 +105,30 @@ def probe(content: str) -> dict[str, Any]:
     }
 
 
+SAMPLED = {"temperature": 1.0, "n": 2, "seed": 1}
+
+
+def answers(sampling: dict[str, Any] | None) -> dict[str, Any]:
+    """A task whose completions are verified; greedy without `sampling`."""
+    task = {
+        "dataset": "made/quiz",
+        "split": "test",
+        "prompt": "{{ answers[0] }}, {{ answers[1] }}:",
+        "chat": False,
+        "max_new_tokens": 6,
+        "limit": 6,
+        "document": {"gold": "'a'"},
+        "verifiers": {
+            "strict": {"kind": "pattern", "pattern": "(?s)^ *([^ ])", "form": "{gold}"},
+            "lenient": LAST_LETTER,
+        },
+    }
+    return {**task, "sampling": sampling} if sampling else task
+
+
+LAST_LETTER = {"kind": "pattern", "pattern": "([a-z])", "take": "last", "form": "{gold}"}
+
+
 def suites() -> dict[str, Any]:
     """`base`, `sft`, and `more`, which no stage names yet."""
     return {
@@ -111,7 +136,10 @@ def suites() -> dict[str, Any]:
             "slices": {"text": {"dataset": "made/text", "tokens": 640}},
             "tasks": {"quiz": task("quiz")},
         },
-        "sft": {"probes": {"colour": probe("A colour?"), "tree": probe("A tree?")}},
+        "sft": {
+            "probes": {"colour": probe("A colour?"), "tree": probe("A tree?")},
+            "generation_tasks": {"sums": answers(SAMPLED), "words": answers(None)},
+        },
         "more": {
             "slices": {"late": {"dataset": "made/text", "tokens": 320, "skip_documents": 9}},
             "tasks": {"riddles": task("riddles")},

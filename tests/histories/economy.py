@@ -75,7 +75,12 @@ def _entries(cache: Path) -> dict[str, Signature]:
     return found
 
 
-VIEWS = {"slices": {"group"}, "tasks": {"group", "primary"}, "probes": {"category", "checks"}}
+VIEWS = {
+    "slices": {"group"},
+    "tasks": {"group", "primary"},
+    "probes": {"category", "checks"},
+    "generation_tasks": {"group", "primary", "sampling", "stop"},
+}
 """Keys that are about what becomes of scores, not about what is asked."""
 
 
@@ -94,6 +99,9 @@ def _definitions(model: Model) -> dict[str, str]:
             found[f"ppl_slices/{name}"] = [item, model.protocols.get("PREFILL_SLICE")]
         for name, item in suite["tasks"].items():
             found[f"cf_tasks/{name}"] = [item, model.protocols.get("PREFILL_TASK")]
+        for name, item in suite["generation_tasks"].items():
+            about = [item, model.protocols.get("PREFILL_GENERATION")]
+            found[f"generation_tasks/{name}"] = about
         if suite["probes"]:
             about = [suite["probes"], model.protocols.get("PREFILL_PROBES")]
             found[f"sft_native/{stage}"] = about

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from tests.histories.beginning import SEEDS, probe, task
+from tests.histories.beginning import SEEDS, answers, probe, task
 from tests.histories.model import DAMAGES, HERE, Copy, Model
 
 Choices = Callable[[Model], Iterable[tuple[Any, ...]]]
@@ -176,13 +176,17 @@ def margin(model: Model, stage: str, number: int, value: float) -> None:
     model.stages[stage]["objective"][number]["margin"] = value
 
 
-@edit(lambda model: [(s, t) for s in _bridged(model) for t in ("tier2", "tier3")])
+@edit(lambda model: [(s, t) for s in _bridged(model) for t in _tiers(model, s)])
 def objective(model: Model, stage: str, tier: str) -> None:
     aims = model.stages[stage].setdefault("objective", [])
     if len(aims) < 3:
         aims.append({"tier": tier, "want": "improve", "margin": 0.0})
     else:
         aims.pop(0)
+
+
+def _tiers(model: Model, stage: str) -> list[str]:
+    return ["tier2", "tier3", *(["tier5"] if model.suite(stage)["generation_tasks"] else [])]
 
 
 def _bridged(model: Model) -> list[str]:
@@ -198,7 +202,7 @@ def _items(model: Model, section: str) -> Iterable[tuple[str, str, dict[str, Any
             yield suite, name, item
 
 
-def _values(section: str, key: str, *values: Any) -> Choices:
+def values(section: str, key: str, *values: Any) -> Choices:
     """An item of this section given another value of one key; None takes the key away."""
 
     def choices(model: Model) -> Iterable[tuple[Any, ...]]:
@@ -212,7 +216,7 @@ def _values(section: str, key: str, *values: Any) -> Choices:
     return choices
 
 
-def _set(model: Model, section: str, key: str, where: tuple[str, str], value: Any) -> None:
+def put(model: Model, section: str, key: str, where: tuple[str, str], value: Any) -> None:
     item = model.suites[where[0]][section][where[1]]
     if value is None:
         item.pop(key, None)
@@ -220,52 +224,52 @@ def _set(model: Model, section: str, key: str, where: tuple[str, str], value: An
         item[key] = value
 
 
-@edit(_values("slices", "text", None, "{{ text }} the end"))
+@edit(values("slices", "text", None, "{{ text }} the end"))
 def slice_text(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "slices", "text", (suite, name), value)
+    put(model, "slices", "text", (suite, name), value)
 
 
-@edit(_values("slices", "tokens", 320, 480, 640))
+@edit(values("slices", "tokens", 320, 480, 640))
 def slice_tokens(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "slices", "tokens", (suite, name), value)
+    put(model, "slices", "tokens", (suite, name), value)
 
 
-@edit(_values("slices", "group", None, "hq", "web"))
+@edit(values("slices", "group", None, "hq", "web"))
 def slice_group(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "slices", "group", (suite, name), value)
+    put(model, "slices", "group", (suite, name), value)
 
 
 QUESTION = "Question: {{ question }}\nAnswer:"
 
 
-@edit(_values("tasks", "context", QUESTION, "{{ question }} So"))
+@edit(values("tasks", "context", QUESTION, "{{ question }} So"))
 def task_context(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "tasks", "context", (suite, name), value)
+    put(model, "tasks", "context", (suite, name), value)
 
 
-@edit(_values("tasks", "limit", None, 8, 12))
+@edit(values("tasks", "limit", None, 8, 12))
 def task_limit(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "tasks", "limit", (suite, name), value)
+    put(model, "tasks", "limit", (suite, name), value)
 
 
-@edit(_values("tasks", "group", None, "hard", "easy"))
+@edit(values("tasks", "group", None, "hard", "easy"))
 def task_group(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "tasks", "group", (suite, name), value)
+    put(model, "tasks", "group", (suite, name), value)
 
 
-@edit(_values("tasks", "primary", None, "per_char", "per_token"))
+@edit(values("tasks", "primary", None, "per_char", "per_token"))
 def task_primary(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "tasks", "primary", (suite, name), value)
+    put(model, "tasks", "primary", (suite, name), value)
 
 
-@edit(_values("probes", "max_new_tokens", 4, 6))
+@edit(values("probes", "max_new_tokens", 4, 6))
 def probe_length(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "probes", "max_new_tokens", (suite, name), value)
+    put(model, "probes", "max_new_tokens", (suite, name), value)
 
 
-@edit(_values("probes", "category", "concise", "polite"))
+@edit(values("probes", "category", "concise", "polite"))
 def probe_category(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "probes", "category", (suite, name), value)
+    put(model, "probes", "category", (suite, name), value)
 
 
 CLEAN = {"check": "no_chat_artifacts"}
@@ -273,26 +277,27 @@ SHORT = {"check": "word_count", "at_most": 2}
 UPPER = {"check": "letter_case", "case": "upper"}
 
 
-@edit(_values("probes", "checks", [CLEAN], [CLEAN, SHORT], [UPPER]))
+@edit(values("probes", "checks", [CLEAN], [CLEAN, SHORT], [UPPER]))
 def probe_checks(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "probes", "checks", (suite, name), value)
+    put(model, "probes", "checks", (suite, name), value)
 
 
-@edit(_values("probes", "messages", *(probe(text)["messages"] for text in ("A cat?", "A tree?"))))
+@edit(values("probes", "messages", *(probe(text)["messages"] for text in ("A cat?", "A tree?"))))
 def probe_prompt(model: Model, suite: str, name: str, value: Any) -> None:
-    _set(model, "probes", "messages", (suite, name), value)
+    put(model, "probes", "messages", (suite, name), value)
 
 
 NEW = {
     "slices": {"short": {"dataset": "made/text", "tokens": 160, "skip_documents": 4}},
     "tasks": {"puzzle": {**task("riddles"), "continuation": " {{ choice }}."}},
     "probes": {"river": probe("A river?")},
+    "generation_tasks": {"pairs": {**answers(None), "prompt": "{{ answers[2] }}"}},
 }
 
 
 def _new_items(model: Model) -> Iterable[tuple[Any, ...]]:
     for section, items in NEW.items():
-        suite = "sft" if section == "probes" else "base"
+        suite = "sft" if section in ("probes", "generation_tasks") else "base"
         for name in items:
             if name not in model.suites[suite].get(section, {}):
                 yield suite, section, name
@@ -393,8 +398,9 @@ def _others(model: Model, place: str) -> bool:
 
 
 PROTOCOLS = (
-    *("tier2", "tier3", "tier4", "BRIDGE", "REPORT"),
-    *("PREFILL_SLICE", "PREFILL_TASK", "PREFILL_PROBES"),
+    *("tier2", "tier3", "tier4", "tier5", "BRIDGE", "REPORT"),
+    *("PREFILL_TOKENIZER", "PREFILL_SLICE", "PREFILL_TASK", "PREFILL_PROBES"),
+    *("PREFILL_GENERATION", "RESULTS"),
 )
 
 

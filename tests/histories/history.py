@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.histories.accidents import ACCIDENTS, ROOTS
 from tests.histories.economy import Economy
-from tests.histories.edits import EDITS
+from tests.histories.edits_of_answers import EDITS
 from tests.histories.model import Model, World, environment
 from tests.histories.oracle import differences, snapshot
 from tests.histories.runner import PATIENCE, Done, Server

@@ -22,6 +22,8 @@ HERE = "/WORLD"
 OLD = 1_600_000_000
 """Seconds; when checkpoints were written whose times were kept, as `cp -p` does."""
 
+SECTIONS = ("slices", "tasks", "probes", "generation_tasks")
+
 DAMAGES = ("truncated", "no_shard", "half_config", "no_config", "lost_shard")
 """Half-written in one of four ways, at another time; or one file gone, and all else as it was."""
 
@@ -136,8 +138,8 @@ class Model:
                 own["bridge"] = {"stage": first, "step": self.on_disk(first)[0]}
 
     def suite(self, stage: str) -> dict[str, dict[str, Any]]:
-        """Slices, tasks and probes of a stage, by name."""
-        merged: dict[str, dict[str, Any]] = {"slices": {}, "tasks": {}, "probes": {}}
+        """What a stage's suites hold, section by section, by name."""
+        merged: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
         names = list(self.stages[stage]["suites"])
         while names:
             suite = self.suites[names.pop()]

@@ -1,8 +1,10 @@
 """Histories that once went wrong: each is a sequence of actions as `history` plays them."""
 
+from tests.histories.beginning import LAST_LETTER, SAMPLED
 from tests.histories.history import Action
 
 RUN: Action = ["run", "all"]
+LETTERS = [*"abcdefghijklmnopqrstuvwxyz"]
 CLEAN, UPPER = {"check": "no_chat_artifacts"}, {"check": "letter_case", "case": "upper"}
 SHARED = ["told", "--set-resources", "score_stage1:checkpoints=2", "score_stage2:checkpoints=2"]
 
@@ -117,6 +119,26 @@ HISTORIES: dict[str, list[Action]] = {
         ["bridge", "stage2", {"path": "/WORLD/ckpts/side/7"}],
         RUN,
         ["bridge", "stage2", {"stage": "stage1"}],
+    ],
+    "other stops, verifiers and numbers of answers": [
+        RUN,
+        ["answers_stop", "sft", "sums", LETTERS],
+        ["answers_stop", "sft", "words", LETTERS],
+        ["run_leaves", "cache", "results/stage1"],
+        ["answers_stop", "sft", "sums", None],
+        ["answers_stop", "sft", "words", ["e"]],
+        ["run_leaves", "cache", "results/stage1"],
+        ["answers_sampling", "sft", "sums", {**SAMPLED, "n": 4}],
+        ["answers_verifiers", "sft", "words", {"loose": LAST_LETTER}],
+        RUN,
+        ["answers_sampling", "sft", "sums", SAMPLED],
+        ["answers_primary", "sft", "sums", "lenient"],
+        ["run_leaves", "cache", "results/stage1"],
+        ["protocol_raised", "tier5"],
+        ["run_leaves", "cache", "results/stage1"],
+        ["killed", 9],
+        ["answers_document", "sft", "words", {"gold": "'b'"}],
+        ["answers_strata", "sft", "sums", {"label": "{{ label }}"}],
     ],
     "killed and stopped on the way": [
         ["killed", 3],

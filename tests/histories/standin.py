@@ -45,8 +45,30 @@ def install() -> None:
         return Counting(EngineBackend(scoring, checkpoint, loaded) if is_real else stand, stand)
 
     session.EngineBackend = backend
+    _install_verification()
     for name in ("rename", "replace"):
         setattr(os, name, _moment(getattr(os, name)))
+
+
+def _install_verification() -> None:
+    """Verifiers of answers run where they are asked, without a pool, and what they say is counted."""
+    from evaluation.grading import verdicts
+    from evaluation.verification import golds
+    from evaluation.verification.pool import verify_all
+    from evaluation.verification.registry import VERIFIERS
+
+    def verify(jobs: Any, **named: Any) -> Any:
+        if "HISTORIES_REAL" in os.environ:
+            return verify_all(jobs, **named)
+        return enumerate(VERIFIERS[job[0].kind](*job) for job in jobs)
+
+    def take(view: Any, key: str, verdict: Any) -> None:
+        store = view._store.folder.name
+        _write_count("verdict", view._item, [store, view._item, view._settings, key])
+        kept(view, key, verdict)
+
+    kept, verdicts._View.take = verdicts._View.take, take
+    verdicts.verify_all = golds.verify_all = verify
 
 
 def begin() -> None:
@@ -137,15 +159,20 @@ class StandIn:
 
     def _answer(self, request: Any, sample: int, stopping: Any) -> Any:
         """Greedy ones depend on the prompt alone, samples on index and settings too."""
-        from evaluation.scoring.answers import Answer
+        from evaluation.scoring.answers import StopSearch
 
-        asked = [list(request.tokens), request.max_new_tokens, list(stopping.strings)]
+        asked: list[Any] = [list(request.tokens)]
         if request.sampling is not None and request.sampling.temperature:
             asked += [sample, request.sampling.model_dump(exclude={"n"})]
-        length = 1 + int(self.dice("tier4", *asked) * (request.max_new_tokens - 1))
-        tokens = [40 + int(200 * self.dice("tier4", *asked, place)) for place in range(length)]
-        text = stopping.decode(tokens)
-        return Answer(text, text, tuple(tokens), "eos")
+        search, tokens = StopSearch(stopping), list[int]()
+        while len(tokens) < request.max_new_tokens:
+            place = len(tokens)
+            if self.dice(tier_of(request), *asked, "end", place) < 0.1:
+                return stopping.answer(tokens, "eos")
+            tokens.append(40 + int(200 * self.dice(tier_of(request), *asked, place)))
+            if search.reached(tokens):
+                break
+        return stopping.answer(tokens, "length")
 
 
 class Counting:
@@ -169,24 +196,36 @@ class Counting:
 
     def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
         for batch in self._backend.answers(requests, stopping, vocabulary=vocabulary):
-            for key in batch:
-                one = requests[key.request]
+            for key, answer in batch.items():
+                one, tier = requests[key.request], tier_of(requests[key.request])
                 item = [list(one.tokens), one.max_new_tokens, sorted(stopping.strings)]
-                _count(self._stand, "tier4", one.id, [item])
+                if tier == "tier5":  # with other stops it may go on, which makes it another
+                    about = one.sampling.model_dump(exclude={"n"})
+                    item[2:] = [key.sample, about, answer.raw]
+                _count(self._stand, tier, one.id, [item])
             yield batch
+
+
+def tier_of(request: Any) -> str:
+    """Probes say nothing of sampling."""
+    return "tier4" if request.sampling is None else "tier5"
 
 
 def _count(model: StandIn, tier: str, name: str, items: list[Any]) -> None:
     from evaluation.settings.tiers import TIERS
 
+    for item in items:
+        asked = [model.content, model.state, model.dtype, item]
+        _write_count(tier, name, [TIERS[tier].protocol, *asked])
+
+
+def _write_count(tier: str, name: str, asked: Any) -> None:
     place = os.environ.get("HISTORIES_COUNTS")
     if not place:
         return
+    key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
     with open(place, "a", encoding="utf-8") as file:
-        for item in items:
-            text = json.dumps([model.content, model.state, model.dtype, item])
-            key = hashlib.sha256(f"{TIERS[tier].protocol} {text}".encode()).hexdigest()[:16]
-            file.write(json.dumps({"tier": tier, "name": name, "key": key}) + "\n")
+        file.write(json.dumps({"tier": tier, "name": name, "key": key}) + "\n")
 
 
 def _moment(rename: Callable[..., None]) -> Callable[..., None]:

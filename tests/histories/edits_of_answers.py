@@ -1,0 +1,73 @@
+"""What a user may change in tasks whose answers are generated and verified."""
+
+from typing import Any
+
+from tests.histories.beginning import LAST_LETTER, SAMPLED
+from tests.histories.edits import EDITS, edit, put, values
+from tests.histories.model import Model
+
+SECTION = "generation_tasks"
+
+__all__ = ["EDITS"]  # complete only with those of this file
+
+
+@edit(values(SECTION, "prompt", "{{ answers[1] }}?", "{{ answers[0] }}, {{ answers[1] }}:"))
+def answers_prompt(model: Model, suite: str, name: str, value: Any) -> None:
+    put(model, SECTION, "prompt", (suite, name), value)
+
+
+@edit(values(SECTION, "stop", None, ["e"], ["e", "o"], [*"abcdefghijklmnopqrstuvwxyz"]))
+def answers_stop(model: Model, suite: str, name: str, value: Any) -> None:
+    put(model, SECTION, "stop", (suite, name), value)
+
+
+@edit(
+    values(
+        SECTION,
+        "sampling",
+        *(None, SAMPLED, {**SAMPLED, "n": 4}, {**SAMPLED, "seed": 2}),
+        {**SAMPLED, "temperature": 0.5},
+    )
+)
+def answers_sampling(model: Model, suite: str, name: str, value: Any) -> None:
+    put(model, SECTION, "sampling", (suite, name), value)
+
+
+@edit(values(SECTION, "max_new_tokens", 3, 6))
+def answers_length(model: Model, suite: str, name: str, value: Any) -> None:
+    put(model, SECTION, "max_new_tokens", (suite, name), value)
+
+
+@edit(values(SECTION, "limit", None, 4, 6))
+def answers_limit(model: Model, suite: str, name: str, value: Any) -> None:
+    put(model, SECTION, "limit", (suite, name), value)
+
+
+@edit(values(SECTION, "document", {"gold": "'a'"}, {"gold": "'b'"}))
+def answers_document(model: Model, suite: str, name: str, value: Any) -> None:
+    put(model, SECTION, "document", (suite, name), value)
+
+
+@edit(values(SECTION, "verifiers", {"lenient": LAST_LETTER}, {"loose": LAST_LETTER}))
+def answers_verifiers(model: Model, suite: str, name: str, value: Any) -> None:
+    put(model, SECTION, "primary", (suite, name), None)
+    put(model, SECTION, "verifiers", (suite, name), value)
+
+
+@edit(values(SECTION, "strata", None, {"label": "{{ label }}"}))
+def answers_strata(model: Model, suite: str, name: str, value: Any) -> None:
+    put(model, SECTION, "strata", (suite, name), value)
+
+
+def _primaries(model: Model) -> list[tuple[Any, ...]]:
+    possible = values(SECTION, "primary", None, "lenient")(model)
+    return [
+        (suite, name, value)
+        for suite, name, value in possible
+        if value is None or value in model.suites[suite][SECTION][name]["verifiers"]
+    ]
+
+
+@edit(_primaries)
+def answers_primary(model: Model, suite: str, name: str, value: Any) -> None:
+    put(model, SECTION, "primary", (suite, name), value)
