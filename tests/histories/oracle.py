@@ -34,6 +34,15 @@ def differences(model: Model, ours: Path, fresh: Path) -> Iterator[str]:
                 yield f"differs: {folder}/{name}: {what}"
 
 
+def differences_of(ours: Path, fresh: Path) -> Iterator[str]:
+    """Files of two folders of results that differ."""
+    mine, theirs = _files(ours, is_root=False), _files(fresh, is_root=False)
+    yield from sorted(mine.keys() ^ theirs.keys())
+    for name in sorted(mine.keys() & theirs.keys()):
+        if (what := _difference(mine[name], theirs[name])) is not None:
+            yield f"{name}: {what}"
+
+
 def _folders(model: Model) -> Iterator[tuple[str, bool]]:
     """Each folder of results, and whether it is the one above the stages."""
     yield str(model.config["results"]).rpartition("/")[2], True

@@ -44,9 +44,17 @@ class Server:
         return self.run(folder, [*command, "-s", str(SNAKEFILE)], extra)
 
     def run(
-        self, folder: Path, arguments: Sequence[str], extra: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        arguments: Sequence[str],
+        extra: Mapping[str, str] | None = None,
+        *,
+        killed_after: float | None = None,
     ) -> Done:
-        """Runs `python <arguments>`; what is left of its process group is killed at the end."""
+        """Runs `python <arguments>`; what is left of its process group is killed at the end.
+
+        After `killed_after` seconds all of it is killed, as by `kill -9`.
+        """
         environment = {**os.environ, **(extra or {}), "HISTORIES_SOCKET": str(self.place)}
         environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         request = {"arguments": list(arguments), "folder": str(folder)}
@@ -59,7 +67,7 @@ class Server:
                 socket.send_fds(link, [struct.pack("!I", len(content))], files)
                 link.sendall(content)
                 pid = int(answers.readline())
-                with _watched(pid):
+                with _watched(pid), _killed(pid, killed_after):
                     code = int(answers.readline())
             _kill(pid)
             said.seek(0)
@@ -82,6 +90,17 @@ def _watched(group: int) -> Iterator[None]:
 
     timer = threading.Timer(PATIENCE, end)
     timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextlib.contextmanager
+def _killed(group: int, seconds: float | None) -> Iterator[None]:
+    timer = threading.Timer(seconds or 0.0, _kill, (group,))
+    if seconds is not None:
+        timer.start()
     try:
         yield
     finally:

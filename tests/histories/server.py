@@ -66,6 +66,7 @@ def serve(place: str) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(place)
     listener.listen(64)
+    print("ready", flush=True)
     waiting = selectors.DefaultSelector()
     waiting.register(listener, selectors.EVENT_READ)
     waiting.register(0, selectors.EVENT_READ)  # closed when whoever started us has ended
@@ -191,7 +192,6 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    print("ready", flush=True)
     serve(sys.argv[1])
 
 

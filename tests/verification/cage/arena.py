@@ -88,7 +88,8 @@ class Arena:
 
 @contextmanager
 def _victim() -> Iterator[int]:
-    process = subprocess.Popen(["sleep", "10000"])
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)  # whoever ends us
+    process = subprocess.Popen(["sleep", "10000"], **streams)  # waits for ours alone
     while _command(process.pid) != "(sleep)":  # Popen returns a little before it has its name
         time.sleep(0.01)
     try:
@@ -127,7 +128,7 @@ def main(mode: str, kinds: list[str]) -> dict[str, Any]:
         for kind in kinds
         for attempt in {"attempts": attempts.ALL, "pretences": pretences.ALL}[kind]
     ]
-    watchdog = threading.Timer(400, os._exit, (3,))
+    watchdog = threading.Timer(900, os._exit, (3,))
     watchdog.daemon = True
     watchdog.start()
     with ExitStack() as stack:

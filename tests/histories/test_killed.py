@@ -1,0 +1,111 @@
+"""Generation and verification killed at many moments each give what an undisturbed run gives."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation.records import read_record
+from evaluation.store import ScoreStore
+from tests.histories.beginning import LAST_LETTER
+from tests.histories.oracle import differences_of
+from tests.histories.runner import Done, Server, server
+from tests.workflow.world import World, build_world
+
+MOMENTS = int(os.environ.get("KILLED_MOMENTS", "10"))
+TASK = {
+    "dataset": "made/quiz",
+    "split": "test",
+    "prompt": "Q: {{ question }} A:",
+    "chat": False,
+    "max_new_tokens": 8,
+    "sampling": {"temperature": 1.0, "n": 16, "seed": 3},
+    "document": {"gold": "'a'"},
+    "verifiers": {"lenient": LAST_LETTER},
+}
+
+
+class Stage:
+    """A prefilled stage whose commands run in forks of a warm process, with the real engine."""
+
+    def __init__(self, warm: Server, world: World) -> None:
+        self.warm, self.world = warm, world
+        self.folder = world.results("stage2", "by_checkpoint", "step_5")
+
+    def run(self, command: str, *more: str, killed_after: float | None = None) -> Done:
+        extra = {"EVALUATION_CONFIG": str(self.world.config), "HISTORIES_REAL": "1"}
+        words = ["-m", "evaluation", *command.split(), "--stage", "stage2", *more]
+        return self.warm.run(self.world.folder, words, extra, killed_after=killed_after)
+
+    def score(self, killed_after: float | None = None) -> Done:
+        return self.run("score --scores-only", "--step", "5", killed_after=killed_after)
+
+    def collect(self, killed_after: float | None = None) -> Done:
+        return self.run("collect", "--step", "5", killed_after=killed_after)
+
+    def completions(self) -> dict[str, Any]:
+        """What is stored of answers, by key; of a key that is stored twice, both must agree."""
+        record = read_record(self.folder, "score")
+        identities = {record.about["identity"]} if record else set()
+        store = ScoreStore(self.world.results("scores"), *identities)
+        rows = [row for one in store.parts("completions-sums") for row in one.table.to_pylist()]
+        found = {row["key"]: row for row in rows}
+        assert [row for row in rows if row != found[row["key"]]] == []
+        return found
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    world = build_world(tmp_path_factory.mktemp("killed") / "world")
+    world.change(verification={"workers": 1})
+    suite = {"extends": "base", "generation_tasks": {"sums": TASK}}
+    (world.folder / "suites" / "sft.yaml").write_text(yaml.safe_dump(suite))
+    with server() as warm:
+        stage = Stage(warm, world)
+        done = stage.run("prefill")
+        assert done.code == 0, done.said
+        yield stage
+
+
+def moments(undisturbed: Done) -> list[float]:
+    return [undisturbed.seconds * (number + 0.5) / MOMENTS for number in range(MOMENTS)]
+
+
+def test_generation(stage: Stage, tmp_path: Path) -> None:
+    undisturbed = stage.score()
+    assert undisturbed.code == 0, undisturbed.said
+    expected = stage.completions()
+    assert len(expected) == 24 * 16
+    kept, killed = 0, 0
+    for moment in moments(undisturbed):
+        shutil.rmtree(stage.world.results())
+        killed += stage.score(killed_after=moment).code == -9
+        kept += any(stage.world.results().glob("scores/*/*"))
+        done = stage.score()
+        assert done.code == 0, done.said
+        assert stage.completions() == expected
+    assert killed > MOMENTS / 2
+    assert kept > 0
+
+
+def test_verification(stage: Stage, tmp_path: Path) -> None:
+    assert stage.score().code == 0
+    scored = tmp_path / "scored"
+    shutil.copytree(stage.world.results(), scored)
+    undisturbed = stage.collect()
+    assert undisturbed.code == 0, undisturbed.said
+    expected = tmp_path / "expected"
+    shutil.copytree(stage.folder, expected)
+    killed = 0
+    for moment in moments(undisturbed):
+        shutil.rmtree(stage.world.results())
+        shutil.copytree(scored, stage.world.results())
+        killed += stage.collect(killed_after=moment).code == -9
+        done = stage.collect()
+        assert done.code == 0, done.said
+        assert list(differences_of(stage.folder, expected)) == []
+    assert killed > MOMENTS / 2
