@@ -5,7 +5,7 @@ Run it in the environment of each, with NLTK's data in NLTK_DATA; the file is ke
     pip install 'lm_eval[math,ifeval]==0.4.13' && python make_references.py lm_eval ../../../shared
     pip install 'lighteval[math,extended_tasks]==0.13.0' spacy && python make_references.py lighteval …
 
-A line of the file: task, metric, and one character a completion, in the order of `canned.cases`:
+A line of the file: task, metric, and one character a completion, in the order of `cases`:
 0 or 1; of several instructions the number followed, in base 36; x where the judge itself failed.
 """
 
@@ -42,9 +42,19 @@ MAKERS = {
 }
 
 
+def rows_of(shared: Path, task: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(shared / "data/generative" / FILES[task]).to_pylist()
+    return rows
+
+
 def cases(shared: Path, task: str) -> Iterator[tuple[int, dict[str, Any], str, str]]:
-    rows = pq.read_table(shared / "data/generative" / FILES[task]).to_pylist()
-    return canned.cases(rows, MAKERS[task], pairs=task == "math_500")
+    """(number of the row, row, name, completion): the canned ones, then a model's own."""
+    rows = rows_of(shared, task)
+    yield from canned.cases(rows, MAKERS[task], pairs=task == "math_500")
+    with gzip.open(HERE / "own_completions.jsonl.gz", "rt") as lines:
+        for record in map(json.loads, lines):
+            if record["task"] == task:
+                yield 0, rows[record["row"]], "own", record["completion"]
 
 
 def of_levels(strict: list[bool], loose: list[bool]) -> dict[str, int]:
