@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 @dataclass(frozen=True)
