@@ -6,14 +6,15 @@ type, so `choices: choices.text` is a list and `gold: label|int` an integer.
 
 import difflib
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from evaluation.errors import ConfigError
 from evaluation.settings.checks import Check
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import Integer, Settings, one_sentence, unknown_key
+from evaluation.settings.provided import ProviderTask
 from evaluation.settings.sources import Source
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
@@ -100,6 +101,18 @@ class Probe(Settings):
         return self
 
 
+def _origin(task: Any) -> str:
+    names_one = "provider" in task if isinstance(task, dict) else isinstance(task, ProviderTask)
+    return "[provided]" if names_one else "[own]"
+
+
+AnyGenerationTask = Annotated[
+    Annotated[GenerationTask, Tag("[own]")] | Annotated[ProviderTask, Tag("[provided]")],
+    Discriminator(_origin),
+]
+"""A task that is written out here, or one of a provider by its name there."""
+
+
 class Overrides(Settings):
     """Single keys of items that the extended suite has; all others stay as they are there."""
 
@@ -132,7 +145,7 @@ class Suite(Settings):
     slices: dict[str, Slice] = Field({}, description="Tier2: texts by name.")
     tasks: dict[str, Task] = Field({}, description="Tier3: tasks by name.")
     probes: dict[str, Probe] = Field({}, description="Tier4: prompts by name.")
-    generation_tasks: dict[str, GenerationTask] = Field(
+    generation_tasks: dict[str, AnyGenerationTask] = Field(
         {}, description="Tier5: tasks whose answers are generated and verified, by name."
     )
 

@@ -20,7 +20,7 @@ and at last `meta.json`: `version`, `task`, `kind` (`generative` or `choices`), 
 `max_new_tokens`, `num_fewshot`, `metrics`, `datasets`, `documents` (how many there are in all).
 
 `score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
-a line as soon as it has one: first `{"ready": true}`, then `{"number": 0, "scores": {metric: …}}`
+a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"number": 0, "scores": {metric: …}}`
 or `{"number": 0, "error": "…"}`. A score is a number, or a list of them, one an instruction.
 """
 
@@ -29,6 +29,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -51,27 +52,31 @@ class Refused(Exception):
 
 
 def main(
-    render: Callable[[Line, Path], Line], scorer: Callable[[Line, list[Line]], Score]
+    package: str,
+    render: Callable[[Line, Path], Line],
+    scorer: Callable[[Line, list[Line]], Score],
 ) -> None:
-    """Runs the verb of the command line."""
+    """Runs the verb of the command line; `package` is the provider's, whose version is told."""
     verb, folder = sys.argv[1], Path(sys.argv[2])
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:
         if verb == "render":
-            _write(folder / "meta.json", render(request, folder))
+            _write(folder / "meta.json", {"version": version(package), **render(request, folder)})
         else:
-            _score(folder, request, scorer)
+            _score(folder, request, scorer, version(package))
     except Refused as error:
         _write(folder / "refused.json", {"sentence": str(error)})
         sys.exit(REFUSED)
 
 
-def _score(folder: Path, request: Line, scorer: Callable[[Line, list[Line]], Score]) -> None:
+def _score(
+    folder: Path, request: Line, scorer: Callable[[Line, list[Line]], Score], installed: str
+) -> None:
     cases = list(read_lines(folder / "cases.jsonl"))
     score = scorer(request, cases)
     _limit_memory(request.get("memory_mb"))
     with open(folder / "scores.jsonl", "a", encoding="utf-8") as file:
-        _put(file, {"ready": True})
+        _put(file, {"ready": True, "version": installed})
         sys.addaudithook(_forbid)
         for case in cases:
             _put(file, {"number": case["number"], **_outcome(score, case)})

@@ -10,7 +10,6 @@ import json
 import random
 import sys
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +47,7 @@ def render(request: Line, folder: Path) -> Line:
         there += len(found)
         documents += found[: request["limit"]]
     write_documents(folder, documents)
-    meta = {"version": version("lighteval"), "datasets": used, "documents": there}
-    return {**meta, **_meta(configs)}
+    return {**_meta(configs), "datasets": used, "documents": there}
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
@@ -122,9 +120,12 @@ def _table(module: str, source: str) -> dict[str, Any]:
     is_folder = _modules()[module].name == "main.py"
     if "TASKS_TABLE" not in source:
         return {}
-    loaded = importlib.import_module(f"{package}.{module}.main" if is_folder else f"{package}.{module}")
+    loaded = importlib.import_module(
+        f"{package}.{module}.main" if is_folder else f"{package}.{module}"
+    )
     if module == "ifbench":  # else each of its instructions would install a model of spaCy
-        importlib.import_module(f"{package}.ifbench.instructions").RESOURCES_DOWNLOADED = True
+        instructions: Any = importlib.import_module(f"{package}.ifbench.instructions")
+        instructions.RESOURCES_DOWNLOADED = True
     return {config.name: config for config in loaded.TASKS_TABLE}
 
 
@@ -231,4 +232,4 @@ def _directions(configs: Mapping[str, Any]) -> dict[str, bool]:
 
 
 if __name__ == "__main__":
-    main(render, scorer)
+    main("lighteval", render, scorer)

@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Iterator, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ def render(request: Line, folder: Path) -> Line:
             task.set_config("num_fewshot", request["num_fewshot"])
         documents += _documents(name, task, request["chat"], request["limit"])
     write_documents(folder, documents)
-    return {**_meta(tasks), "version": version("lm_eval"), "datasets": used}
+    return {**_meta(tasks), "datasets": used}
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
@@ -185,7 +184,9 @@ def _documents(name: str, task: Any, chat: bool, limit: int) -> Iterator[Line]:
             return
         prefix = task.doc_to_prefix(doc)
         if chat and prefix:
-            raise Refused(f"{name} begins the answer itself, which a chat does not allow; set `chat: false`")
+            raise Refused(
+                f"{name} begins the answer itself, which a chat does not allow; set `chat: false`"
+            )
         context = task.fewshot_context(
             doc,
             num_fewshot=shots,
@@ -222,7 +223,11 @@ def _meta(tasks: Mapping[str, Any]) -> Line:
     stops = {name: _stops(task) for name, task in tasks.items()}
     if len({json.dumps(stop) for stop in stops.values()}) > 1:
         raise Refused("its parts end at different strings; ask for each of them, or set `stop`")
-    limits = [task.config.generation_kwargs.get("max_gen_toks") for task in tasks.values() if task.config.generation_kwargs]
+    limits = [
+        task.config.generation_kwargs.get("max_gen_toks")
+        for task in tasks.values()
+        if task.config.generation_kwargs
+    ]
     known = [limit for limit in limits if limit is not None]
     return {
         "task": next(iter(tasks)),
@@ -230,7 +235,9 @@ def _meta(tasks: Mapping[str, Any]) -> Line:
         "stop": next(iter(stops.values())),
         "max_new_tokens": max(known) if known else None,
         "num_fewshot": {name: task.config.num_fewshot or 0 for name, task in tasks.items()},
-        "metrics": {m: bool(up) for task in tasks.values() for m, up in task.higher_is_better().items()},
+        "metrics": {
+            m: bool(up) for task in tasks.values() for m, up in task.higher_is_better().items()
+        },
         "documents": sum(len(task.eval_docs) for task in tasks.values()),
     }
 
@@ -241,4 +248,4 @@ def _stops(task: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(render, scorer)
+    main("lm_eval", render, scorer)

@@ -21,7 +21,11 @@ def lead_to(mirrors: Mapping[str, str], used: dict[str, str]) -> None:
     from_hub = datasets.load_dataset
 
     def load(
-        path: str, name: str | None = None, *arguments: Any, split: str | None = None, **options: Any
+        path: str,
+        name: str | None = None,
+        *arguments: Any,
+        split: str | None = None,
+        **options: Any,
     ) -> Any:
         root = _mirror(path, mirrors)
         used[path] = "hub" if root is None else str(root)
@@ -37,7 +41,9 @@ def lead_to(mirrors: Mapping[str, str], used: dict[str, str]) -> None:
     datasets.load_dataset = load
 
 
-def _from_hub(load: Callable[..., Any], path: str, name: str | None, *rest: Any, **more: Any) -> Any:
+def _from_hub(
+    load: Callable[..., Any], path: str, name: str | None, *rest: Any, **more: Any
+) -> Any:
     try:
         return load(path, name, *rest, **more)
     except Exception as error:  # noqa: BLE001 - the hub's client raises what it likes
