@@ -3,9 +3,9 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evaluation.settings.generation import GenerationTask, Judged, Sampling
 from evaluation.settings.model import ExpandedPath, Integer, Settings
@@ -66,6 +66,14 @@ class ProviderTask(Settings):
     )
     limit: Integer = Field(12_000, gt=0, description="Prompts at most, of each task of a group.")
     group: str | None = Field(None, description="Name that objectives refer to.")
+
+    @model_validator(mode="after")
+    def _has_primary(self) -> Self:
+        if self.primary is not None and self.metrics and self.primary not in self.metrics:
+            raise ValueError(
+                f"`primary: {self.primary}` is none of its metrics {', '.join(self.metrics)}"
+            )
+        return self
 
     @property
     def version(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
 
 
-def documents(count: int, chat: bool) -> list[dict[str, Any]]:
+def documents(count: int, chat: bool, gold: str) -> list[dict[str, Any]]:
     found = []
     for number in range(count):
         text = f"Q: {WORDS[number]} A:"
@@ -24,7 +24,7 @@ def documents(count: int, chat: bool) -> list[dict[str, Any]]:
                 "prompt": None if chat else text,
                 "messages": [{"role": "user", "content": text}] if chat else None,
                 "document": {"part": "sums", "doc": {"letter": "a"}},
-                "gold": "a",
+                "gold": gold,
             }
         )
     return found
@@ -42,7 +42,8 @@ def render(folder: Path, asked: dict[str, Any], does: dict[str, Any]) -> None:
         time.sleep(600)
     if act == "nothing":
         return
-    lines = documents(does.get("documents", 12), asked["chat"])[: asked["limit"]]
+    lines = documents(does.get("documents", 12), asked["chat"], does.get("gold", "a"))
+    lines = lines[: asked["limit"]]
     text = "\n".join(map(json.dumps, lines))
     (folder / "documents.jsonl").write_text("{" if act == "nonsense" else text)
     meta = {

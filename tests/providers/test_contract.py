@@ -68,7 +68,7 @@ def test_a_task_that_cannot_be_had_is_one_sentence(
 
 def test_an_environment_that_is_not_there_names_what_makes_it(tmp_path: Path) -> None:
     for path in (tmp_path / "none" / "python", tmp_path):
-        with pytest.raises(SourceError, match="not installed: no .*; run `make providers`"):
+        with pytest.raises(SourceError, match=r"not installed: no .*; run `make providers`"):
             render(provider(path), "key", REQUEST)
     broken = tmp_path / "python"
     broken.write_text("#!/nowhere/python\n")
