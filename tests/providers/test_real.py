@@ -115,8 +115,8 @@ def test_prompts_few_shot_and_as_a_chat(name: str, shared: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "task", "said"),
     [
-        ("lm_eval", "humaneval", "code that is fetched|runs the programs"),
-        ("lm_eval", "mbpp", "code that is fetched|runs the programs"),
+        ("lm_eval", "humaneval", "runs the programs that a model writes"),
+        ("lm_eval", "mbpp", "runs the programs that a model writes"),
         ("lm_eval", "gsm8kk", "has no task 'gsm8kk'; did you mean gsm8k"),
         ("lm_eval", "triviaqa", "dataset .* cannot be loaded .* under `mirrors`"),
         ("lighteval", "lcb:codegeneration", "runs the programs"),

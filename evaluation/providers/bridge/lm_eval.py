@@ -10,6 +10,7 @@ from evaluation.providers.bridge.files import Line, Refused, Score, main, write_
 from evaluation.providers.bridge.mirrored import lead_to
 
 _UNSAFE = {
+    "unsafe_code: true": "its metric runs the programs that a model writes",
     "code_eval": "its metric runs the programs that a model writes",
     "hf_evaluate": "its metric is code that is fetched when it is used",
     "evaluate.load": "its metric is code that is fetched when it is used",
@@ -120,8 +121,6 @@ def _check_files(name: str, manager: Any) -> None:
         for word, why in _UNSAFE.items():
             if word in text:
                 raise Refused(f"{name} is not taken from lm-evaluation-harness, as {why}")
-        if "unsafe_code: true" in text:
-            raise Refused(f"{name} is not taken from lm-evaluation-harness, as {_UNSAFE['exec(']}")
 
 
 def _files(name: str, manager: Any, seen: set[str]) -> Iterator[Path]:
