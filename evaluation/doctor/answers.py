@@ -9,7 +9,7 @@ from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
 from evaluation.prefill.caches import FETCH
-from evaluation.prefill.generation.provided import provider_of
+from evaluation.prefill.providers import provider_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, judged_task
 from evaluation.settings.tiers import TIERS

@@ -17,7 +17,7 @@ from evaluation.prefill.mirrors import mirror_files, mirror_of
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderTask
 from evaluation.settings.sources import Source
-from evaluation.settings.suites import Task
+from evaluation.settings.suites import ProviderChoices, Task
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,15 @@ def locate(
     return Origin(source, config, split, tuple(files))
 
 
-def locate_task(task: Task, mirrors: dict[str, str]) -> tuple[list[Origin], list[Origin]]:
-    """Where the questions of each configuration are, and its solved examples if there are any."""
+def locate_task(
+    task: Task | ProviderChoices, mirrors: dict[str, str]
+) -> tuple[list[Origin], list[Origin]]:
+    """Where the questions of each configuration are, and its solved examples if there are any.
+
+    Nothing of a provider's task: only the provider knows.
+    """
+    if isinstance(task, ProviderChoices):
+        return [], []
     configs = task.configs or (task.config,)
     origins = [locate(task, mirrors, config=config) for config in configs]
     if not task.num_fewshot:

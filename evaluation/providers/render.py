@@ -5,12 +5,12 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evaluation.errors import SourceError
-from evaluation.providers.program import Ended, Provider, run
+from evaluation.providers.program import INSTALL, Provider, run
 
 SECONDS = 3600.0
 """For a task to be rendered: it may have to be downloaded first."""
@@ -32,6 +32,25 @@ class Document(BaseModel):
     gold: str | None
 
 
+class Choice(BaseModel):
+    """A line of documents.jsonl of a task that ranks choices."""
+
+    id: str
+    part: str
+    choices: list[tuple[str, str]] = Field(min_length=2)
+    unconditional: list[tuple[str, str]] | None
+    right: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _has_right(self) -> Self:
+        if self.right >= len(self.choices):
+            raise ValueError(f"{self.id}: its label is {self.right} of {len(self.choices)} choices")
+        return self
+
+
+Line = TypeVar("Line", Document, Choice)
+
+
 class Said(BaseModel):
     """What meta.json says of the task."""
 
@@ -48,15 +67,31 @@ class Said(BaseModel):
 
 
 @dataclass(frozen=True)
-class Rendered:
+class Rendered(Generic[Line]):
     said: Said
-    documents: list[Document]
+    documents: list[Line]
 
 
 def render(
     provider: Provider, key: str, request: dict[str, Any], *, seconds: float = SECONDS
-) -> Rendered:
-    """Has a task rendered; `key` names it in errors. Raises SourceError for whatever goes wrong."""
+) -> Rendered[Document]:
+    """Has a generative task rendered; `key` names it in errors.
+
+    Raises SourceError for whatever goes wrong.
+    """
+    return _rendered(provider, key, {**request, "kind": "generative"}, Document, seconds)
+
+
+def render_choices(
+    provider: Provider, key: str, request: dict[str, Any], *, seconds: float = SECONDS
+) -> Rendered[Choice]:
+    """The same of a task that ranks choices."""
+    return _rendered(provider, key, {**request, "kind": "choices"}, Choice, seconds)
+
+
+def _rendered(
+    provider: Provider, key: str, request: dict[str, Any], line: type[Line], seconds: float
+) -> Rendered[Line]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         end = time.monotonic() + seconds
@@ -71,7 +106,7 @@ def render(
             )
         if ended.code != 0:
             raise SourceError(f"{key}: {provider.title} failed; its program {ended}")
-        return _read(provider, key, folder, ended)
+        return _read(provider, key, folder, line)
 
 
 def _sentence(path: Path) -> str:
@@ -81,21 +116,21 @@ def _sentence(path: Path) -> str:
         return "the provider refused the task"
 
 
-def _read(provider: Provider, key: str, folder: Path, ended: Ended) -> Rendered:
+def _read(provider: Provider, key: str, folder: Path, model: type[Line]) -> Rendered[Line]:
     try:
         said = Said.model_validate_json((folder / "meta.json").read_bytes())
         lines = (folder / "documents.jsonl").read_text(encoding="utf-8").splitlines()
-        documents = [Document.model_validate_json(line) for line in lines]
+        documents = [model.model_validate_json(line) for line in lines]
     except (OSError, ValidationError, UnicodeDecodeError) as error:
         what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise SourceError(
             f"{key}: {provider.title} wrote what is no rendered task ({what}); run its program by "
-            f"hand, or install it again by `make providers`"
+            f"hand, or install it again by `{INSTALL}`"
         ) from None
     if said.version != provider.version:
         raise SourceError(
             f"{key}: {provider.python} has {provider.title} {said.version}, but {provider.version} "
-            "is asked for; run `make providers`"
+            f"is asked for; run `{INSTALL}`"
         )
     if not documents:
         raise SourceError(f"{key}: {provider.title} gave no documents")

@@ -30,6 +30,19 @@ def documents(count: int, chat: bool, gold: str) -> list[dict[str, Any]]:
     return found
 
 
+def questions(count: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": f"quiz/{number}",
+            "part": "words" if number % 2 else "things",
+            "choices": [[f"the {WORDS[number]} sat", f" {word}"] for word in ("on", "over", "ran")],
+            "unconditional": [["Answer:", f" {word}"] for word in ("on", "over", "ran")],
+            "right": number % 3,
+        }
+        for number in range(count)
+    ]
+
+
 def render(folder: Path, asked: dict[str, Any], does: dict[str, Any]) -> None:
     act = does.get("render")
     if act == "refuse":
@@ -43,12 +56,14 @@ def render(folder: Path, asked: dict[str, Any], does: dict[str, Any]) -> None:
     if act == "nothing":
         return
     lines = documents(does.get("documents", 12), asked["chat"], does.get("gold", "a"))
+    if asked["kind"] == "choices":
+        lines = [{**line, **does.get("question", {})} for line in questions(12)]
     lines = lines[: asked["limit"]]
     text = "\n".join(map(json.dumps, lines))
     (folder / "documents.jsonl").write_text("{" if act == "nonsense" else text)
     meta = {
         "version": "0.4.13",
-        "kind": "generative",
+        "kind": asked["kind"],
         "stop": ["Question:"],
         "max_new_tokens": 6,
         "num_fewshot": {"sums": 2, "products": 2},

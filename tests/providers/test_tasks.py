@@ -154,7 +154,6 @@ def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
         ),
         ({"primary": "length"}, {}, SourceError, r"no metric 'length' of sums can be reported"),
         ({}, {"meta": {"max_new_tokens": None}}, SourceError, r"set `max_new_tokens`"),
-        ({}, {"meta": {"kind": "choices"}}, SourceError, r"ranks choices; put it under `tasks`"),
         ({}, {"render": "refuse"}, SourceError, r"generation_tasks.sums: humaneval is not taken"),
         ({}, {"gold": "fail"}, SourceError, r"fail on 12 of 12 of its own gold answers"),
         (

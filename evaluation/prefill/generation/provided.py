@@ -11,6 +11,7 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.generation.recipe import TaskPrompt
+from evaluation.prefill.providers import provider_of
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, Rendered, render
 from evaluation.providers.score import Case, Limits, Outcome, score, verdict_of
@@ -33,17 +34,10 @@ class ProvidedPrompts:
     max_new_tokens: int
 
 
-def provider_of(plan: StagePlan, task: ProviderTask) -> Provider:
-    python = plan.config.providers.python(task.provider)
-    return Provider(task.provider, python, task.version, plan.nltk_data)
-
-
 def provided_prompts(plan: StagePlan, name: str, task: ProviderTask) -> ProvidedPrompts:
     """Raises SourceError, naming the task, for whatever the provider cannot do."""
     key, provider = f"generation_tasks.{name}", provider_of(plan, task)
     rendered = render(provider, key, request_of(plan, task))
-    if rendered.said.kind != "generative":
-        raise SourceError(f"{key}: {task.task} ranks choices; put it under `tasks`")
     room = task.max_new_tokens or rendered.said.max_new_tokens
     if room is None:
         raise SourceError(
@@ -73,7 +67,7 @@ def limits_of(plan: StagePlan) -> Limits:
     return Limits(plan.config.verification.seconds, plan.config.verification.memory_mb)
 
 
-def _prompt(document: Document, rendered: Rendered) -> TaskPrompt:
+def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
     turns: tuple[Message, ...] | str = document.prompt or ""
     if document.messages is not None:
         turns = tuple(Message(role=m.role, content=m.content) for m in document.messages)
@@ -92,7 +86,10 @@ def _judged_golds(
 
 
 def _metrics(
-    key: str, task: ProviderTask, rendered: Rendered, golds: Sequence[tuple[Case, Outcome]]
+    key: str,
+    task: ProviderTask,
+    rendered: Rendered[Document],
+    golds: Sequence[tuple[Case, Outcome]],
 ) -> list[str]:
     """Those that can be reported: of which more is better, and which give credit from 0 to 1."""
     failed = [outcome.reason for _, outcome in golds if outcome.scores is None]

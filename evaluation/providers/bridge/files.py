@@ -3,8 +3,8 @@
     python -m evaluation.providers.bridge.<provider> render FOLDER
     python -m evaluation.providers.bridge.<provider> score FOLDER
 
-`FOLDER/request.json` holds what is asked: `task`, `chat`, `num_fewshot`, `limit`, `mirrors`,
-`memory_mb`. A verb that refuses writes `FOLDER/refused.json` with a sentence and exits with 3.
+`FOLDER/request.json` holds what is asked: `task`, `kind` (`generative` or `choices`), `chat`,
+`num_fewshot`, `limit`, `mirrors`, `memory_mb`. A verb that refuses writes `FOLDER/refused.json` with a sentence and exits with 3.
 
 `render` writes `documents.jsonl`, a line for each document:
 
@@ -14,10 +14,15 @@
     messages      turns of a chat, or null
     document      what `score` needs to judge a completion, as JSON
     gold          a text that answers it, or null
-    choices       candidates of a ranked choice, each with its text and context, or null
 
-and at last `meta.json`: `version`, `task`, `kind` (`generative` or `choices`), `stop`,
-`max_new_tokens`, `num_fewshot`, `metrics`, `datasets`, `documents` (how many there are in all).
+of a ranked choice instead of prompt, messages, document and gold
+
+    choices       candidates: pairs of a context and what is ranked behind it
+    unconditional the same without the question, or null
+    right         index of the right one
+
+and at last `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
+`datasets`, `documents` (how many there are in all).
 
 `score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
 a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"number": 0, "scores": {metric: …}}`
@@ -118,6 +123,13 @@ def _plain(value: Any) -> Any:
 def read_lines(path: Path) -> Iterator[Line]:
     with open(path, encoding="utf-8") as lines:
         yield from map(json.loads, lines)
+
+
+def kind_refused(name: str, is_choices: bool) -> Refused:
+    """Of a task that is asked for under the wrong section of a suite."""
+    if is_choices:
+        return Refused(f"{name} ranks choices; put it under `tasks`")
+    return Refused(f"{name} ranks no choices; put it under `generation_tasks`")
 
 
 def write_documents(folder: Path, documents: list[Line]) -> None:

@@ -13,7 +13,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.bridge.files import Line, Refused, Score, main, write_documents
+from evaluation.providers.bridge.files import (
+    Line,
+    Refused,
+    Score,
+    kind_refused,
+    main,
+    write_documents,
+)
 from evaluation.providers.bridge.mirrored import lead_to
 
 _REFUSED_MODULES = {
@@ -42,12 +49,18 @@ def render(request: Line, folder: Path) -> Line:
     there = 0
     for name, config in configs.items():
         config.num_fewshots = request["num_fewshot"] or 0
-        _metrics(name, config)
-        found = list(_documents(name, config, request["chat"]))
+        choices = request["kind"] == "choices"
+        if choices != _ranks(config):
+            raise kind_refused(name, _ranks(config))
+        if not choices:
+            _metrics(name, config)
+        docs = _docs(name, config)
+        found = list(_choices(name, docs) if choices else _documents(name, docs, request["chat"]))
         there += len(found)
         documents += found[: request["limit"]]
     write_documents(folder, documents)
-    return {**_meta(configs), "datasets": used, "documents": there}
+    facts = {"kind": request["kind"], "datasets": used, "documents": there}
+    return {**_meta(configs, request["kind"]), **facts}
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
@@ -176,9 +189,16 @@ def _metrics(name: str, config: Any) -> dict[str, Any]:
     return found
 
 
-def _documents(name: str, config: Any, chat: bool) -> Iterator[Line]:
+def _ranks(config: Any) -> bool:
+    """Whether all that it measures are the likelihoods of choices."""
+    from lighteval.tasks.requests import SamplingMethod
+
+    return {metric.category for metric in config.metrics} == {SamplingMethod.LOGPROBS}
+
+
+def _docs(name: str, config: Any) -> list[Any]:
+    """In the order of the dataset; raises Refused for what is not text in one turn."""
     from lighteval.tasks.lighteval_task import LightevalTask
-    from lighteval.tasks.prompt_manager import PromptManager
 
     task = LightevalTask(config)
     make = task.formatter
@@ -188,12 +208,38 @@ def _documents(name: str, config: Any, chat: bool) -> Iterator[Line]:
         return make(row, task_name)
 
     task.formatter = seeded
-    prompts = PromptManager(use_chat_template=chat)
-    for doc in sorted(task.get_docs(), key=lambda doc: int(doc.id)):
+    docs = sorted(task.get_docs(), key=lambda doc: int(doc.id))
+    for doc in docs:
         if not isinstance(doc.query, str) or "multi_turn_queries" in (doc.specific or {}):
             raise Refused(f"{name} is not taken from lighteval, as it has several turns")
         if doc.images:
             raise Refused(f"{name} is not taken from lighteval, as it asks about images")
+    return docs
+
+
+def _choices(name: str, docs: list[Any]) -> Iterator[Line]:
+    from lighteval.tasks.prompt_manager import PromptManager
+
+    prompts = PromptManager()
+    for doc in docs:
+        right = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
+        if len(right) != 1:
+            raise Refused(f"{name}/{doc.id} has {len(right)} right choices")
+        context, alone = prompts.prepare_prompt(doc), doc.unconditioned_query
+        yield {
+            "id": f"{name}/{doc.id}",
+            "part": name,
+            "choices": [[context, choice] for choice in doc.choices],
+            "unconditional": alone and [[alone, choice] for choice in doc.choices],
+            "right": right[0],
+        }
+
+
+def _documents(name: str, docs: list[Any], chat: bool) -> Iterator[Line]:
+    from lighteval.tasks.prompt_manager import PromptManager
+
+    prompts = PromptManager(use_chat_template=chat)
+    for doc in docs:
         golds = doc.get_golds() if doc.choices else []
         yield {
             "id": f"{name}/{doc.id}",
@@ -205,16 +251,18 @@ def _documents(name: str, config: Any, chat: bool) -> Iterator[Line]:
         }
 
 
-def _meta(configs: Mapping[str, Any]) -> Line:
+def _meta(configs: Mapping[str, Any], kind: str) -> Line:
+    shots = {name: config.num_fewshots for name, config in configs.items()}
+    if kind == "choices":
+        return {"stop": [], "max_new_tokens": None, "num_fewshot": shots, "metrics": {}}
     stops = {name: [stop for stop in c.stop_sequence if stop] for name, c in configs.items()}
     if len({json.dumps(stop) for stop in stops.values()}) > 1:
         raise Refused("its parts end at different strings; ask for each of them, or set `stop`")
     limits = [c.generation_size for c in configs.values() if (c.generation_size or -1) > 0]
     return {
-        "kind": "generative",
         "stop": next(iter(stops.values())),
         "max_new_tokens": max(limits) if limits else None,
-        "num_fewshot": {name: config.num_fewshots for name, config in configs.items()},
+        "num_fewshot": shots,
         "metrics": _directions(configs),
     }
 

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.bridge.files import Line, Refused, Score, main, write_documents
+from evaluation.providers.bridge.files import (
+    Line,
+    Refused,
+    Score,
+    kind_refused,
+    main,
+    write_documents,
+)
 from evaluation.providers.bridge.mirrored import lead_to
 
 _UNSAFE = {
@@ -32,13 +39,20 @@ def render(request: Line, folder: Path) -> Line:
     used: dict[str, str] = {}
     lead_to(request["mirrors"], used)
     tasks = _tasks(request["task"])
+    wanted = "multiple_choice" if request["kind"] == "choices" else "generate_until"
+    for name, task in tasks.items():
+        if wanted != task.OUTPUT_TYPE:
+            raise kind_refused(name, task.OUTPUT_TYPE == "multiple_choice")
     documents: list[Line] = []
     for name, task in tasks.items():
         if request["num_fewshot"] is not None:
             task.set_config("num_fewshot", request["num_fewshot"])
-        documents += _documents(name, task, request["chat"], request["limit"])
+        if request["kind"] == "choices":
+            documents += _choices(name, task, request["limit"])
+        else:
+            documents += _documents(name, task, request["chat"], request["limit"])
     write_documents(folder, documents)
-    return {**_meta(tasks), "datasets": used}
+    return {**_meta(tasks), "kind": request["kind"], "datasets": used}
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
@@ -204,6 +218,33 @@ def _documents(name: str, task: Any, chat: bool, limit: int) -> Iterator[Line]:
         }
 
 
+def _choices(name: str, task: Any, limit: int) -> Iterator[Line]:
+    task.set_fewshot_seed(seed=_SEED)
+    for number, doc in enumerate(task.eval_docs):
+        if number == limit:
+            return
+        shots = task.config.num_fewshot or 0
+        context = task.fewshot_context(doc, num_fewshot=shots, gen_prefix=task.doc_to_prefix(doc))
+        requests = task.construct_requests(doc=doc, ctx=context, metadata=(name, number, 1))
+        count = len(task.doc_to_choice(doc))
+        yield {
+            "id": f"{name}/{number}",
+            "part": name,
+            "choices": [list(one.arguments[:2]) for one in requests[:count]],
+            "unconditional": [list(one.arguments[:2]) for one in requests[count:]] or None,
+            "right": _right(name, number, task, doc),
+        }
+
+
+def _right(name: str, number: int, task: Any, doc: Any) -> int:
+    right = task.doc_to_text(doc) if task.multiple_input else task.doc_to_target(doc)
+    if isinstance(right, str) and right in task.doc_to_choice(doc):
+        right = task.doc_to_choice(doc).index(right)
+    if not isinstance(right, int):
+        raise Refused(f"{name}/{number} has not one right choice but {right!r}")
+    return right
+
+
 def _as_messages(messages: Any, add_generation_prompt: bool = True) -> str:
     """In place of a chat template: the turns as they are."""
     return json.dumps(messages)
@@ -229,8 +270,6 @@ def _meta(tasks: Mapping[str, Any]) -> Line:
     ]
     known = [limit for limit in limits if limit is not None]
     return {
-        "task": next(iter(tasks)),
-        "kind": "generative",
         "stop": next(iter(stops.values())),
         "max_new_tokens": max(known) if known else None,
         "num_fewshot": {name: task.config.num_fewshot or 0 for name, task in tasks.items()},
