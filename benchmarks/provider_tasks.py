@@ -2,7 +2,8 @@
 
     python -m benchmarks.provider_tasks [--mirrors FOLDER] [--output FILE] [PROVIDER:TASK …]
 
-Each task is rendered, and the provider judges its own golds, an empty answer and a wrong one. A task
+Each task is rendered, and the provider judges its own golds, an empty answer and a wrong one. Of ranked
+choices (`#choices`) only the questions are rendered. A task
 whose dataset is neither in the mirrors nor reachable is listed as not tried, and why.
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from evaluation.errors import EvaluationError
 from evaluation.providers.program import TITLES, Provider
-from evaluation.providers.render import Rendered, render
+from evaluation.providers.render import Document, Rendered, render, render_choices
 from evaluation.providers.score import Limits, score, verdict_of
 from evaluation.settings.provided import VERSIONS, Providers
 
@@ -29,11 +30,13 @@ TASKS: dict[str, tuple[str, ...]] = {
             "gpqa_diamond_cot_zeroshot",
         ),
         *("humaneval", "mbpp", "arc_challenge", "wikitext", "triviaqa", "drop"),
+        *("arc_challenge#choices", "hellaswag#choices", "piqa#choices", "mmlu_anatomy#choices"),
     ),
     "lighteval": (
         *("gsm8k", "math_500", "math_500_gpassk", "ifeval", "ifbench_test", "ifbench_multiturn"),
-        *("aime25", "gpqa:diamond", "mmlu_pro", "gsm_plus", "math", "arc:challenge"),
+        *("aime25", "gpqa:diamond", "mmlu_pro", "gsm_plus", "math"),
         *("lcb:codegeneration", "mt_bench", "simpleqa", "hle", "tiny"),
+        *("hellaswag", "mmlu:anatomy", "arc:challenge#choices", "arc:easy#choices", "sciq#choices"),
     ),
 }
 
@@ -85,8 +88,11 @@ def mirrors_in(folder: Path) -> dict[str, str]:
 
 
 def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
-    request = {"task": task, "chat": False, "num_fewshot": None, "limit": ROWS, "mirrors": mirrors}
+    name, _, shape = task.partition("#")
+    request = {"task": name, "chat": False, "num_fewshot": None, "limit": ROWS, "mirrors": mirrors}
     try:
+        if shape:
+            return _ranked(provider, name, request)
         found = render(provider, task, request, seconds=600)
         said = ", ".join(_judged(provider, task, found))
     except EvaluationError as error:
@@ -100,7 +106,17 @@ def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
     return Tried(provider.name, task, "works", what)
 
 
-def _judged(provider: Provider, task: str, found: Rendered) -> Iterator[str]:
+def _ranked(provider: Provider, name: str, request: dict[str, object]) -> Tried:
+    """Of ranked choices: only the questions are the provider's."""
+    found = render_choices(provider, name, request, seconds=600)
+    choices = sorted({len(one.choices) for one in found.documents})
+    parts = len(found.said.num_fewshot)
+    what = f"ranked choices: {len(found.documents)} of {found.said.documents} rows, "
+    what += f"{parts} parts, " if parts > 1 else ""
+    return Tried(provider.name, name, "works", what + f"{' to '.join(map(str, choices))} choices")
+
+
+def _judged(provider: Provider, task: str, found: Rendered[Document]) -> Iterator[str]:
     """Of each metric, what golds, an empty answer and a wrong one get."""
     golds = [(one.document, one.gold or "") for one in found.documents]
     others = [(golds[0][0], ""), (golds[0][0], WRONG)]

@@ -32,11 +32,8 @@ def lead_to(mirrors: Mapping[str, str], used: dict[str, str]) -> None:
         if root is None:
             return _from_hub(from_hub, path, name, *arguments, split=split, **options)
         found = _splits(path, root, name)
-        if split is None:
-            return datasets.DatasetDict(found)
-        if split not in found:
-            raise Refused(f"the mirror {root} of {path} has no split {split!r}; add it")
-        return found[split]
+        splits = _named(f"the mirror {root} of {path}", found)
+        return splits if split is None else splits[split]
 
     datasets.load_dataset = load
 
@@ -60,6 +57,20 @@ def _mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
     if "*" in mirrors and (Path(mirrors["*"]) / dataset).exists():
         return Path(mirrors["*"]) / dataset
     return None
+
+
+def _named(mirror: str, found: Mapping[str, Any]) -> Any:
+    """The splits; raises Refused for one that is not there."""
+    import datasets
+
+    class Splits(datasets.DatasetDict):  # type: ignore[misc]
+        def __getitem__(self, split: str) -> Any:
+            if split not in self:
+                there = ", ".join(self)
+                raise Refused(f"{mirror} has no split {split!r}, only {there}; add it")
+            return super().__getitem__(split)
+
+    return Splits(found)
 
 
 def _splits(dataset: str, root: Path, name: str | None) -> dict[str, Any]:
