@@ -3,8 +3,8 @@
     python -m benchmarks.provider_tasks [--mirrors FOLDER] [--output FILE] [PROVIDER:TASK …]
 
 Each task is rendered, and the provider judges its own golds, an empty answer and a wrong one. Of ranked
-choices (`#choices`) only the questions are rendered. A task
-whose dataset is neither in the mirrors nor reachable is listed as not tried, and why.
+choices (`#choices`) only the questions are rendered. A task whose dataset is neither in the mirrors
+nor reachable is listed as not tried, and why.
 """
 
 import argparse
@@ -22,13 +22,8 @@ from evaluation.settings.provided import VERSIONS, Providers
 TASKS: dict[str, tuple[str, ...]] = {
     "lm_eval": (
         *("gsm8k", "gsm8k_cot", "gsm8k_cot_zeroshot", "gsm8k_cot_self_consistency", "ifeval"),
-        *(
-            "minerva_math500",
-            "hendrycks_math500",
-            "minerva_math",
-            "mmlu_pro",
-            "gpqa_diamond_cot_zeroshot",
-        ),
+        *("minerva_math500", "hendrycks_math500", "minerva_math", "mmlu_pro"),
+        *("gpqa_diamond_cot_zeroshot",),
         *("humaneval", "mbpp", "arc_challenge", "wikitext", "triviaqa", "drop"),
         *("arc_challenge#choices", "hellaswag#choices", "piqa#choices", "mmlu_anatomy#choices"),
     ),
@@ -97,10 +92,11 @@ def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
         said = ", ".join(_judged(provider, task, found))
     except EvaluationError as error:
         reason = str(error).removeprefix(f"{task}: ")
-        how = "not tried" if "cannot be loaded" in reason else "refused"
-        return Tried(
-            provider.name, task, how, reason.partition(" (")[0] if how == "not tried" else reason
-        )
+        reason = reason.removeprefix(f"{name}: ")
+        if "cannot be loaded" in reason or "the mirror" in reason:
+            reason = reason.partition(" (")[0].replace(mirrors["*"], "…")
+            return Tried(provider.name, name, "not tried", reason)
+        return Tried(provider.name, name, "refused", reason)
     limit = found.said.max_new_tokens or "to be given"
     what = f"{len(found.documents)} of {found.said.documents} rows; tokens: {limit}; {said}"
     return Tried(provider.name, task, "works", what)
