@@ -30,6 +30,11 @@ demo-data: $(MIRRORS) $(NLTK) $(SUITES) $(LADDER)  ## only what the demo evaluat
 
 environment: $(VENV)  ## only .venv with what runs need; the others call it
 
+providers: .venv-lighteval/.complete .venv-lm-eval/.complete  ## lighteval and lm-evaluation-harness, for tasks of theirs (2 GB)
+
+try-providers: providers $(VENV)  ## try their tasks on the data at hand, and write docs/provider_tasks.md
+	@python -m benchmarks.provider_tasks
+
 test: lint pytest  ## every check there is
 
 pytest: $(TOOLS) $(MODEL)/config.json $(NLTK)
@@ -81,7 +86,7 @@ bench-decisions: $(VENV)  ## how often the verdict of a stage is wrong, by simul
 	@python -m benchmarks.decisions
 
 clean:  ## remove the environments, the demo and all caches
-	rm -rf .venv .venv-bench .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-lighteval .venv-lm-eval .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
@@ -98,6 +103,13 @@ $(TOOLS): requirements-dev.lock $(VENV)
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
 	    -r requirements.lock -r requirements-bench.lock
+	@touch $@
+
+# An environment of each provider's own: their packages clash with ours, and with each other's.
+.venv-%/.complete: requirements-%.lock
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
+	    -r requirements-$*.lock
 	@touch $@
 
 $(PACKAGES): demo/packages.txt | $(VENV)
@@ -123,4 +135,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment demo demo-data test pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-scale bench-decisions clean
+.PHONY: help environment demo demo-data providers try-providers test pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-scale bench-decisions clean

@@ -4,7 +4,10 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
+
+from evaluation.settings.provided import VERSIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -36,3 +39,9 @@ def test_what_pyproject_asks_for_is_pinned_within_its_bounds() -> None:
 
 def test_the_command_is_installed_under_its_name() -> None:
     assert PROJECT["scripts"] == {"staged-evaluation": "evaluation.__main__:main"}
+
+
+@pytest.mark.parametrize("provider", VERSIONS)
+def test_the_provider_that_is_asked_is_the_one_that_is_installed(provider: str) -> None:
+    pins = pinned(f"requirements-{provider.replace('_', '-')}.lock")
+    assert pins[normal(provider)] == VERSIONS[provider]

@@ -9,7 +9,9 @@ from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
 from evaluation.prefill.caches import FETCH
+from evaluation.prefill.providers import provider_of
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.provided import ProviderTask, judged_task
 from evaluation.settings.tiers import TIERS
 from evaluation.verification import nltk_data
 
@@ -58,7 +60,7 @@ def _work(plan: StagePlan, caches: Caches) -> Work | None:
             return None
         count = int(meta["items"]["used"]) * task.sampling.n
         completions += count
-        tokens += count * task.max_new_tokens
+        tokens += count * judged_task(task, meta).max_new_tokens
     return Work(completions, tokens)
 
 
@@ -85,9 +87,10 @@ def _findings(plans: Sequence[StagePlan]) -> Iterator[Finding]:
             describe_cage()
         except EvaluationError as error:
             yield Finding("warning", "", f"{error} (on the machine that verifies answers)")
+    yield from _providers(plans)
     for plan in plans:
-        verifiers = [v for t in plan.suite.generation_tasks.values() for v in t.verifiers.values()]
-        lacking = nltk_data.missing(plan.nltk_data, nltk_data.needed(verifiers))
+        needed = nltk_data.needed_by_tasks(plan.suite.generation_tasks.values())
+        lacking = nltk_data.missing(plan.nltk_data, needed)
         if lacking:
             yield Finding(
                 "fault",
@@ -95,3 +98,17 @@ def _findings(plans: Sequence[StagePlan]) -> Iterator[Finding]:
                 f"{plan.nltk_data} lacks NLTK's {', '.join(lacking)}; run `{FETCH}`",
             )
             return
+
+
+def _providers(plans: Sequence[StagePlan]) -> Iterator[Finding]:
+    """Each provider that is asked for and not installed, once."""
+    missing: dict[str, str] = {}
+    for plan in plans:
+        for task in plan.suite.generation_tasks.values():
+            if isinstance(task, ProviderTask):
+                try:
+                    provider_of(plan, task).check()
+                except EvaluationError as error:
+                    missing.setdefault(task.provider, str(error))
+    for name, sentence in missing.items():
+        yield Finding("fault", name, sentence)

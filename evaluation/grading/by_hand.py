@@ -1,7 +1,6 @@
 """Completions from anywhere, verified as a stage's task verifies its own."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +8,14 @@ from typing import Any
 
 from evaluation.errors import ResultsError, ScoringError
 from evaluation.grading.completions import Prompt, Sample, summarize_task
+from evaluation.grading.judging import Job, judge_all
+from evaluation.prefill.caches import read_meta
 from evaluation.prefill.generation.entry import read_documents
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.answers import cut
 from evaluation.scoring.completions import Completion
 from evaluation.settings.plan import StagePlan
-from evaluation.verification.pool import Job, verify_all
-from evaluation.verification.verdicts import Verdict
+from evaluation.settings.provided import judged_task
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,9 @@ def verify_by_hand(
         CacheError: the task is not prefilled.
         ScoringError: a prompt has fewer completions than another.
     """
-    task = plan.suite.generation_tasks[name]
-    documents = read_documents(plan.generation_folder(name))
+    folder = plan.generation_folder(name)
+    documents = read_documents(folder)
+    task = judged_task(plan.suite.generation_tasks[name], read_meta(folder))
     given = read_completions(path, documents)
     texts = [
         found if (found := cut(one.completion, task.stop)) is not None else one.completion
@@ -92,7 +93,8 @@ def verify_by_hand(
         for view in views
         for one, text in zip(given, texts, strict=True)
     ]
-    verdicts = _verified(plan, jobs)
+    by_number = dict(judge_all(plan, jobs))
+    verdicts = [by_number[number] for number in range(len(jobs))]
     samples = [
         Sample(
             one.sample,
@@ -108,21 +110,6 @@ def verify_by_hand(
     summary["prompts_without_completion"] = len(documents) - len(prompts)
     rows = [_row(one, sample) for one, sample in zip(given, samples, strict=True)]
     return rows, {"task": name, "primary": task.headline, **summary}
-
-
-def _verified(plan: StagePlan, jobs: Sequence[Job]) -> list[Verdict]:
-    how = plan.config.verification
-    verdicts = verify_all(
-        jobs,
-        workers=how.workers or len(os.sched_getaffinity(0)),
-        seconds=how.seconds,
-        memory_mb=how.memory_mb,
-        nltk_data=plan.nltk_data,
-        total=len(jobs),
-        kinds=frozenset(verifier.kind for verifier, _, _ in jobs),
-    )
-    by_number = dict(verdicts)
-    return [by_number[number] for number in range(len(jobs))]
 
 
 def _prompts(

@@ -20,7 +20,9 @@ from evaluation.prefill.generation.entry import (
 )
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.completions import Completion, sample_key, stored_completions
+from evaluation.settings.generation import Judged
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.provided import ProviderTask, judged_task
 from evaluation.store import ScoreStore
 from evaluation.verification.golds import check_golds
 
@@ -44,11 +46,11 @@ def grade_task(
         ScoringError: a completion is gone from the store, or too many could not be verified.
         CacheError: the task's documents are not there.
     """
-    task = plan.suite.generation_tasks[name]
     folder = plan.generation_folder(name)
     cache, documents = read_generation_task(folder), read_documents(folder)
+    task = judged_task(plan.suite.generation_tasks[name], cache.meta)
     _check_golds(plan, name, cache, documents)
-    prompts = _judged(plan, store, name, entry, documents)
+    prompts = _judged(plan, store, name, task, entry, documents)
     views = list(task.views)
     summary = {
         "group": task.group,
@@ -71,6 +73,8 @@ def _check_golds(
 ) -> None:
     """Again only where the verifiers are others than those that prefill asked."""
     task = plan.suite.generation_tasks[name]
+    if isinstance(task, ProviderTask):  # prefill had them judged, and verifiers are the provider's
+        return
     if cache.meta.get("checked") != fingerprint(task.verifying()):
         given = {key: line.document for key, line in documents.items()}
         check_golds(name, task, given, nltk_data=plan.nltk_data)
@@ -80,11 +84,11 @@ def _judged(
     plan: StagePlan,
     store: ScoreStore,
     name: str,
+    task: Judged,
     entry: Mapping[str, Any],
     documents: Mapping[str, DocumentLine],
 ) -> list[Prompt]:
     """The task's prompts in order, each with its samples and their verdicts."""
-    task = plan.suite.generation_tasks[name]
     stored = stored_completions(store, entry["completions"], entry["stop"])
     found = [
         (prompt, index, _completion(stored, name, key, index))
@@ -92,7 +96,7 @@ def _judged(
         for index in range(task.sampling.n)
     ]
     cases = [Case(p, i, one.text, documents[p].document) for p, i, one in found]
-    verdicts = verdicts_of(plan, store, name, cases)
+    verdicts = verdicts_of(plan, store, name, task, cases)
     samples: dict[str, list[Sample]] = {prompt: [] for prompt in entry["prompts"]}
     for number, (prompt, index, completion) in enumerate(found):
         said = {view: by_case[number] for view, by_case in verdicts.items()}

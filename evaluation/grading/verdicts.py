@@ -4,7 +4,7 @@ A verdict is kept with the checkpoint's scores and found again by what it depend
 that reads of the document, and the completion's text. A verifier that failed is asked again.
 """
 
-import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint
+from evaluation.grading.judging import judge_all
 from evaluation.settings.computing import Verification
+from evaluation.settings.generation import Judged
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
-from evaluation.settings.verifiers import Verifier
+from evaluation.settings.verifiers import Judge
 from evaluation.store import ScoreStore, StoredScore
-from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.verdicts import Verdict
 
 SCHEMA = pa.schema(
@@ -46,7 +47,7 @@ class Case:
 
 
 def verdicts_of(
-    plan: StagePlan, store: ScoreStore, name: str, cases: Sequence[Case]
+    plan: StagePlan, store: ScoreStore, name: str, task: Judged, cases: Sequence[Case]
 ) -> dict[str, list[Verdict]]:
     """By verifier, a verdict for each of a task's cases in their order.
 
@@ -55,44 +56,31 @@ def verdicts_of(
     """
     keys = [fingerprint([case.document, case.text]) for case in cases]
     views = [
-        _View(store, f"verdicts-{name}-{view}", verifier)
-        for view, verifier in plan.suite.generation_tasks[name].views.items()
+        _View(store, f"verdicts-{name}-{_in_a_file_name(view)}", verifier)
+        for view, verifier in task.views.items()
     ]
     asked = [(v, k, c) for v in views for k, c in v.lacking(keys, cases).items()]
-    for number, verdict in _verified(plan, [(v.verifier, c.document, c.text) for v, _, c in asked]):
+    jobs = [(v.verifier, c.document, c.text) for v, _, c in asked]
+    for number, verdict in judge_all(plan, jobs):
         view, key, _ = asked[number]
         view.take(key, verdict)
     for view in views:
         view.keep()
-    found = {
-        n: [v.known[key] for key in keys] for n, v in zip(_names(plan, name), views, strict=True)
-    }
+    found = {n: [v.known[key] for key in keys] for n, v in zip(task.views, views, strict=True)}
     for view_name, verdicts in found.items():
         _check_errors(f"{name}: {view_name}", cases, verdicts, plan.config.verification)
     return found
 
 
-def _names(plan: StagePlan, name: str) -> list[str]:
-    return list(plan.suite.generation_tasks[name].views)
-
-
-def _verified(plan: StagePlan, jobs: list[Job]) -> Iterator[tuple[int, Verdict]]:
-    how = plan.config.verification
-    return verify_all(
-        jobs,
-        workers=how.workers or len(os.sched_getaffinity(0)),
-        seconds=how.seconds,
-        memory_mb=how.memory_mb,
-        nltk_data=plan.nltk_data,
-        total=len(jobs),
-        kinds=frozenset(verifier.kind for verifier, _, _ in jobs),
-    )
+def _in_a_file_name(view: str) -> str:
+    """Metrics of a provider may be called `a/b`; the key tells those apart that differ no more."""
+    return re.sub(r"[^\w,@.-]", "_", view)
 
 
 class _View:
     """What one verifier says of a task's completions: stored verdicts, and fresh ones in parts."""
 
-    def __init__(self, store: ScoreStore, item: str, verifier: Verifier) -> None:
+    def __init__(self, store: ScoreStore, item: str, verifier: Judge) -> None:
         self.verifier = verifier
         self._store, self._item = store, item
         self._settings = {

@@ -13,6 +13,7 @@ from evaluation.prefill.caches import EXAMPLES
 from evaluation.prefill.definitions import task_definition
 from evaluation.prefill.encoding import encode_pairs
 from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.providers import provided_questions
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
 from evaluation.prefill.sources import describe_source, locate_task
 from evaluation.prefill.tokenizers import (
@@ -24,6 +25,7 @@ from evaluation.prefill.tokenizers import (
 )
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.suites import ProviderChoices
 
 log = logging.getLogger(__name__)
 
@@ -39,17 +41,23 @@ def prefill_task(plan: StagePlan, name: str) -> None:
         ConfigError: a template does not parse.
     """
     task = plan.suite.tasks[name]
-    recipe = Recipe(name, task)
+    recipe = None if isinstance(task, ProviderChoices) else Recipe(name, task)
     about = fetch_tokenizer(plan)
     origins, shots = locate_task(task, plan.config.mirrors)
     definition = task_definition(plan, name, about)
     read = [*origins, *shots]
-    on_hub = any(origin.files is None for origin in read)
+    elsewhere = not read or any(origin.files is None for origin in read)
     folder = plan.task_folder(name)
-    if is_current(folder, definition, None if on_hub else [origin.state() for origin in read]):
+    if is_current(folder, definition, None if elsewhere else [origin.state() for origin in read]):
         return
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
-    questions, there = read_questions(recipe, task, origins, shots)
+    if isinstance(task, ProviderChoices):
+        questions, there, said = provided_questions(plan, name, task)
+        source = {"dataset": None, "revision": None, "resolved": None, "state": None, **said}
+    else:
+        assert recipe is not None
+        questions, there = read_questions(recipe, task, origins, shots)
+        source = describe_source(read)
     writer = _Writer(name, tokenizer, bos_ids(tokenizer, plan.tokenizer.prepend_bos), plan)
     with new_entry(folder) as building:
         writer.write(questions, building / EXAMPLES)
@@ -65,7 +73,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
             **writer.counts(),
             "vocab_size_needed": vocabulary_size(tokenizer),
             "tokenizer": about,
-            "source": describe_source(read),
+            "source": source,
         }
         write_meta(building, meta, [EXAMPLES])
 

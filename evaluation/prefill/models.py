@@ -95,6 +95,7 @@ class GenerationMeta(_ItemsMeta):
     eos_token_ids: list[TokenId]
     sequence_length: Annotated[int, Field(gt=1)]
     source: dict[str, Any]
+    provider: dict[str, Any] | None = None
 
 
 class ContextLine(Stored):

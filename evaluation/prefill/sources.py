@@ -15,8 +15,9 @@ from evaluation.errors import SourceError
 from evaluation.prefill.files import Row, is_data_file, read_rows
 from evaluation.prefill.mirrors import mirror_files, mirror_of
 from evaluation.settings.generation import GenerationTask
+from evaluation.settings.provided import ProviderTask
 from evaluation.settings.sources import Source
-from evaluation.settings.suites import Task
+from evaluation.settings.suites import ProviderChoices, Task
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,15 @@ def locate(
     return Origin(source, config, split, tuple(files))
 
 
-def locate_task(task: Task, mirrors: dict[str, str]) -> tuple[list[Origin], list[Origin]]:
-    """Where the questions of each configuration are, and its solved examples if there are any."""
+def locate_task(
+    task: Task | ProviderChoices, mirrors: dict[str, str]
+) -> tuple[list[Origin], list[Origin]]:
+    """Where the questions of each configuration are, and its solved examples if there are any.
+
+    Nothing of a provider's task: only the provider knows.
+    """
+    if isinstance(task, ProviderChoices):
+        return [], []
     configs = task.configs or (task.config,)
     origins = [locate(task, mirrors, config=config) for config in configs]
     if not task.num_fewshot:
@@ -90,8 +98,13 @@ def locate_task(task: Task, mirrors: dict[str, str]) -> tuple[list[Origin], list
     ]
 
 
-def locate_generation(task: GenerationTask, mirrors: dict[str, str]) -> list[Origin]:
-    """Where the prompts of a generation task are, and its solved examples if a split has them."""
+def locate_generation(task: GenerationTask | ProviderTask, mirrors: dict[str, str]) -> list[Origin]:
+    """Where the prompts of a generation task are, and its solved examples if a split has them.
+
+    Nothing of a provider's task: only the provider knows.
+    """
+    if isinstance(task, ProviderTask):
+        return []
     origins = [locate(task, mirrors)]
     if task.num_fewshot and not task.fewshot_examples:
         origins.append(locate(task, mirrors, split=task.fewshot_split))

@@ -133,9 +133,7 @@ def _make_generation(plan: StagePlan, name: str) -> None:
     from evaluation.verification import nltk_data
     from evaluation.verification.golds import check_golds
 
-    nltk_data.fetch(
-        plan.nltk_data, nltk_data.needed(plan.suite.generation_tasks[name].verifiers.values())
-    )
+    nltk_data.fetch(plan.nltk_data, nltk_data.needed_by_tasks([plan.suite.generation_tasks[name]]))
     prefill_generation_task(plan, name, partial(check_golds, nltk_data=plan.nltk_data))
 
 

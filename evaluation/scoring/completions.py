@@ -16,7 +16,8 @@ from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.models import TaskPromptLine
 from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
 from evaluation.scoring.answers import Answer, GenerationRequest, Stopping, cut_again
-from evaluation.settings.generation import GenerationTask
+from evaluation.settings.generation import Judged
+from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore, StoredScore
 
@@ -57,7 +58,8 @@ def sample_key(prompt: str, sample: int) -> str:
 
 def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, Any]:
     """Generates what is missing of a task; returns what the job's record says of it."""
-    task, meta = job.plan.suite.generation_tasks[name], cache.meta
+    meta = cache.meta
+    task = judged_task(job.plan.suite.generation_tasks[name], meta)
     stops = (*task.stop, *meta["end_strings"])
     drawn = task.sampling.model_dump(exclude={"n"})
     key = job.key(
@@ -106,7 +108,7 @@ def stored_completions(
 
 
 def _missing(
-    task: GenerationTask, prompts: Sequence[TaskPromptLine], stored: Mapping[str, Completion]
+    task: Judged, prompts: Sequence[TaskPromptLine], stored: Mapping[str, Completion]
 ) -> list[GenerationRequest]:
     """A request for each prompt that lacks samples; prompts of equal tokens are asked once."""
     requests: dict[str, GenerationRequest] = {}

@@ -20,6 +20,7 @@ from evaluation.settings.model import (
     one_sentence,
 )
 from evaluation.settings.names import NAME, check_folders, check_names
+from evaluation.settings.provided import Providers
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
@@ -171,6 +172,9 @@ class Config(Settings):
     scoring: Scoring = Field(Scoring(), description="How models are run.")
     verification: Verification = Field(
         Verification(), description="How generated answers are judged."
+    )
+    providers: Providers = Field(
+        Providers(), description="Where the Pythons of task providers are."
     )
     stages: dict[str, Stage] = Field(min_length=1, description="The stages in training order.")
 

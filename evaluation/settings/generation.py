@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from evaluation.settings.model import Fraction, Integer, Settings
 from evaluation.settings.sources import Source
-from evaluation.settings.verifiers import Program, Verifier
+from evaluation.settings.verifiers import Judge, Program, Verifier
 
 
 class Sampling(Settings):
@@ -32,7 +32,40 @@ class Sampling(Settings):
         return self
 
 
-class GenerationTask(Source):
+class Judged(Settings):
+    """What generating and verifying need to know of a task, wherever its prompts come from."""
+
+    stop: tuple[str, ...]
+    max_new_tokens: Integer
+    sampling: Sampling
+    verifiers: Mapping[str, Judge]
+    primary: str | None
+    group: str | None
+
+    @property
+    def headline(self) -> str:
+        """Name of the primary verifier."""
+        return self.primary or next(iter(self.verifiers))
+
+    @property
+    def views(self) -> Mapping[str, Judge]:
+        """The verifiers, the primary one first."""
+        return {self.headline: self.verifiers[self.headline], **self.verifiers}
+
+    @property
+    def runs_programs(self) -> bool:
+        return any(isinstance(verifier, Program) for verifier in self.verifiers.values())
+
+    def decoding(self) -> dict[str, Any]:
+        """All that decides the completions of a prompt."""
+        return self.model_dump(mode="json", include={"sampling", "stop", "max_new_tokens"})
+
+    def verifying(self) -> dict[str, Any]:
+        """All that decides what a gold answer is checked by."""
+        return self.model_dump(mode="json", include={"verifiers"})
+
+
+class GenerationTask(Source, Judged):
     """Prompts that a model completes, and verifiers of its completions."""
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {
@@ -80,31 +113,9 @@ class GenerationTask(Source):
     limit: Integer = Field(12_000, gt=0, description="Prompts at most.")
     group: str | None = Field(None, description="Name that objectives refer to.")
 
-    @property
-    def headline(self) -> str:
-        """Name of the primary verifier."""
-        return self.primary or next(iter(self.verifiers))
-
-    @property
-    def views(self) -> Mapping[str, Verifier]:
-        """The verifiers, the primary one first."""
-        return {self.headline: self.verifiers[self.headline], **self.verifiers}
-
-    @property
-    def runs_programs(self) -> bool:
-        return any(isinstance(verifier, Program) for verifier in self.verifiers.values())
-
     def asked(self) -> dict[str, Any]:
         """All that decides the prompts."""
         return self.model_dump(mode="json", exclude={*self.VIEWS, "document", "strata"})
-
-    def decoding(self) -> dict[str, Any]:
-        """All that decides the completions of a prompt."""
-        return self.model_dump(mode="json", include={"sampling", "stop", "max_new_tokens"})
-
-    def verifying(self) -> dict[str, Any]:
-        """All that decides what a gold answer is checked by."""
-        return self.model_dump(mode="json", include={"verifiers"})
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -98,7 +98,7 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
     lines: list[str] = []
     unset: dict[str, list[str]] = {}
     for mistake in error.errors(include_url=False):
-        key = ".".join(str(part) for part in mistake["loc"] if part != "[key]")
+        key = ".".join(str(part) for part in mistake["loc"] if not str(part).startswith("["))
         what = _what(mistake, root)
         if isinstance(mistake.get("ctx", {}).get("error"), UnsetVariable):
             unset.setdefault(what, []).append(key)

@@ -6,14 +6,15 @@ type, so `choices: choices.text` is a list and `gold: label|int` an integer.
 
 import difflib
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from evaluation.errors import ConfigError
 from evaluation.settings.checks import Check
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import Integer, Settings, one_sentence, unknown_key
+from evaluation.settings.provided import VERSIONS, ProviderName, ProviderTask
 from evaluation.settings.sources import Source
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
@@ -74,6 +75,28 @@ class Task(Source):
         return self
 
 
+class ProviderChoices(Settings):
+    """A task of ranked choices by its name in a provider, which gives contexts and candidates."""
+
+    provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
+    task: str = Field(min_length=1, description="Name of a task, or of a group of tasks, there.")
+    num_fewshot: Integer | None = Field(
+        None, ge=0, description="Solved examples; as many as the provider takes if not given."
+    )
+    primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
+    limit: Integer = Field(12_000, gt=0, description="Items at most, of each task of a group.")
+    group: str | None = Field(None, description="Name that objectives refer to.")
+
+    @property
+    def version(self) -> str:
+        return VERSIONS[self.provider]
+
+    def definition(self) -> dict[str, Any]:
+        """All that decides what is scored."""
+        keys = {"provider", "task", "num_fewshot", "limit"}
+        return {**self.model_dump(mode="json", include=keys), "version": self.version}
+
+
 class Message(Settings):
     """One turn of a conversation."""
 
@@ -98,6 +121,28 @@ class Probe(Settings):
         if self.messages[-1].role != "user":
             raise ValueError("the last message must be the user's, as the model answers it")
         return self
+
+
+def _origin(task: Any) -> str:
+    names_one = (
+        "provider" in task
+        if isinstance(task, dict)
+        else isinstance(task, ProviderTask | ProviderChoices)
+    )
+    return "[provided]" if names_one else "[own]"
+
+
+AnyGenerationTask = Annotated[
+    Annotated[GenerationTask, Tag("[own]")] | Annotated[ProviderTask, Tag("[provided]")],
+    Discriminator(_origin),
+]
+"""A task that is written out here, or one of a provider by its name there."""
+
+AnyTask = Annotated[
+    Annotated[Task, Tag("[own]")] | Annotated[ProviderChoices, Tag("[provided]")],
+    Discriminator(_origin),
+]
+"""The same of ranked choices."""
 
 
 class Overrides(Settings):
@@ -130,9 +175,9 @@ class Suite(Settings):
     )
     stop: tuple[str, ...] = Field((), description="Strings at which an answer is cut.")
     slices: dict[str, Slice] = Field({}, description="Tier2: texts by name.")
-    tasks: dict[str, Task] = Field({}, description="Tier3: tasks by name.")
+    tasks: dict[str, AnyTask] = Field({}, description="Tier3: tasks by name.")
     probes: dict[str, Probe] = Field({}, description="Tier4: prompts by name.")
-    generation_tasks: dict[str, GenerationTask] = Field(
+    generation_tasks: dict[str, AnyGenerationTask] = Field(
         {}, description="Tier5: tasks whose answers are generated and verified, by name."
     )
 

@@ -100,3 +100,17 @@ Verifier = Annotated[
     Pattern | Boxed | Minerva | MathVerify | IFEval | IFBench | Program,
     Field(discriminator="kind"),
 ]
+
+
+class Provided(Settings):
+    """A metric of a provider, which judges completions in an environment of its own."""
+
+    kind: Literal["provided"] = "provided"
+    provider: str
+    version: str
+    task: str
+    metric: str
+
+
+Judge = Verifier | Provided
+"""What can say something of a completion: a verifier of ours, or a provider's metric."""

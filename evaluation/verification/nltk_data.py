@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from evaluation.errors import CacheError, SourceError
+from evaluation.settings.generation import GenerationTask
+from evaluation.settings.provided import ProviderTask
 from evaluation.settings.verifiers import Verifier
 
 RESOURCES = {
@@ -38,6 +40,18 @@ def needed(verifiers: Iterable[Verifier]) -> tuple[str, ...]:
     """The resources that these verifiers may read."""
     kinds = {verifier.kind for verifier in verifiers}
     wanted = {resource for kind in kinds for resource in _OF_KINDS.get(kind, ())}
+    return tuple(resource for resource in RESOURCES if resource in wanted)
+
+
+def needed_by_tasks(tasks: Iterable[GenerationTask | ProviderTask]) -> tuple[str, ...]:
+    """The resources that the verifiers of these tasks may read, or a provider's metrics."""
+    wanted: set[str] = set()
+    for task in tasks:
+        if isinstance(task, ProviderTask):
+            kinds = [kind for kind in _OF_KINDS if kind in task.task.lower()]
+            wanted |= {resource for kind in kinds for resource in _OF_KINDS[kind]}
+        else:
+            wanted |= set(needed(task.verifiers.values()))
     return tuple(resource for resource in RESOURCES if resource in wanted)
 
 

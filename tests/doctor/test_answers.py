@@ -54,3 +54,14 @@ def test_programs_need_a_cage(world: World, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("evaluation.verification.cage.run.describe_cage", refuse)
     assert "no cage here" in only(look(world)["answers"], "warning")
+
+
+def test_a_provider_that_is_not_installed_is_named_once(world: World) -> None:
+    path = world.folder / "suites" / "sft.yaml"
+    task = {"provider": "lighteval", "task": "gsm8k"}
+    content = {**yaml.safe_load(path.read_text()), "generation_tasks": {"one": task, "two": task}}
+    path.write_text(yaml.safe_dump(content))
+    world.change(providers={"lighteval": str(world.folder / "nowhere" / "python")})
+    check = look(world)["answers"]
+    assert check.summary == "stage2: not prefilled"
+    assert "lighteval is not installed" in only(check, "fault")

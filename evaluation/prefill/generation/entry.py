@@ -25,6 +25,7 @@ from evaluation.prefill.conversations import chat_template, end_of_turn, render_
 from evaluation.prefill.definitions import asked_definition, generation_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.files import Row
+from evaluation.prefill.generation.provided import ProvidedPrompts, provided_prompts
 from evaluation.prefill.generation.recipe import PromptRecipe, TaskPrompt
 from evaluation.prefill.limits import OutOfTime, row_limits
 from evaluation.prefill.models import DocumentLine, GenerationMeta, TaskPromptLine
@@ -34,6 +35,7 @@ from evaluation.prefill.templates import reason_of
 from evaluation.prefill.tokenizers import AnyTokenizer, bos_ids, describe, encode, prefill_tokenizer
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.provided import ProviderTask
 
 CheckGolds = Callable[[str, GenerationTask, Mapping[str, Mapping[str, Any]]], None]
 """Raises for documents, by prompt, whose gold answers their own verifiers do not accept."""
@@ -55,19 +57,26 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
         ConfigError: a template does not parse.
     """
     task = plan.suite.generation_tasks[name]
-    recipe = PromptRecipe(name, task)
     tokenizer = prefill_tokenizer(plan)
     template = chat_template(tokenizer, plan) if task.chat else None
     about = describe(tokenizer, plan.tokenizer.name, plan.tokenizer.prepend_bos)
     definition = generation_definition(plan, name, template, about)
-    origins = locate_generation(task, plan.config.mirrors)
-    on_hub = any(origin.files is None for origin in origins)
     folder = plan.generation_folder(name)
-    if is_current(folder, definition, None if on_hub else [one.state() for one in origins]):
+    origins = locate_generation(task, plan.config.mirrors)
+    elsewhere = not origins or any(origin.files is None for origin in origins)
+    if is_current(folder, definition, None if elsewhere else [one.state() for one in origins]):
         return
-    prompts, there = _read(recipe, origins)
-    check_golds(name, task, {prompt.id: prompt.document for prompt in prompts})
-    rows, too_long = _tokenized(plan, tokenizer, template, name, prompts)
+    given: _OwnPrompts | ProvidedPrompts
+    judged: dict[str, Any]
+    if isinstance(task, ProviderTask):
+        given = provided_prompts(plan, name, task)
+        judged = {"provider": given.said, "source": _provided_source(given)}
+    else:
+        given = _own_prompts(name, task, origins)
+        check_golds(name, task, {prompt.id: prompt.document for prompt in given.prompts})
+        judged = {"checked": fingerprint(task.verifying()), "source": describe_source(origins)}
+    prompts, there = given.prompts, given.there
+    rows, too_long = _tokenized(plan, tokenizer, template, name, given)
     fitting = [prompt for prompt in prompts if prompt.id not in set(too_long)]
     with new_entry(folder) as building:
         write_jsonl(building / PROMPTS, rows)
@@ -77,14 +86,13 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
             "definition": definition,
             "asked_definition": asked_definition(plan, name, template, about),
             "task": task.model_dump(mode="json"),
-            "checked": fingerprint(task.verifying()),
+            **judged,
             "items": {
                 "asked": there,
                 "used": len(rows),
                 "left_out": {reason: count for reason, count in left_out.items() if count},
             },
             "too_long": too_long,
-            "source": describe_source(origins),
             **_meta(plan, tokenizer, template, rows, about),
         }
         write_meta(building, meta, [PROMPTS, DOCUMENTS])
@@ -104,8 +112,22 @@ def read_documents(folder: Path) -> dict[str, DocumentLine]:
     return {line.id: line for line in read_lines(folder / DOCUMENTS, DocumentLine)}
 
 
-def _read(recipe: PromptRecipe, origins: Sequence[Origin]) -> tuple[list[TaskPrompt], int]:
-    """The prompts, in order, and how many there are without the limit."""
+@dataclass(frozen=True)
+class _OwnPrompts:
+    """Prompts in order, and how many there are without the limit."""
+
+    prompts: list[TaskPrompt]
+    there: int
+    max_new_tokens: int
+
+
+def _provided_source(given: ProvidedPrompts) -> dict[str, Any]:
+    datasets = given.said["datasets"]
+    return {"dataset": ", ".join(datasets), "revision": None, "resolved": None, "state": None}
+
+
+def _own_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> _OwnPrompts:
+    recipe = PromptRecipe(name, task)
     rows = list(origins[0].rows())
     if not rows:
         raise SourceError(f"generation_tasks.{recipe.name}: {origins[0]} has no rows")
@@ -122,7 +144,7 @@ def _read(recipe: PromptRecipe, origins: Sequence[Origin]) -> tuple[list[TaskPro
                 "unique for each row, or leave `id` out"
             )
         seen.add(prompt.id)
-    return prompts, len(rows)
+    return _OwnPrompts(prompts, len(rows), task.max_new_tokens)
 
 
 def _shots(recipe: PromptRecipe, origins: Sequence[Origin]) -> list[tuple[str, str]]:
@@ -150,10 +172,10 @@ def _tokenized(
     tokenizer: AnyTokenizer,
     template: str | None,
     name: str,
-    prompts: Sequence[TaskPrompt],
+    given: _OwnPrompts | ProvidedPrompts,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The lines of `prompts.jsonl`, and the ids of those that do not fit the window."""
-    room = plan.suite.generation_tasks[name].max_new_tokens
+    prompts, room = given.prompts, given.max_new_tokens
     texts = [_text(tokenizer, template, prompt) for prompt in prompts]
     start = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
     rows, too_long = [], []

@@ -19,6 +19,8 @@ from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.read import Results, TierResults
 from evaluation.results.tier_files import Counts, TierFile
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.provided import ProviderTask
+from evaluation.settings.suites import ProviderChoices
 from evaluation.settings.tiers import TIERS
 
 
@@ -147,6 +149,8 @@ def _source(item: Any, folder: Path | None, checksum: Any) -> str:
     """Data set, split and revision: the one that was fetched, if the cache still tells."""
     if item is None:
         return "no longer in the suites"
+    if isinstance(item, ProviderTask | ProviderChoices):
+        return f"{item.task} of {item.provider} {item.version}"
     meta = None if folder is None else scored_cache(folder, checksum)
     fetched = {} if meta is None else meta.get("source") or {}
     revision = fetched.get("resolved") or item.revision

@@ -1,0 +1,146 @@
+"""Tries tasks of lighteval and lm-evaluation-harness on the data at hand, for docs/provider_tasks.md.
+
+    python -m benchmarks.provider_tasks [--mirrors FOLDER] [--output FILE] [PROVIDER:TASK …]
+
+Each task is rendered, and the provider judges its own golds, an empty answer and a wrong one. Of ranked
+choices (`#choices`) only the questions are rendered. A task whose dataset is neither in the mirrors
+nor reachable is listed as not tried, and why.
+"""
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.errors import EvaluationError
+from evaluation.providers.program import TITLES, Provider
+from evaluation.providers.render import Document, Rendered, render, render_choices
+from evaluation.providers.score import Limits, score, verdict_of
+from evaluation.settings.provided import VERSIONS, Providers
+
+TASKS: dict[str, tuple[str, ...]] = {
+    "lm_eval": (
+        *("gsm8k", "gsm8k_cot", "gsm8k_cot_zeroshot", "gsm8k_cot_self_consistency", "ifeval"),
+        *("minerva_math500", "hendrycks_math500", "minerva_math", "mmlu_pro"),
+        *("gpqa_diamond_cot_zeroshot",),
+        *("humaneval", "mbpp", "arc_challenge", "wikitext", "triviaqa", "drop"),
+        *("arc_challenge#choices", "hellaswag#choices", "piqa#choices", "mmlu_anatomy#choices"),
+    ),
+    "lighteval": (
+        *("gsm8k", "math_500", "math_500_gpassk", "ifeval", "ifbench_test", "ifbench_multiturn"),
+        *("aime25", "gpqa:diamond", "mmlu_pro", "gsm_plus", "math"),
+        *("lcb:codegeneration", "mt_bench", "simpleqa", "hle", "tiny"),
+        *("hellaswag", "mmlu:anatomy", "arc:challenge#choices", "arc:easy#choices", "sciq#choices"),
+    ),
+}
+
+ROWS = 20
+WRONG = "I do not know."
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of a task, as a row of the table."""
+
+    provider: str
+    task: str
+    verdict: str
+    what: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("tasks", nargs="*", metavar="PROVIDER:TASK", help="all known ones if none")
+    parser.add_argument("--mirrors", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--nltk-data", type=Path, default=Path(".demo/nltk_data"))
+    parser.add_argument("--output", type=Path, default=Path("docs/provider_tasks.md"))
+    options = parser.parse_args()
+    os.environ.setdefault("HF_HUB_DOWNLOAD_TIMEOUT", "5")
+    named = [one.split(":", 1) for one in options.tasks]
+    asked = named or [[name, task] for name, tasks in TASKS.items() for task in tasks]
+    rows = []
+    for name, task in asked:
+        python = Providers().python(name)
+        provider = Provider(name, python, VERSIONS[name], options.nltk_data)
+        rows.append(tried(provider, task, mirrors_in(options.mirrors)))
+        print(*vars(rows[-1]).values(), sep="  ", flush=True)
+    options.output.write_text(page(rows), encoding="utf-8")
+
+
+def mirrors_in(folder: Path) -> dict[str, str]:
+    """The generative rows lie under their names alone; the others as on the hub."""
+    generative = folder.resolve() / "generative"
+    known = {
+        "openai/gsm8k": "gsm8k",
+        "HuggingFaceH4/MATH-500": "MATH-500",
+        "google/IFEval": "IFEval",
+        "allenai/IFBench_test": "IFBench_test",
+    }
+    return {"*": str(folder.resolve())} | {name: str(generative / at) for name, at in known.items()}
+
+
+def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
+    name, _, shape = task.partition("#")
+    request = {"task": name, "chat": False, "num_fewshot": None, "limit": ROWS, "mirrors": mirrors}
+    try:
+        if shape:
+            return _ranked(provider, name, request)
+        found = render(provider, task, request, seconds=600)
+        said = ", ".join(_judged(provider, task, found))
+    except EvaluationError as error:
+        reason = str(error).removeprefix(f"{task}: ")
+        reason = reason.removeprefix(f"{name}: ")
+        if "cannot be loaded" in reason or "the mirror" in reason:
+            reason = reason.partition(" (")[0].replace(mirrors["*"], "…")
+            return Tried(provider.name, name, "not tried", reason)
+        return Tried(provider.name, name, "refused", reason)
+    limit = found.said.max_new_tokens or "to be given"
+    what = f"{len(found.documents)} of {found.said.documents} rows; tokens: {limit}; {said}"
+    return Tried(provider.name, task, "works", what)
+
+
+def _ranked(provider: Provider, name: str, request: dict[str, object]) -> Tried:
+    """Of ranked choices: only the questions are the provider's."""
+    found = render_choices(provider, name, request, seconds=600)
+    choices = sorted({len(one.choices) for one in found.documents})
+    parts = len(found.said.num_fewshot)
+    what = f"ranked choices: {len(found.documents)} of {found.said.documents} rows, "
+    what += f"{parts} parts, " if parts > 1 else ""
+    return Tried(provider.name, name, "works", what + f"{' to '.join(map(str, choices))} choices")
+
+
+def _judged(provider: Provider, task: str, found: Rendered[Document]) -> Iterator[str]:
+    """Of each metric, what golds, an empty answer and a wrong one get."""
+    golds = [(one.document, one.gold or "") for one in found.documents]
+    others = [(golds[0][0], ""), (golds[0][0], WRONG)]
+    outcomes = dict(score(provider, {"task": task}, [*golds, *others], Limits(60, 4096)))
+    for metric in outcomes[0].scores or {}:
+        credits = [verdict_of(metric, one, "").credit for one in outcomes.values()]
+        right = sum(credit == 1 for credit in credits[: len(golds)])
+        failed = sum(credit is None for credit in credits)
+        yield f"`{metric}` passes {right} of {len(golds)} bare golds, fails on {failed}"
+
+
+def page(rows: Sequence[Tried]) -> str:
+    lines = [
+        "# Tasks of providers that were tried",
+        "",
+        "Made by `make try-providers`: each task rendered on the first rows of its dataset, its own golds,",
+        "an empty and a wrong answer judged. A bare gold need not pass where a metric asks for a format.",
+        "What is not listed was not tried.",
+    ]
+    for name in dict.fromkeys(row.provider for row in rows):
+        title = f"{TITLES[name]} {VERSIONS[name]}"
+        lines += ["", f"## {title}", "", "| task | | what was seen |", "|---|---|---|"]
+        for row in rows:
+            if row.provider == name:
+                what = row.what.replace("|", "\\|")
+                lines.append(f"| `{row.task}` | {row.verdict} | {what} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""Tasks of lighteval: its prompts and its metrics, without its registry, pipeline and models.
+
+The registry cannot be used: what it imports reaches for the network, and unpickles what comes back.
+So the one module that has a task is imported by itself.
+"""
+
+import difflib
+import importlib
+import json
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluation.providers.bridge.files import (
+    Line,
+    Refused,
+    Score,
+    kind_refused,
+    main,
+    write_documents,
+)
+from evaluation.providers.bridge.mirrored import lead_to
+
+_REFUSED_MODULES = {
+    "lcb": "its metric runs the programs that a model writes, and unpickles their tests",
+    "tiny_benchmarks": "its metric unpickles what it downloads",
+    "mt_bench": "it has several turns, and its metric asks another model",
+    "mix_eval": "its metric asks another model",
+    "simpleqa": "its metric asks another model",
+    "aa_omniscience": "its metric asks another model",
+    "hle": "its metric asks another model",
+    "slr_bench": "its metric runs the programs that a model writes",
+}
+
+_OTHER_MODELS = ("BertScore", "BLEURT", "Faithfulness")
+"""Metrics that are models."""
+
+_FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_name", "id")
+"""Of a document, what metrics read."""
+
+
+def render(request: Line, folder: Path) -> Line:
+    used: dict[str, str] = {}
+    lead_to(request["mirrors"], used)
+    configs = _configs(request["task"])
+    documents: list[Line] = []
+    there = 0
+    for name, config in configs.items():
+        config.num_fewshots = request["num_fewshot"] or 0
+        choices = request["kind"] == "choices"
+        if choices != _ranks(config):
+            raise kind_refused(name, _ranks(config))
+        if not choices:
+            _metrics(name, config)
+        docs = _docs(name, config)
+        found = list(_choices(name, docs) if choices else _documents(name, docs, request["chat"]))
+        there += len(found)
+        documents += found[: request["limit"]]
+    write_documents(folder, documents)
+    facts = {"kind": request["kind"], "datasets": used, "documents": there}
+    return {**_meta(configs, request["kind"]), **facts}
+
+
+def scorer(request: Line, cases: list[Line]) -> Score:
+    configs = _configs(request["task"])
+    metrics = {name: _metrics(name, config) for name, config in configs.items()}
+    return lambda document, completion: _scores(metrics[document["part"]], document, completion)
+
+
+def _scores(metrics: Mapping[str, Any], document: Line, completion: str) -> Line:
+    from lighteval.models.model_output import ModelResponse
+    from lighteval.tasks.requests import Doc
+    from lighteval.utils.utils import remove_reasoning_tags
+
+    said = remove_reasoning_tags(completion, [("<think>", "</think>")])
+    found: Line = {}
+    for metric in metrics.values():
+        doc = Doc(**json.loads(json.dumps(document["doc"])))  # metrics write into it
+        _seed(document["doc"])
+        answer = ModelResponse(text=[completion], text_post_processed=[said])
+        for name, value in metric.compute_sample(doc=doc, model_response=answer).items():
+            found[_plain_name(name)] = value
+    return found
+
+
+def _seed(doc: Any) -> None:
+    """What a metric leaves to chance, as a letter or a language, is drawn from the document."""
+    random.seed(json.dumps(doc, sort_keys=True))
+    if (langdetect := sys.modules.get("langdetect")) is not None:
+        langdetect.DetectorFactory.seed = 0
+
+
+def _plain_name(metric: str) -> str:
+    """Without its parameters: of a single sample, pass@k is the same for every k."""
+    return metric.partition(":")[0]
+
+
+def _modules() -> dict[str, Path]:
+    """The files of tasks by the module's name."""
+    import lighteval.tasks
+
+    folder = Path(lighteval.tasks.__path__[0]) / "tasks"
+    files = {path.stem: path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"}
+    return files | {path.parent.name: path for path in sorted(folder.glob("*/main.py"))}
+
+
+def _configs(name: str) -> dict[str, Any]:
+    """The task of this name, or those whose names begin with it and a colon; raises Refused."""
+    _without_downloads()
+    base = name.partition(":")[0]
+    files = {module: path.read_text(encoding="utf-8") for module, path in _modules().items()}
+    near = sorted((m for m in files if base in files[m]), key=lambda module: module != base)
+    known: list[str] = []
+    for module in near:
+        if module in _REFUSED_MODULES:
+            if f'"{base}' in files[module]:
+                raise Refused(f"{name} is not taken from lighteval, as {_REFUSED_MODULES[module]}")
+            continue
+        table = _table(module, files[module])
+        known += table
+        found = {one: c for one, c in table.items() if one == name or one.startswith(f"{name}:")}
+        if found:
+            return {name: found[name]} if name in found else found
+    hints = difflib.get_close_matches(name, known, n=3)
+    hint = f"; did you mean {', '.join(hints)}?" if hints else ""
+    raise Refused(f"lighteval has no task {name!r}{hint}")
+
+
+def _table(module: str, source: str) -> dict[str, Any]:
+    package = "lighteval.tasks.tasks"
+    is_folder = _modules()[module].name == "main.py"
+    if "TASKS_TABLE" not in source:
+        return {}
+    loaded = importlib.import_module(
+        f"{package}.{module}.main" if is_folder else f"{package}.{module}"
+    )
+    if module == "ifbench":  # else each of its instructions would install a model of spaCy
+        instructions: Any = importlib.import_module(f"{package}.ifbench.instructions")
+        instructions.RESOURCES_DOWNLOADED = True
+    return {config.name: config for config in loaded.TASKS_TABLE}
+
+
+def _without_downloads() -> None:
+    """Modules that fetch NLTK's data when they are imported fetch nothing here."""
+    import nltk
+
+    nltk.download = lambda *_, **__: True
+
+
+def _metrics(name: str, config: Any) -> dict[str, Any]:
+    """The metrics that judge a single sample, by name; raises Refused."""
+    from lighteval.metrics.metrics_sample import (
+        AvgAtN,
+        GPassAtK,
+        JudgeLLM,
+        MajAtN,
+        PassAtK,
+        SampleLevelComputation,
+    )
+    from lighteval.tasks.requests import SamplingMethod
+
+    def refused(why: str) -> Refused:
+        return Refused(f"{name} is not taken from lighteval, as {why}")
+
+    found: dict[str, Any] = {}
+    why = "it ranks choices or measures perplexity"
+    for metric in config.metrics:
+        judge = metric.sample_level_fn
+        if isinstance(judge, JudgeLLM):
+            raise refused("its metric asks another model")
+        if metric.category != SamplingMethod.GENERATIVE:
+            continue
+        if isinstance(judge, MajAtN | GPassAtK):
+            why = "its metric judges several samples of a prompt together"
+        elif type(judge).__name__ in _OTHER_MODELS:
+            why = "its metric is another model"
+        elif metric.batched_compute or not isinstance(judge, SampleLevelComputation):
+            why = "its metric judges all prompts together"
+        else:
+            if isinstance(judge, PassAtK | AvgAtN):
+                judge.n = 1
+            if isinstance(judge, PassAtK):
+                judge.k = 1
+            found[str(metric.metric_name)] = metric
+    if not found:
+        raise refused(why)
+    return found
+
+
+def _ranks(config: Any) -> bool:
+    """Whether all that it measures are the likelihoods of choices."""
+    from lighteval.tasks.requests import SamplingMethod
+
+    return {metric.category for metric in config.metrics} == {SamplingMethod.LOGPROBS}
+
+
+def _docs(name: str, config: Any) -> list[Any]:
+    """In the order of the dataset; raises Refused for what is not text in one turn."""
+    from lighteval.tasks.lighteval_task import LightevalTask
+
+    task = LightevalTask(config)
+    make = task.formatter
+
+    def seeded(row: Any, task_name: str) -> Any:
+        random.seed(f"{name}/{row['__index']}")  # some shuffle the choices of a question
+        return make(row, task_name)
+
+    task.formatter = seeded
+    docs = sorted(task.get_docs(), key=lambda doc: int(doc.id))
+    for doc in docs:
+        if not isinstance(doc.query, str) or "multi_turn_queries" in (doc.specific or {}):
+            raise Refused(f"{name} is not taken from lighteval, as it has several turns")
+        if doc.images:
+            raise Refused(f"{name} is not taken from lighteval, as it asks about images")
+    return docs
+
+
+def _choices(name: str, docs: list[Any]) -> Iterator[Line]:
+    from lighteval.tasks.prompt_manager import PromptManager
+
+    prompts = PromptManager()
+    for doc in docs:
+        right = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
+        if len(right) != 1:
+            raise Refused(f"{name}/{doc.id} has {len(right)} right choices")
+        context, alone = prompts.prepare_prompt(doc), doc.unconditioned_query
+        yield {
+            "id": f"{name}/{doc.id}",
+            "part": name,
+            "choices": [[context, choice] for choice in doc.choices],
+            "unconditional": alone and [[alone, choice] for choice in doc.choices],
+            "right": right[0],
+        }
+
+
+def _documents(name: str, docs: list[Any], chat: bool) -> Iterator[Line]:
+    from lighteval.tasks.prompt_manager import PromptManager
+
+    prompts = PromptManager(use_chat_template=chat)
+    for doc in docs:
+        golds = doc.get_golds() if doc.choices else []
+        yield {
+            "id": f"{name}/{doc.id}",
+            "part": name,
+            "prompt": None if chat else prompts.prepare_prompt(doc),
+            "messages": prompts.prepare_prompt_api(doc) if chat else None,
+            "document": {"part": name, "doc": {field: getattr(doc, field) for field in _FIELDS}},
+            "gold": str(golds[0]) if golds and golds[0] else None,
+        }
+
+
+def _meta(configs: Mapping[str, Any], kind: str) -> Line:
+    shots = {name: config.num_fewshots for name, config in configs.items()}
+    if kind == "choices":
+        return {"stop": [], "max_new_tokens": None, "num_fewshot": shots, "metrics": {}}
+    stops = {name: [stop for stop in c.stop_sequence if stop] for name, c in configs.items()}
+    if len({json.dumps(stop) for stop in stops.values()}) > 1:
+        raise Refused("its parts end at different strings; ask for each of them, or set `stop`")
+    limits = [c.generation_size for c in configs.values() if (c.generation_size or -1) > 0]
+    return {
+        "stop": next(iter(stops.values())),
+        "max_new_tokens": max(limits) if limits else None,
+        "num_fewshot": shots,
+        "metrics": _directions(configs),
+    }
+
+
+def _directions(configs: Mapping[str, Any]) -> dict[str, bool]:
+    """Whether more of a metric is better."""
+    found: dict[str, bool] = {}
+    for name, config in configs.items():
+        for metric in _metrics(name, config).values():
+            names, better = metric.metric_name, metric.higher_is_better
+            for one in [names] if isinstance(names, str) else names:
+                up = better.get(one, True) if isinstance(better, dict) else better
+                found[_plain_name(one)] = bool(up)
+    return found
+
+
+if __name__ == "__main__":
+    main("lighteval", render, scorer)

@@ -1,0 +1,289 @@
+"""Tasks of lm-evaluation-harness: its prompts, its filters and its metrics, without its models."""
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluation.providers.bridge.files import (
+    Line,
+    Refused,
+    Score,
+    kind_refused,
+    main,
+    write_documents,
+)
+from evaluation.providers.bridge.mirrored import lead_to
+
+_UNSAFE = {
+    "unsafe_code: true": "its metric runs the programs that a model writes",
+    "code_eval": "its metric runs the programs that a model writes",
+    "hf_evaluate": "its metric is code that is fetched when it is used",
+    "evaluate.load": "its metric is code that is fetched when it is used",
+    "pickle": "its scorer unpickles data",
+    "import openai": "its metric asks another model",
+    "subprocess": "its scorer starts programs",
+    "exec(": "its scorer runs code",
+}
+"""What the files of a task may not hold, and why."""
+
+_SEVERAL = ("majority_vote", "take_first_k")
+"""Filters that look at several samples of a prompt."""
+
+_SEED = 1234
+"""What lm-evaluation-harness draws solved examples with, unless it is told otherwise."""
+
+
+def render(request: Line, folder: Path) -> Line:
+    used: dict[str, str] = {}
+    lead_to(request["mirrors"], used)
+    tasks = _tasks(request["task"])
+    wanted = "multiple_choice" if request["kind"] == "choices" else "generate_until"
+    for name, task in tasks.items():
+        if wanted != task.OUTPUT_TYPE:
+            raise kind_refused(name, task.OUTPUT_TYPE == "multiple_choice")
+    documents: list[Line] = []
+    for name, task in tasks.items():
+        if request["num_fewshot"] is not None:
+            task.set_config("num_fewshot", request["num_fewshot"])
+        if request["kind"] == "choices":
+            documents += _choices(name, task, request["limit"])
+        else:
+            documents += _documents(name, task, request["chat"], request["limit"])
+    write_documents(folder, documents)
+    return {**_meta(tasks), "kind": request["kind"], "datasets": used}
+
+
+def scorer(request: Line, cases: list[Line]) -> Score:
+    """Tasks are built on the documents that are judged: nothing is fetched."""
+    from lm_eval.api.task import ConfigurableTask
+
+    first: dict[str, Any] = {}
+    for case in cases:
+        first.setdefault(case["document"]["part"], case["document"]["doc"])
+
+    def download(task: Any, *_: Any, **__: Any) -> None:
+        _stand_in(task, first)
+
+    ConfigurableTask.download = download
+    known = _tasks(request["task"])
+    return lambda document, completion: _scores(known[document["part"]], document, completion)
+
+
+def _stand_in(task: Any, documents: Mapping[str, Any]) -> None:
+    """A dataset of one document, which was processed already."""
+    import datasets
+
+    given = documents.get(task.config.task, next(iter(documents.values())))
+    rows = datasets.Dataset.from_list([given])
+    config = task.config
+    config.process_docs, task.fewshot_cfg.process_docs = None, None
+    splits = (config.test_split, config.validation_split, config.training_split)
+    names = {*splits, task.fewshot_cfg.split} - {None}
+    task.dataset = datasets.DatasetDict({str(name): rows for name in names})
+
+
+def _scores(task: Any, document: Line, completion: str) -> Line:
+    """By `metric,filter`, or `metric` alone where the task has no filters of its own."""
+    from lm_eval.api.instance import Instance
+
+    doc, found = document["doc"], {}
+    for pipeline in task._filters:
+        instance = Instance("generate_until", doc, ("", {}), 0, ("", 0, 1))
+        instance.resps = [completion]
+        pipeline.apply([instance])
+        text = instance.filtered_resps[pipeline.name]
+        _seed(doc)
+        for metric, value in task.process_results(doc, [text]).items():
+            found[metric if pipeline.name == "none" else f"{metric},{pipeline.name}"] = value
+    return found
+
+
+def _seed(doc: Any) -> None:
+    """What a metric leaves to chance, as a letter or a language, is drawn from the document."""
+    random.seed(json.dumps(doc, sort_keys=True))
+    try:
+        from langdetect import DetectorFactory
+    except ImportError:
+        return
+    DetectorFactory.seed = 0
+
+
+def _tasks(name: str) -> dict[str, Any]:
+    """The task of this name, or the tasks of a group; raises Refused."""
+    from lm_eval.tasks import TaskManager
+
+    manager = TaskManager()
+    if name not in manager.task_index:
+        import difflib
+
+        near = difflib.get_close_matches(name, manager.all_tasks, n=3)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise Refused(f"lm-evaluation-harness has no task {name!r}{hint}")
+    _check_files(name, manager)
+    tasks: dict[str, Any] = manager.load([name])["tasks"]
+    for part, task in tasks.items():
+        _check(part, task)
+    return tasks
+
+
+def _check_files(name: str, manager: Any) -> None:
+    """Before the task's own code is imported: does it do what cannot be done safely here?"""
+    for path in _files(name, manager, set()):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        for word, why in _UNSAFE.items():
+            if word in text:
+                raise Refused(f"{name} is not taken from lm-evaluation-harness, as {why}")
+
+
+def _files(name: str, manager: Any, seen: set[str]) -> Iterator[Path]:
+    """The YAML files of a task and of the members of a group, and the code beside them."""
+    entry = manager.task_index.get(name)
+    if entry is None or name in seen:
+        return
+    seen.add(name)
+    if entry.yaml_path is not None:
+        yield entry.yaml_path
+        yield from _code(entry.yaml_path)
+    members = (entry.cfg or {}).get("task")
+    tagged = [n for n, one in manager.task_index.items() if name in one.tags]
+    for member in [*(members if isinstance(members, list) else []), *tagged]:
+        inner = member if isinstance(member, str) else member.get("task", member.get("group"))
+        if isinstance(inner, str):
+            yield from _files(inner, manager, seen)
+
+
+def _code(yaml: Path) -> Iterator[Path]:
+    """Python that the YAML file, or one that it includes, names as `!function module.name`."""
+    import re
+
+    text = yaml.read_text(encoding="utf-8")
+    for module in set(re.findall(r"!function\s+([\w.]+)\.\w+", text)):
+        path = yaml.parent / f"{module.replace('.', '/')}.py"
+        if path.is_file():
+            yield path
+    for included in re.findall(r"^include:\s*(\S+)", text, flags=re.MULTILINE):
+        path = yaml.parent / included.strip("'\"")
+        if path.is_file():
+            yield path
+            yield from _code(path)
+
+
+def _check(name: str, task: Any) -> None:
+    from lm_eval.api.task import ConfigurableTask
+
+    filters = [step["function"] for one in task.config.filter_list or [] for step in one["filter"]]
+    why = None
+    if type(task) is not ConfigurableTask:
+        why = "it is a program of its own, not a description"
+    elif getattr(task, "UNSAFE_CODE", False):
+        why = _UNSAFE["code_eval"]
+    elif getattr(task, "MULTIMODAL", False):
+        why = "it asks about images or sound"
+    elif task.OUTPUT_TYPE == "loglikelihood_rolling":
+        why = "it measures perplexity; make its text a slice"
+    elif any(one in _SEVERAL for one in filters):
+        why = "its metric judges several samples of a prompt together"
+    if why is not None:
+        raise Refused(f"{name} is not taken from lm-evaluation-harness, as {why}")
+
+
+def _documents(name: str, task: Any, chat: bool, limit: int) -> Iterator[Line]:
+    task.set_fewshot_seed(seed=_SEED)
+    shots = task.config.num_fewshot or 0
+    for number, doc in enumerate(task.eval_docs):
+        if number == limit:
+            return
+        prefix = task.doc_to_prefix(doc)
+        if chat and prefix:
+            raise Refused(
+                f"{name} begins the answer itself, which a chat does not allow; set `chat: false`"
+            )
+        context = task.fewshot_context(
+            doc,
+            num_fewshot=shots,
+            apply_chat_template=chat,
+            fewshot_as_multiturn=chat,
+            chat_template=_as_messages if chat else None,
+            gen_prefix=prefix,
+        )
+        yield {
+            "id": f"{name}/{number}",
+            "part": name,
+            "prompt": None if chat else context,
+            "messages": json.loads(context) if chat else None,
+            "document": {"part": name, "doc": dict(doc)},
+            "gold": _gold(task, doc),
+        }
+
+
+def _choices(name: str, task: Any, limit: int) -> Iterator[Line]:
+    task.set_fewshot_seed(seed=_SEED)
+    for number, doc in enumerate(task.eval_docs):
+        if number == limit:
+            return
+        shots = task.config.num_fewshot or 0
+        context = task.fewshot_context(doc, num_fewshot=shots, gen_prefix=task.doc_to_prefix(doc))
+        requests = task.construct_requests(doc=doc, ctx=context, metadata=(name, number, 1))
+        count = len(task.doc_to_choice(doc))
+        yield {
+            "id": f"{name}/{number}",
+            "part": name,
+            "choices": [list(one.arguments[:2]) for one in requests[:count]],
+            "unconditional": [list(one.arguments[:2]) for one in requests[count:]] or None,
+            "right": _right(name, number, task, doc),
+        }
+
+
+def _right(name: str, number: int, task: Any, doc: Any) -> int:
+    right = task.doc_to_text(doc) if task.multiple_input else task.doc_to_target(doc)
+    if isinstance(right, str) and right in task.doc_to_choice(doc):
+        right = task.doc_to_choice(doc).index(right)
+    if not isinstance(right, int):
+        raise Refused(f"{name}/{number} has not one right choice but {right!r}")
+    return right
+
+
+def _as_messages(messages: Any, add_generation_prompt: bool = True) -> str:
+    """In place of a chat template: the turns as they are."""
+    return json.dumps(messages)
+
+
+def _gold(task: Any, doc: Any) -> str | None:
+    target = task.doc_to_target(doc)
+    if isinstance(target, list):
+        target = target[0] if target else None
+    if isinstance(target, int) and task.config.doc_to_choice is not None:
+        target = task.doc_to_choice(doc)[target]
+    return None if target is None else str(target)
+
+
+def _meta(tasks: Mapping[str, Any]) -> Line:
+    stops = {name: _stops(task) for name, task in tasks.items()}
+    if len({json.dumps(stop) for stop in stops.values()}) > 1:
+        raise Refused("its parts end at different strings; ask for each of them, or set `stop`")
+    limits = [
+        task.config.generation_kwargs.get("max_gen_toks")
+        for task in tasks.values()
+        if task.config.generation_kwargs
+    ]
+    known = [limit for limit in limits if limit is not None]
+    return {
+        "stop": next(iter(stops.values())),
+        "max_new_tokens": max(known) if known else None,
+        "num_fewshot": {name: task.config.num_fewshot or 0 for name, task in tasks.items()},
+        "metrics": {
+            m: bool(up) for task in tasks.values() for m, up in task.higher_is_better().items()
+        },
+        "documents": sum(len(task.eval_docs) for task in tasks.values()),
+    }
+
+
+def _stops(task: Any) -> list[str]:
+    until = (task.config.generation_kwargs or {}).get("until") or []
+    return [until] if isinstance(until, str) else [stop for stop in until if stop]
+
+
+if __name__ == "__main__":
+    main("lm_eval", render, scorer)

@@ -1,0 +1,180 @@
+"""Verdicts of a provider on many completions: one process for all of them, one verdict for each.
+
+The program works through the cases in their order and writes each verdict as it has it. Where it
+dies, or is silent for longer than a case may take, the case that it was at gets a verdict without
+credit, and another process goes on behind it.
+"""
+
+import json
+import math
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.errors import ScoringError
+from evaluation.files import write_jsonl
+from evaluation.providers.program import INSTALL, Ended, Provider, run
+from evaluation.verification.verdicts import Verdict, shortened
+
+START_SECONDS = 600.0
+"""For the program to import what it needs."""
+
+MOST_STARTS = 20
+"""Processes for a batch; after so many the cases that are left have no verdict."""
+
+Scores = dict[str, Any]
+Case = tuple[Mapping[str, Any], str]
+"""A document as the provider rendered it, and a completion of its prompt."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of a single case; `start` is the time for the program's imports."""
+
+    seconds: float
+    memory_mb: int
+    start: float = START_SECONDS
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case: scores by metric, or why there are none."""
+
+    scores: Scores | None
+    reason: str = ""
+
+
+def score(
+    provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
+) -> Iterator[tuple[int, Outcome]]:
+    """Yields (number of the case, outcome) in order.
+
+    Raises ScoringError if the program cannot be started, or refuses the task.
+    """
+    done = 0
+    for _ in range(MOST_STARTS):
+        if done == len(cases):
+            return
+        batch = cases[done:]
+        found, ended = _once(provider, request, batch, limits)
+        for outcome in found:
+            yield done, outcome
+            done += 1
+        if len(found) < len(batch):
+            yield done, Outcome(None, _blame(ended, limits))
+            done += 1
+    for number in range(done, len(cases)):
+        yield number, Outcome(None, f"the provider's program died {MOST_STARTS} times before")
+
+
+def _once(
+    provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
+) -> tuple[list[Outcome], Ended]:
+    """The outcomes up to where the program ended, one a case, and how it ended."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = [
+            {"number": n, "document": d, "completion": text} for n, (d, text) in enumerate(cases)
+        ]
+        write_jsonl(folder / "cases.jsonl", rows)
+        watch = _Watch(folder / "scores.jsonl", limits)
+        asked = {**request, "memory_mb": limits.memory_mb}
+        ended = run(provider, "score", folder, asked, watch.goes_on)
+        if (folder / "refused.json").exists():
+            said = json.loads((folder / "refused.json").read_text(encoding="utf-8"))
+            raise ScoringError(f"{provider.title} does not judge the task: {said['sentence']}")
+        lines = _lines(folder / "scores.jsonl")
+    _check_ready(provider, lines[:1], ended)
+    found: list[Outcome] = []
+    for line in lines[1 : len(cases) + 1]:
+        if line.get("number") != len(found):
+            break
+        found.append(_outcome(line))
+    return found, ended
+
+
+def _check_ready(provider: Provider, first: list[dict[str, Any]], ended: Ended) -> None:
+    if not first or first[0].get("ready") is not True:
+        raise ScoringError(
+            f"{provider.title} cannot judge answers: its program {ended}; run `{INSTALL}` again"
+        )
+    if first[0].get("version") != provider.version:
+        raise ScoringError(
+            f"{provider.python} has {provider.title} {first[0].get('version')}, but "
+            f"{provider.version} is asked for; run `{INSTALL}`"
+        )
+
+
+class _Watch:
+    """Whether the program still writes: a case may take its seconds, the first one the start too."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self._path, self._limits = path, limits
+        self._size = 0
+        self._since = time.monotonic()
+
+    def goes_on(self) -> bool:
+        size = self._path.stat().st_size if self._path.exists() else 0
+        now = time.monotonic()
+        if size != self._size:
+            self._size, self._since = size, now
+        allowed = self._limits.seconds if size else self._limits.start
+        return now - self._since < allowed
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """Whole lines that are JSON objects, up to the first that is none."""
+    found: list[dict[str, Any]] = []
+    content = path.read_bytes() if path.exists() else b""
+    for line in content.split(b"\n")[:-1]:
+        try:
+            read = json.loads(line)
+        except ValueError:
+            break
+        if not isinstance(read, dict):
+            break
+        found.append(read)
+    return found
+
+
+def _outcome(line: Mapping[str, Any]) -> Outcome:
+    scores = line.get("scores")
+    if isinstance(scores, dict):
+        return Outcome(scores)
+    return Outcome(None, f"the provider's metric failed: {line.get('error', 'it says nothing')}")
+
+
+def _blame(ended: Ended, limits: Limits) -> str:
+    if ended.code is None:
+        return f"the provider was not done after {limits.seconds:g} seconds"
+    if ended.code == 77:
+        return f"the provider took more than {limits.memory_mb} MB of memory"
+    return f"the provider's program {ended}" if ended.code else "the provider gave no verdict"
+
+
+def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:
+    """Of one metric; a list of scores, one an instruction, counts by its length."""
+    if outcome.scores is None:
+        return Verdict(credit=None, reason=outcome.reason)
+    if metric not in outcome.scores:
+        there = ", ".join(outcome.scores) or "none"
+        return Verdict(credit=None, reason=f"the provider gave no {metric}; it gave {there}")
+    value = outcome.scores[metric]
+    parts = value if isinstance(value, list) else [value]
+    if not parts or not all(_is_credit(part) for part in parts):
+        told = shortened(str(value), 60)
+        return Verdict(credit=None, reason=f"{metric} is {told}, which is no credit from 0 to 1")
+    credit = math.fsum(parts) / len(parts)
+    return Verdict(
+        credit=credit,
+        answer=shortened(completion) or None,
+        reason="" if credit == 1 else f"{metric} is {value}",
+        weight=float(len(parts)),
+    )
+
+
+def _is_credit(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1

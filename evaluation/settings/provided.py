@@ -1,0 +1,116 @@
+"""Generation tasks that lighteval or lm-evaluation-harness has, by their name there."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evaluation.settings.generation import GenerationTask, Judged, Sampling
+from evaluation.settings.model import ExpandedPath, Integer, Settings
+from evaluation.settings.verifiers import Provided
+
+ProviderName = Literal["lighteval", "lm_eval"]
+
+VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13"}
+"""The version of each that is asked; its lock file installs it."""
+
+
+class Providers(Settings):
+    """Where each provider's Python is; `make providers` puts them where the defaults say."""
+
+    lighteval: ExpandedPath = Field(
+        ".venv-lighteval/bin/python", description="Python of an environment that has lighteval."
+    )
+    lm_eval: ExpandedPath = Field(
+        ".venv-lm-eval/bin/python",
+        description="Python of an environment that has lm-evaluation-harness.",
+    )
+
+    def python(self, provider: str) -> Path:
+        """The interpreter's path; links are not followed, as a virtual environment is one."""
+        return Path(os.path.abspath(getattr(self, provider)))
+
+
+class SettledTask(Judged):
+    """A provider's task with all that the provider said of it at prefill."""
+
+    verifiers: Mapping[str, Provided]
+
+
+class ProviderTask(Settings):
+    """A task by its name in a provider, from which all comes that is not given here."""
+
+    provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
+    task: str = Field(min_length=1, description="Name of a task, or of a group of tasks, there.")
+    chat: bool = Field(
+        False,
+        description="Whether the tokenizer's (or the suite's) chat template is put around it.",
+    )
+    num_fewshot: Integer | None = Field(
+        None, ge=0, description="Solved examples; as many as the provider takes if not given."
+    )
+    stop: tuple[str, ...] | None = Field(
+        None, description="Strings at which a completion is cut; the provider's if not given."
+    )
+    max_new_tokens: Integer | None = Field(
+        None, gt=0, description="Tokens of a completion at most; the provider's if not given."
+    )
+    sampling: Sampling = Field(Sampling(), description="How tokens are drawn; greedily by default.")
+    metrics: tuple[str, ...] = Field(
+        (), description="Metrics to report, by their names there; all if not given."
+    )
+    primary: str | None = Field(
+        None, description="The metric that objectives are decided on; the first if not given."
+    )
+    limit: Integer = Field(12_000, gt=0, description="Prompts at most, of each task of a group.")
+    group: str | None = Field(None, description="Name that objectives refer to.")
+
+    @model_validator(mode="after")
+    def _has_primary(self) -> Self:
+        if self.primary is not None and self.metrics and self.primary not in self.metrics:
+            raise ValueError(
+                f"`primary: {self.primary}` is none of its metrics {', '.join(self.metrics)}"
+            )
+        return self
+
+    @property
+    def version(self) -> str:
+        return VERSIONS[self.provider]
+
+    @property
+    def runs_programs(self) -> bool:
+        return False
+
+    def definition(self) -> dict[str, Any]:
+        return self.asked()
+
+    def asked(self) -> dict[str, Any]:
+        """All that decides the prompts."""
+        keys = {"provider", "task", "chat", "num_fewshot", "max_new_tokens", "limit"}
+        return {**self.model_dump(mode="json", include=keys), "version": self.version}
+
+    def decoding(self) -> dict[str, Any]:
+        """All that decides the completions of a prompt, as far as it is known before prefill."""
+        keys = {"sampling", "stop", "max_new_tokens"}
+        return {**self.asked(), **self.model_dump(mode="json", include=keys)}
+
+    def settled(self, said: Mapping[str, Any]) -> SettledTask:
+        """With what the provider said, as the task's meta.json holds it under `provider`."""
+        return SettledTask(
+            stop=tuple(said["stop"]) if self.stop is None else self.stop,
+            max_new_tokens=self.max_new_tokens or said["max_new_tokens"],
+            sampling=self.sampling,
+            verifiers={name: self._judge(name) for name in self.metrics or said["metrics"]},
+            primary=self.primary,
+            group=self.group,
+        )
+
+    def _judge(self, metric: str) -> Provided:
+        return Provided(provider=self.provider, version=self.version, task=self.task, metric=metric)
+
+
+def judged_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> Judged:
+    """What generating and verifying need to know of a task, by its entry's meta.json."""
+    return task.settled(meta["provider"]) if isinstance(task, ProviderTask) else task

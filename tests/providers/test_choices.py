@@ -1,0 +1,87 @@
+"""A provider's ranked choices from the suite to Tier3's file, in a tiny world with a stand-in."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation.checkpoints.subjects import step_subject
+from evaluation.errors import ConfigError, SourceError
+from evaluation.grading.collect import collect
+from evaluation.prefill.tiers import PREFILLS
+from evaluation.scoring.job import score_subject
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+from tests.providers.conftest import Installed
+from tests.workflow.world import World, build_prefilled
+
+TASK: dict[str, Any] = {"provider": "lm_eval", "task": "quiz"}
+
+Change = Callable[..., StagePlan]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return build_prefilled(tmp_path_factory.mktemp("choices") / "world")
+
+
+@pytest.fixture
+def change(world: World, installed: Installed) -> Change:
+    """Writes the suite's task and what the stand-in does; prefills; returns the plan of stage 2."""
+
+    def write(task: dict[str, Any], **does: Any) -> StagePlan:
+        content = {"extends": "base", "tasks": {"theirs": task}}
+        (world.folder / "suites" / "theirs.yaml").write_text(yaml.safe_dump(content))
+        config = yaml.safe_load(world.config.read_text())
+        config["stages"]["stage2"]["suites"] = ["theirs"]
+        config["providers"] = {"lm_eval": str(installed(**does))}
+        world.config.write_text(yaml.safe_dump(config))
+        plan = plan_stages(load_config(world.config))["stage2"]
+        PREFILLS["tier3"].make(plan, "theirs")
+        return plan
+
+    return write
+
+
+def test_questions_are_the_providers_and_scored_as_any(change: Change) -> None:
+    plan = change({**TASK, "primary": "pmi", "limit": 6, "group": "theirs"})
+    folder = plan.task_folder("theirs")
+    lines = [json.loads(line) for line in (folder / "examples.jsonl").read_text().splitlines()]
+    assert [line["id"] for line in lines] == [f"quiz/{number}" for number in range(6)]
+    assert [line["gold"] for line in lines] == [0, 1, 2, 0, 1, 2]
+    assert [line["stratum"] for line in lines[:2]] == ["things", "words"]
+    assert [c["text"] for c in lines[0]["candidates"]] == [" on", " over", " ran"]
+    assert lines[1]["contexts"][0]["text"] == "the cat sat"
+    meta = json.loads((folder / "meta.json").read_text())
+    assert (meta["source"]["name"], meta["source"]["version"]) == ("lm_eval", "0.4.13")
+    assert meta["items"]["left_out"] == {"limit": 6}
+    subject = step_subject(plan, 5)
+    assert score_subject(subject).error is None
+    collected = collect(subject)
+    assert collected.error is None, collected.error
+    found = json.loads((subject.folder / "tier3_cf.json").read_text())["tasks"]["theirs"]
+    assert (found["group"], found["primary"]) == ("theirs", "pmi")
+    assert found["task"]["task"] == "quiz"
+    assert 0 <= found["accuracy"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("task", "does", "error", "said"),
+    [
+        ({"provider": "x"}, {}, ConfigError, r"tasks.theirs.provider: "),
+        ({"choices": "x"}, {}, ConfigError, r"tasks.theirs.choices: "),
+        ({}, {"render": "refuse"}, SourceError, r"tasks.theirs: humaneval is not taken"),
+        ({}, {"render": "nothing"}, SourceError, r"tasks.theirs: .* no rendered task"),
+        ({}, {"question": {"right": 3}}, SourceError, r"quiz/0: its label is 3 of 3 choices"),
+        ({}, {"question": {"choices": [["a", " b"]]}}, SourceError, r"no rendered task"),
+        ({}, {"meta": {"version": "9"}}, SourceError, r"has lm-evaluation-harness 9, but"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    change: Change, task: dict[str, Any], does: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said) as caught:
+        change({**TASK, **task, "limit": 7}, **does)
+    assert "\n" not in str(caught.value)

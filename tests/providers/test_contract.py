@@ -1,0 +1,139 @@
+"""The contract with a provider's program, driven by a stand-in for it."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.errors import EvaluationError, ScoringError, SourceError
+from evaluation.providers.program import Provider
+from evaluation.providers.render import render
+from evaluation.providers.score import Limits, Outcome, score, verdict_of
+from tests.providers.conftest import Installed
+
+REQUEST = {"task": "sums", "chat": False, "num_fewshot": None, "limit": 5, "mirrors": {}}
+LIMITS = Limits(seconds=1.0, memory_mb=512)
+
+
+def provider(python: Path) -> Provider:
+    return Provider("lm_eval", python, "0.4.13")
+
+
+def scored(python: Path, *completions: str) -> list[Outcome]:
+    document = {"part": "sums", "doc": {"letter": "a"}}
+    cases = [(document, text) for text in completions]
+    found = dict(score(provider(python), {"task": "sums"}, cases, LIMITS))
+    assert list(found) == list(range(len(completions)))
+    return list(found.values())
+
+
+def credits(metric: str, outcomes: list[Outcome]) -> list[float | None]:
+    return [verdict_of(metric, outcome, "text").credit for outcome in outcomes]
+
+
+def test_documents_and_what_is_said_of_them_are_read(installed: Installed) -> None:
+    found = render(provider(installed()), "key", REQUEST)
+    assert [one.id for one in found.documents] == [f"sums/{number}" for number in range(5)]
+    assert found.documents[0].prompt == "Q: the A:"
+    assert found.documents[0].gold == "a"
+    assert (found.said.stop, found.said.max_new_tokens) == (["Question:"], 6)
+    chat = render(provider(installed()), "key", {**REQUEST, "chat": True})
+    assert chat.documents[0].prompt is None
+    assert chat.documents[0].messages is not None
+    assert chat.documents[0].messages[0].content == "Q: the A:"
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ({"render": "refuse"}, "generation_tasks.x: humaneval is not taken"),
+        ({"render": "die"}, r"failed; its program ended with code 1: no such thing as a task"),
+        ({"render": "hang"}, r"was not done after 2 seconds; see whether its dataset"),
+        ({"render": "nothing"}, "wrote what is no rendered task .*meta.json"),
+        ({"render": "nonsense"}, "wrote what is no rendered task"),
+        ({"meta": {"kind": "guess"}}, "wrote what is no rendered task"),
+        ({"meta": {"max_new_tokens": 0}}, "wrote what is no rendered task"),
+        ({"meta": {"version": "0.4.9"}}, "has lm-evaluation-harness 0.4.9, but 0.4.13 is asked"),
+        ({"documents": 0}, "gave no documents|no rendered task"),
+    ],
+)
+def test_a_task_that_cannot_be_had_is_one_sentence(
+    installed: Installed, does: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SourceError, match=said) as caught:
+        render(provider(installed(**does)), "generation_tasks.x", REQUEST, seconds=2)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_environment_that_is_not_there_names_what_makes_it(tmp_path: Path) -> None:
+    for path in (tmp_path / "none" / "python", tmp_path):
+        with pytest.raises(SourceError, match=r"not installed: no .*; run `make providers`"):
+            render(provider(path), "key", REQUEST)
+    broken = tmp_path / "python"
+    broken.write_text("#!/nowhere/python\n")
+    broken.chmod(0o755)
+    with pytest.raises(SourceError, match="cannot be run"):
+        render(provider(broken), "key", REQUEST)
+
+
+def test_a_batch_is_judged_by_one_process(installed: Installed, tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    found = scored(installed(count=str(count)), " a mat", "b", "", "a")
+    assert credits("exact", found) == [1.0, 0.0, 0.0, 1.0]
+    assert count.read_text() == "once\n"
+    shares = [verdict_of("shares", one, "text") for one in found]
+    assert [(one.credit, one.weight) for one in shares[:2]] == [(1.0, 2.0), (0.5, 2.0)]
+
+
+def test_what_goes_wrong_costs_its_own_case_alone(installed: Installed) -> None:
+    texts = ["a", "die", "a", "fail", "memory", "b", "hang", "nonsense", "none", "a"]
+    began = time.monotonic()
+    found = scored(installed(), *texts)
+    assert time.monotonic() - began < 30
+    verdicts = [verdict_of("exact", one, "text") for one in found]
+    assert [v.credit for v in verdicts] == [1, None, 1, None, None, 0, None, None, None, 1]
+    reasons = [v.reason for v in verdicts if v.credit is None]
+    expected = [
+        *("ended with code 9", "no number", "more than 512 MB", "not done after 1 seconds"),
+        *("it says nothing", "gave no exact; it gave none"),
+    ]
+    for reason, part in zip(reasons, expected, strict=True):
+        assert part in reason
+
+
+def test_a_program_that_always_dies_ends(installed: Installed) -> None:
+    found = scored(installed(), *["die"] * 25)
+    assert credits("exact", found) == [None] * 25
+    assert "died 20 times before" in found[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(45.0, "45.0"), (-0.1, "-0.1"), (float("nan"), "nan"), ("<str>", "<str>"), ([], "[]")],
+)
+def test_what_is_no_credit_is_no_verdict(value: Any, told: str) -> None:
+    verdict = verdict_of("bleu", Outcome({"bleu": value}), "text")
+    assert verdict.credit is None
+    assert verdict.reason == f"bleu is {told}, which is no credit from 0 to 1"
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ({"score": "die"}, "cannot judge answers: its program ended with code 1: no module named"),
+        ({"score": "nonsense"}, "cannot judge answers"),
+        ({"score": "refuse"}, "does not judge the task: humaneval is not taken"),
+        ({"version": "9"}, "has lm-evaluation-harness 9, but 0.4.13 is asked for"),
+    ],
+)
+def test_a_provider_that_cannot_judge_is_one_sentence(
+    installed: Installed, does: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ScoringError, match=said):
+        scored(installed(**does), "a")
+
+
+def test_no_environment_no_verdicts(tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match="not installed"):
+        scored(tmp_path / "python", "a")

@@ -1,0 +1,173 @@
+"""A provider's task from the suite to the results, in a tiny world with a stand-in for the provider."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation.checkpoints.subjects import step_subject
+from evaluation.errors import ConfigError, SourceError
+from evaluation.grading.by_hand import verify_by_hand
+from evaluation.grading.collect import collect
+from evaluation.prefill.tiers import PREFILLS
+from evaluation.scoring.job import score_subject
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+from tests.providers.conftest import Installed
+from tests.workflow.world import World, build_prefilled, copy_world
+
+TASK: dict[str, Any] = {"provider": "lm_eval", "task": "sums"}
+
+Change = Callable[..., StagePlan]
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = build_prefilled(tmp_path_factory.mktemp("provided") / "world")
+    world.change(verification={"workers": 1})
+    return world
+
+
+@pytest.fixture
+def world(pristine: World, tmp_path: Path) -> World:
+    return copy_world(pristine, tmp_path / "world")
+
+
+@pytest.fixture
+def change(world: World, installed: Installed) -> Change:
+    """Writes the suite's task and what the stand-in does; prefills; returns the plan of stage 2."""
+
+    def write(task: dict[str, Any], *, prefill: bool = True, **does: Any) -> StagePlan:
+        content = {"extends": "base", "generation_tasks": {"sums": task}}
+        (world.folder / "suites" / "answers.yaml").write_text(yaml.safe_dump(content))
+        config = yaml.safe_load(world.config.read_text())
+        config["stages"]["stage2"]["suites"] = ["answers"]
+        config["providers"] = {"lm_eval": str(installed(**does))}
+        world.config.write_text(yaml.safe_dump(config))
+        plan = plan_stages(load_config(world.config))["stage2"]
+        if prefill:
+            PREFILLS["tier5"].make(plan, "sums")
+        return plan
+
+    return write
+
+
+def run(plan: StagePlan) -> dict[str, Any]:
+    """Scores and collects a step; the task's part of Tier5's file."""
+    subject = step_subject(plan, 5)
+    scored = score_subject(subject)
+    assert scored.error is None, scored.error
+    collected = collect(subject)
+    assert collected.error is None, collected.error
+    found = json.loads((subject.folder / "tier5_verified.json").read_text())
+    task: dict[str, Any] = found["generation_tasks"]["sums"]
+    return task
+
+
+def meta_of(plan: StagePlan) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((plan.generation_folder("sums") / "meta.json").read_text())
+    return found
+
+
+def test_what_the_provider_says_is_taken_and_recorded(change: Change) -> None:
+    plan = change(TASK)
+    said = meta_of(plan)["provider"]
+    assert (said["name"], said["version"]) == ("lm_eval", "0.4.13")
+    assert (said["stop"], said["max_new_tokens"]) == (["Question:"], 6)
+    assert said["metrics"] == ["exact", "shares"]  # of `length`, less is better
+    assert said["golds"] == {"exact": 1.0, "shares": 1.0}
+    found = run(plan)
+    assert found["decoding"]["stop"] == ["Question:"]
+    assert found["decoding"]["max_new_tokens"] == 6
+    assert (found["prompts"], found["primary"]) == (12, "exact")
+    assert set(found["verifiers"]) == {"exact", "shares"}
+    assert set(found["strata"]["part"]) == {"sums", "products"}
+    assert found["views"]["exact"]["version"] == "0.4.13"
+    folder = step_subject(plan, 5).folder / "generation" / "sums"
+    rows = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    for row in rows:
+        right = row["completion"].strip()[:1] == "a"
+        assert row["verdicts"]["exact"]["credit"] == float(right)
+        assert row["verdicts"]["shares"]["credit"] == (1 + right) / 2
+
+
+def test_what_is_given_in_the_suite_comes_first(change: Change) -> None:
+    own = {"stop": ["the"], "max_new_tokens": 3, "metrics": ["shares"], "limit": 4, "chat": True}
+    sampled = {"sampling": {"temperature": 1.0, "n": 3, "seed": 1}}
+    plan = change({**TASK, **own, **sampled})
+    found = run(plan)
+    assert found["decoding"]["stop"] == ["the"]
+    assert found["decoding"]["max_new_tokens"] == 3
+    assert (found["prompts"], found["samples"]) == (4, 12)
+    assert list(found["verifiers"]) == ["shares"]
+    assert set(found["verifiers"]["shares"]["pass_at_k"]) == {"1", "2", "3"}
+    assert found["items"]["left_out"] == {"limit": 8}
+
+
+def test_verdicts_are_kept_and_asked_once(change: Change, tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    plan = change(TASK)
+    change(TASK, count=str(count))
+    first = run(plan)
+    assert count.read_text() == "once\n"
+    again = run(change({**TASK, "primary": "shares", "group": "maths"}, count=str(count)))
+    assert again["primary"] == "shares"
+    assert again["verifiers"] == first["verifiers"]
+    assert count.read_text() == "once\n"
+
+
+def test_completions_from_anywhere(change: Change, tmp_path: Path) -> None:
+    plan = change(TASK)
+    path = tmp_path / "completions.jsonl"
+    texts = {"sums/0": "a Question: b", "sums/1": "b", "sums/2": "fail"}
+    path.write_text("\n".join(json.dumps({"id": i, "completion": t}) for i, t in texts.items()))
+    rows, summary = verify_by_hand(plan, "sums", path)
+    assert [row["verdicts"]["exact"]["credit"] for row in rows] == [1, 0, None]
+    assert summary["verifiers"]["exact"]["errors"] == 1
+
+
+def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
+    plan = change(TASK)
+    change(TASK, prefill=False, version="0.4.9")
+    subject = step_subject(plan, 5)
+    assert score_subject(subject).error is None
+    collected = collect(subject)
+    assert "lm-evaluation-harness 0.4.9, but 0.4.13 is asked for" in str(collected.error)
+
+
+@pytest.mark.parametrize(
+    ("task", "does", "error", "said"),
+    [
+        ({"provider": "harness"}, {}, ConfigError, r"generation_tasks.sums.provider: .*lighteval"),
+        ({"tasks": "x"}, {}, ConfigError, r"generation_tasks.sums.tasks: unknown key.*`task`"),
+        ({"task": ""}, {}, ConfigError, r"generation_tasks.sums.task"),
+        ({"max_new_tokens": 0}, {}, ConfigError, r"max_new_tokens"),
+        ({"primary": "bleu", "metrics": ["exact"]}, {}, ConfigError, r"`primary: bleu` is none of"),
+        (
+            {"metrics": ["bleu"]},
+            {},
+            SourceError,
+            r"no metric 'bleu' of sums can be .*exact, shares",
+        ),
+        ({"primary": "length"}, {}, SourceError, r"no metric 'length' of sums can be reported"),
+        ({}, {"meta": {"max_new_tokens": None}}, SourceError, r"set `max_new_tokens`"),
+        ({}, {"render": "refuse"}, SourceError, r"generation_tasks.sums: humaneval is not taken"),
+        ({}, {"gold": "fail"}, SourceError, r"fail on 12 of 12 of its own gold answers"),
+        (
+            {},
+            {"meta": {"metrics": {"exact": False, "shares": False, "length": False}}},
+            SourceError,
+            r"no metric",
+        ),
+        ({"max_new_tokens": 60}, {}, SourceError, r"no prompt leaves room for max_new_tokens 60"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    change: Change, task: dict[str, Any], does: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said) as caught:
+        change({**TASK, **task}, **does)
+    assert "\n" not in str(caught.value)
