@@ -123,14 +123,15 @@ def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas]) -> dict[str, An
 
 def _decision(plan: StagePlan, steps: Sequence[int]) -> Decision | None:
     """All steps judged together, from their results; None where there is nothing to decide."""
-    if not plan.stage.objective or not steps:
+    objective = plan.stage.objective
+    if not objective or not steps:
         return None
     bridge = read_results(plan.bridge_folder, plan.tiers)
     deltas = {
-        step: lean(compare(read_results(plan.step_folder(step), plan.tiers), bridge))
+        step: lean(compare(read_results(plan.step_folder(step), plan.tiers), bridge), objective)
         for step in steps
     }
-    return decide(plan.name, plan.stage.objective, deltas)
+    return decide(plan.name, objective, deltas)
 
 
 def _read_steps(plan: StagePlan, steps: Sequence[int]) -> tuple[dict[int, StepDeltas], list[str]]:

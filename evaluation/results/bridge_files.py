@@ -61,6 +61,17 @@ class DeltaRow(FileModel):
     note: str | None = Field(description="Why something is not known.")
 
 
+class CompanionRow(FileModel):
+    """What stands beside an aim that is undecided."""
+
+    metric: str = Field(description="`delta_` and the name of the metric.")
+    says: Literal["better", "worse", "undecided"] = Field(description="By its interval alone.")
+    delta: float = Field(description="The step's value less the bridge's, over the aim's items.")
+    low: float = Field(description="Lower end of its 95 % interval.")
+    high: float = Field(description="Upper end of it.")
+    sentence: str = Field(description="The same in words.")
+
+
 class AimRow(FileModel):
     """How a step stands to one aim of its objective."""
 
@@ -79,6 +90,9 @@ class AimRow(FileModel):
     mde: float | None = Field(description="Smallest difference that would have been seen.")
     regressions: tuple[str, ...] = Field(description="Items that are significantly worse.")
     why: str = Field(description="The verdict's reason in words.")
+    companion: CompanionRow | None = Field(
+        None, description="What a measure that sees smaller differences says, if undecided."
+    )
 
 
 class Origin(FileModel):
@@ -166,6 +180,9 @@ class Recommendation(FileModel):
     kind: str | None = Field(None, description="What it is called: recommended, or less.")
     why: str = Field(description="The reason in words.")
     corrected_for: str | None = Field(None, description="What the verdict is corrected for.")
+    companions: tuple[str, ...] = Field(
+        (), description="What other measures say of its undecided aims, for all steps at once."
+    )
     confidence: tuple[float, ...] = Field((), description="Of the intervals of each aim.")
     headline: Headline | None = Field(None, description="What steps are ranked by.")
     beside: tuple[Beside, ...] = Field(description="Steps not told apart from it.")

@@ -105,10 +105,11 @@ def advice(found: StageResults) -> dict[str, Any] | None:
 
 def aim_title(aim: Mapping[str, Any]) -> str:
     """An aim in words, e.g. `tier2 (hq): improve by more than 0.02`."""
+    metric = f" {aim['metric']}" if aim["metric"] else ""
     group = f" ({aim['group']})" if aim["group"] else ""
     margin = f"by more than {aim['margin']:g}" if aim["want"] == "improve" else ""
     margin = f"within {aim['margin']:g}" if aim["want"] == "keep" else margin
-    return f"{aim['tier']}{group}: {aim['want']} {margin}"
+    return f"{aim['tier']}{metric}{group}: {aim['want']} {margin}"
 
 
 def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
