@@ -21,10 +21,13 @@ from evaluation.reporting.pages.page import (
     seven_digits,
 )
 from evaluation.reporting.pages.provenance import provenance_tables
+from evaluation.reporting.pages.quality import quality_tables
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
+from evaluation.reporting.tables.task_quality import stage_quality
 from evaluation.results.bridge_files import StepDeltas
+from evaluation.results.quality_file import TaskQuality
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -32,8 +35,11 @@ DELTAS_SHARE = 0.75
 """Of the space that curves leave, what deltas may take; flips have the rest."""
 
 
-def stage_page(found: StageResults) -> str:
-    """The page of whatever results there are, which says what is missing."""
+def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
+    """The page of whatever results there are, which says what is missing.
+
+    `quality` is computed if it is not given.
+    """
     chosen, series = chosen_step(found), stage_series(summary_rows(found))
     data: dict[str, Any] = {
         "tiers": tier_words(),
@@ -41,7 +47,7 @@ def stage_page(found: StageResults) -> str:
         "series": packed_series(series),
         "power": _power(found.plan),
     }
-    words = _words(found, series)
+    words = _words(found, series, quality or stage_quality(found))
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
     first = [] if chosen is None else [chosen, max(found.steps)]
     data["deltas"], data["without_deltas"] = _deltas(
@@ -52,7 +58,7 @@ def stage_page(found: StageResults) -> str:
     return render("stage.html", data, **words)
 
 
-def _words(found: StageResults, series: Sequence[Series]) -> dict[str, Any]:
+def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) -> dict[str, Any]:
     """What the page says in words and tables."""
     plan = found.plan
     bridges = (row.bridge for content in found.deltas.values() for row in content.deltas)
@@ -69,7 +75,8 @@ def _words(found: StageResults, series: Sequence[Series]) -> dict[str, Any]:
         "failures": [*failures(plan, found.asked), *found.damaged],
         "verdicts": list(found.deltas.values()),
         "noise": _noise(found, series),
-        "trust": provenance_tables(found),
+        "to_do": quality.advice,
+        "trust": [*quality_tables(quality), *provenance_tables(found)],
     }
 
 
