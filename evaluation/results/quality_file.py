@@ -51,8 +51,8 @@ class QualityRow(FileModel):
         description="Blocks, questions or prompts that show it with probability 0.8 (paired)."
     )
     too_small: bool | None = Field(description="Whether there are fewer than `needed`.")
-    limited: bool | None = Field(
-        description="Whether the suite's limit was reached, so that its split may have more."
+    in_split: int | None = Field(
+        description="How many its data have, whatever the suite's limit; null if that is not known."
     )
 
 

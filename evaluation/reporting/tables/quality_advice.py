@@ -67,8 +67,12 @@ def _small(rows: Sequence[QualityRow], of: int, item: str) -> str:
 
 
 def _one(row: QualityRow) -> str:
-    source = {True: ", its split may have more", False: ", all of its split", None: ""}[row.limited]
-    return f"{row.item} ({row.n} of {row.needed}{source})"
+    needs = f"{row.item} ({row.n:,} of {row.needed:,}"
+    if row.in_split is None:
+        return f"{needs})"
+    if row.in_split <= row.n:
+        return f"{needs}, its split has no more)"
+    return f"{needs}, its split has {row.in_split:,})"
 
 
 def _plural(item: str, count: int) -> str:

@@ -5,7 +5,7 @@ counted by the paired differences of the last checkpoint with the bridge, or els
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from evaluation import protocol
 from evaluation.bridge.quality import (
@@ -22,7 +22,7 @@ from evaluation.reporting.tables.item_variance import paired_items, standard_err
 from evaluation.reporting.tables.quality_advice import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.files import write_model
-from evaluation.results.kinds import Item
+from evaluation.results.kinds import Item, NatsItem
 from evaluation.results.quality_file import (
     QUALITY,
     QUALITY_COLUMNS,
@@ -156,7 +156,7 @@ def _row(
         difference=difference,
         needed=needed,
         too_small=None if needed is None else n < needed,
-        limited=_is_limited(plan, sides.ours.tier, name, item),
+        in_split=_in_split(item),
     )
 
 
@@ -193,13 +193,11 @@ def _size(item: Item) -> int:
     return counts.used if isinstance(counts, Counts) else 0
 
 
-def _is_limited(plan: StagePlan, tier: Tier, name: str, item: Item) -> bool | None:
-    """Whether the suite's limit was reached, and not the split's end, by what was asked for."""
-    known: Any = getattr(plan.suite, tier.section).get(name)
+def _in_split(item: Item) -> int | None:
+    """By what was left out at prefill: questions beyond the limit, or blocks where the data ended."""
     counts = getattr(item.entry, "items", None)
-    limit = getattr(known, "limit", None)
-    if limit is None and hasattr(known, "tokens"):
-        limit = known.tokens // plan.sequence_length
-    if limit is None or not isinstance(counts, Counts):
+    if not isinstance(counts, Counts):
         return None
-    return bool(counts.asked >= limit)
+    if isinstance(item, NatsItem):
+        return counts.used if counts.left_out else None
+    return counts.asked
