@@ -10,7 +10,7 @@ from typing import Any
 from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.power import power_sentence
 from evaluation.reporting.flips.flips import in_order, stage_flips
-from evaluation.reporting.headlines import in_forest, name_in_forest, tier_words
+from evaluation.reporting.headlines import beside_forest, in_forest, name_in_forest, tier_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.pages.page import (
     LARGEST,
@@ -150,7 +150,7 @@ def _deltas(
 
 
 def _rows(content: StepDeltas) -> list[dict[str, Any]]:
-    """Rows of packed_deltas; `headline` ones are in the forest plot, by `name` and `label`."""
+    """Rows of packed_deltas; `headline` ones are in a forest plot of their `label`, by `name`."""
     rows = []
     for row in content.deltas:
         metric = row.metric.removeprefix("delta_")
@@ -159,7 +159,7 @@ def _rows(content: StepDeltas) -> list[dict[str, Any]]:
                 **row.model_dump(),
                 "metric": metric,
                 "bridge": seven_digits(row.bridge_value),
-                "headline": in_forest(row),
+                "headline": in_forest(row) or beside_forest(row),
                 "name": name_in_forest(row),
                 "label": "rates" if TIERS[row.tier].rates else metric,
             }
