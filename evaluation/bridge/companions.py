@@ -17,13 +17,15 @@ from evaluation.errors import BridgeError
 from evaluation.settings.config import Aim
 from evaluation.settings.tiers import TIERS
 
+Says = Literal["better", "worse", "undecided"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class CompanionVerdict:
     """A companion's delta over an aim's items; `says` is by its interval alone."""
 
     metric: str
-    says: Literal["better", "worse", "undecided"]
+    says: Says
     delta: float
     low: float
     high: float
@@ -59,18 +61,22 @@ def companion_verdict(
         return None
     metric = TIERS[aim.tier].metric(delta.metric.removeprefix("delta_"))
     gains = (known.low, known.high) if delta.sign > 0 else (-known.high, -known.low)
-    says: Literal["better", "worse", "undecided"] = "undecided"
-    if gains[0] > 0 or gains[1] < 0:
-        says = "better" if gains[0] > 0 else "worse"
-    size = f"{abs(known.value):.4f}" if says != "undecided" else f"{known.value:+.4f}"
-    told = f"{says} by {size}" if says != "undecided" else f"undecided too, {size}"
+    says: Says = "better" if gains[0] > 0 else "worse" if gains[1] < 0 else "undecided"
     group = f" of {aim.group}" if aim.group else ""
+    told = _told(says, known.value, known.low, known.high)
     return CompanionVerdict(
         metric=delta.metric,
         says=says,
         delta=known.value,
         low=known.low,
         high=known.high,
-        sentence=f"{aim.decided_on.words}{group} undecided; {metric.words} {told} "
-        f"[{known.low:+.4f}, {known.high:+.4f}]",
+        sentence=f"{aim.decided_on.words}{group} undecided; {metric.words} {told}",
     )
+
+
+def _told(says: Says, value: float, low: float, high: float) -> str:
+    """A difference that is shown by its size, whichever sign means better; else with its sign."""
+    if says == "undecided":
+        return f"undecided too, {value:+.4f} [{low:+.4f}, {high:+.4f}]"
+    bounds = sorted((abs(low), abs(high)))
+    return f"{says} by {abs(value):.4f} [{bounds[0]:.4f}, {bounds[1]:.4f}]"
