@@ -107,7 +107,7 @@ def judge_aim(
     low, high = estimate.low, estimate.high
     gains = (None, None) if low is None or high is None else _gain(headline.sign, low, high)
     regressions = _regressions(aim, parts, deltas, alpha)
-    answer = _answer(aim, *gains)
+    answer = answer_of(aim, *gains)
     if regressions and aim.want == "keep":
         answer = "not met"
     return AimVerdict(
@@ -152,7 +152,8 @@ def _gain(sign: int, low: float, high: float) -> tuple[float, float]:
     return (low, high) if sign > 0 else (-high, -low)
 
 
-def _answer(aim: Aim, low: float | None, high: float | None) -> Answer:
+def answer_of(aim: Aim, low: float | None, high: float | None) -> Answer:
+    """The answer to an aim by the interval of the gain."""
     if low is None or high is None:
         return "undecided"
     if aim.want == "improve":

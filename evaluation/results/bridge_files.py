@@ -169,6 +169,22 @@ class Other(FileModel):
     why: str = Field(description="Why it is not the recommended one.")
 
 
+class AverageRow(FileModel):
+    """How the mean over the last checkpoints stands to an aim."""
+
+    tier: TierName = Field(description="Tier the aim is about.")
+    group: str | None = Field(description="Group of items that the aim is about.")
+    metric: str = Field(description="What it is decided on.")
+    steps: tuple[int, ...] = Field(description="The checkpoints.")
+    delta: float = Field(description="Their mean less the bridge's value.")
+    low: float | None = Field(description="Lower end of its 95 % interval.")
+    high: float | None = Field(description="Upper end of it.")
+    se_items: float | None = Field(description="Standard error that is the items'.")
+    se_checkpoints: float | None = Field(description="Standard error that is the checkpoints'.")
+    verdict: Answer = Field(description="Whether the mean meets the aim, by this interval.")
+    sentence: str = Field(description="The same in words, with the last checkpoint.")
+
+
 class Recommendation(FileModel):
     """`recommendation.json`."""
 
@@ -182,6 +198,9 @@ class Recommendation(FileModel):
     corrected_for: str | None = Field(None, description="What the verdict is corrected for.")
     companions: tuple[str, ...] = Field(
         (), description="What other measures say of its undecided aims, for all steps at once."
+    )
+    averages: tuple[AverageRow, ...] = Field(
+        (), description="Aims by the mean over the last checkpoints, where `average` asks for it."
     )
     confidence: tuple[float, ...] = Field((), description="Of the intervals of each aim.")
     headline: Headline | None = Field(None, description="What steps are ranked by.")

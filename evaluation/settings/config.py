@@ -115,6 +115,11 @@ class Aim(Settings):
         description="Smallest gain that counts (`improve`) or largest loss allowed (`keep`): "
         "nats per token for tier2, a fraction for tier3 and tier4, the unit of `metric`.",
     )
+    average: Integer | None = Field(
+        None,
+        ge=3,
+        description="Also tell how the mean of so many last checkpoints stands to it (3 or more).",
+    )
 
     @model_validator(mode="after")
     def _metric_is_known(self) -> Self:
