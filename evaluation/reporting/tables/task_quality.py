@@ -4,7 +4,7 @@ The formulas are in `bridge.quality`. Series are those of the stage's checkpoint
 counted by the paired differences of the last checkpoint with the bridge, or else with the one before.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from evaluation import protocol
@@ -149,7 +149,7 @@ def _row(
         monotonicity=monotonicity(steps, gains),
         noise=noise,
         signal=signal,
-        signal_to_noise=abs(signal) / noise if signal is not None and noise else None,
+        signal_to_noise=_ratio(signal, noise, gains),
         agreement=_agreement(sides.ours.tier, metric, series),
         n=n,
         compared_with=sides.called if pair else None,
@@ -158,6 +158,13 @@ def _row(
         too_small=None if needed is None else n < needed,
         in_split=_in_split(item),
     )
+
+
+def _ratio(signal: float | None, noise: float | None, gains: Sequence[float]) -> float | None:
+    """Unknown where checkpoints lie on a line to the last digits, of which rounding is the scatter."""
+    if signal is None or noise is None or noise <= 1e-9 * max(map(abs, gains)):
+        return None
+    return abs(signal) / noise
 
 
 def difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric: Metric) -> float:
