@@ -8,20 +8,21 @@ clearly met, taken together over the steps.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from evaluation.bridge.aims import aimed_at
+from evaluation.bridge.companions import companion_delta
 from evaluation.bridge.deltas import OVERALL, Delta, headline_delta
 from evaluation.bridge.simultaneous import Ranking, leaves, rank, simultaneous_level
 from evaluation.bridge.statistics import ALPHA, Estimate
 from evaluation.bridge.verdicts import (
     AimVerdict,
     Answer,
-    aimed_at,
     conjunction,
     judge_step,
     needed_gain,
 )
 from evaluation.grading.spread import Spread
 from evaluation.settings.config import Aim
-from evaluation.settings.tiers import TIERS
+from evaluation.settings.tiers import TIERS, TierName
 
 Column = Mapping[str, tuple[float, Spread | None]]
 
@@ -61,14 +62,20 @@ class Decision:
     ranking: Ranking | None
 
 
-def lean(deltas: Sequence[Delta]) -> list[Delta]:
+def lean(deltas: Sequence[Delta], objective: Sequence[Aim] = ()) -> list[Delta]:
     """The deltas that a stage is judged by, without what would take much memory over all steps."""
+    named = {f"delta_{aim.metric}" for aim in objective if aim.metric is not None}
     return [
         delta
         for delta in deltas
         if delta.item != OVERALL or TIERS[delta.tier].rates
-        if delta.primary or delta.metric == headline_delta(delta.tier)
+        if delta.primary or delta.metric in {*_spoken_of(delta.tier), *named}
     ]
+
+
+def _spoken_of(tier: TierName) -> tuple[str, ...]:
+    """The headline, and the companion that speaks where it is undecided."""
+    return (headline_delta(tier), *(f"delta_{one.name}" for one in TIERS[tier].companions[:1]))
 
 
 def headline_aim(objective: Sequence[Aim]) -> int:
@@ -83,10 +90,11 @@ def decide(stage: str, objective: Sequence[Aim], deltas: Mapping[int, Sequence[D
         for i, aim in enumerate(objective)
     ]
     alphas = _levels(objective, aimed)
+    beside = [_level_beside(aim, list(deltas.values())) for aim in objective]
     judged = []
     for step, own in deltas.items():
         alone = [aim.verdict for aim in judge_step(objective, own, stage)]
-        aims = judge_step(objective, own, stage, alphas)
+        aims = judge_step(objective, own, stage, alphas, beside)
         verdict = conjunction([aim.verdict for aim in aims])
         assert verdict is not None
         judged.append(
@@ -120,6 +128,12 @@ def _levels(objective: Sequence[Aim], aimed: Sequence[Sequence[Delta]]) -> list[
     return [min(level, mixed) for level in own]
 
 
+def _level_beside(aim: Aim, deltas: Sequence[Sequence[Delta]]) -> float:
+    """The level at which the companion's intervals of all steps hold together."""
+    found = [companion_delta(aim, own) for own in deltas]
+    return _level([delta for delta in found if delta is not None])
+
+
 def _level(deltas: Sequence[Delta]) -> float:
     known = [delta for delta in deltas if delta.estimate.se]
     return simultaneous_level([delta.estimate for delta in known], [_column(d) for d in known])
@@ -139,7 +153,8 @@ def _ranking(aim: Aim, deltas: Sequence[Delta]) -> Ranking | None:
         return None
     gains = [delta.sign * delta.estimate.value for delta in deltas]
     estimates = [delta.estimate for delta in deltas]
-    return rank(gains, estimates, columns, counts_items=TIERS[aim.tier].kind == "credit")
+    counts_items = TIERS[aim.tier].kind == "credit" and not aim.decided_on.companion
+    return rank(gains, estimates, columns, counts_items=counts_items)
 
 
 def corrected_for(decision: Decision) -> str:

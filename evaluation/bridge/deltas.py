@@ -2,6 +2,7 @@
 
     nats     delta_nats_per_token, delta_ppl, delta_bits_per_byte for each item       want <= 0
     credit   the headline for each item, by the suite's primary metric, and by others want >= 0
+             companions of the headline for each item, see `companions`
     rates    every rate over all units, the headline for each category                want >= 0
              (but for rates of which less is better)
 
@@ -25,6 +26,7 @@ from evaluation.bridge.statistics import (
     Estimate,
     holm,
     macro_mean,
+    paired_companion,
     paired_perplexity,
     paired_ratio,
     unknown,
@@ -54,6 +56,11 @@ class Delta:
     primary: bool
     p_holm: float | None = None
     flag: Flag | None = None
+
+    @property
+    def is_companion(self) -> bool:
+        """Whether it stands beside the headline, and so has an interval but no flag."""
+        return TIERS[self.tier].metric(self.metric.removeprefix("delta_")).companion
 
     @property
     def sign(self) -> int:
@@ -99,6 +106,9 @@ def _of_tier(pair: Pair) -> list[Delta]:
 
 
 def _flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
+    """Flags what is of a family of tests, and overall values; companions are of none."""
+    if delta.is_companion:
+        return delta
     metric = headline_delta(delta.tier) if TIERS[delta.tier].kind == "nats" else delta.metric
     p_holm = adjusted.get(f"{delta.tier} {delta.item} {metric}")
     if p_holm is None and delta.item != OVERALL:
@@ -198,7 +208,35 @@ def _credits(pair: Pair) -> list[Delta]:
         for delta in _credit_item(pair, name, mine, pair.theirs.items[name])
     ]
     primary = [row for row in rows if row.primary]
-    return [*rows, macro(primary)] if primary else []
+    return [*rows, macro(primary), *_companions(pair)] if primary else []
+
+
+def _companions(pair: Pair) -> list[Delta]:
+    """Of each item that has them on both sides, then their means over the items."""
+    rows = [
+        delta
+        for name, mine in pair.ours.items.items()
+        for delta in _companion_item(pair, name, mine, pair.theirs.items[name])
+    ]
+    found = []
+    for metric in pair.tier.companions:
+        own = [row for row in rows if row.metric == f"delta_{metric.name}"]
+        found += [macro(own)] if len(own) == len(pair.ours.items) else []
+    return [*rows, *found]
+
+
+def _companion_item(pair: Pair, name: str, mine: object, other: object) -> Iterator[Delta]:
+    if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):
+        return
+    left, right = mine.companions, other.companions
+    if left is None or right is None:
+        return
+    pair.check(name, list(left.ids), list(right.ids))
+    for metric, ours in left.values.items():
+        theirs = right.values[metric]
+        values = float(ours.mean()), float(theirs.mean())
+        known = paired_companion(ours, theirs, left.clusters, left.strata)
+        yield _delta(pair.tier, name, mine.group, metric, values, known)
 
 
 def _credit_item(pair: Pair, name: str, mine: object, other: object) -> Iterator[Delta]:

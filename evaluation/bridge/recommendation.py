@@ -59,6 +59,7 @@ def recommend(
         "own_verdict": best.own_verdict,
         "why": _why(best, decision.steps, headline),
         "corrected_for": corrected_for(decision),
+        "companions": [one.companion.sentence for one in best.aims if one.companion is not None],
         "confidence": [round(1 - alpha, 6) for alpha in decision.alphas],
         "headline": {
             "tier": aim.tier,

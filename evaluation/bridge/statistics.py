@@ -165,6 +165,18 @@ def paired_mean(
     return from_influence(value, influence, clusters=clusters, strata=strata, method="paired t")
 
 
+def paired_companion(
+    ours: Floats,
+    theirs: Floats,
+    clusters: Sequence[str] | None = None,
+    strata: Sequence[str] | None = None,
+) -> Estimate:
+    """Mean of ours - theirs of a measure of any size; the same on every item is no difference."""
+    if len(ours) > 1 and np.array_equal(ours, theirs):
+        return identical(n=len(ours))
+    return paired_mean(ours, theirs, clusters, strata)
+
+
 def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
     """sum(ours - theirs) / sum(weights), e.g. nats over tokens; units in the text's order.
 

@@ -8,8 +8,8 @@ that a gain is positive, with its 95 % interval [low, high]:
 
 `keep` is a test of non-inferiority. Where few items differ, low and high are held to the exact test
 at the margin. A regression is an item that is significantly worse, of the same family of tests as the
-flags of the table of deltas (Holm's correction over all slices, tasks and rates of the step): at all
-for an `improve`, by more than the margin for a `keep`. It makes a `keep` not met, since a mean may
+flags of the table of deltas (Holm's correction over all slices, tasks and rates of the step; an aim that
+names a companion as its `metric` has a family of its own, its items): at all for an `improve`, by more than the margin for a `keep`. It makes a `keep` not met, since a mean may
 hide it; beside an `improve` it is listed, as gains elsewhere may be worth it.
 
 A step's own verdict is the conjunction of its aims. Each must be met on its own, which needs no
@@ -23,10 +23,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from evaluation.bridge.deltas import OVERALL, Delta, headline_delta, macro
+from evaluation.bridge.aims import aimed_at
+from evaluation.bridge.companions import CompanionVerdict, companion_verdict
+from evaluation.bridge.deltas import Delta
 from evaluation.bridge.levels import at_level, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
-from evaluation.errors import BridgeError
 from evaluation.settings.config import Aim
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -35,7 +36,10 @@ Answer = Literal["met", "not met", "undecided"]
 
 @dataclass(frozen=True, kw_only=True)
 class AimVerdict:
-    """How a step stands to one aim; `delta`, `low` and `high` are of the headline metric."""
+    """How a step stands to one aim; `delta`, `low` and `high` are of what it is decided on.
+
+    `companion` is there where that leaves it undecided.
+    """
 
     tier: TierName
     want: Literal["improve", "keep"]
@@ -52,11 +56,12 @@ class AimVerdict:
     mde: float | None
     regressions: tuple[str, ...]
     why: str
+    companion: CompanionVerdict | None = None
 
     @property
     def gain(self) -> float:
-        tier = TIERS[self.tier]
-        return self.delta if tier.metric(tier.headline).higher_is_better else -self.delta
+        metric = TIERS[self.tier].metric(self.metric.removeprefix("delta_"))
+        return self.delta if metric.higher_is_better else -self.delta
 
     @property
     def label(self) -> str:
@@ -68,15 +73,18 @@ def judge_step(
     deltas: Sequence[Delta],
     stage: str,
     alphas: Sequence[float] | None = None,
+    beside: Sequence[float] | None = None,
 ) -> list[AimVerdict]:
     """One verdict for each aim; raises BridgeError for an aim at what was not scored.
 
-    `alphas` are the levels that the aims are judged at, if not at ALPHA.
+    `alphas` are the levels that the aims are judged at, if not at ALPHA; `beside` are those of their
+    companions.
     """
+    plain = [ALPHA] * len(objective)
     return [
-        judge_aim(aim, deltas, f"stages.{stage}.objective.{number}", alpha)
-        for number, (aim, alpha) in enumerate(
-            zip(objective, alphas or [ALPHA] * len(objective), strict=True)
+        judge_aim(aim, deltas, f"stages.{stage}.objective.{number}", *levels)
+        for number, (aim, *levels) in enumerate(
+            zip(objective, alphas or plain, beside or plain, strict=True)
         )
     ]
 
@@ -90,14 +98,16 @@ def conjunction(verdicts: Sequence[Answer]) -> Answer | None:
     return "met" if set(verdicts) == {"met"} else "undecided"
 
 
-def judge_aim(aim: Aim, deltas: Sequence[Delta], key: str, alpha: float = ALPHA) -> AimVerdict:
+def judge_aim(
+    aim: Aim, deltas: Sequence[Delta], key: str, alpha: float = ALPHA, beside: float = ALPHA
+) -> AimVerdict:
     """The verdict on one aim; `key` is its place in the configuration."""
     parts, headline = aimed_at(aim, deltas, key)
     estimate = _held_to_margin(at_level(headline.estimate, alpha), aim, headline.sign, alpha)
     low, high = estimate.low, estimate.high
     gains = (None, None) if low is None or high is None else _gain(headline.sign, low, high)
     regressions = _regressions(aim, parts, deltas, alpha)
-    answer = _answer(aim, *gains)
+    answer = answer_of(aim, *gains)
     if regressions and aim.want == "keep":
         answer = "not met"
     return AimVerdict(
@@ -116,6 +126,7 @@ def judge_aim(aim: Aim, deltas: Sequence[Delta], key: str, alpha: float = ALPHA)
         mde=estimate.mde,
         regressions=regressions,
         why=_why(aim, headline.metric, estimate, answer, regressions),
+        companion=companion_verdict(aim, deltas, beside) if answer == "undecided" else None,
     )
 
 
@@ -137,37 +148,12 @@ def _held_to_margin(estimate: Estimate, aim: Aim, sign: int, alpha: float) -> Es
     return estimate
 
 
-def aimed_at(aim: Aim, deltas: Sequence[Delta], key: str) -> tuple[list[Delta], Delta]:
-    """The deltas of an aim's items, and the one it is decided on."""
-    metric = headline_delta(aim.tier)
-    if TIERS[aim.tier].rates:
-        item = aim.group or OVERALL
-        own = [delta for delta in deltas if delta.tier == aim.tier and delta.item == item]
-        headline = next((delta for delta in own if delta.metric == metric), None)
-    else:
-        own = [
-            delta
-            for delta in deltas
-            if delta.tier == aim.tier
-            and delta.item != OVERALL
-            and delta.metric == metric
-            and aim.group in (None, delta.group)
-        ]
-        headline = macro(own, item=aim.group or OVERALL) if own else None
-    if headline is None:
-        group = f" of the group {aim.group!r}" if aim.group else ""
-        raise BridgeError(
-            f"{key}: it aims at {aim.tier}{group}, of which the stage's suites hold nothing; correct "
-            "the aim or the suites"
-        )
-    return own, headline
-
-
 def _gain(sign: int, low: float, high: float) -> tuple[float, float]:
     return (low, high) if sign > 0 else (-high, -low)
 
 
-def _answer(aim: Aim, low: float | None, high: float | None) -> Answer:
+def answer_of(aim: Aim, low: float | None, high: float | None) -> Answer:
+    """The answer to an aim by the interval of the gain."""
     if low is None or high is None:
         return "undecided"
     if aim.want == "improve":
@@ -178,8 +164,12 @@ def _answer(aim: Aim, low: float | None, high: float | None) -> Answer:
 def _regressions(
     aim: Aim, parts: Sequence[Delta], deltas: Sequence[Delta], alpha: float
 ) -> tuple[str, ...]:
-    """Names of an aim's items that are significantly worse, for a `keep` by more than its margin."""
-    family = {_key(delta): delta for delta in deltas if delta.primary}
+    """Names of an aim's items that are significantly worse, for a `keep` by more than its margin.
+
+    By the step's family of tests; companions, which are not in it, are a family of their own.
+    """
+    tests = parts if aim.decided_on.companion else [delta for delta in deltas if delta.primary]
+    family = {_key(delta): delta for delta in tests}
     own = [part for part in parts if _key(part) in family]
     p_values = {key: delta.estimate.p for key, delta in family.items()}
     for part in own if aim.want == "keep" else ():

@@ -2,12 +2,13 @@
 
 import csv
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
+from evaluation.bridge.averages import average_aim
 from evaluation.bridge.decision import Decision, decide, lean
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import check_comparable
@@ -17,6 +18,7 @@ from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.verdicts import conjunction, judge_step
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import atomic_path
+from evaluation.results.averaging import mean_results
 from evaluation.results.bridge_files import (
     DELTA_COLUMNS,
     DELTAS,
@@ -114,7 +116,8 @@ def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas]) -> dict[str, An
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     try:
         decision = _decision(plan, list(contents))
-        return recommend(plan.name, plan.stage.objective, decision, paths)
+        advice = recommend(plan.name, plan.stage.objective, decision, paths)
+        return {**advice, "averages": list(_averages(plan, sorted(contents)))}
     except (ResultsError, BridgeError) as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
         nothing: dict[str, Any] = {"step": None, "meets": None, "beside": [], "others": []}
@@ -123,14 +126,29 @@ def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas]) -> dict[str, An
 
 def _decision(plan: StagePlan, steps: Sequence[int]) -> Decision | None:
     """All steps judged together, from their results; None where there is nothing to decide."""
-    if not plan.stage.objective or not steps:
+    objective = plan.stage.objective
+    if not objective or not steps:
         return None
     bridge = read_results(plan.bridge_folder, plan.tiers)
     deltas = {
-        step: lean(compare(read_results(plan.step_folder(step), plan.tiers), bridge))
+        step: lean(compare(read_results(plan.step_folder(step), plan.tiers), bridge), objective)
         for step in steps
     }
-    return decide(plan.name, plan.stage.objective, deltas)
+    return decide(plan.name, objective, deltas)
+
+
+def _averages(plan: StagePlan, steps: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Each aim that asks for it by the mean over the last checkpoints, where there are as many."""
+    for number, aim in enumerate(plan.stage.objective):
+        last = steps[-aim.average :] if aim.average is not None else ()
+        if aim.average is None or len(last) < aim.average:
+            continue
+        bridge = read_results(plan.bridge_folder, (aim.tier,))
+        sides = {step: read_results(plan.step_folder(step), (aim.tier,)) for step in last}
+        deltas = {step: compare(side, bridge) for step, side in sides.items()}
+        mean = compare(mean_results(list(sides.values())), bridge)
+        key = f"stages.{plan.name}.objective.{number}"
+        yield asdict(average_aim(aim, key, mean, deltas))
 
 
 def _read_steps(plan: StagePlan, steps: Sequence[int]) -> tuple[dict[int, StepDeltas], list[str]]:

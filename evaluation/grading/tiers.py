@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,12 @@ from evaluation.files import write_jsonl, write_parquet
 from evaluation.grading.accuracy import summarize_choices
 from evaluation.grading.generated import grade_task, write_prompts
 from evaluation.grading.header import add_up
+from evaluation.grading.measures import choice_measures, with_measures
 from evaluation.grading.perplexity import summarize_blocks
 from evaluation.grading.probes import generations, grade_answers
 from evaluation.grading.rates import summarize
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import complete
+from evaluation.settings.tiers import TIERS, complete
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.cage.run import describe_cage
 
@@ -59,20 +60,25 @@ def grade_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -
 
 
 def grade_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
-    """Tier3. The overall accuracy is the unweighted mean of the tasks' primary accuracies."""
+    """Tier3. Overall values are unweighted means over tasks, of the primary accuracies and others."""
     scores = _scores(store, entry)
-    tasks = {}
+    tasks: dict[str, dict[str, Any]] = {}
     for name, score in scores.items():
         task = plan.suite.tasks[name]
         tasks[name] = {
             **_spent(score),
             **summarize_choices(score.table, task.primary),
+            **{key: float(one.mean()) for key, one in choice_measures(score.table).items()},
             "truncated_contexts": score.summary["truncated_contexts"],
             **_origin(entry["items"][name], task.group),
             "task": task.model_dump(mode="json"),
         }
-    overall = {key: _mean([one[key] for one in tasks.values()]) for key in ("accuracy", "centered")}
-    return _graded({"overall": overall, "tasks": tasks}, scores, "task", tasks)
+    keys = ("accuracy", "centered", *(metric.name for metric in TIERS["tier3"].companions))
+    overall = {key: _mean([one[key] for one in tasks.values()]) for key in keys}
+    measured = {
+        name: replace(score, table=with_measures(score.table)) for name, score in scores.items()
+    }
+    return _graded({"overall": overall, "tasks": tasks}, measured, "task", tasks)
 
 
 def grade_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:

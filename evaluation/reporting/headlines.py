@@ -12,6 +12,11 @@ def in_forest(row: DeltaRow) -> bool:
     return _is_rate(row) or row.metric == headline_delta(row.tier)
 
 
+def beside_forest(row: DeltaRow) -> bool:
+    """Whether a page draws it in a plot of its own: the companion that speaks for the headline."""
+    return row.metric in [f"delta_{one.name}" for one in TIERS[row.tier].companions[:1]]
+
+
 def name_in_forest(row: DeltaRow) -> str:
     return row.metric.removeprefix("delta_") if _is_rate(row) else row.item
 
@@ -38,7 +43,11 @@ def tier_words() -> dict[str, Any]:
             "shown": tier.shown,
             "lower": reads_lower(name),
             "metrics": {
-                metric.name: {"unit": metric.unit, "lower": not metric.higher_is_better}
+                metric.name: {
+                    "unit": metric.unit,
+                    "lower": not metric.higher_is_better,
+                    "words": metric.words,
+                }
                 for metric in tier.metrics
             },
         }

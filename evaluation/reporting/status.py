@@ -16,6 +16,7 @@ from evaluation.results.bridge_files import (
     read_stage_deltas,
     read_step_deltas,
 )
+from evaluation.results.quality_file import QUALITY, read_quality
 from evaluation.results.read import read_tier_file
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
@@ -56,10 +57,15 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
 
 def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
     """State of the stage's own files, and a sentence for each that cannot be used."""
-    names = ["summary.csv", "report.html"]
+    names = ["summary.csv", QUALITY, "report.html"]
     names += [STAGE_TABLE, DELTAS, RECOMMENDATION] if plan.stage.bridge is not None else []
     names += [str(path.relative_to(plan.results)) for path in plan.figures.values()]
-    readers = {DELTAS: read_stage_deltas, RECOMMENDATION: read_recommendation}
+    readers: dict[str, Callable[[Path], object]]
+    readers = {
+        DELTAS: read_stage_deltas,
+        RECOMMENDATION: read_recommendation,
+        QUALITY: read_quality,
+    }
     return _states({name: plan.results / name for name in names}, readers)
 
 

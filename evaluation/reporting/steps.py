@@ -23,7 +23,9 @@ from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
+from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.bridge_files import DELTAS, RECOMMENDATION, STAGE_TABLE
+from evaluation.results.quality_file import QUALITY, QUALITY_TABLE
 from evaluation.settings.plan import StagePlan
 
 SUMMARIES = ("summary.csv", "summary.parquet", "summary.md")
@@ -35,7 +37,7 @@ def make_tables(plan: StagePlan) -> Record:
     """Writes tables, recommendation and report of whatever results there are."""
     steps = stage_steps(plan)
     key = tables_key(plan, steps, stage_records(plan, steps))
-    files = [*SUMMARIES, PAGE]
+    files = [*SUMMARIES, QUALITY_TABLE, QUALITY, PAGE]
     if plan.stage.bridge is None:
         _forget_bridge(plan, steps)
     else:
@@ -43,7 +45,7 @@ def make_tables(plan: StagePlan) -> Record:
         files += BRIDGE_FILES
     found = read_stage(plan, steps)
     write_tables(found)
-    write_page(plan.results / PAGE, stage_page(found))
+    write_page(plan.results / PAGE, stage_page(found, write_quality(found)))
     return write_record(plan.results, TABLES, key, [plan.results / name for name in files])
 
 

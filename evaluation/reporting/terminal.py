@@ -83,7 +83,8 @@ def advice_lines(plan: StagePlan) -> list[str]:
         return [f"recommendation: none; {error}"]
     if advice.step is None:
         return [f"recommendation: none; {advice.why}"]
-    lines = [f"{advice.kind}: step {advice.step} — {advice.why}"]
+    lines = [f"{advice.kind}: step {advice.step} — {advice.why}", *advice.companions]
+    lines += [average.sentence for average in advice.averages]
     if advice.beside:
         beside = ", ".join(str(entry.step) for entry in advice.beside)
         lines.append(f"not told apart from it: step {beside}")

@@ -61,6 +61,17 @@ class DeltaRow(FileModel):
     note: str | None = Field(description="Why something is not known.")
 
 
+class CompanionRow(FileModel):
+    """What stands beside an aim that is undecided."""
+
+    metric: str = Field(description="`delta_` and the name of the metric.")
+    says: Literal["better", "worse", "undecided"] = Field(description="By its interval alone.")
+    delta: float = Field(description="The step's value less the bridge's, over the aim's items.")
+    low: float = Field(description="Lower end of its 95 % interval.")
+    high: float = Field(description="Upper end of it.")
+    sentence: str = Field(description="The same in words.")
+
+
 class AimRow(FileModel):
     """How a step stands to one aim of its objective."""
 
@@ -79,6 +90,9 @@ class AimRow(FileModel):
     mde: float | None = Field(description="Smallest difference that would have been seen.")
     regressions: tuple[str, ...] = Field(description="Items that are significantly worse.")
     why: str = Field(description="The verdict's reason in words.")
+    companion: CompanionRow | None = Field(
+        None, description="What a measure that sees smaller differences says, if undecided."
+    )
 
 
 class Origin(FileModel):
@@ -155,6 +169,22 @@ class Other(FileModel):
     why: str = Field(description="Why it is not the recommended one.")
 
 
+class AverageRow(FileModel):
+    """How the mean over the last checkpoints stands to an aim."""
+
+    tier: TierName = Field(description="Tier the aim is about.")
+    group: str | None = Field(description="Group of items that the aim is about.")
+    metric: str = Field(description="What it is decided on.")
+    steps: tuple[int, ...] = Field(description="The checkpoints.")
+    delta: float = Field(description="Their mean less the bridge's value.")
+    low: float | None = Field(description="Lower end of its 95 % interval.")
+    high: float | None = Field(description="Upper end of it.")
+    se_items: float | None = Field(description="Standard error that is the items'.")
+    se_checkpoints: float | None = Field(description="Standard error that is the checkpoints'.")
+    verdict: Answer = Field(description="Whether the mean meets the aim, by this interval.")
+    sentence: str = Field(description="The same in words, with the last checkpoint.")
+
+
 class Recommendation(FileModel):
     """`recommendation.json`."""
 
@@ -166,6 +196,12 @@ class Recommendation(FileModel):
     kind: str | None = Field(None, description="What it is called: recommended, or less.")
     why: str = Field(description="The reason in words.")
     corrected_for: str | None = Field(None, description="What the verdict is corrected for.")
+    companions: tuple[str, ...] = Field(
+        (), description="What other measures say of its undecided aims, for all steps at once."
+    )
+    averages: tuple[AverageRow, ...] = Field(
+        (), description="Aims by the mean over the last checkpoints, where `average` asks for it."
+    )
     confidence: tuple[float, ...] = Field((), description="Of the intervals of each aim.")
     headline: Headline | None = Field(None, description="What steps are ranked by.")
     beside: tuple[Beside, ...] = Field(description="Steps not told apart from it.")

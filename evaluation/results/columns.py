@@ -54,7 +54,30 @@ CANDIDATES = (
     Column("bytes", "int32", "Its UTF-8 bytes, without a leading space."),
     Column("is_greedy", "bool", "Whether greedy decoding would give it.", nullable=True),
 )
-"""`tier3_cf_candidates.parquet`: a row per candidate, those of a question together."""
+"""What is stored of candidates: a row for each, those of a question together."""
+
+MEASURED = (
+    *CANDIDATES,
+    Column(
+        "gold_bits_per_byte",
+        "double",
+        "Bits of the right answer per UTF-8 byte; of a question, in its first row.",
+        nullable=True,
+    ),
+    Column(
+        "correct_probability",
+        "double",
+        "Share of the right answer in exp(`logprob`); likewise.",
+        nullable=True,
+    ),
+    Column(
+        "margin",
+        "double",
+        "`logprob` per character of the right answer less that of the best other; likewise.",
+        nullable=True,
+    ),
+)
+"""`tier3_cf_candidates.parquet`: the same with measures of each question."""
 
 COMPLETED = (
     Column("task", "string", "Name of the task."),

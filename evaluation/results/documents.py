@@ -17,6 +17,7 @@ from evaluation.results.bridge_files import (
 from evaluation.results.columns import Column
 from evaluation.results.files import FileModel
 from evaluation.results.items import reader_of
+from evaluation.results.quality_file import QUALITY, QUALITY_COLUMNS, QUALITY_TABLE, TaskQuality
 from evaluation.settings.schema import key_table
 from evaluation.settings.tiers import TIERS
 
@@ -46,6 +47,7 @@ def documents() -> dict[str, tuple[str, type[FileModel]]]:
         "step_deltas": (f"<step>/{DELTAS}", StepDeltas),
         "stage_deltas": (f"<stage>/{DELTAS}", StageDeltas),
         "recommendation": (f"<stage>/{RECOMMENDATION}", Recommendation),
+        "task_quality": (f"<stage>/{QUALITY}", TaskQuality),
     }
 
 
@@ -56,6 +58,7 @@ def tables() -> dict[str, Sequence[Column]]:
         **{f"<step>/{k}": one for k, one in per_item.items() if not isinstance(one, type)},
         f"<stage>/{STAGE_TABLE}": DELTA_COLUMNS,
         "<stage>/summary.csv, summary.parquet": SUMMARY_COLUMNS,
+        f"<stage>/{QUALITY_TABLE}": QUALITY_COLUMNS,
     }
 
 

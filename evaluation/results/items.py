@@ -3,6 +3,8 @@
 Whoever adds a tier to `settings.tiers` registers here how its files are read.
 """
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +12,20 @@ import numpy as np
 
 from evaluation.errors import ResultsError, ScoringError
 from evaluation.grading.accuracy import Groups, candidate_scores, check_items, group_names, judge
+from evaluation.grading.measures import choice_measures
 from evaluation.grading.rates import RATES, outcome
-from evaluation.results.columns import BLOCKS, CANDIDATES, COMPLETED, read_table, rows_of
+from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, read_table, rows_of
 from evaluation.results.completed import completed_items
 from evaluation.results.generations import Generation
-from evaluation.results.kinds import Blocks, CreditItem, Credits, ItemReader, Items, NatsItem
+from evaluation.results.kinds import (
+    Blocks,
+    Companions,
+    CreditItem,
+    Credits,
+    ItemReader,
+    Items,
+    NatsItem,
+)
 from evaluation.results.tier_files import (
     LARGEST,
     PromptEntry,
@@ -85,7 +96,7 @@ def read_blocks(table: "pa.Table", name: str, path: Path) -> Blocks:
 
 def _tasks(tier: Tier, file: Tier3File, folder: Path) -> Items:
     path = folder / tier.items_file
-    table = _per_item(path, file, CANDIDATES)
+    table = _per_item(path, file, MEASURED)
     items = {
         name: CreditItem(
             group=entry.group,
@@ -93,6 +104,7 @@ def _tasks(tier: Tier, file: Tier3File, folder: Path) -> Items:
             same={"data": entry.data_checksum, "primary metric": entry.primary},
             entry=entry,
             credits={} if table is None else _task_credits(tier, table, name, entry, path),
+            companions=None if table is None else task_companions(table, name, path),
             chance=entry.chance,
         )
         for name, entry in file.tasks.items()
@@ -118,11 +130,9 @@ def _task_credits(
 def candidate_credits(table: "pa.Table", name: str, path: Path) -> dict[str, Credits]:
     """A task's credits by every normalization, by the scorer's own rules; raises ResultsError."""
     rows = rows_of(table, "task", name, path, AGAIN)
-    try:
+    with _named(path, name):
         groups = check_items(rows)
         scores = candidate_scores(rows)
-    except ScoringError as error:
-        raise ResultsError(f"{path}: {name!r}: {error}; remove it and {AGAIN}") from None
     gold = rows["gold"].to_numpy(zero_copy_only=False)
     if not np.logical_or.reduceat(gold, groups.starts).all():
         raise ResultsError(
@@ -137,6 +147,25 @@ def candidate_credits(table: "pa.Table", name: str, path: Path) -> dict[str, Cre
         )
         for metric, one in scores.items()
     }
+
+
+@contextlib.contextmanager
+def _named(path: Path, name: str) -> Iterator[None]:
+    """What is wrong with a table's rows, as an error of the file that they come from."""
+    try:
+        yield
+    except ScoringError as error:
+        raise ResultsError(f"{path}: {name!r}: {error}; remove it and {AGAIN}") from None
+
+
+def task_companions(table: "pa.Table", name: str, path: Path) -> Companions:
+    """A task's measures, computed from its log-probabilities again; raises ResultsError."""
+    rows = rows_of(table, "task", name, path, AGAIN)
+    with _named(path, name):
+        values, groups = choice_measures(rows), check_items(rows)
+    ids = tuple(rows["item"].take(groups.starts).to_pylist())
+    clusters, strata = (_names(rows, column, groups) for column in ("cluster", "stratum"))
+    return Companions(ids=ids, values=values, clusters=clusters, strata=strata)
 
 
 def _names(rows: "pa.Table", column: str, groups: Groups) -> tuple[str, ...] | None:
@@ -201,7 +230,7 @@ def _outcome(prompt: PromptEntry, rate: str) -> bool | None:
 
 ITEM_READERS: dict[str, ItemReader] = {
     "tier2": ItemReader(Tier2File, BLOCKS, _slices),
-    "tier3": ItemReader(Tier3File, CANDIDATES, _tasks),
+    "tier3": ItemReader(Tier3File, MEASURED, _tasks),
     "tier4": ItemReader(Tier4File, Generation, _probes),
     "tier5": ItemReader(Tier5File, COMPLETED, _completed),
 }

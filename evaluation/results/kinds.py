@@ -71,6 +71,19 @@ class Credits:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Companions:
+    """Measures of the questions of one item that stand beside its credit: (n,) by metric.
+
+    They may be of any size. Groups as in `Credits`.
+    """
+
+    ids: tuple[str, ...]
+    values: Mapping[str, Floats]
+    clusters: tuple[str, ...] | None = None
+    strata: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class NatsItem:
     """`values` by metric as the file has them; `same` is what both sides must agree in.
 
@@ -93,7 +106,7 @@ class NatsItem:
 class CreditItem:
     """As NatsItem; `credits` by metric, the tier's headline first.
 
-    `chance` is the value of a draw. `size` is how many units there are by the file's own account.
+    `companions` are there where a tier has some and the units are known. `chance` is the value of a draw. `size` is how many units there are by the file's own account.
     """
 
     group: str | None
@@ -101,12 +114,13 @@ class CreditItem:
     same: Mapping[str, Any]
     entry: FileModel
     credits: Mapping[str, Credits] = field(default_factory=dict, repr=False)
+    companions: Companions | None = field(default=None, repr=False)
     chance: float | None = None
     size: int | None = None
 
     def light(self) -> "CreditItem":
         """Without its units, of which there may be many."""
-        return replace(self, credits={})
+        return replace(self, credits={}, companions=None)
 
 
 Item = NatsItem | CreditItem

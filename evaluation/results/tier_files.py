@@ -144,6 +144,15 @@ class TaskEntry(ItemEntry):
     stderr: float | None = Field(
         None, ge=0, description="Standard error of `accuracy`, by clusters where there are some."
     )
+    gold_bits_per_byte: float | None = Field(
+        None, ge=0, description="Bits of the right answer per UTF-8 byte, mean; less is better."
+    )
+    correct_probability: Rate | None = Field(
+        None, description="Share of the right answer in the candidates' probabilities, mean."
+    )
+    margin: float | None = Field(
+        None, description="Nats per character by which the right answer leads the best other, mean."
+    )
     ties: int | None = Field(None, ge=0, description="Items whose best candidates are equal.")
     nan: int | None = Field(None, ge=0, description="Always 0: NaN is an error.")
     truncated_contexts: int | None = Field(None, ge=0, description="Contexts cut at the left.")
@@ -155,6 +164,9 @@ class TaskMeans(FileModel):
 
     accuracy: Rate | None = Field(None, description="Mean of the primary accuracies.")
     centered: float | None = Field(None, description="Mean of the centered accuracies.")
+    gold_bits_per_byte: float | None = Field(None, ge=0, description="Mean over tasks.")
+    correct_probability: Rate | None = Field(None, description="Mean over tasks.")
+    margin: float | None = Field(None, description="Mean over tasks.")
 
 
 class Tier3File(TierFile):

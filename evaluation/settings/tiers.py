@@ -24,12 +24,25 @@ Kind = Literal["nats", "credit"]
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """A number that a tier gives of an item; `unit` is what a difference of it is counted in."""
+    """A number that a tier gives of an item; `unit` is what a difference of it is counted in.
+
+    A `companion` stands beside the headline: it sees smaller differences, belongs to no family of
+    tests, and decides nothing unless an aim names it. `worth` is the smallest difference that is
+    worth telling, where no aim gives a margin.
+    """
 
     name: str
     unit: str
     higher_is_better: bool
     digits: int = 4
+    companion: bool = False
+    worth: float = 0.01
+    called: str | None = None
+
+    @property
+    def words(self) -> str:
+        """What sentences call it."""
+        return self.called or self.name.replace("_", " ")
 
     @property
     def want(self) -> Literal["<= 0", ">= 0"]:
@@ -87,17 +100,36 @@ class Tier:
     """Raised when its numbers would change; scores of another protocol are made again."""
     rates: bool = False
 
+    @property
+    def head(self) -> Metric:
+        """The headline's description."""
+        return next(metric for metric in self.metrics if metric.name == self.headline)
+
+    @property
+    def companions(self) -> tuple[Metric, ...]:
+        """What stands beside the headline; the first one speaks where that is undecided."""
+        return tuple(metric for metric in self.metrics if metric.companion)
+
     def metric(self, name: str) -> Metric:
         """The metric of this name; one that a suite adds is of the headline's kind."""
         for metric in self.metrics:
             if metric.name == name:
                 return metric
-        head = next(metric for metric in self.metrics if metric.name == self.headline)
+        head = self.head
         return Metric(name=name, unit=head.unit, higher_is_better=head.higher_is_better)
 
 
 def _rate(name: str, *, higher_is_better: bool = True) -> Metric:
     return Metric(name=name, unit="fraction", higher_is_better=higher_is_better)
+
+
+def _companion(
+    name: str, unit: str, *, higher_is_better: bool = True, called: str | None = None
+) -> Metric:
+    """One of those that `grading.measures` computes from the candidates' log-probabilities."""
+    return Metric(
+        name=name, unit=unit, higher_is_better=higher_is_better, companion=True, called=called
+    )
 
 
 _TABLE = (
@@ -113,7 +145,9 @@ _TABLE = (
         items_file="tier2_ppl_blocks.parquet",
         metrics=(
             Metric(name="ppl", unit="perplexity", higher_is_better=False, digits=3),
-            Metric(name="nats_per_token", unit="nats per token", higher_is_better=False),
+            Metric(
+                name="nats_per_token", unit="nats per token", higher_is_better=False, worth=0.02
+            ),
             Metric(name="bits_per_byte", unit="bits per byte", higher_is_better=False),
         ),
         headline="nats_per_token",
@@ -130,7 +164,12 @@ _TABLE = (
         cache=Cache(name="task", folder="cf_tasks"),
         summary_file="tier3_cf.json",
         items_file="tier3_cf_candidates.parquet",
-        metrics=(_rate("acc"),),
+        metrics=(
+            Metric(name="acc", unit="fraction", higher_is_better=True, called="accuracy"),
+            _companion("gold_bits_per_byte", "bits per byte", higher_is_better=False),
+            _companion("correct_probability", "fraction"),
+            _companion("margin", "nats per character", called="margin of the gold answer"),
+        ),
         headline="acc",
         shown="acc",
         protocol="tier3-2",

@@ -10,6 +10,7 @@ from typing import Any
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
+from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.settings.plan import StagePlan
 
 STEPS = (10, 20, 30)
@@ -20,7 +21,7 @@ def write_report(plan: StagePlan, steps: tuple[int, ...]) -> Path:
     found = read_stage(plan, steps)
     write_tables(found)
     page = plan.results / "report.html"
-    page.write_text(stage_page(found), encoding="utf-8")
+    page.write_text(stage_page(found, write_quality(found)), encoding="utf-8")
     return page
 
 

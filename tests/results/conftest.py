@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import make_plans, write_side
@@ -26,4 +28,5 @@ def plans(tmp_path: Path) -> dict[str, StagePlan]:
         write_side(second.step_folder(step), second, step=step, skill=step / 20, seed=step, **few)
         write_deltas(second, step)
     write_stage(second, STEPS)
+    write_quality(read_stage(second, STEPS))
     return plans

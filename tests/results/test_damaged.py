@@ -27,6 +27,7 @@ from evaluation.results.bridge_files import (
     read_summary,
 )
 from evaluation.results.generations import read_generations
+from evaluation.results.quality_file import read_quality
 from evaluation.results.read import read_results, read_tier
 from evaluation.settings.plan import StagePlan
 from tests.reporting.pages import STEPS, page_data, write_report
@@ -48,6 +49,7 @@ STEP_JSON: dict[str, Reader] = {
 STAGE_JSON: dict[str, Reader] = {
     "bridge_deltas.json": read_stage_deltas,
     "recommendation.json": read_recommendation,
+    "task_quality.json": read_quality,
 }
 PARQUET: dict[str, Reader] = {
     "tier2_ppl_blocks.parquet": tier("tier2"),
@@ -204,6 +206,8 @@ KEYS = [
     ("stage/recommendation.json", ("step",), "30", "step is '30'"),
     ("stage/recommendation.json", ("beside",), [30], "beside.0 is 30"),
     ("stage/recommendation.json", ("why",), None, "why is None"),
+    ("stage/task_quality.json", ("protocol",), "report-0", "written by report protocol 'report-0'"),
+    ("stage/task_quality.json", ("rows", 0, "needed"), "many", "rows.0.needed is 'many'"),
 ]
 
 

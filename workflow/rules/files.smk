@@ -21,7 +21,7 @@ def figure_files(plan):
 
 def other_files(plan):
     """What a stage's tables are made with, beside the two that its target asks for."""
-    names = ["summary.parquet", "summary.md"]
+    names = ["summary.parquet", "summary.md", "task_quality.csv", "task_quality.json"]
     if plan.stage.bridge is not None:
         names += ["bridge_deltas.csv", "bridge_deltas.json", "recommendation.json"]
     return [f"{plan.results}/{name}" for name in names]

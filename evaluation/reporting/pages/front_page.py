@@ -53,6 +53,8 @@ def _in_words(card: Mapping[str, Any]) -> Iterator[str]:
     yield f"| **{_plain(card['name'])}: {_plain(card['verdict'])}**"
     yield f"| {_plain(advice)}"
     yield f"| {_plain(card['headline'])}"
+    for line in card["companions"]:
+        yield f"| {_plain(line)}"
     if card["objective"]:
         yield f"| *{_plain('; '.join(card['objective']))}*"
     if card["missing"]:
@@ -90,6 +92,7 @@ def _card(found: StageResults, spark: Series | None) -> dict[str, Any]:
         "beside": advised["beside_steps"] if advised else [],
         "why_not": why_not if objective else "no recommendation, as the stage has no objective",
         "headline": _headline(spark),
+        "companions": advised["companions"] if advised else [],
         "counts": _counts(found),
         "missing": some(found.missing, 4),
         "failures": [*failures(found.plan, found.asked), *found.damaged],

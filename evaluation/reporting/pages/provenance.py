@@ -187,7 +187,7 @@ def _tier_templates(found: TierResults) -> Iterable[tuple[str, ...]]:
 
 def _disagreements(found: StageResults) -> Table:
     """Items whose metrics move in opposite directions, by each one's 95 % interval."""
-    columns = ("step", "task", "up by", "down by")
+    columns = ("step", "task", "better by", "worse by")
     rows: list[tuple[str, ...]] = []
     for step, content in found.deltas.items():
         moved: dict[str, tuple[list[str], list[str]]] = {}
@@ -195,14 +195,17 @@ def _disagreements(found: StageResults) -> Table:
             tier = TIERS[delta.tier]
             if tier.kind == "nats" or tier.rates or delta.low is None or delta.high is None:
                 continue
-            up, down = moved.setdefault(delta.item, ([], []))
+            better, worse = moved.setdefault(delta.item, ([], []))
             name = f"{delta.metric.removeprefix('delta_')} {delta.delta:+.4f}"
-            up += [name] if delta.low > 0 else []
-            down += [name] if delta.high < 0 else []
+            is_up, is_down = delta.low > 0, delta.high < 0
+            if delta.want == "<= 0":
+                is_up, is_down = is_down, is_up
+            better += [name] if is_up else []
+            worse += [name] if is_down else []
         rows += [
-            (str(step), item, ", ".join(up), ", ".join(down))
-            for item, (up, down) in moved.items()
-            if up and down
+            (str(step), item, ", ".join(better), ", ".join(worse))
+            for item, (better, worse) in moved.items()
+            if better and worse
         ]
     note = "" if rows or not found.deltas else "No task's metrics move in opposite directions."
     return Table("Metrics that disagree about the direction", columns, rows, note)

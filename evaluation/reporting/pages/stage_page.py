@@ -10,7 +10,7 @@ from typing import Any
 from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.power import power_sentence
 from evaluation.reporting.flips.flips import in_order, stage_flips
-from evaluation.reporting.headlines import in_forest, name_in_forest, tier_words
+from evaluation.reporting.headlines import beside_forest, in_forest, name_in_forest, tier_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.pages.page import (
     LARGEST,
@@ -21,10 +21,13 @@ from evaluation.reporting.pages.page import (
     seven_digits,
 )
 from evaluation.reporting.pages.provenance import provenance_tables
+from evaluation.reporting.pages.quality import quality_tables
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
+from evaluation.reporting.tables.task_quality import stage_quality
 from evaluation.results.bridge_files import StepDeltas
+from evaluation.results.quality_file import TaskQuality
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -32,8 +35,11 @@ DELTAS_SHARE = 0.75
 """Of the space that curves leave, what deltas may take; flips have the rest."""
 
 
-def stage_page(found: StageResults) -> str:
-    """The page of whatever results there are, which says what is missing."""
+def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
+    """The page of whatever results there are, which says what is missing.
+
+    `quality` is computed if it is not given.
+    """
     chosen, series = chosen_step(found), stage_series(summary_rows(found))
     data: dict[str, Any] = {
         "tiers": tier_words(),
@@ -41,7 +47,7 @@ def stage_page(found: StageResults) -> str:
         "series": packed_series(series),
         "power": _power(found.plan),
     }
-    words = _words(found, series)
+    words = _words(found, series, quality or stage_quality(found))
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
     first = [] if chosen is None else [chosen, max(found.steps)]
     data["deltas"], data["without_deltas"] = _deltas(
@@ -52,7 +58,7 @@ def stage_page(found: StageResults) -> str:
     return render("stage.html", data, **words)
 
 
-def _words(found: StageResults, series: Sequence[Series]) -> dict[str, Any]:
+def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) -> dict[str, Any]:
     """What the page says in words and tables."""
     plan = found.plan
     bridges = (row.bridge for content in found.deltas.values() for row in content.deltas)
@@ -69,7 +75,8 @@ def _words(found: StageResults, series: Sequence[Series]) -> dict[str, Any]:
         "failures": [*failures(plan, found.asked), *found.damaged],
         "verdicts": list(found.deltas.values()),
         "noise": _noise(found, series),
-        "trust": provenance_tables(found),
+        "to_do": quality.advice,
+        "trust": [*quality_tables(quality), *provenance_tables(found)],
     }
 
 
@@ -105,10 +112,11 @@ def advice(found: StageResults) -> dict[str, Any] | None:
 
 def aim_title(aim: Mapping[str, Any]) -> str:
     """An aim in words, e.g. `tier2 (hq): improve by more than 0.02`."""
+    metric = f" {aim['metric']}" if aim["metric"] else ""
     group = f" ({aim['group']})" if aim["group"] else ""
     margin = f"by more than {aim['margin']:g}" if aim["want"] == "improve" else ""
     margin = f"within {aim['margin']:g}" if aim["want"] == "keep" else margin
-    return f"{aim['tier']}{group}: {aim['want']} {margin}"
+    return f"{aim['tier']}{metric}{group}: {aim['want']} {margin}"
 
 
 def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
@@ -142,7 +150,7 @@ def _deltas(
 
 
 def _rows(content: StepDeltas) -> list[dict[str, Any]]:
-    """Rows of packed_deltas; `headline` ones are in the forest plot, by `name` and `label`."""
+    """Rows of packed_deltas; `headline` ones are in a forest plot of their `label`, by `name`."""
     rows = []
     for row in content.deltas:
         metric = row.metric.removeprefix("delta_")
@@ -151,7 +159,7 @@ def _rows(content: StepDeltas) -> list[dict[str, Any]]:
                 **row.model_dump(),
                 "metric": metric,
                 "bridge": seven_digits(row.bridge_value),
-                "headline": in_forest(row),
+                "headline": in_forest(row) or beside_forest(row),
                 "name": name_in_forest(row),
                 "label": "rates" if TIERS[row.tier].rates else metric,
             }

@@ -153,6 +153,25 @@ def _credits(tier: Tier, items: Mapping[str, CreditItem]) -> Iterable[Value]:
     known = [chance for chance in chances if chance is not None]
     chance = math.fsum(known) / len(known) if len(known) == len(chances) else None
     yield _mean(tier, OVERALL, None, tier.headline, macro_mean(headlines), chance)
+    yield from _companions(tier, items)
+
+
+def _companions(tier: Tier, items: Mapping[str, CreditItem]) -> Iterable[Value]:
+    """What stands beside the headline, of each item that has it, and the mean if all do."""
+    for metric in tier.companions:
+        estimates: dict[str, Estimate] = {}
+        for name, item in items.items():
+            known = item.companions
+            if known is not None and metric.name in known.values:
+                one = known.values[metric.name]
+                estimates[name] = paired_mean(one, np.zeros_like(one), known.clusters)
+                yield _measure(tier, name, item.group, metric.name, estimates[name])
+        if len(estimates) == len(items):
+            yield _measure(tier, OVERALL, None, metric.name, macro_mean(estimates))
+
+
+def _measure(tier: Tier, item: str, group: str | None, metric: str, known: Estimate) -> Value:
+    return _value(tier, item, group, metric, known.value, (known.low, known.high), known.n)
 
 
 def _means(tier: Tier, item: CreditItem) -> dict[str, Estimate]:

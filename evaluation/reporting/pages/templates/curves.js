@@ -9,7 +9,7 @@ function unpackSeries(series) {
   return { ...series, points };
 }
 
-/* DATA.tiers: {tier: {title, kind, rates, item, unit, headline, shown, lower, metrics: {name: {unit, lower}}}} */
+/* DATA.tiers: {tier: {title, kind, rates, item, unit, headline, shown, lower, metrics: {name: {unit, lower, words}}}} */
 const metricOf = (series) => DATA.tiers[series.tier].metrics[series.metric] || {};
 
 /* How values become heights: linear, or logarithmic where they span much */
@@ -106,12 +106,20 @@ const kindOf = (series) => {
 };
 const nameOf = (series) => (isRate(series) ? series.metric : series.item);
 
+/* What a metric counts in and which way is better, as the table of tiers says */
+function measureText(series) {
+  const { words, unit, lower } = metricOf(series);
+  if (isRate(series) || !words) return "";
+  return `${words}, ${unit}; ${lower ? "lower" : "higher"} is better`;
+}
+
 /* Small multiples of one metric; items are chosen by chips and found by name */
 function curveBoard(all) {
   const kinds = [...new Set(all.map(kindOf))], hidden = new Set();
   const draw = () => {
     const own = all.filter((s) => kindOf(s) === byId("metric").value);
     const wanted = byId("item-filter").value.toLowerCase();
+    byId("measure").textContent = own.length ? measureText(own[0]) : "";
     drawChips(own.map(nameOf), hidden, draw);
     byId("curves").replaceChildren();
     for (const series of own) {

@@ -11,7 +11,7 @@ function forest() {
   byId("forest").replaceChildren();
   for (const tier of Object.keys(DATA.tiers)) {
     const rows = DELTAS.filter((d) => d.step === step && d.tier === tier && d.headline);
-    if (rows.length) drawForest(tier, rows);
+    for (const label of new Set(rows.map((d) => d.label))) drawForest(tier, rows.filter((d) => d.label === label));
   }
   if (!byId("forest").children.length) html(byId("forest"), "p", { class: "soft" }, "no step has been compared with the bridge yet");
 }
@@ -19,7 +19,8 @@ function forest() {
 function drawForest(tier, rows) {
   const gain = (row) => (row.want === "<= 0" ? -row.delta : row.delta);
   rows.sort((a, b) => gain(b) - gain(a));
-  const lower = DATA.tiers[tier].lower ? ", lower is better" : "";
+  const isLower = (DATA.tiers[tier].metrics[rows[0].label] || DATA.tiers[tier]).lower;
+  const lower = isLower ? ", lower is better" : "";
   const card = figure(byId("forest"), `${tier}: Δ ${rows[0].label}${lower}`);
   const width = 460, left = 196, right = 12, height = 24 * rows.length + 30;
   const reach = Math.max(...rows.flatMap((d) => [d.delta, d.low, d.high].map((v) => Math.abs(v ?? 0)))) || 1;

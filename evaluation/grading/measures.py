@@ -1,0 +1,76 @@
+"""Measures that see smaller differences than accuracy does, from the same log-probabilities.
+
+An accuracy moves only where a question turns; these move with every question. What they are called,
+their units and directions say `settings.tiers`, as companions of Tier3's headline. For a question
+with log-probabilities l_c (sums over the tokens of candidate c, in nats) and the right answer g:
+
+    gold_bits_per_byte    -l_g / (ln 2 * bytes of g): what the right answer costs, whatever the others
+                          do (Magnusson et al., DataDecide, arXiv 2504.11393; Heineman et al., Signal
+                          and Noise, arXiv 2508.13144)
+    correct_probability   exp(l_g) / sum_c exp(l_c): the softmax over the sums themselves, as `raw`
+                          ranks them, so not divided by any length
+    margin                l_g / characters of g - max over the others of l_c / characters of c
+
+A task's value is the unweighted mean over its questions. Bytes and characters are those of the
+candidate's text without a leading space, as `per_byte` and `per_char` count them. Where several
+candidates are right, the best of them counts, and their probabilities add up.
+"""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evaluation.errors import ScoringError
+from evaluation.grading.accuracy import Groups, candidate_scores, check_items
+from evaluation.grading.spread import Floats
+
+
+def choice_measures(table: pa.Table) -> dict[str, Floats]:
+    """By metric, a value for each question of a table of candidates; (questions,) each.
+
+    Raises:
+        NonFiniteError, ScoringError: name the item.
+    """
+    groups, scores = check_items(table), candidate_scores(table)
+    gold = table["gold"].to_numpy(zero_copy_only=False)
+    _check_wrong_ones(table, gold, groups)
+    return {
+        "gold_bits_per_byte": -_best(scores["per_byte"], gold, groups) / math.log(2),
+        "correct_probability": _probability(scores["raw"], gold, groups),
+        "margin": _best(scores["per_char"], gold, groups)
+        - _best(scores["per_char"], ~gold, groups),
+    }
+
+
+def with_measures(table: pa.Table) -> pa.Table:
+    """The table with a column for each measure: a question's value beside its first candidate."""
+    starts = check_items(table).starts
+    for name, values in choice_measures(table).items():
+        column = np.full(table.num_rows, np.nan)
+        column[starts] = values
+        table = table.append_column(name, pa.array(column, from_pandas=True))
+    return table
+
+
+def _check_wrong_ones(table: pa.Table, gold: NDArray[np.bool_], groups: Groups) -> None:
+    alike = np.flatnonzero(np.logical_and.reduceat(gold, groups.starts))
+    if len(alike):
+        name = table["item"][int(groups.starts[alike[0]])]
+        raise ScoringError(f"{name}: all of its candidates are right; leave it out")
+
+
+def _best(scores: Floats, counted: NDArray[np.bool_], groups: Groups) -> Floats:
+    """The highest score (questions,) of the candidates that are counted."""
+    best: Floats = np.maximum.reduceat(np.where(counted, scores, -np.inf), groups.starts)
+    return best
+
+
+def _probability(logprob: Floats, gold: NDArray[np.bool_], groups: Groups) -> Floats:
+    """Share of the right candidates in exp(logprob); the largest is taken off before exp."""
+    top = np.repeat(np.maximum.reduceat(logprob, groups.starts), groups.sizes)
+    weights = np.exp(logprob - top)
+    right = np.add.reduceat(np.where(gold, weights, 0.0), groups.starts)
+    share: Floats = right / np.add.reduceat(weights, groups.starts)
+    return share

@@ -1,0 +1,85 @@
+"""What to do about aims that are undecided: which tasks are too small, and how many questions it takes."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from evaluation.bridge.statistics import POWER
+from evaluation.reporting.tables.stage_results import StageResults
+from evaluation.results.bridge_files import AimRow
+from evaluation.results.quality_file import QualityRow
+from evaluation.settings.tiers import TIERS
+
+NAMED = 6
+"""Items that a sentence names."""
+
+
+def advice_of(found: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
+    """A sentence for each undecided aim of the recommended step, or else of the last one compared."""
+    advised = found.recommendation.step if found.recommendation else None
+    step = advised if advised in found.deltas else max(found.deltas, default=None)
+    if step is None:
+        return
+    for aim in found.deltas[step].aims:
+        if aim.verdict == "undecided":
+            yield from _of_aim(aim, rows)
+
+
+def _of_aim(aim: AimRow, rows: Sequence[QualityRow]) -> Iterator[str]:
+    tier = TIERS[aim.tier]
+    metric = tier.metric(aim.metric.removeprefix("delta_"))
+    own = [
+        row
+        for row in rows
+        if (row.tier, row.metric) == (aim.tier, metric.name) and row.item in aim.items
+    ]
+    if not own:
+        return
+    difference = aim.margin or min(row.difference for row in own)
+    group = f" of {aim.group}" if aim.group else ""
+    text = f"{aim.tier}: {metric.words}{group} is undecided"
+    if aim.mde is not None:
+        text += f"; {_times(aim, difference, len(own), tier.unit, tier.item)}"
+    small = [row for row in own if row.too_small]
+    yield f"{text}{_small(small, len(own), tier.item) if small else ''}"
+
+
+def _times(aim: AimRow, difference: float, count: int, unit: str, item: str) -> str:
+    """How many times as many units the mean over the items takes: its error falls with their root."""
+    assert aim.mde is not None
+    times = (aim.mde / difference) ** 2
+    where = f"the mean of {count} {_plural(item, count)}" if count > 1 else "it"
+    if times <= 1:
+        return (
+            f"the {unit} of {where} show a difference of {difference:g} with probability {POWER:g}"
+        )
+    return (
+        f"a difference of {difference:g} in {where} takes {_rounded(times)} times as many {unit} "
+        f"(probability {POWER:g})"
+    )
+
+
+def _small(rows: Sequence[QualityRow], of: int, item: str) -> str:
+    """The smallest first, as a share of what they need."""
+    ordered = sorted(rows, key=lambda row: row.n / (row.needed or 1))
+    named = ", ".join(_one(row) for row in ordered[:NAMED])
+    more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    return f". Too small alone: {len(rows)} of {of} {_plural(item, of)}: {named}{more}"
+
+
+def _one(row: QualityRow) -> str:
+    needs = f"{row.item} ({row.n:,} of {row.needed:,}"
+    if row.in_split is None:
+        return f"{needs})"
+    if row.in_split <= row.n:
+        return f"{needs}, its split has no more)"
+    return f"{needs}, its split has {row.in_split:,})"
+
+
+def _plural(item: str, count: int) -> str:
+    if count == 1:
+        return item
+    return f"{item[:-1]}ies" if item.endswith("y") else f"{item}s"
+
+
+def _rounded(times: float) -> str:
+    return f"{times:.1f}" if times < 10 else f"{math.ceil(times)}"

@@ -1,0 +1,118 @@
+"""The mean over the last checkpoints: on simulated stages of known truth, and in the files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.bridge.averages import checkpoint_variance, with_checkpoints
+from evaluation.bridge.statistics import Estimate, paired_companion
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.errors import ConfigError, ResultsError
+from evaluation.reporting.terminal import bridge_table
+from evaluation.results.averaging import mean_results
+from evaluation.results.read import read_results
+from evaluation.settings.plan import StagePlan
+from tests.bridge.folders import make_plans, write_side
+
+STEPS = (10, 20, 30)
+AIM = {"tier": "tier3", "want": "improve", "margin": 0.0, "average": 3}
+
+
+def estimated(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
+    """Of checkpoints (k, n) against a bridge (n,), as `average_aim` puts it together."""
+    single = [paired_companion(one, theirs) for one in ours]
+    between = checkpoint_variance(single, "task")
+    assert between is not None
+    return with_checkpoints(paired_companion(ours.mean(axis=0), theirs), between, len(ours))
+
+
+@pytest.mark.parametrize("checkpoints", [3, 6])
+@pytest.mark.parametrize("scatter", [0.0, 0.05, 0.2])
+def test_intervals_cover_the_truth(checkpoints: int, scatter: float) -> None:
+    """Items gain 0.1 on average, differ among each other and flicker; checkpoints scatter."""
+    dice = np.random.default_rng([checkpoints, int(100 * scatter)])
+    items, covered, covered_by_items = 200, 0, 0
+    for _ in range(600):
+        theirs = dice.normal(0, 1, items)
+        gains = 0.1 + dice.normal(0, 0.5, items)
+        shift = dice.normal(0, scatter, (checkpoints, 1))
+        ours = theirs + gains + shift + dice.normal(0, 0.7, (checkpoints, items))
+        known = estimated(ours, theirs)
+        plain = paired_companion(ours.mean(axis=0), theirs)
+        assert known.low is not None
+        assert known.high is not None
+        assert plain.low is not None
+        assert plain.high is not None
+        covered += known.low <= 0.1 <= known.high
+        covered_by_items += plain.low <= 0.1 <= plain.high
+    assert covered / 600 >= 0.93
+    if scatter == 0.2:  # which counting items alone does not see
+        assert covered_by_items / 600 < 0.7
+
+
+def test_the_two_parts_by_hand() -> None:
+    """Two items, two checkpoints: deltas 1 3 | 3 5, so means 2 and 4, and no flicker."""
+    ours, theirs = np.array([[1.0, 3.0], [3.0, 5.0]]), np.zeros(2)
+    single = [paired_companion(one, theirs) for one in ours]
+    assert checkpoint_variance(single, "task") == pytest.approx(2 / 2)  # s^2 = 2, of k = 2
+    known = estimated(ours, theirs)
+    assert known.value == 3
+    assert known.se == pytest.approx(np.sqrt(1 + 1))  # items' means 2 and 4: s^2 / n = 1
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> StagePlan:
+    aims = [AIM, {"tier": "tier2", "want": "keep", "margin": 0.02, "average": 3}]
+    aims += [{**AIM, "metric": "gold_bits_per_byte"}, {**AIM, "average": 9}]
+    plan = make_plans(tmp_path, tiers=("slices", "tasks"), objective=aims)["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    for step in STEPS:
+        write_side(plan.step_folder(step), plan, step=step, skill=0.3, seed=step)
+        write_deltas(plan, step)
+    return plan
+
+
+def test_a_mean_stands_beside_the_last_checkpoint(plan: StagePlan) -> None:
+    write_stage(plan, STEPS)
+    advice = json.loads((plan.results / "recommendation.json").read_text(encoding="utf-8"))
+    accuracy, nats, bits = advice["averages"]  # there are no nine checkpoints
+    assert accuracy["steps"] == [10, 20, 30]
+    assert nats["steps"] == [10, 20, 30]
+    stage = json.loads((plan.results / "bridge_deltas.json").read_text(encoding="utf-8"))
+    for found in (accuracy, nats, bits):
+        own = [
+            row["delta"]
+            for row in stage["deltas"]
+            if (row["item"], row["metric"]) == ("overall", found["metric"])
+            and row["step"] in found["steps"]
+        ]
+        assert found["delta"] == pytest.approx(np.mean(own))
+        assert found["low"] < found["delta"] < found["high"]
+        assert found["se_items"] > 0
+        assert found["se_checkpoints"] >= 0
+    assert (accuracy["verdict"], bits["verdict"], nats["verdict"]) == ("met", "met", "met")
+    said = "tier3 by the mean of the last 3 checkpoints: delta_acc +"
+    assert accuracy["sentence"].startswith(said)
+    assert accuracy["sentence"] in bridge_table({plan.name: plan})
+
+
+def test_a_mean_over_one_checkpoint_twice_is_itself(plan: StagePlan) -> None:
+    side = read_results(plan.step_folder(10), plan.tiers)
+    mean = mean_results([side, side])
+    for name, tier in side.tiers.items():
+        for item, one in tier.items.items():
+            assert mean.tiers[name].items[item].values == pytest.approx(dict(one.values))
+
+
+def test_other_questions_have_no_mean(plan: StagePlan) -> None:
+    write_side(plan.step_folder(20), plan, step=20, items=399)
+    sides = [read_results(plan.step_folder(step), plan.tiers) for step in (10, 20)]
+    with pytest.raises(ResultsError, match=r"step_20: its questions are not those of"):
+        mean_results(sides)
+
+
+def test_two_checkpoints_are_too_few(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="average"):
+        make_plans(tmp_path, objective=[{**AIM, "average": 2}])

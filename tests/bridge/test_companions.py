@@ -1,0 +1,135 @@
+"""Companions of accuracy: beside it in every file, in no family of tests, and heard where it is undecided."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+from evaluation.bridge.statistics import paired_companion
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.errors import BridgeError, ConfigError
+from evaluation.grading.measures import choice_measures
+from evaluation.reporting.terminal import bridge_table
+from evaluation.results.read import read_results
+from evaluation.settings.plan import StagePlan
+from tests.bridge.folders import make_plans, write_side
+
+SMALL = 0.05
+"""A skill that few questions show and every log-probability does."""
+
+BITS = "delta_gold_bits_per_byte"
+
+
+def improve(**keys: Any) -> list[dict[str, Any]]:
+    return [{"tier": "tier3", "want": "improve", "margin": 0.0, **keys}]
+
+
+def compared(root: Path, skill: float = SMALL, **keys: Any) -> tuple[StagePlan, dict[str, Any]]:
+    plan = make_plans(root, tiers=("tasks",), objective=improve(**keys), steps=(10, 20))["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    for step in (10, 20):
+        write_side(plan.step_folder(step), plan, step=step, skill=skill, seed=step)
+        write_deltas(plan, step)
+    write_stage(plan, (10, 20))
+    path = plan.step_folder(20) / "bridge_deltas.json"
+    return plan, json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_undecided_accuracy_says_what_its_companion_says(tmp_path: Path) -> None:
+    plan, content = compared(tmp_path)
+    (aim,) = content["aims"]
+    assert aim["verdict"] == content["verdict"] == "undecided"
+    assert aim["companion"]["metric"] == BITS
+    assert aim["companion"]["says"] == "better"
+    assert aim["companion"]["low"] < aim["companion"]["delta"] < aim["companion"]["high"] < 0
+    said = "accuracy undecided; gold bits per byte better by "
+    assert aim["companion"]["sentence"].startswith(said)
+    advice = json.loads((plan.results / "recommendation.json").read_text(encoding="utf-8"))
+    assert advice["verdict"] == "undecided"
+    (line,) = advice["companions"]
+    assert line.startswith(said)
+    assert line != aim["companion"]["sentence"]  # at the level of both steps together, so wider
+    assert f"\n{line}\n" in bridge_table({plan.name: plan})
+
+
+def test_a_companion_is_in_no_family_of_tests(tmp_path: Path) -> None:
+    _, content = compared(tmp_path)
+    rows = {(row["item"], row["metric"]): row for row in content["deltas"]}
+    for item in ("quiz", "exam", "overall"):
+        row = rows[item, BITS]
+        assert (row["primary"], row["flag"], row["p_holm"]) == (False, None, None)
+        assert row["want"] == "<= 0"
+        assert row["low"] < row["delta"] < row["high"]
+    both = [rows[item, BITS]["delta"] for item in ("quiz", "exam")]
+    assert rows["overall", BITS]["delta"] == pytest.approx(np.mean(both))
+    assert rows["exam", BITS]["clusters"] == 20
+    primary = [row for row in content["deltas"] if row["primary"]]
+    assert {row["metric"] for row in primary} == {"delta_acc"}
+
+
+def test_an_aim_may_name_a_companion(tmp_path: Path) -> None:
+    plan, content = compared(tmp_path, metric="gold_bits_per_byte")
+    (aim,) = content["aims"]
+    assert (aim["verdict"], aim["metric"], aim["companion"]) == ("met", BITS, None)
+    advice = json.loads((plan.results / "recommendation.json").read_text(encoding="utf-8"))
+    assert (advice["verdict"], advice["headline"]["metric"]) == ("met", "gold_bits_per_byte")
+    assert advice["companions"] == []
+
+
+def test_a_loss_of_a_companion_breaks_a_keep(tmp_path: Path) -> None:
+    _, content = compared(tmp_path, -1.0, want="keep", margin=0.001, metric="correct_probability")
+    (aim,) = content["aims"]
+    assert (aim["verdict"], aim["regressions"]) == ("not met", ["quiz", "exam"])
+
+
+def test_without_candidates_there_is_nothing_to_aim_at(tmp_path: Path) -> None:
+    aims = improve(metric="margin")
+    plan = make_plans(tmp_path, tiers=("tasks",), objective=aims, command="launch")["second"]
+    for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
+        write_side(folder, plan, step=step, seed=step, per_item=False, protocol="external: launch")
+    with pytest.raises(BridgeError, match="score both sides with per-item tables"):
+        write_deltas(plan, 10)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"metric": "gold_bits_per_bite"}, "did you mean gold_bits_per_byte"),
+        ({"tier": "tier2", "metric": "margin"}, "tier2 cannot be aimed at by 'margin'"),
+    ],
+)
+def test_an_unknown_metric_is_refused(tmp_path: Path, keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        make_plans(tmp_path, objective=improve(**keys))
+
+
+def test_files_are_read_as_they_are_computed(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path, tiers=("tasks",))["second"]
+    folder = write_side(plan.step_folder(10), plan, step=10)
+    quiz = read_results(folder, plan.tiers).tiers["tier3"].items["quiz"]
+    table = pq.read_table(folder / "tier3_cf_candidates.parquet")
+    wanted = choice_measures(table.filter(np.array(table["task"]) == "quiz"))
+    assert quiz.companions is not None  # type: ignore[union-attr]
+    for name, values in quiz.companions.values.items():  # type: ignore[union-attr]
+        assert values == pytest.approx(wanted[name])
+    assert quiz.light().companions is None  # type: ignore[union-attr]
+
+
+def test_intervals_are_scipys() -> None:
+    dice = np.random.default_rng(0)
+    theirs = dice.gamma(2, 1, 60)
+    ours = theirs + dice.normal(-0.1, 0.3, 60)
+    known = paired_companion(ours, theirs)
+    wanted = stats.ttest_rel(ours, theirs)
+    assert known.p == pytest.approx(wanted.pvalue)
+    assert (known.low, known.high) == pytest.approx(tuple(wanted.confidence_interval(0.95)))
+
+
+def test_the_same_weights_have_the_same_measures() -> None:
+    same = np.arange(5.0)
+    known = paired_companion(same, same.copy())
+    assert (known.value, known.low, known.high) == (0, 0, 0)

@@ -1,0 +1,113 @@
+"""How much a task can tell, on simulated stages of known truth and against scipy and statsmodels."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evaluation.bridge.discordance import paired_rate
+from evaluation.bridge.quality import (
+    agreement,
+    monotonicity,
+    needed_units,
+    neighbour_noise,
+    trend,
+)
+from evaluation.bridge.statistics import ALPHA, POWER, paired_companion
+
+STEPS = [500, 1500, 3500, 5000, 9000, 9500]
+
+
+def test_monotonicity_is_scipys_with_ties() -> None:
+    dice = np.random.default_rng(1)
+    for _ in range(50):
+        values = dice.integers(0, 4, len(STEPS)).tolist()
+        if len(set(values)) > 1:
+            wanted = stats.spearmanr(STEPS, values).statistic
+            assert monotonicity(STEPS, values) == pytest.approx(wanted)
+    assert monotonicity(STEPS, [1.0] * 6) is None
+    assert monotonicity(STEPS[:2], [1.0, 2.0]) is None
+
+
+def test_a_straight_line_is_signal_and_no_noise() -> None:
+    line = [0.25 + 1e-5 * step for step in STEPS]
+    assert neighbour_noise(STEPS, line) == pytest.approx(0, abs=1e-12)
+    assert trend(STEPS, line) == pytest.approx(0.09)
+
+
+@pytest.mark.parametrize("curve", [0.0, 0.2])
+def test_noise_is_found_whatever_the_trend(curve: float) -> None:
+    """Of a known standard deviation about a straight or bent curve, at uneven steps."""
+    dice = np.random.default_rng(2)
+    steps = np.cumsum(dice.integers(500, 1500, 400))
+    truth = curve * np.log(steps / steps[0])
+    values = truth + dice.normal(0, 0.01, len(steps))
+    assert neighbour_noise(steps.tolist(), values.tolist()) == pytest.approx(0.01, rel=0.1)
+
+
+def test_noise_of_few_checkpoints_is_unbiased() -> None:
+    """In the mean square over many stages of six checkpoints."""
+    dice = np.random.default_rng(3)
+    found = [neighbour_noise(STEPS, dice.normal(0, 1, 6).tolist()) for _ in range(3000)]
+    squares = [one**2 for one in found if one is not None]
+    assert np.mean(squares) == pytest.approx(1, abs=0.06)
+
+
+def test_agreement_is_kendalls_tau() -> None:
+    dice = np.random.default_rng(4)
+    ours, theirs = dice.normal(0, 1, 8).tolist(), dice.normal(0, 1, 8).tolist()
+    wanted = (1 + stats.kendalltau(ours, theirs).statistic) / 2
+    assert agreement(ours, theirs) == pytest.approx(wanted)
+    assert agreement([0.5] * 3, [1.0, 2.0, 3.0]) == 0.5
+    assert agreement([1.0], [2.0]) is None
+
+
+@pytest.mark.parametrize(("deviation", "difference"), [(1.0, 0.1), (0.3, 0.1), (2.0, 1.5)])
+def test_questions_by_t_are_those_of_statsmodels(deviation: float, difference: float) -> None:
+    power = pytest.importorskip("statsmodels.stats.power")
+    wanted = power.TTestPower().solve_power(difference / deviation, alpha=ALPHA, power=POWER)
+    found = needed_units(deviation**2, difference)
+    assert found is not None
+    assert wanted - 1 <= found <= wanted + 2
+
+
+@pytest.mark.parametrize(
+    ("turning", "difference"),
+    [*itertools.product([0.1, 0.2, 0.3], [0.03, 0.05, 0.1]), (0.05, 0.05), (0.12, 0.1)],
+)
+def test_so_many_questions_decide_an_accuracy(turning: float, difference: float) -> None:
+    """The predicted number gives the power within five points, by the test that decides."""
+    n = needed_units(turning - difference**2, difference, turning)
+    assert n is not None
+    dice = np.random.default_rng([int(1000 * turning), int(1000 * difference)])
+    wins, losses = (turning + difference) / 2, (turning - difference) / 2
+    shown = 0
+    for _ in range(500):
+        drawn = dice.random(n)
+        ours, theirs = drawn < wins, (drawn >= wins) & (drawn < wins + losses)
+        p = paired_rate(ours.astype(float), theirs.astype(float)).p
+        shown += p is not None and p < ALPHA
+    assert shown / 500 == pytest.approx(POWER, abs=0.05)
+
+
+@pytest.mark.parametrize(("spread", "difference"), [(0.5, 0.05), (0.2, 0.03)])
+def test_so_many_questions_decide_a_companion(spread: float, difference: float) -> None:
+    """Skewed measures of questions, whose differences are what is known beforehand."""
+    dice = np.random.default_rng(5)
+    n = needed_units(spread**2, difference)
+    assert n is not None
+    shown = 0
+    for _ in range(1000):
+        theirs = dice.gamma(2, 1, n)
+        ours = theirs + difference + spread * (dice.gamma(4, 0.5, n) - 2)
+        p = paired_companion(ours, theirs).p
+        shown += p is not None and p < ALPHA
+    assert shown / 1000 == pytest.approx(POWER, abs=0.05)
+
+
+def test_what_never_differs_needs_as_many_as_the_exact_test() -> None:
+    found = needed_units(0.0, 0.05, 0.0)
+    assert found is not None
+    assert stats.binom.sf(5, found, 0.05) >= POWER > stats.binom.sf(5, found - 1, 0.05)
+    assert needed_units(0.0, 0.05) is None

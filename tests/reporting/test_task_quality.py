@@ -1,0 +1,114 @@
+"""Files and page that say how much each slice and task can tell."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.files import write_json
+from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.task_quality import stage_quality
+from evaluation.results.quality_file import QUALITY_COLUMNS, QualityRow, read_quality
+from evaluation.settings.plan import StagePlan
+from tests.bridge.folders import make_plans, write_side
+from tests.reporting.pages import STEPS, write_report
+
+UNDECIDED = [{"tier": "tier3", "want": "keep", "margin": 0.01}]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> StagePlan:
+    """Steps that gain too little to be shown, of tasks whose split is used up or is not."""
+    plan = make_plans(tmp_path, tiers=("slices", "tasks"), objective=UNDECIDED)["second"]
+    sides = [(plan.bridge_folder, 100, 0.0)]
+    sides += [(plan.step_folder(step), step, step / 1000) for step in STEPS]
+    for folder, step, skill in sides:
+        write_side(folder, plan, step=step, skill=skill, nats=3 - skill, seed=step)
+        path = folder / "tier3_cf.json"
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for task, asked in (("quiz", 12_000), ("exam", 400)):
+            counts = {"asked": asked, "used": 400, "left_out": {"limit": asked - 400}}
+            content["tasks"][task]["items"] = counts
+        write_json(path, content)
+    for step in STEPS:
+        write_deltas(plan, step)
+    write_stage(plan, STEPS)
+    return plan
+
+
+def rows_of(plan: StagePlan) -> dict[tuple[str, str], QualityRow]:
+    found = stage_quality(read_stage(plan, STEPS))
+    return {(row.item, row.metric): row for row in found.rows}
+
+
+def test_a_stage_with_a_bridge(plan: StagePlan) -> None:
+    rows = rows_of(plan)
+    assert set(rows) == {
+        *(("web", "nats_per_token"), ("code", "nats_per_token")),
+        *((task, metric) for task in ("quiz", "exam") for metric in ("acc", "gold_bits_per_byte")),
+    }
+    acc, bits = rows["quiz", "acc"], rows["quiz", "gold_bits_per_byte"]
+    assert (acc.n, acc.compared_with, acc.checkpoints) == (400, "bridge", 3)
+    assert (acc.difference, acc.too_small, acc.in_split) == (0.01, True, 12_000)
+    assert rows["exam", "acc"].in_split == 400
+    assert acc.above_chance is not None
+    assert acc.above_chance > 3
+    assert acc.needed is not None
+    assert acc.needed > 2000
+    assert bits.needed is not None
+    assert bits.needed < acc.needed
+    assert bits.above_chance is bits.agreement is None
+    nats = rows["web", "nats_per_token"]
+    assert nats.monotonicity == pytest.approx(1)  # less is better, so it is turned
+    assert nats.signal is not None
+    assert nats.signal > 0
+    assert acc.agreement is not None
+
+
+def test_undecided_comes_with_what_to_do(plan: StagePlan) -> None:
+    page = write_report(plan, STEPS).read_text(encoding="utf-8")
+    quality = read_quality(plan.results / "task_quality.json")
+    (line,) = quality.advice
+    assert line.startswith(
+        "tier3: accuracy is undecided; a difference of 0.01 in the mean of 2 tasks"
+    )
+    assert "Too small alone: 2 of 2 tasks: " in line
+    assert "quiz (400 of " in line
+    assert "its split has 12,000)" in line
+    assert "its split has no more)" in line
+    assert line in page
+    assert "<h3>What each slice and task can tell</h3>" in page
+    with open(plan.results / "task_quality.csv", encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert list(table[0]) == [column.name for column in QUALITY_COLUMNS]
+    assert len(table) == len(quality.rows)
+
+
+def test_a_stage_without_a_bridge_is_paired_with_the_step_before(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path, tiers=("tasks",))["first"]
+    write_side(plan.step_folder(100), plan, step=100)
+    (only,) = [row for row in stage_quality(read_stage(plan, (100,))).rows if row.item == "quiz"][
+        :1
+    ]
+    assert (only.needed, only.compared_with, only.noise, only.monotonicity) == (None,) * 4
+    write_side(plan.step_folder(200), plan, step=200, skill=0.5, seed=1)
+    found = stage_quality(read_stage(plan, (100, 200)))
+    assert found.advice == ()
+    assert {row.compared_with for row in found.rows} == {"step 100"}
+    assert all(row.needed for row in found.rows)
+
+
+def test_an_external_program_without_items(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path, tiers=("slices", "tasks"), command="launch")["second"]
+    for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
+        write_side(folder, plan, step=step, per_item=False, protocol="external: launch")
+    rows = stage_quality(read_stage(plan, (10,))).rows
+    assert {row.metric for row in rows} == {"nats_per_token", "acc"}
+    assert all(row.needed is None and row.compared_with is None for row in rows)
+
+
+def test_nothing_scored_is_nothing_to_tell(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["second"]
+    assert stage_quality(read_stage(plan, STEPS)).rows == ()
