@@ -1,0 +1,183 @@
+"""What is to be evaluated now: which checkpoints are new, complete and quiet.
+
+A run of Snakemake gets the configuration with these steps alone, so that it never meets a checkpoint
+that is still being written.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluation.checkpoints.discovery import configuration_file, find_steps
+from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
+from evaluation.dependencies.caches import CacheStates, stage_entries
+from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
+from evaluation.errors import CacheError, EvaluationError
+from evaluation.prefill.caches import FETCH
+from evaluation.records import record_path
+from evaluation.settings.config import Config, Stage
+from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.watching.attempts import read_failures
+from evaluation.watching.readiness import Look, folder_state, look_at
+
+
+@dataclass(kw_only=True)
+class Work:
+    """What a look at the disk found; `plans` are of `config`, which has only steps to evaluate.
+
+    `left_alone` has a reason for each checkpoint, or stage, that is not evaluated now.
+    """
+
+    config: Config
+    plans: Mapping[str, StagePlan]
+    ready: tuple[Subject, ...] = ()
+    states: dict[Path, str] = field(default_factory=dict)
+    evaluated: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    left_alone: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def targets(self) -> list[str]:
+        """The records that Snakemake is to make: of results, and of deltas where there is a bridge."""
+        found = []
+        for subject in self.ready:
+            found.append(record_path(subject.folder, COLLECT))
+            if subject.role == "step" and self.is_compared(subject.plan.name):
+                found.append(record_path(subject.folder, STEP_DELTAS))
+        return [str(path) for path in found]
+
+    def is_compared(self, stage: str) -> bool:
+        """Whether the stage has a bridge that can be compared with now."""
+        return self.plans[stage].stage.bridge is not None and name_of(stage) not in self.left_alone
+
+
+def name_of(stage: str, label: str = "bridge") -> str:
+    return f"{stage} {label}"
+
+
+def check_caches(plan: StagePlan) -> None:
+    """Raises CacheError where something is not prefilled, or was from other data or settings."""
+    states = CacheStates()
+    wrong = [entry for entry in stage_entries(plan) if states.state(entry) != "current"]
+    if wrong:
+        named = ", ".join(f"{entry.kind} {entry.name}" for entry in wrong[:4])
+        more = f" and {len(wrong) - 4} more" * (len(wrong) > 4)
+        raise CacheError(
+            f"{plan.name}: not prefilled, or not as it is configured now: {named}{more}; run `{FETCH}` "
+            "on a machine with internet, with this configuration"
+        )
+
+
+def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
+    """Looks at all checkpoints of these stages, at those that are not evaluated twice."""
+    seen: dict[str, tuple[int, ...]] = {}
+    left: dict[str, str] = {}
+    for name in stages:
+        try:
+            seen[name] = steps_on_disk(config.stages[name])
+        except EvaluationError as error:
+            seen[name], left[name] = (), str(error)
+    plans = plan_stages(with_steps(config, seen))
+    outdated = Outdated(plans)
+    wanted = [s for name in stages if seen[name] for s in _wanted(plans[name], outdated, left)]
+    looks = _looks(wanted, outdated, quiet, left)
+    ready = [subject for subject in wanted if _is_possible(subject, outdated, left)]
+    to_score = {subject.folder for subject in ready}
+    steps = {
+        name: tuple(
+            step
+            for step in seen[name]
+            if (one := step_subject(plans[name], step)).folder in to_score
+            or not outdated.score(one)
+        )
+        for name in stages
+    }
+    limited = with_steps(config, steps)
+    evaluated = {
+        name: tuple(s for s in seen[name] if _is_evaluated(plans[name], s, outdated, left))
+        for name in stages
+    }
+    return Work(
+        config=limited,
+        plans=plan_stages(limited),
+        ready=tuple(ready),
+        states={folder: look.state for folder, look in looks.items()},
+        evaluated=evaluated,
+        left_alone=left,
+        seen=seen,
+    )
+
+
+def steps_on_disk(stage: Stage) -> tuple[int, ...]:
+    """Of a list of steps those that are there; raises CheckpointError where a folder has none."""
+    folder = Path(stage.checkpoints)
+    found = find_steps(folder, stage.steps)
+    if not isinstance(stage.steps, tuple):
+        return found
+    return tuple(step for step in found if configuration_file(folder / str(step)))
+
+
+def with_steps(config: Config, steps: Mapping[str, tuple[int, ...]]) -> Config:
+    """The configuration with these steps; a stage that has none keeps its own."""
+    stages = {
+        name: stage.model_copy(update={"steps": steps[name]}) if steps.get(name) else stage
+        for name, stage in config.stages.items()
+    }
+    return config.model_copy(update={"stages": stages})
+
+
+def _wanted(plan: StagePlan, outdated: Outdated, left: dict[str, str]) -> Iterator[Subject]:
+    """The checkpoints of which something is missing, the bridge first."""
+    has_bridge = plan.stage.bridge is not None
+    if has_bridge:
+        try:
+            bridge = bridge_subject(plan, outdated.plans)
+        except EvaluationError as error:
+            left[name_of(plan.name)], has_bridge = str(error), False
+        else:
+            if outdated.collect(bridge):
+                yield bridge
+    for step in plan.stage.steps if isinstance(plan.stage.steps, tuple) else ():
+        subject = step_subject(plan, step)
+        if outdated.collect(subject) or (has_bridge and outdated.deltas(plan, step)):
+            yield subject
+
+
+def _looks(
+    wanted: Sequence[Subject], outdated: Outdated, quiet: float, left: dict[str, str]
+) -> dict[Path, Look]:
+    """The state of every wanted checkpoint; notes those that are to be left alone."""
+    due: list[Subject] = []
+    looks: dict[Path, Look] = {}
+    failures = {folder: read_failures(folder) for folder in {s.plan.results for s in wanted}}
+    for subject in wanted:
+        name = name_of(subject.plan.name, subject.label)
+        state = folder_state(subject.checkpoint)
+        failure = failures[subject.plan.results].get(subject.label)
+        looks[subject.folder] = Look(state, None)
+        if failure and failure.left(state) > 0:
+            left[name] = f"failed: {failure.why}"
+        elif outdated.score(subject):
+            due.append(subject)
+    looks |= look_at(due, quiet)
+    for subject in due:
+        if problem := looks[subject.folder].problem:
+            left[name_of(subject.plan.name, subject.label)] = problem
+    return looks
+
+
+def _is_possible(subject: Subject, outdated: Outdated, left: Mapping[str, str]) -> bool:
+    """Whether it can be evaluated now: a step that lacks only deltas waits for the bridge."""
+    if name_of(subject.plan.name, subject.label) in left:
+        return False
+    if subject.role == "bridge" or outdated.collect(subject):
+        return True
+    return name_of(subject.plan.name) not in left
+
+
+def _is_evaluated(plan: StagePlan, step: int, outdated: Outdated, left: Mapping[str, str]) -> bool:
+    if outdated.collect(step_subject(plan, step)):
+        return False
+    return plan.stage.bridge is None or (
+        name_of(plan.name) not in left and not outdated.deltas(plan, step)
+    )
