@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluation.dependencies.gone import with_known_steps
 from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
 from evaluation.settings.config import Config
@@ -154,7 +155,7 @@ class Watcher:
         return evaluated
 
     def _make_pages(self, held: Iterable[str]) -> None:
-        plans = plan_stages(self.config)
+        plans = plan_stages(with_known_steps(self.config))
         chosen = [plans[name] for name in held]
         for name, line in make_pages(chosen, self.options.configuration, self._beat):
             self._say_once(f"pages {name}", line)

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.checkpoints.discovery import configuration_file, find_steps
-from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
+from evaluation.checkpoints.discovery import configuration_file
+from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
 from evaluation.dependencies.caches import CacheStates, stage_entries
+from evaluation.dependencies.gone import with_known_steps
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
-from evaluation.errors import CacheError, EvaluationError
+from evaluation.errors import CacheError, CheckpointError, EvaluationError
 from evaluation.prefill.caches import FETCH
 from evaluation.records import record_path
-from evaluation.settings.config import Config, Stage
+from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.watching.attempts import read_failures
 from evaluation.watching.readiness import Look, folder_state, look_at
@@ -70,31 +71,26 @@ def check_caches(plan: StagePlan) -> None:
 
 def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
     """Looks at all checkpoints of these stages, at those that are not evaluated twice."""
-    seen: dict[str, tuple[int, ...]] = {}
-    left: dict[str, str] = {}
-    for name in stages:
-        try:
-            seen[name] = steps_on_disk(config.stages[name])
-        except EvaluationError as error:
-            seen[name], left[name] = (), str(error)
-    plans = plan_stages(with_steps(config, seen))
+    plans = plan_stages(with_known_steps(config))
     outdated = Outdated(plans)
-    wanted = [s for name in stages if seen[name] for s in _wanted(plans[name], outdated, left)]
+    left: dict[str, str] = {}
+    known = {name: _known_steps(plans[name], left) for name in stages}
+    wanted = [s for name in stages if known[name] for s in _wanted(plans[name], outdated, left)]
     looks = _looks(wanted, outdated, quiet, left)
     ready = [subject for subject in wanted if _is_possible(subject, outdated, left)]
     to_score = {subject.folder for subject in ready}
     steps = {
         name: tuple(
             step
-            for step in seen[name]
+            for step in known[name]
             if (one := step_subject(plans[name], step)).folder in to_score
             or not outdated.score(one)
         )
         for name in stages
     }
-    limited = with_steps(config, steps)
+    limited = with_steps(next(iter(plans.values())).config, steps)
     evaluated = {
-        name: tuple(s for s in seen[name] if _is_evaluated(plans[name], s, outdated, left))
+        name: tuple(s for s in known[name] if _is_evaluated(plans[name], s, outdated, left))
         for name in stages
     }
     return Work(
@@ -104,17 +100,8 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
         states={folder: look.state for folder, look in looks.items()},
         evaluated=evaluated,
         left_alone=left,
-        seen=seen,
+        seen={name: _on_disk(plans[name], steps) for name, steps in known.items()},
     )
-
-
-def steps_on_disk(stage: Stage) -> tuple[int, ...]:
-    """Of a list of steps those that are there; raises CheckpointError where a folder has none."""
-    folder = Path(stage.checkpoints)
-    found = find_steps(folder, stage.steps)
-    if not isinstance(stage.steps, tuple):
-        return found
-    return tuple(step for step in found if configuration_file(folder / str(step)))
 
 
 def with_steps(config: Config, steps: Mapping[str, tuple[int, ...]]) -> Config:
@@ -124,6 +111,18 @@ def with_steps(config: Config, steps: Mapping[str, tuple[int, ...]]) -> Config:
         for name, stage in config.stages.items()
     }
     return config.model_copy(update={"stages": stages})
+
+
+def _known_steps(plan: StagePlan, left: dict[str, str]) -> tuple[int, ...]:
+    try:
+        return stage_steps(plan)
+    except CheckpointError as error:
+        left[plan.name] = str(error)
+        return ()
+
+
+def _on_disk(plan: StagePlan, steps: Sequence[int]) -> tuple[int, ...]:
+    return tuple(step for step in steps if configuration_file(plan.checkpoint(step)))
 
 
 def _wanted(plan: StagePlan, outdated: Outdated, left: dict[str, str]) -> Iterator[Subject]:
@@ -139,6 +138,8 @@ def _wanted(plan: StagePlan, outdated: Outdated, left: dict[str, str]) -> Iterat
                 yield bridge
     for step in plan.stage.steps if isinstance(plan.stage.steps, tuple) else ():
         subject = step_subject(plan, step)
+        if outdated.score(subject) and not configuration_file(subject.checkpoint):
+            continue  # of a list, and still to come
         if outdated.collect(subject) or (has_bridge and outdated.deltas(plan, step)):
             yield subject
 
