@@ -119,7 +119,7 @@ def _lines(ours: Path, fresh: Path) -> str:
 
 def kept(model: Model, folder: Path) -> set[str]:
     """Places of deleted checkpoints whose results a stage without a list of steps has kept."""
-    found = set()
+    found: set[str] = set()
     for stage, own in model.stages.items():
         path = folder / model.results(stage) / "summary.parquet"
         if isinstance(own["steps"], list) or not path.exists():
