@@ -84,17 +84,20 @@ def _origin(side: Results) -> dict[str, Any]:
     }
 
 
-def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
+def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = ()) -> None:
     """Writes a stage's deltas in long form and its recommendation, from its steps' files.
 
-    Steps whose file is missing or damaged are logged and named in both.
+    Steps whose file is missing or damaged are logged and named in both. As long as steps are awaited
+    or left out, the recommendation is provisional.
     """
     contents, left_out = _read_steps(plan, steps)
+    to_come = sorted({*awaited, *steps} - contents.keys())
+    outlook = {"left_out": left_out, "provisional": bool(to_come), "awaited": to_come}
     rows = [row.model_dump() for content in contents.values() for row in content.deltas]
     stage = {
         "stage": plan.name,
         "protocol": protocol.BRIDGE,
-        "left_out": left_out,
+        **outlook,
         "verdicts": [
             {
                 "step": step,
@@ -108,7 +111,7 @@ def write_stage(plan: StagePlan, steps: Sequence[int]) -> None:
     advice = _advice(plan, contents)
     write_csv(plan.results / STAGE_TABLE, DELTA_COLUMNS, rows)
     write_model(plan.results / DELTAS, StageDeltas, stage)
-    write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, "left_out": left_out})
+    write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, **outlook})
 
 
 def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas]) -> dict[str, Any]:

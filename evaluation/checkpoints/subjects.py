@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from evaluation.checkpoints.discovery import find_steps
-from evaluation.errors import ConfigError
+from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.plan import StagePlan
 
 
@@ -44,6 +44,14 @@ class Subject:
 def stage_steps(plan: StagePlan) -> tuple[int, ...]:
     """The stage's steps in order; `all` and `every: N` are looked up on disk."""
     return find_steps(Path(plan.stage.checkpoints), plan.stage.steps)
+
+
+def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
+    """The stage's steps; none as long as there is no checkpoint."""
+    try:
+        return stage_steps(plan)
+    except CheckpointError:
+        return ()
 
 
 def step_subject(plan: StagePlan, step: int) -> Subject:

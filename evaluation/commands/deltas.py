@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation.checkpoints.subjects import stage_steps
+from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.commands import add_config, add_stage, whole_number
 from evaluation.commands.prefill import Commands
 from evaluation.errors import BridgeError, ConfigError, ResultsError
@@ -86,7 +86,10 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _plans(options: argparse.Namespace) -> dict[str, StagePlan]:
-    return plan_stages(load_config(options.config))
+    """All stages, with the steps that are known now."""
+    from evaluation.dependencies.gone import with_known_steps
+
+    return plan_stages(with_known_steps(load_config(options.config)))
 
 
 def _plan(options: argparse.Namespace) -> StagePlan:
@@ -156,7 +159,7 @@ def status(options: argparse.Namespace) -> int:
     from evaluation.reporting.status import stage_status, status_table
 
     plans = _plans(options) if options.stage is None else {options.stage: _plan(options)}
-    found = {name: stage_status(plan, stage_steps(plan)) for name, plan in plans.items()}
+    found = {name: stage_status(plan, steps_so_far(plan)) for name, plan in plans.items()}
     print(json.dumps(found, indent=1) if options.json else status_table(found))
     return 0 if all(entry["complete"] for entry in found.values()) else 1
 

@@ -3,12 +3,13 @@
 import argparse
 from collections.abc import Callable
 
-from evaluation.commands import answers, checkpoint, deltas, doctor, prefill, score
+from evaluation.commands import answers, checkpoint, deltas, doctor, prefill, score, watch
 
 GROUPS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None], ...] = (
     prefill.add_commands,
     doctor.add_commands,
     score.add_commands,
+    watch.add_commands,
     deltas.add_commands,
     answers.add_commands,
     checkpoint.add_commands,

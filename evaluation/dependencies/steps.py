@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.checkpoints.discovery import CONFIGURATIONS
+from evaluation.checkpoints.discovery import CONFIGURATIONS, configuration_file
 from evaluation.checkpoints.subjects import Subject
 from evaluation.files import fingerprint
 from evaluation.records import Record, read_record
@@ -127,6 +127,7 @@ def deltas_key(plan: StagePlan, step: int, ours: Record, bridge: Record) -> str:
 
 def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record | None]) -> str:
     """`made_from` are the records of the steps' and the bridge's results and deltas, in order."""
+    gone = [step for step in steps if not configuration_file(plan.checkpoint(step))]
     return fingerprint(
         {
             "protocol": [protocol.BRIDGE, protocol.REPORT],
@@ -136,6 +137,7 @@ def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record
             "objective": [aim.model_dump() for aim in plan.stage.objective],
             "suite": plan.suite.model_dump(mode="json"),
             "made_from": [record and record.identity for record in made_from],
+            "gone": gone,
         }
     )
 

@@ -1,4 +1,4 @@
-"""The configuration of a run, with the steps that were on disk when it started.
+"""The configuration of a run, with the steps that were known when it started.
 
 `all` and `every: N` may mean more steps a minute later. The jobs of a run must not see those: a
 job would otherwise have other steps, or another bridge, than it was submitted for.
@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.discovery import find_steps
-from evaluation.errors import CheckpointError
-from evaluation.settings.config import Config, Stage, load_config, validate_config
+from evaluation.dependencies.gone import with_known_steps
+from evaluation.settings.config import Config, load_config, validate_config
 from evaluation.settings.effective import CONFIG_VARIABLE, write_effective
 from evaluation.settings.yaml_files import read_yaml
 
@@ -31,16 +30,7 @@ def run_config(
         if Path(file).suffix in (".yaml", ".yml"):
             read_yaml(Path(file))
     config = validate_config(content, " + ".join(map(str, files)) or "configuration")
-    stages = {name: _with_steps(stage) for name, stage in config.stages.items()}
-    config = config.model_copy(update={"stages": stages})
+    config = with_known_steps(config)
     path = write_effective(config).absolute()
     os.environ[CONFIG_VARIABLE] = str(path)
     return config, path
-
-
-def _with_steps(stage: Stage) -> Stage:
-    try:
-        steps = find_steps(Path(stage.checkpoints), stage.steps)
-    except CheckpointError:  # said when the stage is asked for; another one may be
-        return stage
-    return stage.model_copy(update={"steps": steps})

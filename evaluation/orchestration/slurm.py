@@ -16,8 +16,6 @@ asked about, and waits for ever; here they stay on its list.
 
 import contextlib
 import json
-import os
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +26,7 @@ from typing import Any
 
 from evaluation.errors import EvaluationError
 from evaluation.files import write_json
+from evaluation.orchestration.processes import Process, process
 
 RECORDS = Path(".snakemake") / "slurm_runs"
 
@@ -44,7 +43,7 @@ class Run:
     @property
     def alive(self) -> bool:
         """Whether it still runs; a process of another host is taken to."""
-        return self.host != socket.gethostname() or _started(self.pid) == self.started
+        return Process(self.host, self.pid, self.started).alive
 
 
 def guard_run(workflow: Any) -> None:
@@ -63,8 +62,7 @@ def guard_run(workflow: Any) -> None:
     requeue = workflow.executor_settings.requeue
     requeue_in_rounds(executor, ("PREEMPTED", "NODE_FAIL") if requeue else ("PREEMPTED",))
     end_orphans(RECORDS)
-    pid = os.getpid()
-    run = Run(name, socket.gethostname(), pid, _started(pid))
+    run = Run(name=name, **asdict(process()))
     write_json(RECORDS / f"{name}.json", asdict(run))
 
 
@@ -207,15 +205,6 @@ def _answering() -> Iterator[None]:
 def _command(*command: str) -> str:
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
     return done.stdout
-
-
-def _started(pid: int) -> str:
-    """When a process of this host started, in ticks since boot; empty if there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return ""
-    return stat.rpartition(")")[2].split()[19]
 
 
 def _say(sentence: str) -> None:

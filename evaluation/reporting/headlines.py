@@ -1,9 +1,10 @@
 """Which deltas stand for a step where there is room for one an item, and what they are called."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from evaluation.bridge.deltas import OVERALL, headline_delta
-from evaluation.results.bridge_files import DeltaRow
+from evaluation.results.bridge_files import DeltaRow, Recommendation, StageDeltas
 from evaluation.settings.tiers import TIERS, TierName
 
 
@@ -53,3 +54,16 @@ def tier_words() -> dict[str, Any]:
         }
         for name, tier in TIERS.items()
     }
+
+
+def provisional(found: Recommendation | StageDeltas | None) -> str:
+    """What stands behind a verdict as long as steps that are asked for are to come; else nothing."""
+    if found is None or not found.provisional:
+        return ""
+    return f" (provisional, until {steps_in_words(found.awaited)} is in)"
+
+
+def steps_in_words(steps: Sequence[int], most: int = 6) -> str:
+    """The first few of many steps, e.g. `step 10, 20`."""
+    more = f" and {len(steps) - most} more" if len(steps) > most else ""
+    return f"step {', '.join(map(str, steps[:most]))}{more}"

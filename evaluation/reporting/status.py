@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from evaluation.dependencies.gone import is_gone
 from evaluation.errors import ResultsError
 from evaluation.reporting.terminal import align
 from evaluation.results.bridge_files import (
@@ -40,6 +41,8 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
         str(step): _subject(plan, plan.step_folder(step), plan.step_log(step), has_bridge)
         for step in steps
     }
+    for step in steps:
+        subjects[str(step)]["gone"] = is_gone(plan.checkpoint(step))
     if has_bridge:
         subjects["bridge"] = _subject(plan, plan.bridge_folder, plan.bridge_log, False)
     files, damaged = _stage_files(plan)
@@ -49,10 +52,20 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
         "stage": plan.name,
         "complete": complete,
         "check": None if complete else last_error(plan.check_log),
+        **_verdict(plan),
         "subjects": subjects,
         "files": files,
         "damaged": damaged,
     }
+
+
+def _verdict(plan: StagePlan) -> dict[str, Any]:
+    """The stage's verdict so far, if any, and whether more steps are to come before it holds."""
+    try:
+        advice = read_recommendation(plan.results / RECOMMENDATION)
+    except ResultsError:  # not there yet, or named among what is damaged
+        return {"verdict": None, "provisional": None}
+    return {"verdict": advice.verdict, "provisional": advice.provisional}
 
 
 def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
@@ -141,7 +154,8 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
     errors = []
     for stage, entry in found.items():
         for name, subject in entry["subjects"].items():
-            rows.append([stage, name, *(subject["files"].get(column, "–") for column in columns)])
+            label = f"{name} (gone)" if _is_scored_and_gone(subject) else name
+            rows.append([stage, label, *(subject["files"].get(column, "–") for column in columns)])
             if subject["error"]:
                 errors.append(f"{stage} {name}: {subject['error']} ({subject['log']})")
             errors += [f"{stage} {name}: {line}" for line in subject["damaged"]]
@@ -149,7 +163,19 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
     lines = [align(rows), ""]
     for stage, entry in found.items():
         missing = [name for name, state in entry["files"].items() if state == "missing"]
-        lines.append(f"{stage}: {'complete' if entry['complete'] else 'incomplete'}")
+        lines.append(
+            f"{stage}: {'complete' if entry['complete'] else 'incomplete'}{_so_far(entry)}"
+        )
         lines += [f"  to come: {', '.join(missing)}"] if missing else []
         lines += [f"  check: {entry['check']}"] if entry["check"] else []
     return "\n".join([*lines, *errors])
+
+
+def _is_scored_and_gone(subject: Mapping[str, Any]) -> bool:
+    return bool(subject.get("gone")) and "done" in subject["files"].values()
+
+
+def _so_far(entry: Mapping[str, Any]) -> str:
+    if not entry["verdict"]:
+        return ""
+    return f"; {entry['verdict']}{', provisional' if entry['provisional'] else ''}"

@@ -41,7 +41,7 @@ def make_tables(plan: StagePlan) -> Record:
     if plan.stage.bridge is None:
         _forget_bridge(plan, steps)
     else:
-        write_stage(plan, [step for step in steps if _is_compared(plan, step)])
+        write_stage(plan, [step for step in steps if _is_compared(plan, step)], steps)
         files += BRIDGE_FILES
     found = read_stage(plan, steps)
     write_tables(found)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from evaluation.bridge.deltas import OVERALL
 from evaluation.errors import ResultsError
+from evaluation.reporting.headlines import provisional
 from evaluation.results.bridge_files import (
     DELTAS,
     RECOMMENDATION,
@@ -82,9 +83,9 @@ def advice_lines(plan: StagePlan) -> list[str]:
     except ResultsError as error:
         return [f"recommendation: none; {error}"]
     if advice.step is None:
-        return [f"recommendation: none; {advice.why}"]
-    lines = [f"{advice.kind}: step {advice.step} — {advice.why}", *advice.companions]
-    lines += [average.sentence for average in advice.averages]
+        return [f"recommendation: none{provisional(advice)}; {advice.why}"]
+    lines = [f"{advice.kind}{provisional(advice)}: step {advice.step} — {advice.why}"]
+    lines += [*advice.companions, *(average.sentence for average in advice.averages)]
     if advice.beside:
         beside = ", ".join(str(entry.step) for entry in advice.beside)
         lines.append(f"not told apart from it: step {beside}")

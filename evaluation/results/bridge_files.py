@@ -134,6 +134,8 @@ class StageDeltas(FileModel):
     stage: str = Field(description="Name of the stage.")
     protocol: str = Field(description="Version of the bridge's computation.")
     left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
+    provisional: bool = Field(False, description="Whether steps that are asked for are to come.")
+    awaited: tuple[int, ...] = Field((), description="Those steps.")
     verdicts: tuple[StepVerdict, ...] = Field(description="Of all steps.")
     deltas: tuple[DeltaRow, ...] = Field(description="Of all steps.")
 
@@ -207,6 +209,8 @@ class Recommendation(FileModel):
     beside: tuple[Beside, ...] = Field(description="Steps not told apart from it.")
     others: tuple[Other, ...] = Field(description="Steps that fell out.")
     left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
+    provisional: bool = Field(False, description="Whether steps that are asked for are to come.")
+    awaited: tuple[int, ...] = Field((), description="Those steps.")
 
 
 class SummaryRow(FileModel):
@@ -231,6 +235,7 @@ class SummaryRow(FileModel):
     mde: float | None = Field(description="Smallest difference that would have been seen.")
     verdict: str | None = Field(description="Of the item: better, worse, unclear.")
     step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
+    gone: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
 
 
 _ROWS = TypeAdapter(list[SummaryRow])

@@ -339,6 +339,7 @@ def _now(model: Model) -> int:
     ]
 )
 def checkpoint_replaced(model: Model, place: str, seed: int, keeps_times: bool) -> None:
+    model.gone.pop(place, None)
     model.checkpoints[place] = Copy(seed, 0 if keeps_times else _now(model))
 
 
@@ -378,12 +379,17 @@ def checkpoint_deleted(model: Model, place: str) -> None:
 def checkpoint_damaged(model: Model, place: str, damage: str) -> None:
     known = model.checkpoints[place]
     written = known.written if damage == "lost_shard" else _now(model)
+    if damage == "no_config":  # what is left is no checkpoint
+        model.gone.setdefault(place, known)
+    else:
+        model.gone.pop(place, None)
     model.checkpoints[place] = Copy(known.seed, written, damage)
 
 
 @edit(lambda model: [(p,) for p, known in model.checkpoints.items() if known.damage])
 def checkpoint_restored(model: Model, place: str) -> None:
     """From a copy that kept its times."""
+    model.gone.pop(place, None)
     model.checkpoints[place] = Copy(model.checkpoints[place].seed)
 
 

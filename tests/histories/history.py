@@ -17,7 +17,7 @@ from tests.histories.accidents import ACCIDENTS, ROOTS
 from tests.histories.economy import Economy
 from tests.histories.edits_of_answers import EDITS
 from tests.histories.model import Model, World, environment
-from tests.histories.oracle import differences, snapshot
+from tests.histories.oracle import differences, kept, snapshot
 from tests.histories.runner import PATIENCE, Done, Server
 
 Action = list[Any]
@@ -195,18 +195,22 @@ class Player:
     def _compare(self, first: Done) -> None:
         """Beside a run in the same folder, from nothing.
 
-        What is gone but was scored, or lost a file unnoticed, is put back for that.
+        What is gone but was scored, or lost a file unnoticed, is put back for that, and taken away
+        again once it is scored: so both have it marked as gone.
         """
         if self.model.impossible().keys() - self.model.gone.keys():
             return  # it should have been refused
         unseen = {place for place in self.model.quiet() if f"ckpts/{place}" not in first.said}
-        whole = self.model.restored(unseen | self.model.impossible().keys())
+        gone = self.model.impossible().keys() | kept(self.model, self.world.folder)
+        whole = self.model.restored(unseen | gone)
         folder = self.world.folder
         ours, fresh = folder / ".ours", folder / ".fresh"
         _move(folder, ours)
         self.world.write(self.model, whole)
         done = self._snakemake()
         self.world.write(whole, self.model)
+        if gone:
+            self._snakemake()
         _move(folder, fresh)
         _move(ours, folder)
         self._expect(done, int(bool(whole.broken())), "a fresh run")

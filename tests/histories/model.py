@@ -127,6 +127,7 @@ class Model:
         for place, known in self.checkpoints.items():
             if known.damage == "no_config":
                 self.clock += 1
+                self.gone.pop(place, None)
                 self.checkpoints[place] = Copy(known.seed, self.clock)
         for stage, own in self.stages.items():
             there = self.on_disk(stage)

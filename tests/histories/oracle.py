@@ -126,6 +126,19 @@ def _lines(ours: Path, fresh: Path) -> str:
     return f"{len(mine)} and {len(theirs)} lines"
 
 
+def kept(model: Model, folder: Path) -> set[str]:
+    """Places of deleted checkpoints whose results a stage without a list of steps has kept."""
+    found: set[str] = set()
+    for stage, own in model.stages.items():
+        path = folder / model.results(stage) / "summary.parquet"
+        if isinstance(own["steps"], list) or not path.exists():
+            continue
+        rows = pq.read_table(path, columns=["role", "step"]).to_pylist()
+        steps = {row["step"] for row in rows if row["role"] == "step"}
+        found |= {model.place(stage, step) for step in steps} & model.gone.keys()
+    return found
+
+
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
     """Size and time of every file that a run which does nothing must leave alone."""
     files = (path for path in folder.rglob("*") if path.is_file() or path.is_symlink())

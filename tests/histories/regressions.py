@@ -54,6 +54,29 @@ HISTORIES: dict[str, list[Action]] = {
         RUN,
         ["checkpoint_replaced", "two/15", 0, False],
     ],
+    "a step of all is deleted after it was scored": [
+        RUN,
+        ["checkpoint_deleted", "two/5"],
+        RUN,
+        ["margin", "stage2", 0, 0.01],
+    ],
+    "a step of all is deleted and comes back as another": [
+        RUN,
+        ["checkpoint_deleted", "two/15"],
+        RUN,
+        ["checkpoint_added", "two/15", 5, False],
+    ],
+    "a step of all is deleted, then more is asked": [
+        RUN,
+        ["checkpoint_deleted", "two/5"],
+        RUN,
+        ["task_limit", "base", "quiz", 8],
+    ],
+    "a step of all loses its configuration": [
+        RUN,
+        ["checkpoint_damaged", "two/5", "no_config"],
+        RUN,
+    ],
     "a bridge that breaks, and is restored as it was": [
         RUN,
         ["checkpoint_damaged", "one/20", "truncated"],

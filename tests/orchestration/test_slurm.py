@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import EvaluationError
+from evaluation.orchestration.processes import started
 from evaluation.orchestration.slurm import (
     Run,
-    _started,
     ask_setting_once,
     end_orphans,
     keep_unanswered,
@@ -66,7 +66,7 @@ def test_jobs_of_a_dead_run_are_cancelled_and_its_record_goes(
 
 
 def test_runs_that_live_or_live_elsewhere_are_left_alone(queue: Path) -> None:
-    here = Run("dead-not", socket.gethostname(), os.getpid(), _started(os.getpid()))
+    here = Run("dead-not", socket.gethostname(), os.getpid(), started(os.getpid()))
     away = Run("dead-away", "another-login-node", os.getpid(), "")
     paths = [record(queue, run) for run in (here, away)]
     (queue / "jobs").write_text("5\n")

@@ -30,7 +30,7 @@ from tests.reporting.pages import STEPS, page_data, write_report
 def test_columns_are_stable() -> None:
     assert ",".join(SCHEMA.names) == (
         "stage,step,role,tier,item,group,metric,value,low,high,chance,n,"
-        "delta,delta_low,delta_high,p_holm,mde,verdict,step_verdict"
+        "delta,delta_low,delta_high,p_holm,mde,verdict,step_verdict,gone"
     )
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.deltas import OVERALL
-from evaluation.checkpoints.subjects import stage_steps
+from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.files import write_text
-from evaluation.reporting.headlines import tier_words
+from evaluation.reporting.headlines import provisional, tier_words
 from evaluation.reporting.pages.curves import Series, joined_series, stage_series
 from evaluation.reporting.pages.page import packed_series, render, some, write_page
 from evaluation.reporting.pages.stage_page import advice, aim_title, chosen_step, stage_verdict
@@ -26,7 +26,7 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
 
     Beside it the lines with which Snakemake's report opens.
     """
-    found = {name: read_stage(plan, stage_steps(plan)) for name, plan in plans.items()}
+    found = {name: read_stage(plan, steps_so_far(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
     sparks = {name: _spark(stage, series[name]) for name, stage in found.items()}
     known = [spark for spark in sparks.values() if spark is not None]
@@ -50,7 +50,7 @@ def _in_words(card: Mapping[str, Any]) -> Iterator[str]:
     beside = ", ".join(map(str, card["beside"]))
     advice = card["advice"] or card["why_not"]
     advice += f"; not told apart from it: step {beside}" if beside else ""
-    yield f"| **{_plain(card['name'])}: {_plain(card['verdict'])}**"
+    yield f"| **{_plain(card['name'])}: {_plain(card['verdict'] + card['provisional'])}**"
     yield f"| {_plain(advice)}"
     yield f"| {_plain(card['headline'])}"
     for line in card["companions"]:
@@ -87,6 +87,7 @@ def _card(found: StageResults, spark: Series | None) -> dict[str, Any]:
     return {
         "name": found.plan.name,
         "verdict": stage_verdict(found) or ("undecided" if objective else "no objective"),
+        "provisional": provisional(found.recommendation),
         "objective": objective,
         "advice": f"{advised['kind']}: step {advised['step']}" if advised else None,
         "beside": advised["beside_steps"] if advised else [],

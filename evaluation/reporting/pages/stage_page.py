@@ -10,7 +10,14 @@ from typing import Any
 from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.power import power_sentence
 from evaluation.reporting.flips.flips import in_order, stage_flips
-from evaluation.reporting.headlines import beside_forest, in_forest, name_in_forest, tier_words
+from evaluation.reporting.headlines import (
+    beside_forest,
+    in_forest,
+    name_in_forest,
+    provisional,
+    steps_in_words,
+    tier_words,
+)
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.pages.page import (
     LARGEST,
@@ -66,6 +73,8 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
     return {
         "title": plan.name,
         "verdict": stage_verdict(found),
+        "provisional": provisional(advised),
+        "gone": steps_in_words(found.gone) if found.gone else None,
         "advice": advice(found),
         "no_advice": advised.why if advised else "the bridge has not been compared yet",
         "has_bridge": plan.stage.bridge is not None,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from evaluation.dependencies.gone import is_gone
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.bridge_files import (
@@ -38,7 +39,8 @@ class Scored:
 class StageResults:
     """Results by step; parts that are not there, or cannot be read, are None or absent.
 
-    `missing` names files that are not there, `damaged` has a sentence for each that cannot be used.
+    `missing` names files that are not there, `damaged` has a sentence for each that cannot be used;
+    `gone` are steps whose checkpoint was deleted since it was scored.
     """
 
     plan: StagePlan
@@ -49,6 +51,7 @@ class StageResults:
     recommendation: Recommendation | None
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
+    gone: tuple[int, ...] = ()
 
 
 class _Reader:
@@ -108,4 +111,5 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
         recommendation=recommendation,
         missing=tuple(reader.missing),
         damaged=tuple(reader.damaged),
+        gone=tuple(step for step, one in found.items() if one and is_gone(plan.checkpoint(step))),
     )

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.write import write_csv
+from evaluation.dependencies.gone import is_gone
 from evaluation.files import write_parquet, write_text
+from evaluation.reporting.headlines import provisional, steps_in_words
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
 from evaluation.results.bridge_files import SUMMARY, SUMMARY_COLUMNS
@@ -26,6 +29,7 @@ def summary_rows(found: StageResults) -> list[dict[str, Any]]:
     """Rows of SCHEMA, the bridge's last."""
     rows: list[dict[str, Any]] = []
     for step, scored in found.steps.items():
+        gone = step in found.gone
         content = found.deltas.get(step)
         rows_of_step = content.deltas if content else ()
         deltas = {(row.tier, row.item, row.metric): row for row in rows_of_step}
@@ -40,9 +44,11 @@ def summary_rows(found: StageResults) -> list[dict[str, Any]]:
                     "mde": delta.mde,
                     "verdict": delta.flag,
                 }
-            rows.append({**row, "step_verdict": content.verdict if content else None})
+            step_verdict = content.verdict if content else None
+            rows.append({**row, "step_verdict": step_verdict, "gone": gone})
     if found.bridge is not None:
-        rows += [row for row, _ in _rows(found.plan, found.bridge, "bridge")]
+        gone = is_gone(Path(found.bridge.results.header.checkpoint))
+        rows += [{**row, "gone": gone} for row, _ in _rows(found.plan, found.bridge, "bridge")]
     return rows
 
 
@@ -68,6 +74,7 @@ def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     """One table a tier: an item a row, a step a column, the delta against the bridge in brackets."""
     parts = [f"# {_plain(found.plan.name)}\n"]
     parts += [f"Missing: {_plain(', '.join(found.missing))}\n"] if found.missing else []
+    parts += [f"Gone since scored: {_plain(steps_in_words(found.gone))}\n"] if found.gone else []
     parts += [f"Damaged: {_plain(line)}\n" for line in found.damaged]
     parts += [_plain(line) + "\n" for line in _verdict_lines(found)]
     for name, tier in TIERS.items():
@@ -81,7 +88,8 @@ def _verdict_lines(found: StageResults) -> list[str]:
     advice = found.recommendation
     if advice is None or advice.step is None:
         return []
-    return [f"{(advice.kind or 'least bad').capitalize()}: step {advice.step} — {advice.why}"]
+    kind = (advice.kind or "least bad").capitalize()
+    return [f"{kind}{provisional(advice)}: step {advice.step} — {advice.why}"]
 
 
 def _markdown_table(rows: Sequence[dict[str, Any]]) -> str:

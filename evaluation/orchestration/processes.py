@@ -1,0 +1,40 @@
+"""Processes told apart over time: a number alone may by now be another process's."""
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of some host; `started` is in ticks since its host booted."""
+
+    host: str
+    pid: int
+    started: str
+
+    @property
+    def is_here(self) -> bool:
+        return self.host == socket.gethostname()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs; a process of another host is taken to."""
+        return not self.is_here or started(self.pid) == self.started
+
+
+def process(pid: int | None = None) -> Process:
+    """A process of this host, this one if none is given."""
+    number = os.getpid() if pid is None else pid
+    return Process(socket.gethostname(), number, started(number))
+
+
+def started(pid: int) -> str:
+    """When a process of this host started, in ticks since boot; empty if there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    state, *fields = stat.rpartition(")")[2].split()
+    return "" if state == "Z" else fields[18]

@@ -1,0 +1,1 @@
+"""Looks for new checkpoints while a model is being trained, and starts Snakemake for them."""

@@ -1,0 +1,95 @@
+"""Evaluations that failed, and when each is tried again: when its checkpoint changes, or later.
+
+Kept in `<stage results>/.watch/failed.json`, so that a watcher that is started again, by cron for
+one, does not try at once what has just failed.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from evaluation.checkpoints.subjects import Subject
+from evaluation.files import write_json
+
+FOLDER = ".watch"
+
+FIRST_WAIT = 15 * 60.0
+"""Seconds until what failed for good is tried again; twice as many after each further failure."""
+
+FIRST_WAIT_OF_QUEUE = 60.0
+"""The same where the checkpoint is not at fault: a full queue, a lost job, a full disk."""
+
+LONGEST_WAIT = 6 * 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """The last of `count` failures in a row of one checkpoint; `at` is Unix time.
+
+    `state` is the checkpoint's, see `folder_state`; `own` if the checkpoint is at fault.
+    """
+
+    count: int
+    at: float
+    state: str
+    why: str
+    own: bool
+
+    @property
+    def wait(self) -> float:
+        """Seconds from the failure until it is tried again."""
+        first = FIRST_WAIT if self.own else FIRST_WAIT_OF_QUEUE
+        return float(min(first * 2.0 ** min(self.count - 1, 20), LONGEST_WAIT))
+
+    def left(self, state: str) -> float:
+        """Seconds that are left of it, none for a checkpoint that has changed.
+
+        Nor where the clock says that the failure is yet to come: it was set back.
+        """
+        passed = time.time() - self.at
+        return 0.0 if state != self.state or passed < 0 else max(0.0, self.wait - passed)
+
+
+def read_failures(results: Path) -> dict[str, Failure]:
+    """A stage's failures by subject; those that cannot be read are forgotten, so tried again."""
+    return dict(_read(results / FOLDER / "failed.json"))
+
+
+def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failure:
+    known = read_failures(subject.plan.results)
+    last = known.get(subject.label)
+    count = last.count + 1 if last and last.state == state and last.own == own else 1
+    failure = Failure(count=count, at=time.time(), state=state, why=why, own=own)
+    _write(subject.plan.results, {**known, subject.label: failure})
+    return failure
+
+
+def forget_failure(subject: Subject) -> None:
+    known = read_failures(subject.plan.results)
+    if known.pop(subject.label, None) is not None:
+        _write(subject.plan.results, known)
+
+
+def _write(results: Path, failures: dict[str, Failure]) -> None:
+    content = {name: asdict(failure) for name, failure in failures.items()}
+    write_json(results / FOLDER / "failed.json", content)
+
+
+def _read(path: Path) -> Iterator[tuple[str, Failure]]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for name, known in content.items():
+            yield (
+                str(name),
+                Failure(
+                    count=int(known["count"]),
+                    at=float(known["at"]),
+                    state=str(known["state"]),
+                    why=str(known["why"]),
+                    own=bool(known["own"]),
+                ),
+            )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return

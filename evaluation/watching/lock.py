@@ -1,0 +1,114 @@
+"""One watcher a stage: `<stage results>/.watch/lock.json` names the process that watches it.
+
+A lock whose process is gone from this host is taken over. Whether a process of another host lives
+cannot be asked; so a watcher renews its lock, and one that was not renewed for an hour, by the file
+system's own clock, is taken over, too.
+"""
+
+import contextlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from evaluation.files import beside, make_folder
+from evaluation.orchestration.processes import Process, process
+from evaluation.watching.attempts import FOLDER
+
+ABANDONED = 3600.0
+"""Seconds without a sign of life after which another host's lock is taken over."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who watches a stage, and the Snakemake that it has started, if one runs."""
+
+    watcher: Process
+    snakemake: Process | None = None
+
+    def __str__(self) -> str:
+        return f"process {self.watcher.pid} on {self.watcher.host}"
+
+
+class StageLock:
+    """The lock of a stage's results; `previous` is whom it was taken over from."""
+
+    def __init__(self, results: Path) -> None:
+        self.path = results / FOLDER / "lock.json"
+        self.previous: Holder | None = None
+        self._own = Holder(process())
+
+    def take(self) -> Holder | None:
+        """Takes it, or keeps it; returns who else holds it. Raises OSError where it cannot write."""
+        make_folder(self.path.parent)
+        mine = beside(self.path)
+        try:
+            mine.write_text(json.dumps(asdict(self._own)), encoding="utf-8")
+            for _ in range(3):  # another may take it between our look and our grasp
+                holder = _holder(self.path)
+                if holder is not None and holder.watcher == self._own.watcher:
+                    os.utime(self.path)
+                    return None
+                if self.path.exists():
+                    if holder is not None and not self._is_stale(holder, mine):
+                        return holder
+                    self._take_away(holder)
+                with contextlib.suppress(FileExistsError):
+                    os.link(mine, self.path)
+                    self.previous = holder
+                    return None
+            return _holder(self.path)
+        finally:
+            mine.unlink(missing_ok=True)
+
+    def tell(self, snakemake: int | None) -> None:
+        """Notes the Snakemake that runs, so that whoever takes over knows of it."""
+        self._own = Holder(self._own.watcher, None if snakemake is None else process(snakemake))
+        with contextlib.suppress(OSError):
+            if self._is_ours():
+                mine = beside(self.path)
+                mine.write_text(json.dumps(asdict(self._own)), encoding="utf-8")
+                os.replace(mine, self.path)
+
+    def renew(self) -> None:
+        with contextlib.suppress(OSError):  # it is missed when the lock is next taken
+            if self._is_ours():
+                os.utime(self.path)
+
+    def release(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._is_ours():
+                self.path.unlink()
+
+    def _is_ours(self) -> bool:
+        holder = _holder(self.path)
+        return holder is not None and holder.watcher == self._own.watcher
+
+    def _is_stale(self, holder: Holder, now: Path) -> bool:
+        """By a file that was written just now, as the clocks of two hosts may differ."""
+        if holder.watcher.is_here:
+            return not holder.watcher.alive
+        try:
+            return now.stat().st_mtime - self.path.stat().st_mtime > ABANDONED
+        except FileNotFoundError:
+            return True
+
+    def _take_away(self, stale: Holder | None) -> None:
+        """Removes a stale lock, unless another has renewed it between our look and our grasp."""
+        aside = beside(self.path)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self.path, aside)
+            if stale is not None and _holder(aside) != stale:
+                with contextlib.suppress(FileExistsError):
+                    os.link(aside, self.path)
+            aside.unlink(missing_ok=True)
+
+
+def _holder(path: Path) -> Holder | None:
+    """Who a lock names; None if there is none, or if it is not whole."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        child = content["snakemake"]
+        return Holder(Process(**content["watcher"]), Process(**child) if child else None)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,83 @@
+"""What became of the checkpoints that a run was started for, from what it left on disk."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.checkpoints.subjects import Subject
+from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS
+from evaluation.records import read_record
+from evaluation.watching.attempts import forget_failure, note_failure
+from evaluation.watching.runs import last_words
+from evaluation.watching.work import Work, name_of
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A checkpoint that was evaluated, or was not, in one line."""
+
+    subject: Subject
+    is_evaluated: bool
+    line: str
+
+
+def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
+    """Looks at each checkpoint's results; notes which failed, for the next attempt."""
+    outdated = Outdated(work.plans)
+    for subject in sorted(work.ready, key=lambda one: one.role):  # bridges first
+        name = name_of(subject.plan.name, subject.label)
+        if _is_evaluated(subject, work, outdated):
+            forget_failure(subject)
+            waits = subject.plan.stage.bridge and not work.is_compared(subject.plan.name)
+            waiting = "; its deltas wait for the bridge" * bool(waits and subject.role == "step")
+            yield Outcome(subject, True, f"{name}: evaluated{waiting}")
+            continue
+        recorded = _recorded_error(subject, work)
+        why = recorded or _last_error(subject) or last_words(log)
+        state = work.states.get(subject.folder, "")
+        failure = note_failure(subject, state, why, own=recorded is not None)
+        if subject.role == "bridge":
+            work.left_alone[name] = why
+        changes = "when it changes, or " if failure.own else ""
+        yield Outcome(
+            subject,
+            False,
+            f"{name}: failed: {why}; tried again {changes}in {in_words(failure.wait)}",
+        )
+
+
+def in_words(seconds: float) -> str:
+    """A time in its largest fitting unit, e.g. `15 min`."""
+    for size, unit in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def _is_evaluated(subject: Subject, work: Work, outdated: Outdated) -> bool:
+    if outdated.collect(subject):
+        return False
+    if subject.step is None or subject.role == "bridge":
+        return True
+    stage = subject.plan.name
+    return not work.is_compared(stage) or not outdated.deltas(work.plans[stage], subject.step)
+
+
+def _recorded_error(subject: Subject, work: Work) -> str | None:
+    """Of the scores, the tier files or the deltas: the checkpoint is at fault, not the machine."""
+    steps = [SCORE, COLLECT]
+    if subject.role == "step" and work.is_compared(subject.plan.name):
+        steps.append(STEP_DELTAS)
+    for step in steps:
+        record = read_record(subject.folder, step)
+        if record is not None and record.error is not None:
+            return record.error
+    return None
+
+
+def _last_error(subject: Subject) -> str | None:
+    from evaluation.reporting.status import last_error
+
+    said = last_error(subject.log)
+    return f"{said} ({subject.log})" if said else None

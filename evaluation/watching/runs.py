@@ -1,0 +1,105 @@
+"""A run of Snakemake for some checkpoints, and the tables and pages after it, as processes.
+
+All that they print goes to a log, of which the last run's is kept: Snakemake keeps its own of all.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from evaluation.errors import EvaluationError
+
+ROOT = Path(__file__).resolve().parents[2]
+SNAKEFILE = ROOT / "workflow" / "Snakefile"
+
+BEAT = 20.0
+"""Seconds between two signs of life while a process runs."""
+
+PATIENCE = 60.0
+"""Seconds that a Snakemake has to end its jobs when it is asked to stop."""
+
+LOCKED = "cannot be locked"
+"""What Snakemake says where another one works on the same files."""
+
+
+def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    """The command; raises EvaluationError where the workflow is not beside the package."""
+    if not SNAKEFILE.is_file():
+        raise EvaluationError(
+            f"{SNAKEFILE}: no such file; watch runs the workflow of a checkout, so start it there"
+        )
+    fixed = ["--keep-going", "-s", str(SNAKEFILE), "--configfile", str(configuration)]
+    return [sys.executable, "-m", "snakemake", *targets, *fixed, *arguments]
+
+
+def evaluation(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "evaluation", *arguments]
+
+
+def run(
+    command: Sequence[str],
+    log: Path,
+    beat: Callable[[int], None],
+    *,
+    appending: bool = False,
+) -> int:
+    """Runs a command to its exit code; `beat` is called with its process now and then.
+
+    Where this process is told to end, the command is asked to stop, as by Ctrl-C.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(_import_path())}
+    with open(log, "ab" if appending else "wb") as output:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=variables,
+            start_new_session=True,  # Ctrl-C is for us; we pass it on, once
+        )
+        try:
+            while True:
+                beat(child.pid)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return child.wait(BEAT)
+        finally:
+            if child.returncode is None:
+                _stop(child)
+
+
+def last_words(log: Path) -> str:
+    """The line of a log that most likely says what went wrong."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    errors = [line.strip() for line in lines if "rror" in line and not line.startswith(" ")]
+    said = [line.strip() for line in errors or lines if line.strip()]
+    return f"{said[-1]} ({log})" if said else f"see {log}"
+
+
+def is_locked(log: Path) -> bool:
+    try:
+        return LOCKED in log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    """Asks a process and those that it started to end, and waits a while for that."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGINT)
+    end = time.monotonic() + PATIENCE
+    while child.poll() is None and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+def _import_path() -> list[str]:
+    known = os.environ.get("PYTHONPATH", "")
+    return [str(ROOT), *(part for part in known.split(os.pathsep) if part and part != str(ROOT))]

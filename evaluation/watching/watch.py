@@ -1,0 +1,217 @@
+"""The watcher: looks, starts Snakemake, says in a line what happened, and rests.
+
+It keeps no state but what lies on disk: which results there are, what failed (`attempts`), and who
+watches (`lock`). So it may be ended and started at any time, and `--once` is one of its rounds. All
+waiting is by a clock that cannot jump.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.dependencies.gone import with_known_steps
+from evaluation.errors import EvaluationError
+from evaluation.exit_codes import machine_fault
+from evaluation.settings.config import Config
+from evaluation.settings.effective import write_effective
+from evaluation.settings.plan import plan_stages
+from evaluation.watching.lock import StageLock
+from evaluation.watching.outcomes import in_words, outcomes
+from evaluation.watching.pages import make_pages
+from evaluation.watching.runs import BEAT, is_locked, run, snakemake
+from evaluation.watching.work import Work, check_caches, find_work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a watcher was told; times are in seconds, `arguments` are Snakemake's."""
+
+    configuration: Path
+    stages: tuple[str, ...]
+    interval: float
+    quiet: float
+    arguments: tuple[str, ...]
+    until_step: int | None = None
+    give_up: float | None = None
+    once: bool = False
+
+
+class Watcher:
+    """Watches the checkpoints of some stages."""
+
+    def __init__(self, config: Config, options: Options) -> None:
+        self.config = config
+        self.options = options
+        self.plans = plan_stages(config)
+        self.locks = {name: StageLock(self.plans[name].results) for name in options.stages}
+        self.failed: set[str] = set()
+        self._said: dict[str, str] = {}
+        self._seen: object = None
+        self._news = time.monotonic()
+
+    def watch(self) -> int:
+        """Runs until its end, see `_ending`; returns the exit code.
+
+        Raises:
+            EvaluationError: before anything starts, such as CacheError for what is not prefilled.
+        """
+        for name in self.options.stages:
+            check_caches(self.plans[name])
+        try:
+            return self._watch()
+        except (KeyboardInterrupt, SystemExit):
+            self._say(
+                "asked to end: Snakemake, if it ran, was told to stop; what is scored is kept"
+            )
+            raise
+        finally:
+            for lock in self.locks.values():
+                lock.release()
+
+    def _watch(self) -> int:
+        work = self._round()
+        while not self.options.once:
+            if why := self._ending(work):
+                self._say(why)
+                break
+            self._rest()
+            try:
+                work = self._round()
+            except EvaluationError as error:
+                self._say_once("round", str(error))
+            except OSError as error:  # a full disk, a folder that was taken away
+                self._say_once("round", machine_fault(error))
+        return int(bool(self.failed))
+
+    def _round(self) -> Work | None:
+        """Looks, and runs Snakemake as long as there is something new; returns the last look."""
+        while True:
+            held = self._take_locks()
+            work = find_work(self.config, held, self.options.quiet)
+            self._tell_left_alone(work)
+            if work.seen != self._seen:
+                self._seen, self._news = work.seen, time.monotonic()
+            has_run = bool(work.ready) and self._evaluate(work)
+            self._make_pages(held)
+            if not has_run or self.options.once:
+                return work
+
+    def _take_locks(self) -> list[str]:
+        """The stages that nobody else watches."""
+        held = []
+        for name, lock in self.locks.items():
+            holder = lock.take()
+            if holder is not None:
+                self._say_once(f"lock {name}", f"{name}: watched by {holder}, so left to it")
+            elif not self._is_orphaned(name, lock):
+                self._said.pop(f"lock {name}", None)
+                held.append(name)
+        return held
+
+    def _is_orphaned(self, name: str, lock: StageLock) -> bool:
+        """Whether the Snakemake of a watcher that was killed still runs; removes its locks if not."""
+        left = lock.previous.snakemake if lock.previous else None
+        if left is None:
+            return False
+        if left.alive:
+            said = f"{name}: process {left.pid} on {left.host}, Snakemake of a watcher that is gone, still runs"
+            self._say_once(f"lock {name}", said)
+            return True
+        command = snakemake(write_effective(self.config), ["--unlock"], self.options.arguments)
+        run(command, self._log([name]), self._beat)
+        lock.previous = None
+        return False
+
+    def _evaluate(self, work: Work) -> bool:
+        """Runs Snakemake for what is ready; returns whether something was evaluated."""
+        stages = list(dict.fromkeys(subject.plan.name for subject in work.ready))
+        for name in stages:
+            check_caches(work.plans[name])
+        for name in stages:
+            labels = [s.label for s in work.ready if s.plan.name == name]
+            self._say(f"{name}: {some(labels)} ready; Snakemake starts")
+        log = self._log(stages)
+        command = snakemake(write_effective(work.config), work.targets(), self.options.arguments)
+        try:
+            code = run(command, log, self._beat)
+        finally:
+            self._tell_locks(None)
+        if code and is_locked(log):
+            self._say("another Snakemake works on these files; tried again in the next round")
+            return False
+        return self._tell_outcomes(work, log)
+
+    def _tell_outcomes(self, work: Work, log: Path) -> bool:
+        evaluated = False
+        for outcome in outcomes(work, log):
+            self._say(outcome.line)
+            name = str(outcome.subject.folder)
+            if outcome.is_evaluated:
+                self.failed.discard(name)
+                self._news, evaluated = time.monotonic(), True
+            else:
+                self.failed.add(name)
+        return evaluated
+
+    def _make_pages(self, held: Iterable[str]) -> None:
+        plans = plan_stages(with_known_steps(self.config))
+        chosen = [plans[name] for name in held]
+        for name, line in make_pages(chosen, self.options.configuration, self._beat):
+            self._say_once(f"pages {name}", line)
+
+    def _tell_left_alone(self, work: Work) -> None:
+        for name, why in work.left_alone.items():
+            if not why.startswith("failed: "):  # said when it failed
+                self._say_once(name, f"{name}: left alone: {why}")
+        for name in [known for known in self._said if known not in work.left_alone]:
+            if not name.startswith(("lock ", "pages ", "round")):
+                del self._said[name]
+
+    def _ending(self, work: Work | None) -> str | None:
+        """Why there is nothing to wait for, in a sentence; None as long as there is."""
+        options = self.options
+        quiet_for = time.monotonic() - self._news
+        if options.give_up is not None and quiet_for >= options.give_up:
+            return f"nothing new for {in_words(quiet_for)}: the end"
+        if work is None or set(work.evaluated) != set(options.stages):
+            return None
+        until = options.until_step
+        if until is not None and all(max(s, default=-1) >= until for s in work.evaluated.values()):
+            return f"step {until} is evaluated: the end"
+        asked = {name: self.config.stages[name].steps for name in options.stages}
+        if all(isinstance(s, tuple) and set(s) <= set(work.evaluated[n]) for n, s in asked.items()):
+            return "all steps that are asked for are evaluated: the end"
+        return None
+
+    def _rest(self) -> None:
+        end = time.monotonic() + self.options.interval
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, BEAT))
+            for lock in self.locks.values():
+                lock.renew()
+
+    def _beat(self, child: int) -> None:
+        self._tell_locks(child)
+
+    def _tell_locks(self, child: int | None) -> None:
+        for lock in self.locks.values():
+            lock.tell(child)
+
+    def _log(self, stages: Sequence[str]) -> Path:
+        return self.plans[stages[0]].results / "eval_logs" / "watch.log"
+
+    def _say_once(self, about: str, line: str) -> None:
+        """Says it unless it was the last that was said about that."""
+        if self._said.get(about) != line:
+            self._said[about] = line
+            self._say(line)
+
+    def _say(self, line: str) -> None:
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", flush=True)
+
+
+def some(labels: Sequence[str], most: int = 6) -> str:
+    """Names in words, the first few of many."""
+    more = f" and {len(labels) - most} more" if len(labels) > most else ""
+    return ", ".join(labels[:most]) + more

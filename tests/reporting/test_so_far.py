@@ -1,0 +1,76 @@
+"""What tables and pages say of steps that are to come, and of checkpoints that are gone."""
+
+import csv
+import json
+import shutil
+
+import pytest
+
+from evaluation.bridge.write import write_stage
+from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.status import stage_status, status_table
+from evaluation.reporting.terminal import advice_lines
+from evaluation.results.bridge_files import read_recommendation, read_stage_deltas
+from evaluation.settings.plan import StagePlan
+from tests.reporting.pages import STEPS, write_report
+
+AWAITED = (*STEPS, 40, 50)
+
+
+@pytest.fixture
+def plan(plans: dict[str, StagePlan]) -> StagePlan:
+    """Three of five steps are scored; the checkpoint of the first is gone."""
+    plan = plans["second"]
+    shutil.rmtree(plan.stage.checkpoints, ignore_errors=True)
+    for step in STEPS[1:]:
+        plan.checkpoint(step).mkdir(parents=True)
+        (plan.checkpoint(step) / "config.json").write_text("{}")
+    write_stage(plan, STEPS, AWAITED)
+    return plan
+
+
+def test_a_verdict_is_provisional_until_all_steps_are_in(plan: StagePlan) -> None:
+    recommendation = read_recommendation(plan.results / "recommendation.json")
+    deltas = read_stage_deltas(plan.results / "bridge_deltas.json")
+    for found in (recommendation, deltas):
+        assert (found.provisional, found.awaited) == (True, (40, 50))
+    words = "(provisional, until step 40, 50 is in)"
+    assert advice_lines(plan)[0].startswith(f"recommended {words}: step 30 — ")
+    assert words in write_report(plan, AWAITED).read_text(encoding="utf-8")
+    assert f"Recommended {words}: step 30" in (plan.results / "summary.md").read_text()
+    status = stage_status(plan, AWAITED)
+    assert (status["verdict"], status["provisional"]) == ("met", True)
+    assert "second: incomplete; met, provisional" in status_table({"second": status})
+    write_front_page({"second": plan}, plan.results.parent / "report.html")
+    assert words.split(",")[0] in (plan.results.parent / "report.html").read_text()
+    assert "provisional" in (plan.results.parent / "overview.rst").read_text()
+
+
+def test_and_holds_when_they_are(plan: StagePlan) -> None:
+    write_stage(plan, STEPS, STEPS)
+    recommendation = json.loads((plan.results / "recommendation.json").read_text())
+    assert (recommendation["provisional"], recommendation["awaited"]) == (False, [])
+    assert advice_lines(plan)[0].startswith("recommended: step 30 — ")
+    assert "provisional" not in write_report(plan, STEPS).read_text(encoding="utf-8")
+
+
+def test_a_deleted_checkpoint_is_marked(plan: StagePlan) -> None:
+    text = write_report(plan, STEPS).read_text(encoding="utf-8")
+    assert "Gone from disk since they were scored: step 10." in text
+    assert "Gone since scored: step 10\n" in (plan.results / "summary.md").read_text()
+    with open(plan.results / "summary.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    steps = [row for row in rows if row["role"] == "step"]
+    assert {row["step"] for row in steps if row["gone"] == "True"} == {"10"}
+    assert {row["step"] for row in steps if row["gone"] == "False"} == {"20", "30"}
+    lines = status_table({"second": stage_status(plan, AWAITED)}).splitlines()
+    assert [line.split("  ")[1] for line in lines if "gone" in line] == ["10 (gone)"]
+
+
+def test_a_stage_without_checkpoints_is_shown_as_one(plans: dict[str, StagePlan]) -> None:
+    first = plans["first"]
+    stage = first.stage.model_copy(update={"steps": "all", "checkpoints": "/none"})
+    early = StagePlan(**{**vars(first), "stage": stage})
+    page = first.results.parent / "report.html"
+    write_front_page({"first": early}, page)
+    assert "no results yet" in page.read_text(encoding="utf-8")

@@ -1,0 +1,92 @@
+"""When a checkpoint may be scored, and when what failed is tried again."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from evaluation.checkpoints.subjects import step_subject
+from evaluation.settings.plan import plan_stages
+from evaluation.watching import attempts
+from evaluation.watching.attempts import Failure, note_failure, read_failures
+from evaluation.watching.outcomes import in_words
+from evaluation.watching.readiness import folder_state, look_at
+from tests.watching.conftest import Watched
+
+
+def problem(watched: Watched, step: int) -> str | None:
+    subject = step_subject(watched.watcher().plans["stage1"], step)
+    return look_at([subject], 0.0)[subject.folder].problem
+
+
+def test_a_whole_one_and_what_is_none(watched: Watched) -> None:
+    copy = watched.copy(10)
+    (watched.checkpoints / "latest.txt").write_text("20")
+    assert problem(watched, 10) is None
+    assert "no such folder" in (problem(watched, 20) or "") or "no checkpoint" in (
+        problem(watched, 20) or ""
+    )
+    next(copy.rglob("*tp-rank-1-of-2*")).unlink()
+    assert "tp-rank" in (problem(watched, 10) or "")
+
+
+def test_half_a_configuration(watched: Watched) -> None:
+    path = watched.copy(10) / "model_config.json"
+    path.write_text(path.read_text()[:20])
+    assert "not JSON" in (problem(watched, 10) or "")
+
+
+def test_a_file_that_grows_as_we_look(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even one that scoring does not read: its writer is still at work."""
+    copy = watched.copy(10)
+    (copy / "optimizer").mkdir()
+    subject = step_subject(watched.watcher().plans["stage1"], 10)
+    grow = lambda _: (copy / "optimizer" / "state.pt").write_bytes(b"x")  # noqa: E731
+    monkeypatch.setattr("evaluation.watching.readiness.time.sleep", grow)
+    look = look_at([subject], 1.0)[subject.folder]
+    assert look.problem == f"{copy}: is being written"
+    assert look.state == folder_state(copy)
+
+
+def test_waits_grow_and_end(watched: Watched) -> None:
+    plan = plan_stages(watched.watcher().config)["stage1"]
+    subject = step_subject(plan, 10)
+    waits = [note_failure(subject, "a", "NaN", own=True).wait for _ in range(8)]
+    assert waits[:3] == [900, 1800, 3600]
+    assert waits[-1] == attempts.LONGEST_WAIT
+    assert note_failure(subject, "b", "NaN", own=True).count == 1
+    assert note_failure(subject, "b", "queue", own=False).wait == 60
+    path = plan.results / ".watch" / "failed.json"
+    path.write_text(path.read_text()[:-10])
+    assert read_failures(plan.results) == {}
+
+
+def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set back, the next attempt comes at once, not years later."""
+    failure = Failure(count=1, at=time.time(), state="a", why="NaN", own=True)
+    assert 890 < failure.left("a") <= 900
+    assert failure.left("b") == 0
+    for jump in (-1e8, 1e8):
+        now = failure.at + jump
+        monkeypatch.setattr(attempts.time, "time", lambda now=now: now)
+        assert failure.left("a") == 0
+
+
+def test_times_in_words() -> None:
+    assert [in_words(s) for s in (30, 60, 900, 7200, 0.5)] == [
+        "30 s",
+        "1 min",
+        "15 min",
+        "2 h",
+        "0.5 s",
+    ]
+
+
+def test_a_state_is_of_all_files(tmp_path: Path) -> None:
+    assert folder_state(tmp_path / "none") == ""
+    (tmp_path / "a").write_text("1")
+    first = folder_state(tmp_path)
+    (tmp_path / "b").mkdir()
+    assert folder_state(tmp_path) == first
+    (tmp_path / "b" / "c").write_text("")
+    assert folder_state(tmp_path) != first

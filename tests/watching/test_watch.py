@@ -1,0 +1,169 @@
+"""The watcher beside a writer, and beside everything that may go wrong."""
+
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from evaluation.errors import CacheError
+from evaluation.watching import attempts
+from tests.watching.conftest import Watched
+
+LONG = 0.8
+"""Seconds that the writer pauses half-way: longer than a checkpoint has to be quiet."""
+
+
+def write(source: Path, target: Path, *, until: float = 1.0) -> None:
+    """As a trainer saves, but slowly, and the configuration first; `until` is where it crashes."""
+    names = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
+    names.sort(key=lambda name: name.parts[0] == "model")
+    half = len(names) // 2
+    for number, name in enumerate(names):
+        content = (source / name).read_bytes()
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        if number >= until * len(names):
+            (target / name).write_bytes(content[: len(content) // 2])
+            return
+        with open(target / name, "wb") as file:
+            file.write(content[: len(content) // 2])
+            file.flush()
+            time.sleep(LONG if number == half else 0.02)
+            file.write(content[len(content) // 2 :])
+
+
+def train(watched: Watched) -> None:
+    """Saves 10; crashes in 20 and saves it anew; saves 30; is killed in 40."""
+    latest = watched.checkpoints / "latest.txt"
+    for step, until in ((10, 1.0), (20, 0.6), (20, 1.0), (30, 1.0), (40, 0.7)):
+        latest.write_text(str(step))  # it runs ahead
+        write(watched.whole / str(step), watched.checkpoints / str(step), until=until)
+        time.sleep(LONG)
+
+
+def test_beside_a_writer(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every complete checkpoint is scored once, no incomplete one ever."""
+    trainer = threading.Thread(target=train, args=(watched,))
+    trainer.start()
+    code = watched.watcher(until_step=30, give_up=120.0).watch()
+    trainer.join()
+    watched.watcher(once=True).watch()
+    assert watched.scored() == ["10 whole", "20 whole", "30 whole"]
+    said = capsys.readouterr().out
+    assert code == 0, said
+    assert said.count("evaluated\n") == 3
+    assert "step 30 is evaluated: the end" in said
+    assert "stage1 step 40: left alone: " in said
+
+
+def test_started_again_it_does_nothing_twice(watched: Watched) -> None:
+    watched.copy(10)
+    for _ in range(2):
+        assert watched.watcher(once=True).watch() == 0
+    assert watched.scored() == ["10 whole"]
+    watched.copy(20)
+    assert watched.watcher(once=True).watch() == 0
+    assert watched.scored() == ["10 whole", "20 whole"]
+    assert not watched.world.results("stage1", ".watch", "lock.json").exists()
+
+
+def test_only_the_steps_of_a_list(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+    """And with all of them evaluated there is nothing to wait for."""
+    content = watched.world.config.read_text().replace("steps: all", "steps: [20, 30]")
+    watched.world.config.write_text(content)
+    for step in (10, 20):
+        watched.copy(step)
+    assert watched.watcher(once=True).watch() == 0
+    assert watched.scored() == ["20 whole"]
+    watched.copy(30)
+    assert watched.watcher().watch() == 0
+    assert watched.scored() == ["20 whole", "30 whole"]
+    assert "all steps that are asked for are evaluated: the end" in capsys.readouterr().out
+
+
+def test_what_failed_is_tried_again_when_it_changes(
+    watched: Watched, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = watched.copy(10)
+    (watched.play / "break_10").touch()
+    assert watched.watcher(once=True).watch() == 1
+    line = "stage1 step 10: failed: NaN; tried again when it changes, or in 15 min"
+    assert line in capsys.readouterr().out
+    assert watched.watcher(once=True).watch() == 0
+    assert len(watched.scored()) == 1
+    (watched.play / "break_10").unlink()
+    (copy / "config.yaml").touch()
+    assert watched.watcher(once=True).watch() == 0
+    assert len(watched.scored()) == 2
+    assert attempts.read_failures(watched.world.results("stage1")) == {}
+
+
+def test_a_full_queue_is_tried_again_later(
+    watched: Watched, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.copy(10)
+    (watched.play / "queue").touch()
+    assert watched.watcher(once=True).watch() == 1
+    said = capsys.readouterr().out
+    assert "step 10: failed: WorkflowError: SLURM job submission failed" in said
+    assert "tried again in 1 min" in said
+    (watched.play / "queue").unlink()
+    assert watched.watcher(once=True).watch() == 0
+    assert watched.scored() == []
+    now = time.time()
+    monkeypatch.setattr(attempts.time, "time", lambda: now + 61)
+    assert watched.watcher(once=True).watch() == 0
+    assert watched.scored() == ["10 whole"]
+
+
+def test_another_snakemake_is_waited_for(
+    watched: Watched, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watched.copy(10)
+    (watched.play / "refuse").touch()
+    assert watched.watcher(once=True).watch() == 0
+    assert "another Snakemake works on these files" in capsys.readouterr().out
+    (watched.play / "refuse").unlink()
+    assert watched.watcher(once=True).watch() == 0
+    assert watched.scored() == ["10 whole"]
+
+
+def test_two_watchers_of_one_stage(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second leaves all to the first, and goes on when that has ended."""
+    watched.copy(10)
+    first, second = watched.watcher(), watched.watcher(once=True)
+    other = first.locks["stage1"]
+    other._own = type(other._own)(type(other._own.watcher)("elsewhere", 1, "1"))
+    assert other.take() is None
+    assert second.watch() == 0
+    assert "stage1: watched by process 1 on elsewhere, so left to it" in capsys.readouterr().out
+    other.release()
+    assert watched.watcher(once=True).watch() == 0
+    assert watched.scored() == ["10 whole"]
+
+
+def test_a_run_deleted_under_the_watcher(
+    watched: Watched, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watched.copy(10)
+    watcher = watched.watcher(give_up=1.0)
+    thread = threading.Timer(0.5, shutil.rmtree, [watched.checkpoints])
+    (watched.play / "refuse").touch()
+    thread.start()
+    assert watcher.watch() == 0
+    said = capsys.readouterr().out
+    assert f"stage1: left alone: {watched.checkpoints}: no such folder" in said
+    assert said.splitlines()[-1].endswith("s: the end")
+    assert "Traceback" not in said
+
+
+def test_what_is_not_prefilled_is_said_before_anything(watched: Watched) -> None:
+    watched.copy(10)
+    text = watched.world.config.read_text().replace("sequence_length: 64", "sequence_length: 32")
+    watched.world.config.write_text(text)
+    with pytest.raises(
+        CacheError, match=r"not prefilled.*snakemake --profile slurm_profile prefill"
+    ):
+        watched.watcher().watch()
+    assert watched.scored() == []
