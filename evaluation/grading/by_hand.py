@@ -10,10 +10,10 @@ from evaluation.errors import ResultsError, ScoringError
 from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.judging import Job, judge_all
 from evaluation.prefill.caches import read_meta
-from evaluation.prefill.generation.entry import read_documents
+from evaluation.prefill.generation.cache import read_documents
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.answers import cut
-from evaluation.scoring.completions import Completion
+from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.grading.pass_at_k import interval, majority, pass_at_k, powers
 from evaluation.prefill.models import DocumentLine
-from evaluation.scoring.completions import Completion
+from evaluation.scoring.stored_completions import Completion
 from evaluation.verification.verdicts import Verdict
 
 

@@ -13,13 +13,13 @@ from evaluation.files import fingerprint, write_parquet
 from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.generation_files import prompt_rows, task_files
 from evaluation.grading.verdicts import Case, verdicts_of
-from evaluation.prefill.generation.entry import (
+from evaluation.prefill.generation.cache import (
     GenerationCache,
     read_documents,
     read_generation_task,
 )
 from evaluation.prefill.models import DocumentLine
-from evaluation.scoring.completions import Completion, sample_key, stored_completions
+from evaluation.scoring.stored_completions import Completion, sample_key, stored_completions
 from evaluation.settings.generation import Judged
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, judged_task

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from evaluation.errors import ScoringError
-from evaluation.grading.spread import Floats, grouped_spread
+from evaluation.grading.spread import Floats, grouped_spread, wilson
 
 LEVEL = 0.95
 
@@ -70,7 +70,6 @@ def interval(credit: Floats, strata: Sequence[str] | None = None) -> Interval:
     spread = grouped_spread((credit - mean) / len(credit), None, strata)
     stderr = math.sqrt(spread.variance)
     if np.isin(credit, (0.0, 1.0)).all() and strata is None:
-        found = stats.binomtest(int(credit.sum()), len(credit)).proportion_ci(LEVEL, "wilson")
-        return Interval(mean, stderr, float(found.low), float(found.high))
-    half = float(stats.t.ppf((1 + LEVEL) / 2, spread.df)) * stderr
+        return Interval(mean, stderr, *wilson(mean, len(credit), LEVEL))
+    half = float(special.stdtrit(spread.df, (1 + LEVEL) / 2)) * stderr
     return Interval(mean, stderr, max(0.0, mean - half), min(1.0, mean + half))

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +41,14 @@ class Spread(NamedTuple):
         return (
             plain if self.dependent is None else max(plain, float(self.dependent @ self.dependent))
         )
+
+
+def wilson(rate: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a rate of n, which also holds for rates of 0 and 1 (JASA 22:209, 1927)."""
+    z = float(special.ndtri((1 + level) / 2))
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    return 0.0 if rate <= 0 else centre - half, 1.0 if rate >= 1 else centre + half
 
 
 def grouped_spread(

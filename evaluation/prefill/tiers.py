@@ -138,7 +138,7 @@ def _make_generation(plan: StagePlan, name: str) -> None:
 
 
 def _read_generation(folder: Path) -> Cached:
-    from evaluation.prefill.generation.entry import read_generation_task
+    from evaluation.prefill.generation.cache import read_generation_task
 
     return read_generation_task(folder)
 

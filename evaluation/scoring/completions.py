@@ -6,54 +6,29 @@ it again. Only where it ended at a string that is no stop any more has the model
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from evaluation.files import fingerprint
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.models import TaskPromptLine
 from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
-from evaluation.scoring.answers import Answer, GenerationRequest, Stopping, cut_again
+from evaluation.scoring.answers import Answer, GenerationRequest, Stopping
+from evaluation.scoring.stored_completions import (
+    SCHEMA,
+    Completion,
+    prompt_key,
+    sample_key,
+    stored_completions,
+)
 from evaluation.settings.generation import Judged
 from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
-from evaluation.store import ScoreStore, StoredScore
+from evaluation.store import StoredScore
 
 if TYPE_CHECKING:
-    from evaluation.prefill.generation.entry import GenerationCache
+    from evaluation.prefill.generation.cache import GenerationCache
     from evaluation.scoring.job import Job
-
-SCHEMA = pa.schema(
-    [
-        ("key", pa.string()),
-        ("text", pa.string()),
-        ("stop_reason", pa.string()),
-        ("prompt_tokens", pa.int32()),
-        ("completion_tokens", pa.int32()),
-    ]
-)
-"""One row for each sample; `key` is its `sample_key`, `text` is not cut."""
-
-
-@dataclass(frozen=True)
-class Completion:
-    """A sample as it is judged: cut at the first stop string."""
-
-    text: str
-    stop_reason: str
-    prompt_tokens: int
-    tokens: int
-
-
-def prompt_key(prompt: TaskPromptLine) -> str:
-    """What a completion depends on beside checkpoint and decoding settings."""
-    return fingerprint([list(prompt.tokens), prompt.max_new_tokens])
-
-
-def sample_key(prompt: str, sample: int) -> str:
-    return f"{prompt}-{sample}"
 
 
 def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, Any]:
@@ -89,22 +64,6 @@ def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, 
         "data_checksum": {PROMPTS: meta["checksum"][PROMPTS]},
         "items": meta["items"],
     }
-
-
-def stored_completions(
-    store: ScoreStore, prefix: str, stops: Sequence[str]
-) -> dict[str, Completion]:
-    """By sample key, those that these stop strings leave complete."""
-    found: dict[str, Completion] = {}
-    for part in store.parts(prefix):
-        for row in part.table.to_pylist():
-            cut = cut_again(row["text"], row["stop_reason"], stops)
-            if cut is not None:
-                text, reason = cut
-                found[row["key"]] = Completion(
-                    text, reason, row["prompt_tokens"], row["completion_tokens"]
-                )
-    return found
 
 
 def _missing(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evaluation.prefill.caches import SliceCache, TaskCache
-from evaluation.prefill.generation.entry import GenerationCache
+from evaluation.prefill.generation.cache import GenerationCache
 from evaluation.prefill.probes import ProbeCache
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.scoring.choices import score_task

@@ -11,7 +11,7 @@ from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.generated import write_prompts
 from evaluation.grading.generation_files import prompt_rows, task_files
 from evaluation.prefill.models import DocumentLine
-from evaluation.scoring.completions import Completion
+from evaluation.scoring.stored_completions import Completion
 from evaluation.verification.verdicts import Verdict
 
 VIEWS = ("lenient", "strict")

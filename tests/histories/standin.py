@@ -52,7 +52,7 @@ def install() -> None:
 
 def _install_verification() -> None:
     """Verifiers of answers run where they are asked, without a pool, and what they say is counted."""
-    from evaluation.grading import verdicts
+    from evaluation.grading import judging, verdicts
     from evaluation.verification import golds
     from evaluation.verification.pool import verify_all
     from evaluation.verification.registry import VERIFIERS
@@ -68,7 +68,7 @@ def _install_verification() -> None:
         kept(view, key, verdict)
 
     kept, verdicts._View.take = verdicts._View.take, take
-    verdicts.verify_all = golds.verify_all = verify
+    judging.verify_all = golds.verify_all = verify
 
 
 def begin() -> None:

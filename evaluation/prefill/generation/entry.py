@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
@@ -17,9 +16,6 @@ from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import (
     DOCUMENTS,
     PROMPTS,
-    check_files,
-    checked_meta,
-    read_lines,
 )
 from evaluation.prefill.conversations import chat_template, end_of_turn, render_chat
 from evaluation.prefill.definitions import asked_definition, generation_definition
@@ -28,7 +24,6 @@ from evaluation.prefill.files import Row
 from evaluation.prefill.generation.provided import ProvidedPrompts, provided_prompts
 from evaluation.prefill.generation.recipe import PromptRecipe, TaskPrompt
 from evaluation.prefill.limits import OutOfTime, row_limits
-from evaluation.prefill.models import DocumentLine, GenerationMeta, TaskPromptLine
 from evaluation.prefill.questions import example_rows
 from evaluation.prefill.sources import Origin, describe_source, locate_generation
 from evaluation.prefill.templates import reason_of
@@ -39,14 +34,6 @@ from evaluation.settings.provided import ProviderTask
 
 CheckGolds = Callable[[str, GenerationTask, Mapping[str, Mapping[str, Any]]], None]
 """Raises for documents, by prompt, whose gold answers their own verifiers do not accept."""
-
-
-@dataclass(frozen=True)
-class GenerationCache:
-    """A task's prompts in the order of the dataset, and a document for each, by id."""
-
-    prompts: list[TaskPromptLine]
-    meta: dict[str, Any]
 
 
 def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds) -> None:
@@ -96,20 +83,6 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
             **_meta(plan, tokenizer, template, rows, about),
         }
         write_meta(building, meta, [PROMPTS, DOCUMENTS])
-
-
-def read_generation_task(folder: Path) -> GenerationCache:
-    """Reads a task's prompts; raises CacheError."""
-    meta = checked_meta(folder, GenerationMeta)
-    check_files(folder, meta, (PROMPTS,))
-    return GenerationCache(list(read_lines(folder / PROMPTS, TaskPromptLine)), meta)
-
-
-def read_documents(folder: Path) -> dict[str, DocumentLine]:
-    """What verifiers read of each prompt, by its id; raises CacheError."""
-    meta = checked_meta(folder, GenerationMeta)
-    check_files(folder, meta, (DOCUMENTS,))
-    return {line.id: line for line in read_lines(folder / DOCUMENTS, DocumentLine)}
 
 
 @dataclass(frozen=True)

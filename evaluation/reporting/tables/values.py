@@ -12,15 +12,13 @@ import numpy as np
 
 from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.statistics import (
-    ALPHA,
     Estimate,
     macro_mean,
     paired_mean,
     paired_ratio,
-    quantile,
     unknown,
 )
-from evaluation.grading.spread import Floats
+from evaluation.grading.spread import Floats, wilson
 from evaluation.results.kinds import CreditItem, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.results.tier_files import LARGEST
@@ -193,9 +191,13 @@ def _mean(
     estimate: Estimate,
     chance: float | None,
 ) -> Value:
-    low = None if estimate.low is None else max(0.0, estimate.low)
-    high = None if estimate.high is None else min(1.0, estimate.high)
-    return _value(tier, item, group, metric, estimate.value, (low, high), estimate.n, chance)
+    """Where all items are right, or none, Wilson's interval in place of an empty one."""
+    if estimate.value in (0.0, 1.0) and estimate.n > 1:
+        bounds: Bounds = _wilson(estimate.value, estimate.n)
+    else:
+        low = None if estimate.low is None else max(0.0, estimate.low)
+        bounds = low, None if estimate.high is None else min(1.0, estimate.high)
+    return _value(tier, item, group, metric, estimate.value, bounds, estimate.n, chance)
 
 
 def _rates(
@@ -212,10 +214,4 @@ def _rates(
 
 
 def _wilson(value: float, n: int) -> Bounds:
-    """Wilson's interval, which also holds for rates of 0 and 1."""
-    if n <= 0:
-        return None, None
-    z = quantile(1 - ALPHA / 2, None)
-    centre = (value + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(value * (1 - value) / n + z * z / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return wilson(value, n) if n > 0 else (None, None)

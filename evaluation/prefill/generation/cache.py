@@ -1,0 +1,30 @@
+"""A prefilled generation task as its readers see it: prompts for scoring, documents for grading."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.prefill.caches import DOCUMENTS, PROMPTS, check_files, checked_meta, read_lines
+from evaluation.prefill.models import DocumentLine, GenerationMeta, TaskPromptLine
+
+
+@dataclass(frozen=True)
+class GenerationCache:
+    """A task's prompts in the order of the dataset, and a document for each, by id."""
+
+    prompts: list[TaskPromptLine]
+    meta: dict[str, Any]
+
+
+def read_generation_task(folder: Path) -> GenerationCache:
+    """Reads a task's prompts; raises CacheError."""
+    meta = checked_meta(folder, GenerationMeta)
+    check_files(folder, meta, (PROMPTS,))
+    return GenerationCache(list(read_lines(folder / PROMPTS, TaskPromptLine)), meta)
+
+
+def read_documents(folder: Path) -> dict[str, DocumentLine]:
+    """What verifiers read of each prompt, by its id; raises CacheError."""
+    meta = checked_meta(folder, GenerationMeta)
+    check_files(folder, meta, (DOCUMENTS,))
+    return {line.id: line for line in read_lines(folder / DOCUMENTS, DocumentLine)}
