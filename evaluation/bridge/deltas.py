@@ -16,11 +16,15 @@ documents (see `skip_documents` of a slice).
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
+from evaluation.bridge.delta import NO_TABLE, Pair, delta_of, no_table
+from evaluation.bridge.delta import OVERALL as OVERALL
+from evaluation.bridge.delta import Delta as Delta
+from evaluation.bridge.delta import headline_delta as headline_delta
+from evaluation.bridge.delta import macro as macro
 from evaluation.bridge.discordance import paired_rate
-from evaluation.bridge.pairing import AGAIN, check_comparable, check_ids
+from evaluation.bridge.pairing import AGAIN, check_comparable
 from evaluation.bridge.statistics import (
     ALPHA,
     Estimate,
@@ -32,62 +36,9 @@ from evaluation.bridge.statistics import (
     unknown,
 )
 from evaluation.errors import BridgeError
-from evaluation.results.bridge_files import Flag
 from evaluation.results.kinds import Blocks, CreditItem, Credits, NatsItem
-from evaluation.results.read import Results, TierResults
-from evaluation.settings.tiers import TIERS, Tier, TierName
-
-OVERALL = "overall"
-NO_TABLE = "no interval: an external command gave no per-item scores"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delta:
-    """One metric of one item: both values, and what is known of their difference."""
-
-    tier: TierName
-    item: str
-    group: str | None
-    metric: str
-    value: float
-    bridge_value: float
-    estimate: Estimate
-    want: Literal["<= 0", ">= 0"]
-    primary: bool
-    p_holm: float | None = None
-    flag: Flag | None = None
-
-    @property
-    def is_companion(self) -> bool:
-        """Whether it stands beside the headline, and so has an interval but no flag."""
-        return TIERS[self.tier].metric(self.metric.removeprefix("delta_")).companion
-
-    @property
-    def sign(self) -> int:
-        """1 if more is better."""
-        return 1 if self.want == ">= 0" else -1
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A tier of both sides."""
-
-    ours: TierResults
-    theirs: TierResults
-
-    @property
-    def tier(self) -> Tier:
-        return self.ours.tier
-
-    def check(self, what: str, mine: list[object], other: list[object]) -> None:
-        """Raises BridgeError unless both sides have the same units."""
-        folders = self.ours.folder, self.theirs.folder
-        check_ids(f"{self.tier.unit} of {what!r}", mine, other, *folders)
-
-
-def headline_delta(tier: TierName) -> str:
-    """The delta that objectives are decided on."""
-    return f"delta_{TIERS[tier].headline}"
+from evaluation.results.read import Results
+from evaluation.settings.tiers import TIERS, Tier
 
 
 def compare(ours: Results, theirs: Results) -> list[Delta]:
@@ -139,17 +90,13 @@ def _nats_item(pair: Pair, name: str, mine: NatsItem, other: NatsItem) -> Iterat
     for metric in _headline_first(pair.tier):
         if metric in mine.values and metric in other.values:
             values = mine.values[metric], other.values[metric]
-            known = estimates.get(metric, _no_table(values))
-            yield _delta(pair.tier, name, mine.group, metric, values, known)
+            known = estimates.get(metric, no_table(values))
+            yield delta_of(pair.tier, name, mine.group, metric, values, known)
 
 
 def _headline_first(tier: Tier) -> list[str]:
     names = [metric.name for metric in tier.metrics]
     return sorted(names, key=lambda name: name != tier.headline)
-
-
-def _no_table(values: tuple[float, float]) -> Estimate:
-    return unknown(values[0] - values[1], n=0, units=0, note=NO_TABLE)
 
 
 def _check_blocks(pair: Pair, name: str, mine: Blocks, other: Blocks) -> None:
@@ -198,7 +145,7 @@ def _overall_perplexity(
             continue
         parts[name] = paired_perplexity(blocks.nats, others.nats, blocks.tokens, scales)
     estimate = replace(macro_mean(parts, scales[0] - scales[1]), p=nats.estimate.p)
-    return _delta(tier, OVERALL, None, "ppl", scales, estimate)
+    return delta_of(tier, OVERALL, None, "ppl", scales, estimate)
 
 
 def _credits(pair: Pair) -> list[Delta]:
@@ -236,7 +183,7 @@ def _companion_item(pair: Pair, name: str, mine: object, other: object) -> Itera
         theirs = right.values[metric]
         values = float(ours.mean()), float(theirs.mean())
         known = paired_companion(ours, theirs, left.clusters, left.strata)
-        yield _delta(pair.tier, name, mine.group, metric, values, known)
+        yield delta_of(pair.tier, name, mine.group, metric, values, known)
 
 
 def _credit_item(pair: Pair, name: str, mine: object, other: object) -> Iterator[Delta]:
@@ -252,7 +199,7 @@ def _credit_item(pair: Pair, name: str, mine: object, other: object) -> Iterator
                 f"{AGAIN}"
             )
         both = values[0], values[1]
-        yield _delta(pair.tier, name, mine.group, metric, both, known or _no_table(both))
+        yield delta_of(pair.tier, name, mine.group, metric, both, known or no_table(both))
 
 
 def _value(item: CreditItem, metric: str) -> float | None:
@@ -294,46 +241,9 @@ def _rates(pair: Pair) -> list[Delta]:
         for rate in mine.values:
             if rate in names and rate in other.values:
                 values = mine.values[rate], other.values[rate]
-                known = _credit_estimate(pair, rate, rate, mine, other) or _no_table(values)
-                rows.append(_delta(pair.tier, OVERALL, None, rate, values, known))
+                known = _credit_estimate(pair, rate, rate, mine, other) or no_table(values)
+                rows.append(delta_of(pair.tier, OVERALL, None, rate, values, known))
     for name, item in pair.ours.items.items():
         if name in pair.theirs.items:
             rows += _credit_item(pair, name, item, pair.theirs.items[name])
     return rows
-
-
-def _delta(
-    tier: Tier,
-    item: str,
-    group: str | None,
-    metric: str,
-    values: tuple[float, float],
-    estimate: Estimate,
-) -> Delta:
-    is_overall = item == OVERALL
-    return Delta(
-        tier=tier.name,
-        item=item,
-        group=group,
-        metric=f"delta_{metric}",
-        value=values[0],
-        bridge_value=values[1],
-        estimate=estimate,
-        want=tier.metric(metric).want,
-        primary=is_overall if tier.rates else metric == tier.headline and not is_overall,
-    )
-
-
-def macro(rows: list[Delta], item: str = OVERALL) -> Delta:
-    """The unweighted mean of one metric over items."""
-    return replace(
-        rows[0],
-        item=item,
-        group=None,
-        value=math.fsum(row.value for row in rows) / len(rows),
-        bridge_value=math.fsum(row.bridge_value for row in rows) / len(rows),
-        estimate=macro_mean({row.item: row.estimate for row in rows}),
-        primary=False,
-        p_holm=None,
-        flag=None,
-    )

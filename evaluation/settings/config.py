@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from evaluation.errors import ConfigError
+from evaluation.settings.aims import Aim as Aim
 from evaluation.settings.computing import Scoring, Verification
 from evaluation.settings.model import (
     ExpandedPath,
-    Fraction,
     Integer,
     OutputPath,
     Settings,
@@ -22,7 +22,7 @@ from evaluation.settings.model import (
 from evaluation.settings.names import NAME, check_folders, check_names
 from evaluation.settings.provided import Providers
 from evaluation.settings.suites import Suite, load_suite, merge_suites
-from evaluation.settings.tiers import TIERS, Metric, TierName
+from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
 
 
@@ -98,48 +98,6 @@ class Bridge(Settings):
         if self.path is not None and self.step is not None:
             raise ValueError("`step` goes with `stage`; a `path` names the step's folder itself")
         return self
-
-
-class Aim(Settings):
-    """One thing a stage is for: to improve on the bridge, or to keep what it had."""
-
-    tier: TierName = Field(description="Tier the aim is about.")
-    want: Literal["improve", "keep"] = Field(description="Gain on the bridge, or lose nothing.")
-    group: str | None = Field(None, description="Only slices or tasks of this group.")
-    metric: str | None = Field(
-        None,
-        description="What it is decided on, if not the tier's headline: for tier3 "
-        "`gold_bits_per_byte`, `correct_probability` or `margin`.",
-    )
-    margin: Fraction = Field(
-        ge=0,
-        description="Smallest gain that counts (`improve`) or largest loss allowed (`keep`): "
-        "nats per token for tier2, a fraction for tier3 and tier4, the unit of `metric`.",
-    )
-    average: Integer | None = Field(
-        None,
-        ge=3,
-        description="Also tell how the mean of so many last checkpoints stands to it (3 or more).",
-    )
-
-    @model_validator(mode="after")
-    def _metric_is_known(self) -> Self:
-        tier = TIERS[self.tier]
-        known = [tier.headline, *(metric.name for metric in tier.companions)]
-        if self.metric is not None and self.metric not in known:
-            near = difflib.get_close_matches(self.metric, known, n=1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
-            raise ValueError(
-                f"metric: {self.tier} cannot be aimed at by {self.metric!r}{hint}; there "
-                f"{'is' if len(known) == 1 else 'are'} {', '.join(known)}"
-            )
-        return self
-
-    @property
-    def decided_on(self) -> Metric:
-        """The metric that decides it."""
-        tier = TIERS[self.tier]
-        return tier.metric(self.metric or tier.headline)
 
 
 class Assumed(Settings):

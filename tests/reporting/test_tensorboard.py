@@ -29,6 +29,7 @@ def test_curves_are_read_back(plans: dict[str, StagePlan], tmp_path: Path) -> No
     found.Reload()
     tags = found.Tags()["scalars"]
     assert "eval/first/tier2/web/ppl" in tags
+    assert "eval/second/tier3/quiz/gold_bits_per_byte" in tags
     assert sum(len(found.Scalars(tag)) for tag in tags) == number
     events = found.Scalars("eval/second/tier3/quiz/acc")
     rows = pq.read_table(plans["second"].results / "summary.parquet").to_pylist()

@@ -1,0 +1,51 @@
+"""What a stage is for: the aims of its objective."""
+
+import difflib
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from evaluation.settings.model import Fraction, Integer, Settings
+from evaluation.settings.tiers import TIERS, Metric, TierName
+
+
+class Aim(Settings):
+    """One thing a stage is for: to improve on the bridge, or to keep what it had."""
+
+    tier: TierName = Field(description="Tier the aim is about.")
+    want: Literal["improve", "keep"] = Field(description="Gain on the bridge, or lose nothing.")
+    group: str | None = Field(None, description="Only slices or tasks of this group.")
+    metric: str | None = Field(
+        None,
+        description="What it is decided on, if not the tier's headline: for tier3 "
+        "`gold_bits_per_byte`, `correct_probability` or `margin`.",
+    )
+    margin: Fraction = Field(
+        ge=0,
+        description="Smallest gain that counts (`improve`) or largest loss allowed (`keep`): "
+        "nats per token for tier2, a fraction for tier3 and tier4, the unit of `metric`.",
+    )
+    average: Integer | None = Field(
+        None,
+        ge=3,
+        description="Also tell how the mean of so many last checkpoints stands to it (3 or more).",
+    )
+
+    @model_validator(mode="after")
+    def _metric_is_known(self) -> Self:
+        tier = TIERS[self.tier]
+        known = [tier.headline, *(metric.name for metric in tier.companions)]
+        if self.metric is not None and self.metric not in known:
+            near = difflib.get_close_matches(self.metric, known, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise ValueError(
+                f"metric: {self.tier} cannot be aimed at by {self.metric!r}{hint}; there "
+                f"{'is' if len(known) == 1 else 'are'} {', '.join(known)}"
+            )
+        return self
+
+    @property
+    def decided_on(self) -> Metric:
+        """The metric that decides it."""
+        tier = TIERS[self.tier]
+        return tier.metric(self.metric or tier.headline)
