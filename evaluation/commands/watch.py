@@ -3,6 +3,7 @@
 import argparse
 import math
 import os
+import signal
 
 from evaluation.commands import add_config, add_stage, whole_number
 from evaluation.commands.prefill import Commands
@@ -63,6 +64,8 @@ def _seconds(text: str) -> float:
 def watch(options: argparse.Namespace) -> int:
     from evaluation.watching.watch import Options, Watcher
 
+    # A shell's background process ignores it, and so would the Snakemake that is stopped by it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config = load_config(options.config)
     if options.stage is not None and options.stage not in config.stages:
         raise ConfigError(

@@ -49,6 +49,7 @@ class Watcher:
         self._said: dict[str, str] = {}
         self._seen: object = None
         self._news = time.monotonic()
+        self._may_unlock = False
 
     def watch(self) -> int:
         """Runs until its end, see `_ending`; returns the exit code.
@@ -110,17 +111,15 @@ class Watcher:
         return held
 
     def _is_orphaned(self, name: str, lock: StageLock) -> bool:
-        """Whether the Snakemake of a watcher that was killed still runs; removes its locks if not."""
+        """Whether the Snakemake of a watcher that was killed still runs, as far as can be told."""
         left = lock.previous.snakemake if lock.previous else None
-        if left is None:
+        if left is None or not left.is_here:
             return False
         if left.alive:
-            said = f"{name}: process {left.pid} on {left.host}, Snakemake of a watcher that is gone, still runs"
-            self._say_once(f"lock {name}", said)
+            whose = f"process {left.pid}, Snakemake of a watcher that is gone, still runs"
+            self._say_once(f"lock {name}", f"{name}: {whose}")
             return True
-        command = snakemake(write_effective(self.config), ["--unlock"], self.options.arguments)
-        run(command, self._log([name]), self._beat)
-        lock.previous = None
+        lock.previous, self._may_unlock = None, True
         return False
 
     def _evaluate(self, work: Work) -> bool:
@@ -134,13 +133,25 @@ class Watcher:
         log = self._log(stages)
         command = snakemake(write_effective(work.config), work.targets(), self.options.arguments)
         try:
-            code = run(command, log, self._beat)
+            code = run(command, log, self._tell_locks)
         finally:
             self._tell_locks(None)
         if code and is_locked(log):
-            self._say("another Snakemake works on these files; tried again in the next round")
-            return False
+            return self._unlock(log)
         return self._tell_outcomes(work, log)
+
+    def _unlock(self, log: Path) -> bool:
+        """Removes the locks that a killed watcher's Snakemake has left; returns whether it did."""
+        if not self._may_unlock:
+            self._say_once(
+                "run",
+                "another Snakemake works on these files, so its end is waited for (if none does, "
+                "`snakemake --unlock` removes what a killed one left)",
+            )
+            return False
+        self._may_unlock = False
+        command = snakemake(write_effective(self.config), ["--unlock"], self.options.arguments)
+        return run(command, log, self._renew) == 0
 
     def _tell_outcomes(self, work: Work, log: Path) -> bool:
         evaluated = False
@@ -152,12 +163,13 @@ class Watcher:
                 self._news, evaluated = time.monotonic(), True
             else:
                 self.failed.add(name)
+        self._said.pop("run", None)
         return evaluated
 
     def _make_pages(self, held: Iterable[str]) -> None:
         plans = plan_stages(with_known_steps(self.config))
         chosen = [plans[name] for name in held]
-        for name, line in make_pages(chosen, self.options.configuration, self._beat):
+        for name, line in make_pages(chosen, self.options.configuration, self._renew):
             self._say_once(f"pages {name}", line)
 
     def _tell_left_alone(self, work: Work) -> None:
@@ -165,7 +177,7 @@ class Watcher:
             if not why.startswith("failed: "):  # said when it failed
                 self._say_once(name, f"{name}: left alone: {why}")
         for name in [known for known in self._said if known not in work.left_alone]:
-            if not name.startswith(("lock ", "pages ", "round")):
+            if not name.startswith(("lock ", "pages ", "round", "run")):
                 del self._said[name]
 
     def _ending(self, work: Work | None) -> str | None:
@@ -188,11 +200,11 @@ class Watcher:
         end = time.monotonic() + self.options.interval
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(left, BEAT))
-            for lock in self.locks.values():
-                lock.renew()
+            self._renew()
 
-    def _beat(self, child: int) -> None:
-        self._tell_locks(child)
+    def _renew(self, _: int = 0) -> None:
+        for lock in self.locks.values():
+            lock.renew()
 
     def _tell_locks(self, child: int | None) -> None:
         for lock in self.locks.values():

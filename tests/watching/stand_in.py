@@ -31,6 +31,9 @@ PLAY = Path(os.environ.get("PLAY", "play"))
 
 def main(arguments: list[str]) -> int:
     plans = plan_stages(load_config(arguments[arguments.index("--configfile") + 1]))
+    if "--unlock" in arguments:
+        (PLAY / "refuse").unlink()
+        return 0
     if (PLAY / "refuse").exists():
         print("Error: Directory cannot be locked. Please make sure that no other Snakemake process")
         return 1

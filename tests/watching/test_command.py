@@ -76,7 +76,7 @@ def test_a_killed_watcher_is_succeeded(watched: Watched) -> None:
         line = second.stdout.readline()
         assert "Snakemake of a watcher that is gone, still runs" in line
         (watched.play / "hang").unlink()
-        os.kill(int(line.partition("process ")[2].split()[0]), signal.SIGINT)
+        os.kill(int(line.partition("process ")[2].partition(",")[0]), signal.SIGINT)
         assert any("step 10: evaluated" in line for line in second.stdout)
     assert watched.scored() == ["10 whole"]
 

@@ -1,6 +1,8 @@
 """The watcher beside a writer, and beside everything that may go wrong."""
 
+import os
 import shutil
+import socket
 import threading
 import time
 from pathlib import Path
@@ -8,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import CacheError
+from evaluation.orchestration.processes import Process
 from evaluation.watching import attempts
+from evaluation.watching.lock import Holder, StageLock
 from tests.watching.conftest import Watched
 
 LONG = 0.8
@@ -129,12 +133,24 @@ def test_another_snakemake_is_waited_for(
     assert watched.scored() == ["10 whole"]
 
 
+def test_the_lock_of_a_killed_snakemake_is_removed(watched: Watched) -> None:
+    """Of that which a killed watcher had started, and of no other."""
+    watched.copy(10)
+    (watched.play / "refuse").touch()
+    dead = Process(socket.gethostname(), os.getpid(), "0")
+    killed = StageLock(watched.world.results("stage1"))
+    killed._own = Holder(dead, dead)
+    assert killed.take() is None
+    assert watched.watcher(until_step=10).watch() == 0
+    assert watched.scored() == ["10 whole"]
+
+
 def test_two_watchers_of_one_stage(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
     """The second leaves all to the first, and goes on when that has ended."""
     watched.copy(10)
     first, second = watched.watcher(), watched.watcher(once=True)
     other = first.locks["stage1"]
-    other._own = type(other._own)(type(other._own.watcher)("elsewhere", 1, "1"))
+    other._own = Holder(Process("elsewhere", 1, "1"))
     assert other.take() is None
     assert second.watch() == 0
     assert "stage1: watched by process 1 on elsewhere, so left to it" in capsys.readouterr().out
@@ -144,18 +160,25 @@ def test_two_watchers_of_one_stage(watched: Watched, capsys: pytest.CaptureFixtu
 
 
 def test_a_run_deleted_under_the_watcher(
-    watched: Watched, capsys: pytest.CaptureFixture[str]
+    watched: Watched, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched.copy(10)
-    watcher = watched.watcher(give_up=1.0)
-    thread = threading.Timer(0.5, shutil.rmtree, [watched.checkpoints])
+    watcher = watched.watcher()
     (watched.play / "refuse").touch()
-    thread.start()
-    assert watcher.watch() == 0
+    rests = iter((lambda: shutil.rmtree(watched.checkpoints), lambda: None))
+    monkeypatch.setattr(watcher, "_rest", lambda: next(rests)())
+    with pytest.raises(StopIteration):
+        watcher.watch()
     said = capsys.readouterr().out
-    assert f"stage1: left alone: {watched.checkpoints}: no such folder" in said
-    assert said.splitlines()[-1].endswith("s: the end")
-    assert "Traceback" not in said
+    assert said.count(f"stage1: left alone: {watched.checkpoints}: no such folder") == 1
+    assert watched.scored() == []
+
+
+def test_it_gives_up(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
+    watched.copy(10)
+    assert watched.watcher(give_up=0.0).watch() == 0
+    assert capsys.readouterr().out.endswith("s: the end\n")
+    assert watched.scored() == ["10 whole"]
 
 
 def test_what_is_not_prefilled_is_said_before_anything(watched: Watched) -> None:
