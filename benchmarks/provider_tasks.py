@@ -67,7 +67,7 @@ def main() -> None:
         provider = Provider(name, python, VERSIONS[name], options.nltk_data)
         rows.append(tried(provider, task, mirrors_in(options.mirrors)))
         print(*vars(rows[-1]).values(), sep="  ", flush=True)
-    options.output.write_text(page(rows), encoding="utf-8")
+        options.output.write_text(page(rows), encoding="utf-8")  # as far as it has come
 
 
 def mirrors_in(folder: Path) -> dict[str, str]:
