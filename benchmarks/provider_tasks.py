@@ -130,6 +130,7 @@ def page(rows: Sequence[Tried]) -> str:
         "",
         "Made by `make try-providers`: each task rendered on the first rows of its dataset, its own golds,",
         "an empty and a wrong answer judged. A bare gold need not pass where a metric asks for a format.",
+        "Instructions have no golds; an empty answer, or what the task names instead, stands in for them.",
         "What is not listed was not tried.",
     ]
     for name in dict.fromkeys(row.provider for row in rows):
