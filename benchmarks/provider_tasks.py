@@ -67,7 +67,7 @@ def main() -> None:
         provider = Provider(name, python, VERSIONS[name], options.nltk_data)
         rows.append(tried(provider, task, mirrors_in(options.mirrors)))
         print(*vars(rows[-1]).values(), sep="  ", flush=True)
-    options.output.write_text(page(rows), encoding="utf-8")
+        options.output.write_text(page(rows), encoding="utf-8")  # as far as it has come
 
 
 def mirrors_in(folder: Path) -> dict[str, str]:
@@ -130,6 +130,7 @@ def page(rows: Sequence[Tried]) -> str:
         "",
         "Made by `make try-providers`: each task rendered on the first rows of its dataset, its own golds,",
         "an empty and a wrong answer judged. A bare gold need not pass where a metric asks for a format.",
+        "Instructions have no golds; an empty answer, or what the task names instead, stands in for them.",
         "What is not listed was not tried.",
     ]
     for name in dict.fromkeys(row.provider for row in rows):

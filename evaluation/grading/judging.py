@@ -11,7 +11,7 @@ from evaluation.providers.program import Provider
 from evaluation.providers.score import Case, Outcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.verifiers import Judge, Provided, Verifier
-from evaluation.verification.pool import verify_all
+from evaluation.verification.pool import storable, too_long, verify_all
 from evaluation.verification.verdicts import Verdict
 
 Job = tuple[Judge, Mapping[str, Any], str]
@@ -64,6 +64,9 @@ def _provided(
     """Each completion is judged once for all of its metrics."""
     asked: dict[str, list[int]] = {}
     for number, (_, document, text) in jobs.items():
+        if (verdict := too_long(text)) is not None:
+            yield number, verdict
+            continue
         asked.setdefault(fingerprint([document, text]), []).append(number)
     groups = list(asked.values())
     parts = [groups[start : start + PART] for start in range(0, len(groups), PART)]
@@ -82,4 +85,4 @@ def _provided(
 def _verdict(job: Job, outcome: Outcome) -> Verdict:
     judge, _, text = job
     assert isinstance(judge, Provided)
-    return verdict_of(judge.metric, outcome, text)
+    return storable(verdict_of(judge.metric, outcome, text))

@@ -41,7 +41,6 @@ def prefill_task(plan: StagePlan, name: str) -> None:
         ConfigError: a template does not parse.
     """
     task = plan.suite.tasks[name]
-    recipe = None if isinstance(task, ProviderChoices) else Recipe(name, task)
     about = fetch_tokenizer(plan)
     origins, shots = locate_task(task, plan.config.mirrors)
     definition = task_definition(plan, name, about)
@@ -55,8 +54,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
         questions, there, said = provided_questions(plan, name, task)
         source = {"dataset": None, "revision": None, "resolved": None, "state": None, **said}
     else:
-        assert recipe is not None
-        questions, there = read_questions(recipe, task, origins, shots)
+        questions, there = read_questions(Recipe(name, task), task, origins, shots)
         source = describe_source(read)
     writer = _Writer(name, tokenizer, bos_ids(tokenizer, plan.tokenizer.prepend_bos), plan)
     with new_entry(folder) as building:

@@ -88,24 +88,26 @@ def verify_all(
 
 def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Verdict]":
     settings, _, completion = job
-    if len(completion) > LONGEST:
-        return _without_running(
-            f"the completion has {len(completion):,} characters; {LONGEST:,} are verified at most"
-        )
+    if (verdict := too_long(completion)) is not None:
+        future: ProcessFuture[Verdict] = ProcessFuture()
+        future.set_result(verdict)
+        return future
     if isinstance(settings, Program):
         seconds += 2 * settings.seconds + CAGE_SECONDS
     return pool.schedule(verify_here, args=job, timeout=seconds)
 
 
-def _without_running(reason: str) -> "ProcessFuture[Verdict]":
-    future: ProcessFuture[Verdict] = ProcessFuture()
-    future.set_result(Verdict(credit=None, reason=reason))
-    return future
+def too_long(completion: str) -> Verdict | None:
+    """The verdict on a completion that nothing reads, as it is too long; None for any other."""
+    if len(completion) <= LONGEST:
+        return None
+    reason = f"the completion has {len(completion):,} characters; {LONGEST:,} are verified at most"
+    return Verdict(credit=None, reason=reason)
 
 
 def _verdict(done: "ProcessFuture[Verdict]", memory_mb: int) -> Verdict:
     try:
-        return _storable(done.result())
+        return storable(done.result())
     except EvaluationError:
         raise
     except TimeoutError as error:
@@ -117,10 +119,10 @@ def _verdict(done: "ProcessFuture[Verdict]", memory_mb: int) -> Verdict:
             reason = f"the verifier's process died (exit code {error.exitcode})"
     except Exception as error:  # noqa: BLE001 - a verifier's libraries raise what they like
         reason = f"the verifier failed: {type(error).__name__}: {error}"
-    return _storable(Verdict(credit=None, reason=reason))
+    return storable(Verdict(credit=None, reason=reason))
 
 
-def _storable(verdict: Verdict) -> Verdict:
+def storable(verdict: Verdict) -> Verdict:
     """Text that any file can hold: without halves of characters, and of a size to be read."""
     answer = None if verdict.answer is None else _whole(verdict.answer)[:_LONGEST_ANSWER]
     return replace(

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.verification.conftest import nltk_folder  # noqa: F401
+
 Installed = Callable[..., Path]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.errors import SourceError
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Rendered, render
+from evaluation.providers.render import Document, Rendered, render, render_choices
 from evaluation.providers.score import Limits, score, verdict_of
 from evaluation.settings.provided import VERSIONS, Providers
 from evaluation.verification.pool import Job, verify_all
@@ -18,8 +18,6 @@ from tests.conftest import ROOT
 from tests.verification import canned
 from tests.verification.make_references import FILES, MAKERS
 from tests.verification.test_references import KNOWN, VERIFIERS, document
-
-pytest_plugins = ("tests.verification.conftest",)
 
 ROWS = 3
 DATASETS = {
@@ -58,7 +56,7 @@ def provider(name: str, nltk_data: Path | None = None) -> Provider:
     return Provider(name, python, VERSIONS[name], nltk_data)
 
 
-def rendered(found: Provider, task: str, shared: Path, **asked: Any) -> Rendered:
+def rendered(found: Provider, task: str, shared: Path, **asked: Any) -> Rendered[Document]:
     mirrors = {name: str(shared / "data/generative" / at) for name, at in DATASETS.items()}
     request = {"chat": False, "num_fewshot": None, "limit": ROWS, "mirrors": mirrors}
     return render(found, "generation_tasks.x", {"task": task, **request, **asked})
@@ -132,3 +130,16 @@ def test_what_is_not_taken_is_refused_by_name(
     with pytest.raises(SourceError, match=said) as caught:
         rendered(provider(name), task, shared)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "task"), [("lm_eval", "arc_easy"), ("lighteval", "arc:easy")])
+def test_ranked_choices_are_the_rows_of_the_dataset(name: str, task: str, shared: Path) -> None:
+    mirrors = {"*": str(shared / "data")}
+    asked = {"task": task, "chat": False, "num_fewshot": 0, "limit": ROWS, "mirrors": mirrors}
+    found = render_choices(provider(name), "tasks.x", asked)
+    rows = pq.read_table(shared / "data/allenai/ai2_arc/ARC-Easy/test.parquet").to_pylist()
+    assert len(found.documents) == ROWS
+    for one, row in zip(found.documents, rows, strict=False):
+        assert one.choices[0][0] == f"Question: {row['question']}\nAnswer:"
+        assert [text.strip() for _, text in one.choices] == row["choices"]["text"]
+        assert row["choices"]["label"][one.right] == row["answerKey"]

@@ -29,9 +29,11 @@ a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"n
 or `{"number": 0, "error": "…"}`. A score is a number, or a list of them, one an instruction.
 """
 
+import ctypes
 import json
 import os
 import resource
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
@@ -40,6 +42,8 @@ from typing import Any
 
 REFUSED = 3
 """Exit code of a verb that refuses."""
+
+_SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2): this ends with whoever asked, whatever ends that
 
 Line = dict[str, Any]
 Score = Callable[[Any, str], Mapping[str, Any]]
@@ -62,6 +66,7 @@ def main(
     scorer: Callable[[Line, list[Line]], Score],
 ) -> None:
     """Runs the verb of the command line; `package` is the provider's, whose version is told."""
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     verb, folder = sys.argv[1], Path(sys.argv[2])
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:

@@ -1,0 +1,93 @@
+"""What a provider's program owes to whoever runs it, by a program of two lines."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+PROGRAM = """
+import os, pickle, socket, subprocess, sys, time
+from evaluation.providers.bridge.files import main
+
+ACTS = {
+    "connect": lambda: socket.create_connection(("127.0.0.1", 9)),
+    "start": lambda: subprocess.run(["true"]),
+    "shell": lambda: os.system("true"),
+    "fork": lambda: os.fork(),
+    "unpickle": lambda: pickle.loads(bytes.fromhex(sys.argv[3])),
+    "sleep": lambda: time.sleep(600),
+    "memory": lambda: bytearray(10**11),
+    "right": lambda: None,
+}
+
+def scorer(request, cases):
+    def score(document, completion):
+        document["written"] = True
+        ACTS[completion]()
+        return {"exact": True, "parts": (1, 0), "other": {1}}
+    return score
+
+main("pytest", None, scorer)
+"""
+
+
+def command(folder: Path, *completions: str) -> list[str]:
+    (folder / "request.json").write_text('{"memory_mb": 2048}')
+    lines = [
+        json.dumps({"number": number, "document": {}, "completion": text})
+        for number, text in enumerate(completions)
+    ]
+    (folder / "cases.jsonl").write_text("\n".join(lines) + "\n")
+    pickled = pickle.dumps(Path("somewhere")).hex()
+    return [sys.executable, "-c", PROGRAM, "score", str(folder), pickled]
+
+
+def scores(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "scores.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines[1:]]
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.mark.parametrize("act", ["connect", "start", "shell", "fork", "unpickle"])
+def test_a_scorer_that_reaches_out_gives_no_score(tmp_path: Path, act: str) -> None:
+    subprocess.run(command(tmp_path, act, "right"), env=ENVIRONMENT, check=True)
+    reached, right = scores(tmp_path)
+    assert reached["error"].startswith("PermissionError: a scorer may not use")
+    assert right["scores"] == {"exact": 1.0, "parts": [1.0, 0.0], "other": "<set>"}
+
+
+def test_a_scorer_out_of_memory_ends(tmp_path: Path) -> None:
+    done = subprocess.run(command(tmp_path, "right", "memory"), env=ENVIRONMENT, check=False)
+    assert done.returncode == 77
+    assert len(scores(tmp_path)) == 1
+
+
+def test_a_program_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    words = command(tmp_path, "sleep")
+    starter = f"import subprocess; subprocess.run({words!r})"
+    parent = subprocess.Popen([sys.executable, "-c", starter], env=ENVIRONMENT)
+    try:
+        end = time.monotonic() + 60
+        while not (tmp_path / "scores.jsonl").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        assert len(children) == 1
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    end = time.monotonic() + 10
+    while Path(f"/proc/{children[0]}").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    state = Path(f"/proc/{children[0]}/stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"
