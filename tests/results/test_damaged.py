@@ -27,7 +27,7 @@ from evaluation.results.bridge_files import (
     read_summary,
 )
 from evaluation.results.generations import read_generations
-from evaluation.results.quality_file import read_quality
+from evaluation.results.quality_file import QUALITY, read_quality
 from evaluation.results.read import read_results, read_tier
 from evaluation.settings.plan import StagePlan
 from tests.reporting.pages import STEPS, page_data, write_report
@@ -413,7 +413,8 @@ def test_a_stage_file_that_is_damaged(plans: dict[str, StagePlan]) -> None:
         path = plan.results / name
         path.write_text("[]")
         refused(path, reader, "not a JSON object")
-        assert str(path) in bridge_table(plans)
+        if name != QUALITY:  # which the terminal does not show
+            assert str(path) in bridge_table(plans)
         said = stage_status(plan, STEPS)
         assert said["files"][name] == "damaged"
         assert str(path) in status_table({"second": said})
