@@ -11,6 +11,8 @@ from evaluation import protocol
 from evaluation.bridge.averages import average_aim
 from evaluation.bridge.decision import Decision, decide, lean
 from evaluation.bridge.deltas import compare
+from evaluation.bridge.groups import group_deltas
+from evaluation.bridge.moves import pass_rate_moves
 from evaluation.bridge.pairing import check_comparable
 from evaluation.bridge.recommendation import recommend
 from evaluation.bridge.rows import delta_row
@@ -66,6 +68,8 @@ def write_deltas(plan: StagePlan, step: int) -> Path:
         "verdict": conjunction([aim.verdict for aim in aims]),
         "aims": [asdict(aim) for aim in aims],
         "deltas": [delta_row(delta, plan.name, step, bridge_label(bridge)) for delta in deltas],
+        "groups": group_deltas(ours, bridge),
+        "moves": list(pass_rate_moves(ours, bridge)),
     }
     path = plan.step_folder(step) / DELTAS
     write_model(path, StepDeltas, content)

@@ -12,7 +12,16 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from evaluation.doctor.findings import Check, Finding
-from evaluation.scoring.engine.gpus import HELD, NOTED, DeadGpu, Gpu, holders, in_use, visible_gpus
+from evaluation.scoring.engine.gpus import (
+    HELD,
+    NOTED,
+    DeadGpu,
+    Gpu,
+    holders,
+    in_use,
+    part_of_gpu,
+    visible_gpus,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "snakemake-executor-plugin-slurm"
@@ -29,6 +38,8 @@ def check_gpu() -> Check:
         findings = tuple(_gpu_findings(gpus))
     except DeadGpu as error:
         return Check("GPU", "does not answer", (Finding("fault", "", str(error)),))
+    if not gpus and (part := part_of_gpu()) is not None:
+        return Check("GPU", "a part of one", (Finding("warning", "", part),))
     if not gpus:
         return Check("GPU", "none on this machine; each job checks its own before it loads a model")
     return Check("GPU", ", ".join(gpu.title for gpu in gpus[:4]), findings)

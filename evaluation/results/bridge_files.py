@@ -95,6 +95,36 @@ class AimRow(FileModel):
     )
 
 
+class GroupDelta(FileModel):
+    """The headline's delta among the prompts of a fixed group, such as a level or a subject."""
+
+    tier: TierName = Field(description="Name of the tier.")
+    item: str = Field(description="Generation task.")
+    by: str = Field(description="Name of the grouping.")
+    group: str = Field(description="Name of the group.")
+    prompts: int = Field(description="Prompts of the group that both sides could be judged on.")
+    value: float = Field(description="The step's value.")
+    bridge_value: float = Field(description="The bridge's value.")
+    delta: float = Field(description="Their difference.")
+    low: float | None = Field(description="Lower end of its 95 % interval.")
+    high: float | None = Field(description="Upper end of it.")
+    p: float | None = Field(description="Two-sided p-value of no difference.")
+    p_holm: float | None = Field(description="The same, corrected over all groups of the step.")
+    mde: float | None = Field(description="Smallest difference that would have been seen.")
+    flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
+
+
+class Moves(FileModel):
+    """How many of a task's prompts went from one band of pass rates to another."""
+
+    tier: TierName = Field(description="Name of the tier.")
+    item: str = Field(description="Generation task.")
+    bands: tuple[str, ...] = Field(description="Bands of pass rates, in words.")
+    counts: tuple[tuple[int, ...], ...] = Field(
+        description="Prompts; a row for each band at the bridge, a column for each at the step."
+    )
+
+
 class Origin(FileModel):
     """One of the two checkpoints that are compared."""
 
@@ -126,6 +156,8 @@ class StepDeltas(StepVerdict):
     bridge: Origin = Field(description="The bridge.")
     notes: tuple[str, ...] = Field((), description="What differs but does not forbid comparing.")
     deltas: tuple[DeltaRow, ...] = Field(description="All deltas.")
+    groups: tuple[GroupDelta, ...] = Field((), description="Deltas by fixed groups of prompts.")
+    moves: tuple[Moves, ...] = Field((), description="Prompts by pass rates before and after.")
 
 
 class StageDeltas(FileModel):

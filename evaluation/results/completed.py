@@ -35,6 +35,7 @@ def completed_items(
             },
             entry=entry,
             credits={} if table is None else task_credits(tier, table, name, entry, path, again),
+            groupings={} if table is None else _groupings(table, name, path, again),
         )
         for name, entry in file.generation_tasks.items()
     }
@@ -101,6 +102,14 @@ def _strata(rows: list[dict[str, Any]]) -> tuple[str, ...] | None:
     if not groups or not all(groups):
         return None
     return tuple(next(iter(one.values())) for one in groups)
+
+
+def _groupings(table: "pa.Table", name: str, path: Path, again: str) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for row in rows_of(table, "task", name, path, again).to_pylist():
+        for grouping, group in json.loads(row["strata"]).items():
+            found.setdefault(grouping, {})[row["prompt"]] = group
+    return found
 
 
 def _truncated(rows: list[dict[str, Any]]) -> Credits:

@@ -4,7 +4,7 @@ NatsItem     nats of blocks of text, with the tokens and bytes that they are of
 CreditItem   credit in [0, 1] of questions or prompts, by metric
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,11 @@ class Credits:
             excluded={**other.excluded, **self.excluded},
         )
 
+    def only(self, names: Collection[str]) -> "Credits":
+        """Those of these names, taken for independent."""
+        kept = [index for index, name in enumerate(self.ids) if name in names]
+        return Credits(ids=tuple(self.ids[index] for index in kept), credit=self.credit[kept])
+
     def over_all(self, values: Floats) -> Floats:
         """Values of these over all that were asked, zero where there is none; (asked,)."""
         if not self.excluded:
@@ -106,7 +111,9 @@ class NatsItem:
 class CreditItem:
     """As NatsItem; `credits` by metric, the tier's headline first.
 
-    `companions` are there where a tier has some and the units are known. `chance` is the value of a draw. `size` is how many units there are by the file's own account.
+    `companions` are there where a tier has some and the units are known. `chance` is the value of a
+    draw. `size` is how many units there are by the file's own account. `groupings` are fixed groups
+    to report by, such as level and subject: by grouping, the group of each unit.
     """
 
     group: str | None
@@ -117,10 +124,11 @@ class CreditItem:
     companions: Companions | None = field(default=None, repr=False)
     chance: float | None = None
     size: int | None = None
+    groupings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def light(self) -> "CreditItem":
         """Without its units, of which there may be many."""
-        return replace(self, credits={}, companions=None)
+        return replace(self, credits={}, companions=None, groupings={})
 
 
 Item = NatsItem | CreditItem

@@ -114,10 +114,14 @@ class StagePlan:
 
     @property
     def figures(self) -> dict[tuple[str, TierName], Path]:
-        """By kind and tier: curves of every tier, forest plots where there is a bridge."""
-        kinds = ("curves",) if self.stage.bridge is None else ("curves", "forest")
+        """By kind and tier: curves of every tier, and the others where there is a bridge."""
         folder = self.results / "figures"
-        return {(kind, t): folder / f"{t}_{kind}.svg" for t in self.tiers for kind in kinds}
+        return {
+            (kind, tier): folder / f"{tier}_{kind}.svg"
+            for tier in self.tiers
+            for kind in TIERS[tier].figures
+            if kind == "curves" or self.stage.bridge is not None
+        }
 
     def tier_files(self, folder: Path) -> list[Path]:
         """All files that scoring one checkpoint writes into its folder."""

@@ -20,6 +20,8 @@ from pydantic import AfterValidator, Field
 from evaluation.errors import ConfigError
 
 Kind = Literal["nats", "credit"]
+Figure = Literal["curves", "forest", "moves"]
+"""Values over steps, deltas against the bridge, units by their value before and after."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +101,8 @@ class Tier:
     protocol: str
     """Raised when its numbers would change; scores of another protocol are made again."""
     rates: bool = False
+    figures: tuple[Figure, ...] = ("curves", "forest")
+    """Of a stage with a bridge; one without has curves alone."""
 
     @property
     def head(self) -> Metric:
@@ -212,6 +216,7 @@ _TABLE = (
         headline="pass_rate",
         shown="pass_rate",
         protocol="tier5-1",
+        figures=("curves", "forest", "moves"),
     ),
 )
 

@@ -65,6 +65,25 @@ def test_a_held_gpu_is_named_with_its_holder(nvidia_smi: NvidiaSmi) -> None:
         check_free(patience=0)
 
 
+def test_memory_of_its_own_is_not_anothers(
+    nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job's second checkpoint comes to a GPU on which its first one was scored."""
+    nvidia_smi(TWO.format(60010))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    assert choose_device("auto") == "cuda"
+
+
+def test_a_part_of_a_gpu_is_told(nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvidia_smi(TWO.format(60010))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1c2d3e")
+    remark = check_free(patience=0)
+    assert remark is not None
+    assert remark.startswith("MIG-1c2d3e is a part of a GPU")
+    assert "MIG-1c2d3e is a part" in only(check_gpu(), "warning")
+
+
 def test_memory_of_hidden_processes_counts(nvidia_smi: NvidiaSmi) -> None:
     nvidia_smi(TWO.format(60010))
     with pytest.raises(ScoringError, match="processes that this user cannot see"):

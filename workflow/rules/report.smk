@@ -1,5 +1,9 @@
 # Cheap and local: tables, the report and figures of each stage.
-FIGURES = {"curves": "values over steps", "forest": "deltas against the bridge"}
+FIGURES = {
+    "curves": "values over steps",
+    "forest": "deltas against the bridge",
+    "moves": "pass rates before and after",
+}
 
 for _plan in PLANS.values():
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from evaluation.results.bridge_files import GroupDelta, StepDeltas
 from evaluation.results.read import Results
 from evaluation.results.verified_file import GenerationEntry, Told, VerifierRates
 
@@ -70,6 +71,35 @@ def group_rows(sides: Mapping[str, Results]) -> list[tuple[str, ...]]:
 def _told(one: Told) -> str:
     bounds = "" if one.low is None else f" [{_percent(one.low)}, {_percent(one.high)}]"
     return f"{_percent(one.value)}{bounds}"
+
+
+CHANGES = (
+    *("step", "task", "by", "group", "prompts", "before", "after", "Δ [95 %]", "p (Holm)"),
+    *("would have been seen", ""),
+)
+
+
+def change_rows(deltas: Mapping[int, StepDeltas]) -> list[tuple[str, ...]]:
+    """A row per step, task and group: its rate beside the bridge's."""
+    return [
+        (str(step), row.item, row.by, row.group, str(row.prompts), *_change(row))
+        for step, content in deltas.items()
+        for row in content.groups
+    ]
+
+
+def _change(row: GroupDelta) -> tuple[str, ...]:
+    points = f"{100 * row.delta:+.1f}"
+    if row.low is not None and row.high is not None:
+        points += f" [{100 * row.low:+.1f}, {100 * row.high:+.1f}]"
+    return (
+        _percent(row.bridge_value),
+        _percent(row.value),
+        f"{points} points",
+        "–" if row.p_holm is None else f"{row.p_holm:.2g}",
+        "–" if row.mde is None else f"{100 * row.mde:.1f} points",
+        row.flag or "–",
+    )
 
 
 ASKED = ("task", "sampling", "tokens at most", "stops", "verifiers", "left out")

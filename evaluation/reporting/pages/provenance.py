@@ -9,9 +9,11 @@ from typing import Any
 from evaluation.reporting.flips.moved import cache_folder, scored_cache
 from evaluation.reporting.pages.answers import (
     ASKED,
+    CHANGES,
     GROUPS,
     RATES,
     asked_rows,
+    change_rows,
     group_rows,
     rate_rows,
 )
@@ -44,6 +46,7 @@ def provenance_tables(found: StageResults) -> list[Table]:
         _templates(sides),
         Table("Verified answers", RATES, rate_rows(sides)),
         Table("Verified answers by group", GROUPS, group_rows(sides)),
+        Table("Verified answers by group, against the bridge", CHANGES, change_rows(found.deltas)),
         Table("How answers were asked for", ASKED, asked_rows(sides)),
         _jobs(sides),
     ]

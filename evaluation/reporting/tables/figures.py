@@ -2,8 +2,10 @@
 
 <results>/figures/<tier>_curves.svg   the headline metric of every item over steps
 <results>/figures/<tier>_forest.svg   deltas of the recommended step against the bridge
+<results>/figures/<tier>_moves.svg    prompts by their pass rate at the bridge and at that step
 """
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +19,10 @@ from evaluation.results.bridge_files import (
     RECOMMENDATION,
     SUMMARY,
     DeltaRow,
+    Moves,
     read_recommendation,
     read_stage_deltas,
+    read_step_deltas,
     read_summary,
 )
 from evaluation.settings.plan import StagePlan
@@ -58,9 +62,14 @@ def write_figures(plan: StagePlan) -> list[Path]:
     """
     series = stage_series(read_summary(plan.results / SUMMARY))
     for (kind, tier), path in plan.figures.items():
-        drawn = _curves(tier, series) if kind == "curves" else _forest(plan, tier)
-        _save(drawn, path)
+        _save(_drawn(plan, kind, tier, series), path)
     return list(plan.figures.values())
+
+
+def _drawn(plan: StagePlan, kind: str, tier: TierName, series: Sequence[Series]) -> "Figure":
+    if kind == "curves":
+        return _curves(tier, series)
+    return _forest(plan, tier) if kind == "forest" else _moves(plan, tier)
 
 
 def _new(width: float, height: float) -> "Figure":
@@ -161,6 +170,47 @@ def _deltas(plan: StagePlan, tier: TierName) -> tuple[list[DeltaRow], int | None
     step = advised if advised in steps else max(steps)
     own = [row for row in rows if (row.step, row.tier) == (step, tier) and in_forest(row)]
     return sorted(own, key=_loss), step
+
+
+def _moves(plan: StagePlan, tier: TierName) -> "Figure":
+    rows, step = _deltas(plan, tier)
+    path = plan.step_folder(step) / DELTAS if step is not None else None
+    found = read_step_deltas(path).moves if path is not None and path.exists() else ()
+    own = [one for one in found if one.tier == tier]
+    if not own:
+        return _empty(f"{tier}: no step has been compared with the bridge yet")
+    down = -(-len(own) // ACROSS)
+    drawn = _new(min(len(own), ACROSS) * 2.4 + 0.4, down * 2.2 + 0.6)
+    axes = drawn.subplots(down, min(len(own), ACROSS), squeeze=False).ravel()
+    for axis, one in zip(axes, own, strict=False):
+        _grid(axis, one)
+    for axis in axes[len(own) :]:
+        axis.set_visible(False)
+    drawn.supxlabel(f"pass rate at step {step}")
+    drawn.supylabel(f"pass rate at {rows[0].bridge}")
+    return drawn
+
+
+def _grid(axis: "Axes", moves: Moves) -> None:
+    """A cell for each pair of bands, the darker the more prompts; gains, losses, and the diagonal."""
+    most = max(max(row) for row in moves.counts) or 1
+    for before, row in enumerate(moves.counts):
+        for after, count in enumerate(row):
+            what = "unclear" if after == before else "better" if after > before else "worse"
+            shade = 0.75 * math.sqrt(count / most)
+            axis.fill_between(
+                [after - 0.5, after + 0.5],
+                before - 0.5,
+                before + 0.5,
+                color=COLOURS[what],
+                alpha=shade,
+                linewidth=0,
+            )
+            if count:
+                axis.text(after, before, str(count), ha="center", va="center", fontsize=7)
+    axis.set_xticks(range(len(moves.bands)), moves.bands, rotation=60, fontsize=6)
+    axis.set_yticks(range(len(moves.bands)), moves.bands, fontsize=6)
+    axis.set_title(_plain(moves.item, 30), fontsize=8)
 
 
 def _loss(row: DeltaRow) -> float:

@@ -22,7 +22,9 @@ def choose_device(asked: str) -> str:
     """
     if asked == "cpu":
         return "cpu"
-    remark = check_free()
+    # Once this process has begun to use it, what is held may be its own.
+    is_ours = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    remark = None if is_ours else check_free()
     if remark is not None:
         log.warning("%s", remark)
     if torch.cuda.is_available():

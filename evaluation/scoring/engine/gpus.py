@@ -106,6 +106,14 @@ def _number(text: str) -> int | None:
     return int(text) if text.strip().isdigit() else None
 
 
+def part_of_gpu() -> str | None:
+    """A sentence where this process has a part of a GPU (MIG), of which nvidia-smi's query tells nothing."""
+    name = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")[0].strip()
+    if not name.startswith("MIG-"):
+        return None
+    return f"{name} is a part of a GPU (MIG): whether others hold its memory is not checked"
+
+
 def _is_named(gpu: Gpu, name: str) -> bool:
     return name == gpu.index or (name.startswith("GPU-") and gpu.uuid.startswith(name))
 
@@ -140,7 +148,7 @@ def check_free(patience: float = 30.0) -> str | None:
     while True:
         gpus = visible_gpus()
         if not gpus:
-            return None
+            return part_of_gpu()
         part = in_use(gpus[0])
         if part <= NOTED:
             return None
