@@ -29,6 +29,10 @@ class Backend(Protocol):
         """What it computes in, e.g. `bfloat16`; likewise."""
 
     @property
+    def row_tokens(self) -> int:
+        """Tokens of a forward pass; fewer than configured where memory was not enough."""
+
+    @property
     def tokens_processed(self) -> int:
         """Tokens read so far; loads the model if it is not loaded."""
 

@@ -39,10 +39,9 @@ class Session:
 
     def machine(self) -> dict[str, Any]:
         """What it computes on, which decides the time that it takes and no score."""
-        if self.backend.device != "cuda":
-            return {"gpu": None, "row_tokens": self.plan.config.scoring.cpu_row_tokens}
-        name = torch.cuda.get_device_name()
-        return {"gpu": name, "row_tokens": self.plan.config.scoring.row_tokens}
+        is_gpu = self.backend.device == "cuda"
+        name = torch.cuda.get_device_name() if is_gpu else None
+        return {"gpu": name, "row_tokens": self.backend.row_tokens}
 
     def numeric_settings(self) -> dict[str, Any]:
         """What of the settings can change a score beyond floating-point noise."""

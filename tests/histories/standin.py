@@ -92,6 +92,7 @@ class StandIn:
     """What stands for a model and for its engine."""
 
     device = "cpu"
+    row_tokens = 1024
 
     def __init__(self, scoring: Any, checkpoint: Any, loaded: Callable[[], None]) -> None:
         self.dtype = "float32" if scoring.dtype == "auto" else scoring.dtype

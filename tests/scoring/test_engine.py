@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig
 
 from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
@@ -189,3 +190,44 @@ def test_bfloat16_gives_float32_logits():
     logits = scored.head.logits(torch.randn(3, 32, dtype=torch.bfloat16))
     assert logits.dtype == torch.float32
     assert (logits != logits.to(torch.bfloat16).float()).any()
+
+
+def small_gpu(monkeypatch, most):
+    """A backend whose model runs out of memory above so many tokens in a pass."""
+    backend = object.__new__(EngineBackend)
+    backend._row_tokens = 4096
+    backend.engine = Engine(tiny.model("llama"), row_tokens=4096, device="cpu")
+    run = backend.engine.hidden
+
+    def hidden(batch, **named):
+        if batch.tokens.numel() > most:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return run(batch, **named)
+
+    monkeypatch.setattr(backend.engine, "hidden", hidden)
+    return backend
+
+
+def test_too_little_memory_halves_the_pass_and_changes_no_score(monkeypatch):
+    asked = [Request((i % 7, i % 11, i % 13), (i % 5, 3)) for i in range(400)]
+    blocks = torch.arange(60 * 20).reshape(60, 20) % tiny.VOCABULARY
+    plain = Engine(tiny.model("llama"), row_tokens=4096, device="cpu")
+    backend = small_gpu(monkeypatch, 300)
+    found = backend.log_likelihoods(asked, label="task")
+    wanted = score_requests(plain, asked)
+    assert backend.row_tokens in (256, 512)
+    torch.testing.assert_close(
+        [one.logprob for one in found], [one.logprob for one in wanted], atol=1e-5, rtol=0
+    )
+    assert [one.is_greedy for one in found] == [one.is_greedy for one in wanted]
+    nats, scored = backend.block_nats(blocks, None, label="slice")
+    expected, count = score_blocks(plain, blocks)
+    torch.testing.assert_close(torch.tensor(nats), torch.tensor(expected), atol=1e-4, rtol=0)
+    assert (scored == count).all()
+
+
+def test_memory_for_nothing_is_one_sentence(monkeypatch):
+    with pytest.raises(
+        ScoringError, match=r"not enough memory .* lower scoring.row_tokens \(now 256"
+    ):
+        small_gpu(monkeypatch, 0).log_likelihoods([Request((1,), (2,))], label="task")

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -13,15 +14,21 @@ from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
+from evaluation.errors import ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.device import choose_device
-from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.forward import Engine, NotEnoughMemory
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request, Score
 from evaluation.settings.computing import Scoring
 
 log = logging.getLogger(__name__)
+
+Scores = TypeVar("Scores")
+
+SMALLEST = 256
+"""Tokens of a pass that memory is tried with; where these do not fit, nothing will."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,8 @@ class EngineBackend:
         self._checkpoint = checkpoint
         self._loaded = loaded
         self._numerics = choose_numerics(scoring, checkpoint)
+        on_cpu = self.device == "cpu"
+        self._row_tokens = scoring.cpu_row_tokens if on_cpu else scoring.row_tokens
 
     @property
     def device(self) -> str:
@@ -65,30 +74,40 @@ class EngineBackend:
         return self._numerics.dtype_name
 
     @property
+    def row_tokens(self) -> int:
+        return self._row_tokens
+
+    @property
     def tokens_processed(self) -> int:
         return self.engine.tokens_processed
 
     @functools.cached_property
     def model(self) -> PreTrainedModel:
         start = time.perf_counter()
-        model = load_model(self._checkpoint, dtype=self._numerics.dtype, device=self.device)
+        try:
+            model = load_model(self._checkpoint, dtype=self._numerics.dtype, device=self.device)
+        except torch.OutOfMemoryError:
+            raise ScoringError(
+                f"{self._checkpoint.path}: the GPU has not enough memory for the weights in "
+                f"{self.dtype}; use one with more, or scoring.dtype: bfloat16"
+            ) from None
         self._loaded()
         log.info("loaded %s in %.1f s", self._checkpoint.path, time.perf_counter() - start)
         return model
 
     @functools.cached_property
     def engine(self) -> Engine:
-        on_cpu = self.device == "cpu"
-        row_tokens = self._scoring.cpu_row_tokens if on_cpu else self._scoring.row_tokens
-        return Engine(self.model, row_tokens=row_tokens, device=self.device)
+        return Engine(self.model, row_tokens=self._row_tokens, device=self.device)
 
     def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
-        return score_requests(self.engine, requests, progress=label)
+        return self._within_memory(lambda: score_requests(self.engine, requests, progress=label))
 
     def block_nats(
         self, tokens: torch.Tensor, document_starts: torch.Tensor | None, *, label: str
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        return score_blocks(self.engine, tokens, document_starts, progress=label)
+        return self._within_memory(
+            lambda: score_blocks(self.engine, tokens, document_starts, progress=label)
+        )
 
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
@@ -101,3 +120,19 @@ class EngineBackend:
             batch=self._scoring.generation_batch,
             device=self.device,
         )
+
+    def _within_memory(self, run: Callable[[], Scores]) -> Scores:
+        """With half the tokens in a pass, and half of that, as long as a GPU has not enough memory.
+
+        Later items begin with what was enough. Raises NotEnoughMemory below SMALLEST.
+        """
+        while True:
+            try:
+                return run()
+            except NotEnoughMemory as error:
+                if self._row_tokens < 2 * SMALLEST:
+                    raise
+                self._row_tokens //= 2
+                self.engine.row_tokens = self._row_tokens
+                log.warning("%s; going on with %d", error, self._row_tokens)
+            torch.cuda.empty_cache()  # outside, where the failed pass holds nothing any more

@@ -40,6 +40,10 @@ class PairScores(NamedTuple):
     is_greedy: NDArray[np.bool_]
 
 
+class NotEnoughMemory(ScoringError):
+    """Fewer tokens in a forward pass may do."""
+
+
 class Engine:
     """A model ready to score batches of about `row_tokens` tokens.
 
@@ -123,7 +127,8 @@ class Engine:
         """Scores the pairs of a batch, in the order of its rows.
 
         Raises:
-            ScoringError: a token has no embedding, or a GPU has not enough memory.
+            ScoringError: a token has no embedding.
+            NotEnoughMemory: of a GPU.
         """
         self._check(batch)
         try:
@@ -133,7 +138,7 @@ class Engine:
             scored = self.head.score(asked, batch.pair_query, batch.pair_token)
         except torch.OutOfMemoryError:
             rows, length = batch.tokens.shape
-            raise ScoringError(
+            raise NotEnoughMemory(
                 f"the GPU has not enough memory for {rows} rows of {length} tokens; lower "
                 f"scoring.row_tokens (now {self.row_tokens})"
             ) from None

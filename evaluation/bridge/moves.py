@@ -1,0 +1,42 @@
+"""Prompts by their pass rate before and after: hard ones gained, easy ones lost."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from evaluation.grading.spread import Floats
+from evaluation.results.kinds import CreditItem
+from evaluation.results.read import Results
+from evaluation.settings.tiers import TIERS
+
+BANDS = ("never", "up to 1/3", "up to 2/3", "below 1", "always")
+_EDGES = (0.0, 1 / 3, 2 / 3)
+_CLOSE = 1e-9  # a rate of 1/3 is a float
+
+
+def pass_rate_moves(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
+    """Rows of `bridge_files.Moves`, for two sides that may be compared."""
+    for name, tier in ours.tiers.items():
+        if "moves" not in TIERS[name].figures:
+            continue
+        for item, mine in tier.items.items():
+            other = theirs.tiers[name].items.get(item)
+            if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):
+                continue
+            left, right = (
+                mine.credits.get(tier.tier.headline),
+                other.credits.get(tier.tier.headline),
+            )
+            if left is None or right is None:
+                continue
+            left, right = left.without(right), right.without(left)
+            counts = np.zeros((len(BANDS), len(BANDS)), dtype=int)
+            np.add.at(counts, (_bands(right.credit), _bands(left.credit)), 1)
+            yield {"tier": name, "item": item, "bands": BANDS, "counts": counts.tolist()}
+
+
+def _bands(rates: Floats) -> Any:
+    """The index of each rate's band, (n,)."""
+    inner = np.searchsorted(np.asarray(_EDGES) + _CLOSE, rates)
+    return np.where(rates >= 1 - _CLOSE, len(BANDS) - 1, inner)
