@@ -79,6 +79,9 @@ bench: .venv-bench/.complete $(MODEL)/config.json  ## speed beside lm-evaluation
 bench-generation: .venv-bench/.complete $(MODEL)/config.json  ## answers beside transformers and lm-evaluation-harness (an hour)
 	@.venv-bench/bin/python -m benchmarks.generation
 
+bench-verification: $(TOOLS)  ## answers and programs verified a second, beside the plain way
+	@python -m benchmarks.verification ../shared
+
 bench-scale: $(TOOLS)  ## 52 and 200 checkpoints of a tiny model on a real Slurm (needs root)
 	@python -m benchmarks.scale
 
@@ -135,4 +138,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment demo demo-data providers try-providers test pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-scale bench-decisions clean
+.PHONY: help environment demo demo-data providers try-providers test pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-decisions clean
