@@ -133,7 +133,8 @@ def test_missing_data_stops_all(tmp_path: Path) -> None:
 
 
 SCRIPT = """
-import sys
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs behind itself
 from tests.verification.test_pool import deadly, GOOD
 from evaluation.verification.pool import verify_all
 for number, verdict in verify_all([GOOD, *[deadly("hang")] * 9], workers=2, seconds=500):
