@@ -83,14 +83,14 @@ class Arena:
         entries = sorted(self.folder.iterdir())
         states = [(path.name, path.lstat()) for path in entries]
         files = [(name, s.st_mode, s.st_uid, s.st_size, s.st_mtime_ns) for name, s in states]
-        return [*files, (_command(self.victim), os.getpriority(os.PRIO_PROCESS, self.victim))]
+        return [*files, (_state_of(self.victim), os.getpriority(os.PRIO_PROCESS, self.victim))]
 
 
 @contextmanager
 def _victim() -> Iterator[int]:
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)  # whoever ends us
     process = subprocess.Popen(["sleep", "10000"], **streams)  # waits for ours alone
-    while _command(process.pid) != "(sleep)":  # Popen returns a little before it has its name
+    while _state_of(process.pid) != "S":  # it begins by running
         time.sleep(0.01)
     try:
         yield process.pid
@@ -103,7 +103,8 @@ def _marked(folder: str) -> list[str]:
     return [name for name in os.listdir(folder) if name.startswith(MARK)]
 
 
-def _command(process: int) -> str:
+def _state_of(process: int) -> str:
+    """Of the kernel's list: S for sleeping, T for stopped, ..."""
     return Path(f"/proc/{process}/stat").read_text().split()[2]
 
 
