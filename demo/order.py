@@ -19,10 +19,10 @@ from evaluation.errors import EvaluationError
 from evaluation.results.bridge_files import (
     DELTAS,
     RECOMMENDATION,
-    DeltaRow,
     read_recommendation,
     read_stage_deltas,
 )
+from evaluation.results.bridge_rows import DeltaRow
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from evaluation.bridge.pairing import check_ids
 from evaluation.bridge.statistics import Estimate, macro_mean, unknown
-from evaluation.results.bridge_files import Flag
+from evaluation.results.bridge_rows import Flag
 from evaluation.results.read import TierResults
 from evaluation.settings.tiers import TIERS, Tier, TierName
 

@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from evaluation.bridge.discordance import paired_rate
+from evaluation.bridge.prompts import PairedItem, paired_items
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
-from evaluation.results.kinds import CreditItem, Credits
+from evaluation.results.kinds import Credits
 from evaluation.results.read import Results
 
 
 def group_deltas(ours: Results, theirs: Results) -> list[dict[str, Any]]:
-    """Rows of `bridge_files.GroupDelta`, for two sides that may be compared."""
-    rows = [row for mine, other, about in _items(ours, theirs) for row in _rows(mine, other, about)]
+    """Rows of `bridge_rows.GroupDelta`, for two sides that may be compared."""
+    rows = [row for pair in paired_items(ours, theirs) for row in _rows(pair)]
     adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
     return [
         {**row, "p_holm": adjusted[str(number)], "flag": _flag(row["delta"], adjusted[str(number)])}
@@ -23,29 +24,14 @@ def group_deltas(ours: Results, theirs: Results) -> list[dict[str, Any]]:
     ]
 
 
-def _items(
-    ours: Results, theirs: Results
-) -> Iterator[tuple[CreditItem, CreditItem, dict[str, str]]]:
-    for name, tier in ours.tiers.items():
-        for item, mine in tier.items.items():
-            other = theirs.tiers[name].items.get(item)
-            if isinstance(mine, CreditItem) and isinstance(other, CreditItem) and mine.credits:
-                yield mine, other, {"tier": name, "item": item}
-
-
-def _rows(mine: CreditItem, other: CreditItem, about: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Of the headline, which is the first metric of an item."""
-    headline = next(iter(mine.credits))
-    if headline not in other.credits:
-        return
-    left, right = mine.credits[headline], other.credits[headline]
-    left, right = left.without(right), right.without(left)
-    for by, groups in mine.groupings.items():
+def _rows(pair: PairedItem) -> Iterator[dict[str, Any]]:
+    for by, groups in pair.groupings.items():
         for group in sorted(set(groups.values())):
             names = {name for name, own in groups.items() if own == group}
-            sides = left.only(names), right.only(names)
+            sides = pair.ours.only(names), pair.theirs.only(names)
             if sides[0].ids:
-                yield {**about, "by": by, "group": group, **_row(*sides)}
+                about = {"tier": pair.tier, "item": pair.item, "by": by, "group": group}
+                yield {**about, **_row(*sides)}
 
 
 def _row(left: Credits, right: Credits) -> dict[str, Any]:

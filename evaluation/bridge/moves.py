@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.bridge.prompts import paired_items
 from evaluation.grading.spread import Floats
-from evaluation.results.kinds import CreditItem
 from evaluation.results.read import Results
 from evaluation.settings.tiers import TIERS
 
@@ -16,24 +16,12 @@ _CLOSE = 1e-9  # a rate of 1/3 is a float
 
 
 def pass_rate_moves(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
-    """Rows of `bridge_files.Moves`, for two sides that may be compared."""
-    for name, tier in ours.tiers.items():
-        if "moves" not in TIERS[name].figures:
-            continue
-        for item, mine in tier.items.items():
-            other = theirs.tiers[name].items.get(item)
-            if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):
-                continue
-            left, right = (
-                mine.credits.get(tier.tier.headline),
-                other.credits.get(tier.tier.headline),
-            )
-            if left is None or right is None:
-                continue
-            left, right = left.without(right), right.without(left)
+    """Rows of `bridge_rows.Moves`, for two sides that may be compared."""
+    for pair in paired_items(ours, theirs):
+        if "moves" in TIERS[pair.tier].figures:
             counts = np.zeros((len(BANDS), len(BANDS)), dtype=int)
-            np.add.at(counts, (_bands(right.credit), _bands(left.credit)), 1)
-            yield {"tier": name, "item": item, "bands": BANDS, "counts": counts.tolist()}
+            np.add.at(counts, (_bands(pair.theirs.credit), _bands(pair.ours.credit)), 1)
+            yield {"tier": pair.tier, "item": pair.item, "bands": BANDS, "counts": counts.tolist()}
 
 
 def _bands(rates: Floats) -> Any:

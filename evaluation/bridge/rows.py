@@ -6,7 +6,7 @@ from evaluation.bridge.deltas import Delta
 
 
 def delta_row(delta: Delta, stage: str, step: int | None, bridge: str) -> dict[str, Any]:
-    """A delta as `results.bridge_files.DeltaRow` has it."""
+    """A delta as `results.bridge_rows.DeltaRow` has it."""
     estimate = delta.estimate
     return {
         "stage": stage,

@@ -7,9 +7,10 @@ that a gain is positive, with its 95 % interval [low, high]:
     keep within m   met: low >= -m         not met: high < -m      else undecided
 
 `keep` is a test of non-inferiority. Where few items differ, low and high are held to the exact test
-at the margin. A regression is an item that is significantly worse, of the same family of tests as the
-flags of the table of deltas (Holm's correction over all slices, tasks and rates of the step; an aim that
-names a companion as its `metric` has a family of its own, its items): at all for an `improve`, by more than the margin for a `keep`. It makes a `keep` not met, since a mean may
+at the margin. A regression is an item that is significantly worse: at all for an `improve`, by more
+than the margin for a `keep`. Its family of tests is that of the flags of the table of deltas (Holm's
+correction over all slices, tasks and rates of the step); an aim that names a companion as its
+`metric` has a family of its own, its items. A regression makes a `keep` not met, since a mean may
 hide it; beside an `improve` it is listed, as gains elsewhere may be worth it.
 
 A step's own verdict is the conjunction of its aims. Each must be met on its own, which needs no

@@ -22,7 +22,6 @@ from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import atomic_path
 from evaluation.results.averaging import mean_results
 from evaluation.results.bridge_files import (
-    DELTA_COLUMNS,
     DELTAS,
     RECOMMENDATION,
     STAGE_TABLE,
@@ -31,6 +30,7 @@ from evaluation.results.bridge_files import (
     StepDeltas,
     read_step_deltas,
 )
+from evaluation.results.bridge_rows import DELTA_COLUMNS
 from evaluation.results.columns import Column
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results

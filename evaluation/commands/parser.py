@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from evaluation.commands import answers, checkpoint, deltas, doctor, prefill, score, watch
+from evaluation.commands import answers, checkpoint, compare, deltas, doctor, prefill, score, watch
 
 GROUPS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None], ...] = (
     prefill.add_commands,
@@ -11,6 +11,7 @@ GROUPS: tuple[Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], 
     score.add_commands,
     watch.add_commands,
     deltas.add_commands,
+    compare.add_commands,
     answers.add_commands,
     checkpoint.add_commands,
 )

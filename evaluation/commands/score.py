@@ -26,6 +26,13 @@ OFFLINE = {
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    _add_score(commands)
+    _add_collect(commands)
+    _add_expect(commands)
+    _add_loglikelihood(commands)
+
+
+def _add_score(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser("score", help="score checkpoints of a stage (offline)")
     add_config(command)
     add_stage(command)
@@ -43,6 +50,8 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.set_defaults(run=score)
 
+
+def _add_collect(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser(
         "collect", help="a scored checkpoint's tier files, from its stored scores"
     )
@@ -53,12 +62,16 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
     command.set_defaults(run=collect)
 
+
+def _add_expect(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser(
         "expect", help="whether a result file is there; if not, why it could not be made"
     )
     command.add_argument("file", type=Path)
     command.set_defaults(run=expect)
 
+
+def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser(
         "loglikelihood", help="log-probabilities of a JSONL file of contexts and continuations"
     )

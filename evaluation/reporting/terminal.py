@@ -8,11 +8,11 @@ from evaluation.reporting.headlines import provisional
 from evaluation.results.bridge_files import (
     DELTAS,
     RECOMMENDATION,
-    DeltaRow,
     StageDeltas,
     read_recommendation,
     read_stage_deltas,
 )
+from evaluation.results.bridge_rows import DeltaRow
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
 

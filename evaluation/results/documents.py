@@ -5,15 +5,14 @@ from pathlib import Path
 
 from evaluation.files import write_json, write_text
 from evaluation.results.bridge_files import (
-    DELTA_COLUMNS,
     DELTAS,
     RECOMMENDATION,
     STAGE_TABLE,
-    SUMMARY_COLUMNS,
     Recommendation,
     StageDeltas,
     StepDeltas,
 )
+from evaluation.results.bridge_rows import DELTA_COLUMNS, SUMMARY_COLUMNS
 from evaluation.results.columns import Column
 from evaluation.results.files import FileModel
 from evaluation.results.items import reader_of

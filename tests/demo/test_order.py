@@ -8,7 +8,8 @@ import pytest
 
 from demo.order import disagreements
 from evaluation.protocol import BRIDGE
-from evaluation.results.bridge_files import DeltaRow, Recommendation, StageDeltas
+from evaluation.results.bridge_files import Recommendation, StageDeltas
+from evaluation.results.bridge_rows import DeltaRow
 from evaluation.results.files import write_model
 from evaluation.settings.config import Config, Stage
 from evaluation.settings.plan import StagePlan

@@ -48,5 +48,6 @@ def test_the_machine_of_a_session(tmp_path: Any, monkeypatch: pytest.MonkeyPatch
         ("cpu", None, scoring.cpu_row_tokens),
         ("cuda", "NVIDIA H100 80GB HBM3", scoring.row_tokens),
     ):
-        session: Any = SimpleNamespace(plan=plan, backend=SimpleNamespace(device=device))
+        backend = SimpleNamespace(device=device, row_tokens=row_tokens)
+        session: Any = SimpleNamespace(plan=plan, backend=backend)
         assert Session.machine(session) == {"gpu": gpu, "row_tokens": row_tokens}

@@ -12,7 +12,15 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from evaluation.checkpoints.write import import_hf
 from tests.histories.model import HERE, Copy, Model
-from tests.workflow.world import WORDS, build_tokenizer, sentence, write_rows
+from tests.workflow.world import (
+    ANSWERED,
+    FIRST_LETTER,
+    LAST_LETTER,
+    WORDS,
+    build_tokenizer,
+    sentence,
+    write_rows,
+)
 
 SEEDS = 6
 LENGTH = 32
@@ -111,22 +119,13 @@ SAMPLED = {"temperature": 1.0, "n": 2, "seed": 1}
 def answers(sampling: dict[str, Any] | None) -> dict[str, Any]:
     """A task whose completions are verified; greedy without `sampling`."""
     task = {
-        "dataset": "made/quiz",
-        "split": "test",
+        **ANSWERED,
         "prompt": "{{ answers[0] }}, {{ answers[1] }}:",
-        "chat": False,
         "max_new_tokens": 6,
         "limit": 6,
-        "document": {"gold": "'a'"},
-        "verifiers": {
-            "strict": {"kind": "pattern", "pattern": "(?s)^ *([^ ])", "form": "{gold}"},
-            "lenient": LAST_LETTER,
-        },
+        "verifiers": {"strict": FIRST_LETTER, "lenient": LAST_LETTER},
     }
     return {**task, "sampling": sampling} if sampling else task
-
-
-LAST_LETTER = {"kind": "pattern", "pattern": "([a-z])", "take": "last", "form": "{gold}"}
 
 
 def suites() -> dict[str, Any]:

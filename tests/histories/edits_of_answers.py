@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from tests.histories.beginning import LAST_LETTER, SAMPLED
+from tests.histories.beginning import SAMPLED
 from tests.histories.edits import EDITS, edit, put, values
 from tests.histories.model import Model
+from tests.workflow.world import LAST_LETTER
 
 SECTION = "generation_tasks"
 

@@ -1,7 +1,8 @@
 """Histories that once went wrong: each is a sequence of actions as `history` plays them."""
 
-from tests.histories.beginning import LAST_LETTER, SAMPLED
+from tests.histories.beginning import SAMPLED
 from tests.histories.history import Action
+from tests.workflow.world import LAST_LETTER
 
 RUN: Action = ["run", "all"]
 LETTERS = [*"abcdefghijklmnopqrstuvwxyz"]

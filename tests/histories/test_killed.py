@@ -11,20 +11,15 @@ import yaml
 
 from evaluation.records import read_record
 from evaluation.store import ScoreStore
-from tests.histories.beginning import LAST_LETTER
 from tests.histories.oracle import differences_of
 from tests.histories.runner import Done, Server, server
-from tests.workflow.world import World, build_world
+from tests.workflow.world import ANSWERED, LAST_LETTER, World, build_world
 
 MOMENTS = int(os.environ.get("KILLED_MOMENTS", "10"))
 TASK = {
-    "dataset": "made/quiz",
-    "split": "test",
-    "prompt": "Q: {{ question }} A:",
-    "chat": False,
+    **ANSWERED,
     "max_new_tokens": 8,
     "sampling": {"temperature": 1.0, "n": 16, "seed": 3},
-    "document": {"gold": "'a'"},
     "verifiers": {"lenient": LAST_LETTER},
 }
 

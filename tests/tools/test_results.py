@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from evaluation.reporting.status import last_error, stage_status, status_table
-from evaluation.results.bridge_files import SUMMARY_COLUMNS
+from evaluation.results.bridge_rows import SUMMARY_COLUMNS
 from evaluation.results.columns import arrow_schema
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side

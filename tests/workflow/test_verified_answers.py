@@ -20,20 +20,20 @@ from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.store import ScoreStore
-from tests.workflow.world import World, build_prefilled, copy_world
+from tests.workflow.world import (
+    ANSWERED,
+    FIRST_LETTER,
+    LAST_LETTER,
+    World,
+    build_prefilled,
+    copy_world,
+)
 
 TASK: dict[str, Any] = {
-    "dataset": "made/quiz",
-    "split": "test",
-    "prompt": "Q: {{ question }} A:",
-    "chat": False,
+    **ANSWERED,
     "max_new_tokens": 6,
-    "document": {"gold": "'a'"},
     "strata": {"label": "{{ label }}"},
-    "verifiers": {
-        "strict": {"kind": "pattern", "pattern": "(?s)^ *([^ ])", "form": "{gold}"},
-        "lenient": {"kind": "pattern", "pattern": "([a-z])", "take": "last", "form": "{gold}"},
-    },
+    "verifiers": {"strict": FIRST_LETTER, "lenient": LAST_LETTER},
     "primary": "strict",
     "limit": 12,
 }

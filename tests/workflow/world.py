@@ -23,6 +23,17 @@ from evaluation.checkpoints.write import import_hf
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
 
+ANSWERED: dict[str, Any] = {
+    "dataset": "made/quiz",
+    "split": "test",
+    "prompt": "Q: {{ question }} A:",
+    "chat": False,
+    "document": {"gold": "'a'"},
+}
+"""What tasks of generated answers share here; a letter is what a tiny model may well say."""
+FIRST_LETTER = {"kind": "pattern", "pattern": "(?s)^ *([^ ])", "form": "{gold}"}
+LAST_LETTER = {"kind": "pattern", "pattern": "([a-z])", "take": "last", "form": "{gold}"}
+
 
 @dataclass(frozen=True)
 class World:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from evaluation.results.bridge_files import GroupDelta, StepDeltas
+from evaluation.results.bridge_files import StepDeltas
+from evaluation.results.bridge_rows import GroupDelta
 from evaluation.results.read import Results
 from evaluation.results.verified_file import GenerationEntry, Told, VerifierRates
 

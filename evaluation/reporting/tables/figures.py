@@ -18,13 +18,12 @@ from evaluation.results.bridge_files import (
     DELTAS,
     RECOMMENDATION,
     SUMMARY,
-    DeltaRow,
-    Moves,
     read_recommendation,
     read_stage_deltas,
     read_step_deltas,
     read_summary,
 )
+from evaluation.results.bridge_rows import DeltaRow, Moves
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from evaluation.bridge.statistics import POWER
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.bridge_files import AimRow
+from evaluation.results.bridge_rows import AimRow
 from evaluation.results.quality_file import QualityRow
 from evaluation.settings.tiers import TIERS
 

@@ -14,7 +14,8 @@ from evaluation.files import write_parquet, write_text
 from evaluation.reporting.headlines import provisional, steps_in_words
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
-from evaluation.results.bridge_files import SUMMARY, SUMMARY_COLUMNS
+from evaluation.results.bridge_files import SUMMARY
+from evaluation.results.bridge_rows import SUMMARY_COLUMNS
 from evaluation.results.columns import arrow_schema
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
