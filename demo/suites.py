@@ -25,8 +25,8 @@ TOKENS = 768
 QUESTIONS = 16
 """Questions of a task, in place of 12,000."""
 
-LEFT_OUT = ("qasc",)
-"""Tasks whose data the package does not hold."""
+LEFT_OUT = ("qasc", "math_infiwebmath3plus", "math_infiwebmath4plus")
+"""A task whose data the package does not hold, and slices that are much like their neighbours."""
 
 SPLITS = {
     "arc_easy": "validation",
@@ -42,7 +42,7 @@ SUBJECTS = ("astronomy", "high_school_geography", "marketing", "world_religions"
 PROBES_PER_CATEGORY = 2
 """In place of fifteen."""
 
-ANSWER_TOKENS = 80
+ANSWER_TOKENS = 64
 """Longest answer to a probe."""
 
 

@@ -6,7 +6,6 @@ from evaluation.checkpoints.subjects import Subject, stage_steps
 from evaluation.errors import ConfigError
 from evaluation.grading.collect import collect
 from evaluation.records import RECORDED, Record
-from evaluation.scoring.job import score_subject
 
 
 def score_checkpoint(subject: Subject, *, scores_only: bool = False) -> int:
@@ -24,6 +23,8 @@ def score_checkpoint(subject: Subject, *, scores_only: bool = False) -> int:
             f"{plan.stage.checkpoints}; the configured steps are "
             f"{', '.join(map(str, stage_steps(plan)))}"
         )
+    from evaluation.scoring.job import score_subject  # torch, which collecting starts without
+
     record = score_subject(subject)
     return _told(record, subject) if scores_only else collect_checkpoint(subject)
 

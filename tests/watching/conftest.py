@@ -52,16 +52,21 @@ class Watched:
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Prefilled, with checkpoints of tp 2 by this project's own writer in `whole`."""
     world = build_prefilled(tmp_path_factory.mktemp("pristine"))
+    write_whole(world, world.folder / "whole")
+    return world
+
+
+def write_whole(world: World, folder: Path) -> None:
+    """One model of a world as the checkpoints of all steps."""
     for step in STEPS:
         import_hf(
             world.folder / "hf" / "1-10",
-            world.folder / "whole",
+            folder,
             tp=2,
             step=step,
             sequence_length=64,
             tokenizer_name=str(world.folder / "tokenizer"),
         )
-    return world
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import shutil
 import socket
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -14,41 +13,15 @@ from evaluation.orchestration.processes import Process
 from evaluation.watching import attempts
 from evaluation.watching.lock import Holder, StageLock
 from tests.watching.conftest import Watched
+from tests.watching.trainer import train
 
 LONG = 0.8
 """Seconds that the writer pauses half-way: longer than a checkpoint has to be quiet."""
 
 
-def write(source: Path, target: Path, *, until: float = 1.0) -> None:
-    """As a trainer saves, but slowly, and the configuration first; `until` is where it crashes."""
-    names = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
-    names.sort(key=lambda name: name.parts[0] == "model")
-    half = len(names) // 2
-    for number, name in enumerate(names):
-        content = (source / name).read_bytes()
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        if number >= until * len(names):
-            (target / name).write_bytes(content[: len(content) // 2])
-            return
-        with open(target / name, "wb") as file:
-            file.write(content[: len(content) // 2])
-            file.flush()
-            time.sleep(LONG if number == half else 0.02)
-            file.write(content[len(content) // 2 :])
-
-
-def train(watched: Watched) -> None:
-    """Saves 10; crashes in 20 and saves it anew; saves 30; is killed in 40."""
-    latest = watched.checkpoints / "latest.txt"
-    for step, until in ((10, 1.0), (20, 0.6), (20, 1.0), (30, 1.0), (40, 0.7)):
-        latest.write_text(str(step))  # it runs ahead
-        write(watched.whole / str(step), watched.checkpoints / str(step), until=until)
-        time.sleep(LONG)
-
-
 def test_beside_a_writer(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
     """Every complete checkpoint is scored once, no incomplete one ever."""
-    trainer = threading.Thread(target=train, args=(watched,))
+    trainer = threading.Thread(target=train, args=(watched.whole, watched.checkpoints, LONG))
     trainer.start()
     code = watched.watcher(until_step=30, give_up=120.0).watch()
     trainer.join()

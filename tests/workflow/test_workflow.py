@@ -149,3 +149,27 @@ def test_an_unknown_stage_and_key_are_named(world: World) -> None:
     world.config.write_text(kept)
     assert done.returncode == 1
     assert "colour: unknown key" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "collect --stage stage2 --step 5",
+        "deltas --stage stage2 --step 5",
+        "tables --stage stage2",
+        "figures --stage stage2",
+        "front-page",
+        "status",
+    ],
+)
+def test_what_needs_no_model_starts_without_torch(world: World, command: str) -> None:
+    """It takes seconds to import, for each of many short jobs."""
+    code = "import sys; from evaluation.__main__ import main; main(); print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command.split(), "--config", str(world.config)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "False"
