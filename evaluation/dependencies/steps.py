@@ -90,8 +90,9 @@ def score_key(subject: Subject) -> str:
 
 
 def _decoding(plan: StagePlan) -> dict[str, Any]:
-    tasks = plan.suite.generation_tasks
-    return {"decoding": {name: task.decoding() for name, task in tasks.items()}} if tasks else {}
+    tasks, engine = plan.suite.generation_tasks, plan.config.generation.decoding()
+    found = {name: {**task.decoding(), **engine} for name, task in tasks.items()}
+    return {"decoding": found} if found else {}
 
 
 def collect_key(subject: Subject, score: Record) -> str:

@@ -87,6 +87,13 @@ def _findings(plans: Sequence[StagePlan]) -> Iterator[Finding]:
             describe_cage()
         except EvaluationError as error:
             yield Finding("warning", "", f"{error} (on the machine that verifies answers)")
+    if plans[0].config.generation.engine == "vllm":
+        from evaluation.scoring.vllm.engine import find_vllm
+
+        try:
+            find_vllm(plans[0].config.generation)
+        except EvaluationError as error:
+            yield Finding("fault", "", str(error))
     yield from _providers(plans)
     for plan in plans:
         needed = nltk_data.needed_by_tasks(plan.suite.generation_tasks.values())

@@ -58,6 +58,7 @@ def grade_task(
         **summarize_task(prompts, views),
         "views": {view: one.model_dump(mode="json") for view, one in task.views.items()},
         **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum", "items")},
+        **({"engine": entry["engine"]} if entry.get("engine") else {}),
     }
     texts = {line.id: line.prompt for line in cache.prompts}
     files = task_files(name, prompts, texts, summary, views)

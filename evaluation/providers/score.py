@@ -16,7 +16,8 @@ from typing import Any
 
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
-from evaluation.providers.program import INSTALL, Ended, Provider, run
+from evaluation.interpreters import Ended
+from evaluation.providers.program import INSTALL, Provider, run
 from evaluation.verification.verdicts import Verdict, shortened
 
 START_SECONDS = 600.0

@@ -38,6 +38,15 @@ class VerifierRates(FileModel):
     distinct_answers: float | None = Field(None, ge=0, description="Answers of a prompt, mean.")
 
 
+class OtherEngine(FileModel):
+    """What wrote the completions in place of this project's engine, and how far they agree."""
+
+    name: str = Field(description="`vllm`.")
+    version: str | None = Field(None, description="Its version.")
+    asked: int = Field(ge=0, description="Prompts that both were asked, greedily.")
+    equal: int = Field(ge=0, description="Those of them with the same answer.")
+
+
 class GenerationEntry(ItemEntry):
     """A task of Tier5."""
 
@@ -45,6 +54,7 @@ class GenerationEntry(ItemEntry):
     verifiers: dict[str, VerifierRates] = Field(min_length=1, description="Each by name.")
     views: dict[str, Any] = Field({}, description="The verifiers' settings.")
     decoding: dict[str, Any] = Field({}, description="Sampling, stop strings and token limit.")
+    engine: OtherEngine | None = Field(None, description="What wrote them, where it is another.")
     prompts: int = Field(ge=0, description="Prompts that were completed.")
     samples: int = Field(ge=0, description="Completions in all.")
     too_long: tuple[str, ...] = Field((), description="Prompts that do not fit the window.")

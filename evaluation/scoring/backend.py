@@ -36,6 +36,9 @@ class Backend(Protocol):
     def tokens_processed(self) -> int:
         """Tokens read so far; loads the model if it is not loaded."""
 
+    def unload(self) -> None:
+        """Leaves the device's memory to others; what is asked next loads the model again."""
+
     def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
         """Of each continuation after its context, in their order."""
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.models import TaskPromptLine
 from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
-from evaluation.scoring.answers import Answer, GenerationRequest, Stopping
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.stored_completions import (
     SCHEMA,
     Completion,
@@ -21,6 +21,7 @@ from evaluation.scoring.stored_completions import (
     sample_key,
     stored_completions,
 )
+from evaluation.scoring.vllm.agreement import Agreement, greedy
 from evaluation.settings.generation import Judged
 from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
@@ -36,27 +37,33 @@ def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, 
     meta = cache.meta
     task = judged_task(job.plan.suite.generation_tasks[name], meta)
     stops = (*task.stop, *meta["end_strings"])
-    drawn = task.sampling.model_dump(exclude={"n"})
+    engine = job.plan.config.generation.decoding()
     key = job.key(
         {
             "protocol": TIERS["tier5"].protocol,
-            "sampling": drawn,
+            "sampling": task.sampling.model_dump(exclude={"n"}),
             "eos_token_ids": meta["eos_token_ids"],
+            **engine,
         }
     )
     item = f"completions-{name}"
     prefix = job.store.prefix(item, key)
+    agreement = Agreement(job, name, key) if engine else None
     requests = _missing(task, cache.prompts, stored_completions(job.store, prefix, stops))
-    if requests:
+    if requests or (agreement and agreement.stored() is None):
+        both = greedy(_missing(task, cache.prompts, {}))
         with job.naming(name):
             stopping = _stopping(job, stops, meta["eos_token_ids"])
-            for part in _generate(job, requests, *stopping):
+            for part in _tables(requests, _answers(job, requests, both, agreement, *stopping)):
                 job.store.put_part(item, key, job.stamped(part, part.summary))
     job.names += job.store.names_of(prefix)
+    if agreement:
+        job.names.append(agreement.name)
     return {
         "completions": prefix,
+        "engine": agreement and agreement.stored(),
         "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
-        "decoding": task.decoding(),
+        "decoding": {**task.decoding(), **engine},
         "stop": list(stops),
         "chat_template": meta["chat_template"],
         "too_long": meta["too_long"],
@@ -94,12 +101,26 @@ def _stopping(job: "Job", stops: Sequence[str], eos: Sequence[int]) -> tuple[Sto
     return Stopping(frozenset(eos), tuple(stops), decode), vocabulary_size(tokenizer)
 
 
-def _generate(
-    job: "Job", requests: Sequence[GenerationRequest], stopping: Stopping, vocabulary: int
+def _answers(
+    job: "Job",
+    requests: Sequence[GenerationRequest],
+    both: Sequence[GenerationRequest],
+    agreement: Agreement | None,
+    stopping: Stopping,
+    vocabulary: int,
+) -> Iterator[dict[AnswerKey, Answer]]:
+    """By this project's own engine, or by vLLM, whose agreement with it is measured on `both`."""
+    if agreement is None:
+        return job.session.backend.answers(requests, stopping, vocabulary=vocabulary)
+    return agreement.measured(requests, both, stopping, vocabulary)
+
+
+def _tables(
+    requests: Sequence[GenerationRequest], parts: Iterator[dict[AnswerKey, Answer]]
 ) -> Iterator[StoredScore]:
     """Tables of SCHEMA, each as soon as its samples are done."""
     start = time.perf_counter()
-    for answers in job.session.backend.answers(requests, stopping, vocabulary=vocabulary):
+    for answers in parts:
         rows = [_row(requests[key.request], key.sample, one) for key, one in answers.items()]
         read = {row["key"].rpartition("-")[0]: row["prompt_tokens"] for row in rows}
         spent = {

@@ -1,10 +1,12 @@
 """How models run and how their answers are judged: nothing of what is evaluated."""
 
-from typing import Literal
+import os
+from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from evaluation.settings.model import Fraction, Integer, Settings
+from evaluation.settings.model import ExpandedPath, Fraction, Integer, Settings
 
 
 class Scoring(Settings):
@@ -25,6 +27,37 @@ class Scoring(Settings):
     generation_batch: Integer = Field(
         64, gt=0, description="Answers written at once; halved where memory is not enough."
     )
+
+
+class Generation(Settings):
+    """What writes the answers to generation tasks."""
+
+    engine: Literal["own", "vllm"] = Field(
+        "own", description="`vllm`: vLLM, for very many answers; others than this project's own."
+    )
+    python: ExpandedPath | None = Field(
+        None, description="Python of an environment that has vLLM, where that is the engine."
+    )
+    memory_share: Fraction = Field(
+        0.85, gt=0, lt=1, description="Of the GPU's memory that vLLM takes."
+    )
+
+    @model_validator(mode="after")
+    def _has_python(self) -> Self:
+        if self.engine == "vllm" and self.python is None:
+            raise ValueError("engine: vllm needs `python`, of an environment that has vLLM")
+        if self.engine == "own" and self.python is not None:
+            raise ValueError("`python` goes with `engine: vllm`; remove it, or name that engine")
+        return self
+
+    @property
+    def interpreter(self) -> Path | None:
+        """Links are not followed, as a virtual environment is one."""
+        return None if self.python is None else Path(os.path.abspath(self.python))
+
+    def decoding(self) -> dict[str, str]:
+        """What of it decides an answer: another engine gives others, and they are not compared."""
+        return {} if self.engine == "own" else {"engine": self.engine}
 
 
 class Verification(Settings):

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 
 from evaluation.errors import ConfigError
 from evaluation.settings.aims import Aim as Aim
-from evaluation.settings.computing import Scoring, Verification
+from evaluation.settings.computing import Generation, Scoring, Verification
 from evaluation.settings.model import (
     ExpandedPath,
     Integer,
@@ -157,6 +157,7 @@ class Config(Settings):
     sequence_length: Integer | None = Field(None, gt=1, description="Likewise.")
     training_config: ExpandedPath | None = Field(None, description="Nanotron training YAML.")
     scoring: Scoring = Field(Scoring(), description="How models are run.")
+    generation: Generation = Field(Generation(), description="What writes generated answers.")
     verification: Verification = Field(
         Verification(), description="How generated answers are judged."
     )

@@ -65,3 +65,9 @@ def test_a_provider_that_is_not_installed_is_named_once(world: World) -> None:
     check = look(world)["answers"]
     assert check.summary == "stage2: not prefilled"
     assert "lighteval is not installed" in only(check, "fault")
+
+
+def test_an_engine_that_is_not_installed_is_a_fault(world: World) -> None:
+    ask(world, sums=TASK)
+    world.change(generation={"engine": "vllm", "python": "nowhere/python"})
+    assert "nowhere/python; install vLLM" in only(look(world)["answers"], "fault")

@@ -6,7 +6,7 @@ from typing import Any
 from evaluation.results.bridge_files import StepDeltas
 from evaluation.results.bridge_rows import GroupDelta
 from evaluation.results.read import Results
-from evaluation.results.verified_file import GenerationEntry, Told, VerifierRates
+from evaluation.results.verified_file import GenerationEntry, OtherEngine, Told, VerifierRates
 
 
 def _entries(sides: Mapping[str, Results]) -> Iterator[tuple[str, str, GenerationEntry]]:
@@ -103,16 +103,29 @@ def _change(row: GroupDelta) -> tuple[str, ...]:
     )
 
 
-ASKED = ("task", "sampling", "tokens at most", "stops", "verifiers", "left out")
+ASKED = ("task", "sampling", "tokens at most", "stops", "verifiers", "left out", "written by")
 
 
 def asked_rows(sides: Mapping[str, Results]) -> list[tuple[str, ...]]:
     """A row per task; steps that were asked in the same way share it."""
     rows = (
-        (name, *_decoding(entry.decoding), _verifiers(entry), ", ".join(entry.too_long) or "–")
+        (
+            name,
+            *_decoding(entry.decoding),
+            _verifiers(entry),
+            ", ".join(entry.too_long) or "–",
+            _engine(entry.engine),
+        )
         for _, name, entry in _entries(sides)
     )
     return list(dict.fromkeys(rows))
+
+
+def _engine(engine: OtherEngine | None) -> str:
+    if engine is None:
+        return "own engine"
+    agree = f"{engine.equal} of {engine.asked} greedy answers as by the own engine"
+    return f"{engine.name} {engine.version}, {agree}"
 
 
 def _decoding(decoding: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
 """The project's own engine as a backend: a transformers model, loaded when it is first needed."""
 
 import functools
+import gc
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -98,6 +99,13 @@ class EngineBackend:
     @functools.cached_property
     def engine(self) -> Engine:
         return Engine(self.model, row_tokens=self._row_tokens, device=self.device)
+
+    def unload(self) -> None:
+        for loaded in ("engine", "model"):
+            self.__dict__.pop(loaded, None)
+        gc.collect()  # a model is a ring of references
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
 
     def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
         return self._within_memory(lambda: score_requests(self.engine, requests, progress=label))

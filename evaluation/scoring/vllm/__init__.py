@@ -1,0 +1,1 @@
+"""Answers by vLLM, which lives in an environment of its own."""

@@ -1,0 +1,104 @@
+"""vLLM's answers to a task, and how far its greedy ones are those of this project's own engine.
+
+Two engines round differently, so greedy answers part where two tokens nearly tie. How often they do
+is measured on a few prompts of each task, in the same run, and stands in the results.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.vllm.engine import Vllm
+from evaluation.store import StoredScore
+
+if TYPE_CHECKING:
+    from evaluation.scoring.job import Job
+
+PROMPTS = 8
+"""Prompts of a task that both engines answer."""
+
+TOKENS = 64
+"""Tokens of such an answer at most."""
+
+Parts = Iterator[dict[AnswerKey, Answer]]
+
+
+class Agreement:
+    """What is stored of one task's agreement, by the key of its completions."""
+
+    def __init__(self, job: "Job", task: str, key: Mapping[str, Any]) -> None:
+        self._job = job
+        self._item = f"agreement-{task}"
+        self._key = {**key, "prompts": PROMPTS, "tokens": TOKENS}
+
+    def stored(self) -> dict[str, Any] | None:
+        """Engine, its version, and how many greedy answers of how many are equal; None if unknown."""
+        found = self._job.store.get(self._item, self._key)
+        if found is None:
+            return None
+        return {key: found.summary[key] for key in ("name", "version", "asked", "equal")}
+
+    @property
+    def name(self) -> str:
+        """Of the file that it is stored in."""
+        return self._job.store.path(self._item, self._key).name
+
+    def measured(
+        self,
+        requests: Sequence[GenerationRequest],
+        both: Sequence[GenerationRequest],
+        stopping: Stopping,
+        vocabulary: int,
+    ) -> Parts:
+        """vLLM's answers to the requests; stores how those to `both` agree, if it is not known."""
+        session = self._job.session
+        both = [] if self.stored() is not None else both
+        session.backend.unload()
+        vllm = Vllm(
+            session.plan.config.generation,
+            session.checkpoint,
+            session.plan.tokenizer_folder,
+            session.backend.dtype,
+        )
+        theirs: dict[AnswerKey, Answer] = {}
+        for part in vllm.answers([*requests, *both], stopping, vocabulary=vocabulary):
+            wanted = {key: one for key, one in part.items() if key.request < len(requests)}
+            theirs |= {
+                key._replace(request=key.request - len(requests)): one
+                for key, one in part.items()
+                if key not in wanted
+            }
+            if wanted:
+                yield wanted
+        if both:
+            self._compare(both, theirs, stopping, vocabulary, vllm.version)
+
+    def _compare(
+        self,
+        both: Sequence[GenerationRequest],
+        theirs: Mapping[AnswerKey, Answer],
+        stopping: Stopping,
+        vocabulary: int,
+        version: str | None,
+    ) -> None:
+        start = time.perf_counter()
+        ours: dict[AnswerKey, Answer] = {}
+        for part in self._job.session.backend.answers(both, stopping, vocabulary=vocabulary):
+            ours |= part
+        equal = sum(theirs[key].text == one.text for key, one in ours.items())
+        summary = {"name": "vllm", "version": version, "asked": len(ours), "equal": equal}
+        score = StoredScore(pa.table({}), summary)
+        spent = {"seconds": time.perf_counter() - start}
+        self._job.store.put(self._item, self._key, self._job.stamped(score, spent))
+
+
+def greedy(requests: Sequence[GenerationRequest]) -> list[GenerationRequest]:
+    """Requests for what both engines are asked: the first prompts, one greedy answer each."""
+    return [
+        replace(one, samples=(0,), sampling=None, max_new_tokens=min(one.max_new_tokens, TOKENS))
+        for one in requests[:PROMPTS]
+    ]

@@ -1,0 +1,202 @@
+"""Answers by vLLM from a Nanotron checkpoint: its weights as a Hugging Face folder, and two files.
+
+`program` has the contract. The folder lies on the node's own disk (TMPDIR) and goes when all is
+written. What vLLM draws is its own: samples differ from this engine's, and greedy answers where two
+tokens nearly tie, so that answers of two engines are never compared.
+"""
+
+import hashlib
+import json
+import logging
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.load import load_model
+from evaluation.errors import ScoringError
+from evaluation.files import write_json, write_jsonl
+from evaluation.interpreters import NotStarted, Program, environment, is_python
+from evaluation.progress import progress
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.settings.computing import Generation
+from evaluation.settings.generation import Sampling
+
+log = logging.getLogger(__name__)
+
+TOGETHER = 4096
+"""Answers asked at a time: many for vLLM to batch, and little that is lost where it is killed."""
+
+_MODULE = "evaluation.scoring.vllm.program"
+_POLL = 0.2
+_VARIABLES = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1"}
+_GREEDY = Sampling()
+
+
+class Vllm:
+    """vLLM for one checkpoint; `version` is known once it has started."""
+
+    def __init__(
+        self, generation: Generation, checkpoint: Checkpoint, tokenizer: Path, dtype: str
+    ) -> None:
+        self._generation = generation
+        self._checkpoint = checkpoint
+        self._tokenizer = tokenizer
+        self._dtype = dtype
+        self.version: str | None = None
+
+    def answers(
+        self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
+    ) -> Iterator[dict[AnswerKey, Answer]]:
+        """As `Backend.answers`.
+
+        Raises ScoringError if it cannot be started, or ends before all answers are written.
+        """
+        python = find_vllm(self._generation)
+        keys = [AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples]
+        with self._folder() as folder:
+            self._ask(folder, [(requests[key.request], key) for key in keys], stopping, vocabulary)
+            program = Program(python, _MODULE, (str(folder),), folder, _VARIABLES)
+            for lines in self._lines(program, folder, len(keys)):
+                yield {keys[line["number"]]: _answer(line, stopping) for line in lines}
+
+    @contextmanager
+    def _folder(self) -> Iterator[Path]:
+        """A folder on this machine's own disk, with the weights in `model`."""
+        folder = Path(tempfile.mkdtemp(prefix="vllm-"))
+        try:
+            start = time.perf_counter()
+            dtype = getattr(torch, self._dtype)
+            load_model(self._checkpoint, dtype=dtype).save_pretrained(folder / "model")
+            log.info("weights for vLLM in %s in %.1f s", folder, time.perf_counter() - start)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _ask(
+        self,
+        folder: Path,
+        asked: Sequence[tuple[GenerationRequest, AnswerKey]],
+        stopping: Stopping,
+        vocabulary: int,
+    ) -> None:
+        has_more = self._checkpoint.vocab_size > vocabulary
+        request = {
+            "model": str(folder / "model"),
+            "tokenizer": str(self._tokenizer.absolute()),
+            "dtype": self._dtype,
+            "window": max(len(one.tokens) + one.max_new_tokens for one, _ in asked),
+            "together": TOGETHER,
+            "memory_share": self._generation.memory_share,
+            "eos": sorted(stopping.eos_ids),
+            "stop": list(stopping.strings),
+            "vocabulary": vocabulary if has_more else None,
+        }
+        write_json(folder / "request.json", request)
+        write_jsonl(folder / "cases.jsonl", [_case(one, key.sample) for one, key in asked])
+
+    def _lines(self, program: Program, folder: Path, count: int) -> Iterator[list[dict[str, Any]]]:
+        """The answers' lines as they are written, some at a time."""
+        path = folder / "answers.jsonl"
+        path.touch()
+        written = 0
+        try:
+            with program.started() as process, open(path, encoding="utf-8") as file:
+                with progress("answers by vLLM", count, "answer") as bar:
+                    while True:
+                        has_ended = process.poll() is not None  # before the last look
+                        lines = self._read(file)
+                        bar.update(len(lines))
+                        written += len(lines)
+                        if lines:
+                            yield lines
+                        elif has_ended:
+                            break
+                        else:
+                            time.sleep(_POLL)
+                ended = program.ended(process)
+        except NotStarted as error:
+            raise ScoringError(
+                f"generation.python: {program.python} cannot be run ({error})"
+            ) from None
+        if written < count:
+            raise ScoringError(
+                f"vLLM ({program.python}) has written {written} of {count} answers: its program "
+                f"{ended}; those are stored, and the next run goes on"
+            )
+
+    def _read(self, file: IO[str]) -> list[dict[str, Any]]:
+        """Whole lines that were not read yet; notes the version."""
+        found: list[dict[str, Any]] = []
+        while True:
+            place = file.tell()
+            line = file.readline()
+            if not line.endswith("\n"):
+                file.seek(place)
+                return found
+            content = json.loads(line)
+            if "version" in content:
+                self.version = content["version"]
+            else:
+                found.append(content)
+
+
+def find_vllm(generation: Generation) -> Path:
+    """The Python that has vLLM; raises ScoringError if there is none."""
+    python = generation.interpreter
+    if python is None or not is_python(python):
+        raise ScoringError(
+            f"generation.python: no {python}; install vLLM into an environment of its own and name "
+            "its Python there, or leave `engine` out"
+        )
+    look = "import importlib.util as u, sys; sys.exit(u.find_spec('vllm') is None)"
+    try:
+        done = subprocess.run(
+            [python, "-c", look],
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ScoringError(f"generation.python: {python} cannot be run ({error})") from None
+    if done.returncode:
+        raise ScoringError(
+            f"generation.python: {python} has no vLLM; install it there, or leave `engine` out"
+        )
+    return python
+
+
+def _case(request: GenerationRequest, sample: int) -> dict[str, Any]:
+    drawn = request.sampling or _GREEDY
+    return {
+        "tokens": list(request.tokens),
+        "max_new_tokens": request.max_new_tokens,
+        "temperature": drawn.temperature,
+        "top_p": drawn.top_p,
+        "top_k": drawn.top_k,
+        "seed": _seed(request.tokens, drawn.seed, sample),
+    }
+
+
+def _seed(tokens: Sequence[int], seed: int, sample: int) -> int:
+    """Of each sample its own, so that neither n nor what is asked beside it changes it."""
+    digest = hashlib.blake2b(json.dumps([list(tokens), seed, sample]).encode(), digest_size=8)
+    return int.from_bytes(digest.digest(), "little") >> 2  # vLLM wants fewer than 63 bits
+
+
+def _answer(line: dict[str, Any], stopping: Stopping) -> Answer:
+    answer = stopping.answer(line["tokens"], line["reason"])
+    if line["reason"] == "stop_string" and answer.text == answer.raw:
+        raise ScoringError(
+            "vLLM ended an answer at a stop string that is not in its text; its tokenizer differs"
+        )
+    return answer

@@ -1,0 +1,93 @@
+"""In place of vLLM: the few of its names that are used, by a transformers model, token by token.
+
+The variable DIE_AFTER ends the process once so many prompts are answered; ANOTHER changes each greedy
+answer's first token, as rounding may.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+DIE_AFTER = int(os.environ.get("DIE_AFTER", "1000000"))
+ANOTHER = "ANOTHER" in os.environ
+
+
+@dataclass
+class SamplingParams:
+    max_tokens: int
+    temperature: float
+    top_p: float
+    top_k: int
+    seed: int
+    stop: list[str]
+    stop_token_ids: list[int]
+    ignore_eos: bool
+    include_stop_str_in_output: bool
+    skip_special_tokens: bool
+    spaces_between_special_tokens: bool
+    allowed_token_ids: list[int] | None
+
+
+@dataclass
+class Completion:
+    token_ids: list[int]
+    finish_reason: str
+    stop_reason: int | str | None
+
+
+@dataclass
+class Output:
+    outputs: list[Completion]
+
+
+class LLM:
+    def __init__(self, *, model: str, tokenizer: str, dtype: str, **told: Any) -> None:
+        assert set(told) == {
+            *("max_model_len", "gpu_memory_utilization", "generation_config"),
+            *("enable_prefix_caching", "trust_remote_code"),
+        }
+        self.window = told["max_model_len"]
+        kind = getattr(torch, dtype)
+        self.model = AutoModelForCausalLM.from_pretrained(model, dtype=kind).eval()
+        self.tokenizer = AutoTokenizer.from_pretrained(tokenizer)
+        self.done = 0
+
+    def generate(
+        self, prompts: list[dict[str, Any]], settings: list[SamplingParams], use_tqdm: bool
+    ) -> list[Output]:
+        assert not use_tqdm
+        found = []
+        for prompt, how in zip(prompts, settings, strict=True):
+            if self.done == DIE_AFTER:
+                os._exit(9)
+            self.done += 1
+            found.append(Output([self._complete(prompt["prompt_token_ids"], how)]))
+        return found
+
+    @torch.no_grad()
+    def _complete(self, prompt: list[int], how: SamplingParams) -> Completion:
+        assert len(prompt) + how.max_tokens <= self.window
+        dice = torch.Generator().manual_seed(how.seed)
+        tokens: list[int] = []
+        for _ in range(how.max_tokens):
+            logits = self.model(torch.tensor([[*prompt, *tokens]])).logits[0, -1].float()
+            if how.allowed_token_ids is not None:
+                kept = torch.full_like(logits, -torch.inf)
+                kept[how.allowed_token_ids] = logits[how.allowed_token_ids]
+                logits = kept
+            if how.temperature:
+                shares = (logits / how.temperature).softmax(0)
+                token = int(shares.multinomial(1, generator=dice))
+            else:
+                token = int(logits.argsort()[-2 if ANOTHER and not tokens else -1])
+            tokens.append(token)
+            if token in how.stop_token_ids:
+                return Completion(tokens, "stop", token)
+            text = self.tokenizer.decode(tokens, skip_special_tokens=False)
+            for string in how.stop:
+                if string in text:
+                    return Completion(tokens, "stop", string)
+        return Completion(tokens, "length", None)

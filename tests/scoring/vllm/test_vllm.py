@@ -1,0 +1,211 @@
+"""vLLM's contract, driven with a stand-in that answers by transformers."""
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation.bridge.write import write_deltas
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.subjects import bridge_subject, step_subject
+from evaluation.errors import BridgeError, ConfigError, ScoringError
+from evaluation.grading.collect import collect
+from evaluation.prefill.tiers import PREFILLS
+from evaluation.results.read import read_results
+from evaluation.scoring.job import score_subject
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.store import ScoreStore
+from tests.workflow.world import (
+    ANSWERED,
+    FIRST_LETTER,
+    LAST_LETTER,
+    World,
+    build_prefilled,
+    copy_world,
+)
+
+STAND_IN = Path(__file__).parent / "stand_in"
+TASK: dict[str, Any] = {
+    **ANSWERED,
+    "max_new_tokens": 6,
+    "verifiers": {"strict": FIRST_LETTER, "lenient": LAST_LETTER},
+    "limit": 12,
+}
+SAMPLED = {**TASK, "sampling": {"temperature": 1.0, "n": 3, "seed": 1}}
+
+Change = Callable[..., StagePlan]
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = build_prefilled(tmp_path_factory.mktemp("vllm") / "world")
+    world.change(verification={"workers": 1})
+    return world
+
+
+@pytest.fixture
+def world(pristine: World, tmp_path: Path) -> World:
+    return copy_world(pristine, tmp_path / "world")
+
+
+@pytest.fixture
+def change(world: World) -> Change:
+    """Writes the suite's tasks and the engine, prefills, and returns the plan of stage 2."""
+
+    def write(engine: dict[str, Any] | None, **tasks: Any) -> StagePlan:
+        content = {"extends": "base", "generation_tasks": tasks}
+        (world.folder / "suites" / "answers.yaml").write_text(yaml.safe_dump(content))
+        config = yaml.safe_load(world.config.read_text())
+        config["stages"]["stage2"]["suites"] = ["answers"]
+        config["generation"] = engine or {}
+        world.config.write_text(yaml.safe_dump(config))
+        plan = plan_stages(load_config(world.config))["stage2"]
+        for name in tasks:
+            PREFILLS["tier5"].make(plan, name)
+        return plan
+
+    return write
+
+
+def vllm(folder: Path, **variables: str) -> dict[str, str]:
+    """An engine: a Python that has the stand-in."""
+    python = folder / "python"
+    told = " ".join(f"{name}={value}" for name, value in variables.items())
+    path = f"PYTHONPATH=$PYTHONPATH:{shlex.quote(str(STAND_IN))}"
+    python.write_text(f'#!/bin/sh\nexec env {path} {told} {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return {"engine": "vllm", "python": str(python)}
+
+
+def answers(plan: StagePlan, step: int = 5) -> dict[str, Any]:
+    """Scores and collects a step; what Tier5's file says of its tasks."""
+    subject = step_subject(plan, step)
+    assert score_subject(subject).error is None
+    assert collect(subject).error is None
+    entries = read_results(subject.folder, ("tier5",)).tiers["tier5"].items
+    return {name: item.entry for name, item in entries.items()}
+
+
+def texts(plan: StagePlan, name: str) -> str:
+    folder = step_subject(plan, 5).folder
+    return (folder / "generation" / name / "completions.jsonl").read_text()
+
+
+def test_greedy_answers_are_the_own_engines_and_are_stored_apart(
+    change: Change, tmp_path: Path
+) -> None:
+    """Another engine's are asked again, and what both give is told."""
+    for stop in ([], ["e"]):
+        task = {**TASK, "stop": stop}
+        plan = change(None, sums=task)
+        assert answers(plan)["sums"].engine is None
+        own = texts(plan, "sums")
+        plan = change(vllm(tmp_path), sums=task)
+        found = answers(plan)["sums"]
+        assert found.engine.model_dump() == {
+            "name": "vllm",
+            "version": "0.0",
+            "asked": 8,
+            "equal": 8,
+        }
+        assert found.decoding["engine"] == "vllm"
+        assert texts(plan, "sums") == own
+
+
+def test_what_differs_is_counted(change: Change, tmp_path: Path) -> None:
+    found = answers(change(vllm(tmp_path, ANOTHER="1"), sums=TASK))["sums"]
+    assert (found.engine.asked, found.engine.equal) == (8, 0)
+
+
+def test_samples_differ_and_are_the_same_again(change: Change, tmp_path: Path) -> None:
+    """More of them keep those that are there."""
+    plan = change(vllm(tmp_path), sums=SAMPLED)
+    assert answers(plan)["sums"].samples == 36
+    store = ScoreStore(plan.scores, score_subject(step_subject(plan, 5)).about["identity"])
+    before = stored(store)
+    assert len({before[key] for key in before}) > 3
+    more = {**SAMPLED, "sampling": {**SAMPLED["sampling"], "n": 5}}
+    answers(change(vllm(tmp_path), sums=more))
+    after = stored(store)
+    assert len(after) == 60
+    assert before.items() <= after.items()
+    fresh = {**more, "sampling": {**more["sampling"], "seed": 2}}
+    answers(change(vllm(tmp_path), sums=fresh))
+    assert len(stored(store)) == 120
+
+
+def stored(store: ScoreStore) -> dict[tuple[str, str], str]:
+    """Texts by the name of the part's item and the sample's key."""
+    found = {}
+    for name in store.names_of("completions-sums"):
+        part = store.read(name)
+        assert part is not None
+        for row in part.table.to_pylist():
+            found[name.rsplit("-", 1)[0], row["key"]] = row["text"]
+    return found
+
+
+def test_all_stored_starts_nothing(change: Change, tmp_path: Path) -> None:
+    plan = change(vllm(tmp_path), sums=TASK)
+    first = answers(plan)["sums"]
+    Path(plan.config.generation.python or "").unlink()
+    again = answers(plan)["sums"]
+    assert again == first
+
+
+def test_where_it_dies_what_was_written_is_kept(
+    change: Change, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes some at a time; the next run asks for the rest."""
+    monkeypatch.setattr("evaluation.scoring.vllm.engine.TOGETHER", 4)
+    plan = change(vllm(tmp_path, DIE_AFTER="6"), sums=TASK)
+    with pytest.raises(ScoringError, match=r"sums: vLLM .* has written 4 of 20 answers.*code 9"):
+        score_subject(step_subject(plan, 5))
+    plan = change(vllm(tmp_path), sums=TASK)
+    store = ScoreStore(plan.scores, open_checkpoint(step_subject(plan, 5).checkpoint).identity)
+    before = stored(store)
+    assert len(before) == 4
+    assert answers(plan)["sums"].samples == 12
+    assert before.items() <= stored(store).items()
+    assert len(stored(store)) == 12
+
+
+def test_answers_of_two_engines_are_not_compared(
+    world: World, change: Change, tmp_path: Path
+) -> None:
+    plan = change(None, sums=TASK)
+    bridge = bridge_subject(plan, plan_stages(load_config(world.config)))
+    assert score_subject(bridge).error is None
+    assert collect(bridge).error is None
+    plan = change(vllm(tmp_path), sums=TASK)
+    answers(plan)
+    with pytest.raises(BridgeError, match="decoding"):
+        write_deltas(plan, 5)
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        ({"engine": "vllm"}, r"generation: .*engine: vllm needs `python`"),
+        ({"python": "x"}, r"`python` goes with `engine: vllm`"),
+        ({"engine": "sglang", "python": "x"}, r"generation.engine: .*'own' or 'vllm'"),
+        ({"engine": "vllm", "python": "x", "memory_share": 1}, r"generation.memory_share"),
+    ],
+)
+def test_settings(change: Change, engine: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        change(engine, sums=TASK)
+
+
+def test_not_installed_is_one_sentence(change: Change, tmp_path: Path) -> None:
+    missing = {"engine": "vllm", "python": str(tmp_path / "nowhere" / "python")}
+    with pytest.raises(ScoringError, match=r"generation.python: no .*; install vLLM"):
+        score_subject(step_subject(change(missing, sums=TASK), 5))
+    without = {"engine": "vllm", "python": sys.executable}
+    with pytest.raises(ScoringError, match=r"python\S* has no vLLM; install it there"):
+        score_subject(step_subject(change(without, sums=TASK), 5))
