@@ -3,6 +3,7 @@
     config.yaml                  the stages and steps that it asks for, as far as they are scored
     <results>/                   every folder in it that holds by_checkpoint/
     <results>/<stage>/           that stage alone
+    any folder of tier files     one checkpoint: no run, but a level that curves are seen against
 
 Only results are looked at: neither checkpoints nor caches need be on this machine.
 """
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evaluation.errors import EvaluationError
-from evaluation.settings.config import Every, Steps, load_config
+from evaluation.settings.config import Config, Every, Steps, load_config
 from evaluation.settings.tiers import TIERS
 
 CHECKPOINTS = "by_checkpoint"
@@ -35,13 +36,20 @@ def is_scored(folder: Path) -> bool:
     return any((folder / tier.summary_file).exists() for tier in TIERS.values())
 
 
+def references(config: Config) -> dict[str, Path]:
+    """Those of a configuration's runs that are the results of a single checkpoint, by name."""
+    named = {name: Path(run.path) for name, run in config.runs.items()}
+    return {name: path for name, path in named.items() if is_scored(path)}
+
+
 def run_state(path: Path) -> object:
     """Name, size and time of change (ns) of all of a run's results; or why there are none.
 
     They are made elsewhere, so nothing else tells that they have changed.
     """
     try:
-        folders = [folder for found in run_folders(path).values() for folder in found]
+        found = {"": [path]} if is_scored(path) else run_folders(path)
+        folders = [folder for own in found.values() for folder in own]
         return [state for folder in folders for state in _states(folder)]
     except (EvaluationError, OSError) as error:
         return str(error)

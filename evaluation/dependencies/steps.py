@@ -21,7 +21,7 @@ from typing import Any
 from evaluation import protocol
 from evaluation.checkpoints.discovery import CONFIGURATIONS, configuration_file
 from evaluation.checkpoints.subjects import Subject
-from evaluation.dependencies.other_runs import run_state
+from evaluation.dependencies.other_runs import references, run_state
 from evaluation.files import fingerprint
 from evaluation.records import Record, read_record
 from evaluation.settings.plan import StagePlan
@@ -142,8 +142,15 @@ def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record
             "suite": plan.suite.model_dump(mode="json"),
             "made_from": [record and record.identity for record in made_from],
             "gone": gone,
+            **_levels(plan),
         }
     )
+
+
+def _levels(plan: StagePlan) -> dict[str, Any]:
+    """The state of what curves are seen against, where the configuration names some."""
+    found = references(plan.config)
+    return {"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}
 
 
 def stage_records(plan: StagePlan, steps: Sequence[int]) -> list[Record | None]:

@@ -13,6 +13,7 @@ from evaluation.files import write_text
 from evaluation.reporting.headlines import provisional, tier_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.pages.joined import follows, joined_series
+from evaluation.reporting.pages.levels import levels
 from evaluation.reporting.pages.page import packed_series, render, some, write_page
 from evaluation.reporting.pages.runs_page import stage_title
 from evaluation.reporting.pages.stage_page import advice, aim_title, chosen_step, stage_verdict
@@ -45,13 +46,24 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     data = {
         "tiers": tier_words(),
         "sparks": dict(zip(names, packed_series(known), strict=True)),
-        "series": packed_series(joined_series(series, follows(plans))),
+        "series": packed_series(_joined(found, series)),
     }
     cards = [_card(stage, sparks[name]) for name, stage in found.items()]
-    runs = runs_in_words(output.parent, next(iter(plans.values())).config)
+    config = next(iter(plans.values())).config
+    runs = runs_in_words(output.parent, config)
+    beside = COMPARISON_PAGE if config.runs else None
     words = {"title": "Evaluation of the stages", "stages": cards, "runs": runs}
-    write_page(output, render("front.html", data, **words, comparison=COMPARISON_PAGE))
+    write_page(output, render("front.html", data, **words, comparison=beside))
     write_text(output.with_name(OVERVIEW), _overview(cards, runs))
+
+
+def _joined(
+    found: Mapping[str, StageResults], series: Mapping[str, Sequence[Series]]
+) -> list[Series]:
+    plans = {name: stage.plan for name, stage in found.items()}
+    last = [one.results.folder for stage in found.values() for one in [*stage.steps.values()][-1:]]
+    known = levels(next(iter(plans.values())).config, last, len(plans))
+    return known.beside(joined_series(series, follows(plans)))
 
 
 def runs_in_words(results: Path, config: Config) -> list[dict[str, Any]]:

@@ -9,6 +9,8 @@ from typing import Any
 from evaluation.bridge.deltas import OVERALL
 from evaluation.errors import BridgeError
 from evaluation.reporting.headlines import tier_words
+from evaluation.reporting.pages.curves import Series
+from evaluation.reporting.pages.levels import levels
 from evaluation.reporting.pages.overlay import overlaid_series, points_of
 from evaluation.reporting.pages.page import (
     LARGEST,
@@ -20,13 +22,21 @@ from evaluation.reporting.pages.page import (
 from evaluation.results.comparison_file import ComparisonRow, RunComparison, StageComparison
 from evaluation.runs.find import Run
 from evaluation.runs.matching import paired_stages
+from evaluation.settings.config import Config
 from evaluation.settings.tiers import TIERS
 
 
-def runs_page(runs: Sequence[Run], comparisons: Sequence[RunComparison]) -> str:
-    """The page of comparisons; `runs` are those whose results could be found, A first."""
+def runs_page(
+    runs: Sequence[Run], comparisons: Sequence[RunComparison], config: Config | None = None
+) -> str:
+    """The page of comparisons; `runs` are those whose results could be found, A first.
+
+    `config` names what their curves are seen against.
+    """
     damaged: list[str] = []
     curves = _curves(runs, damaged)
+    if config is not None:
+        curves = _against_levels(curves, runs, config, damaged)
     data: dict[str, Any] = {
         "tiers": tier_words(),
         "other": "B",
@@ -51,7 +61,7 @@ def _axis(comparisons: Sequence[RunComparison]) -> str:
     return by[0] if by else "steps"
 
 
-def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[dict[str, Any]]]:
+def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:
     """Series by A's stages; a run's stage that is paired with none of these is left out."""
     if not runs:
         return {}
@@ -63,6 +73,17 @@ def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[dict[str,
             if name is not None:
                 own[other.name] = points_of(other.stages[name], damaged)
         found[stage] = overlaid_series(own)
+    return found
+
+
+def _against_levels(
+    curves: dict[str, list[Series]], runs: Sequence[Run], config: Config, damaged: list[str]
+) -> dict[str, list[Series]]:
+    found = {}
+    for stage, series in curves.items():
+        known = levels(config, [runs[0].stages[stage][-1].folder], len(runs))
+        damaged += [note for note in known.notes if note not in damaged]
+        found[stage] = known.beside(series)
     return found
 
 

@@ -1,5 +1,5 @@
 /* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders,
-   spread, lines: [{name, number, points}]}, lines where there are several of them */
+   spread, lines: [{name, number, points}], levels: [{name, number, value}]}, lines where there are several */
 function unpackPoints(columns) {
   const names = Object.keys(columns);
   return (columns.step || []).map((step, i) => {
@@ -23,12 +23,14 @@ function withLines(series, lines) {
 /* DATA.tiers: {tier: {title, kind, rates, item, unit, headline, shown, lower, metrics: {name: {unit, lower, words}}}} */
 const metricOf = (series) => DATA.tiers[series.tier].metrics[series.metric] || {};
 
+const levelsOf = (series) => series.levels || [];
+
 /* How values become heights: linear, or logarithmic where they span much */
 function scaleOf(series, bare) {
   const known = (list) => list.filter((value) => value !== null && value !== undefined);
   const bounds = known([
     ...series.points.flatMap((p) => (bare ? [p.value] : [p.value, p.low, p.high])),
-    series.bridge && series.bridge.value, bare ? null : series.chance,
+    ...(bare ? [] : levelsOf(series).map((level) => level.value)), series.bridge && series.bridge.value, bare ? null : series.chance,
   ]);
   let low = Math.min(...bounds), high = Math.max(...bounds);
   const isLog = metricOf(series).unit === "perplexity" && low > 0 && high / low > 8;
@@ -61,6 +63,10 @@ function drawCurve(parent, series, { height = 170, bare = false } = {}) {
   drawBorders(root, series, x, [top, height - bottom]);
   if (series.bridge) across(series.bridge.value, "reference");
   if (!bare && series.chance !== null && series.chance !== undefined) across(series.chance, "chance");
+  for (const level of bare ? [] : levelsOf(series)) {
+    const group = svg(root, "g", { class: `line-${level.number % COLOURS}` });
+    group.append(across(level.value, "level"));
+  }
   for (const line of series.lines || [{ points, number: 0 }]) {
     const group = svg(root, "g", { class: `line-${line.number % COLOURS}` });
     drawBand(group, bare ? [] : line.points.filter((p) => p.low !== null), x, y);
@@ -105,6 +111,7 @@ function drawHits(root, series, x, area) {
     const points = series.points.filter((p) => p.x === value), [first] = points;
     const lines = points.flatMap(pointText);
     if (series.bridge) lines.push(`bridge ${exact(series.bridge.value)}`);
+    lines.push(...levelsOf(series).map((level) => `${level.name} ${exact(level.value)}`));
     if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${format(series.chance)}`);
     const place = { x: from, y: area.top, width: Math.max(0, to - from), height: area.height };
     hover(svg(root, "rect", { ...place, class: "hit", "data-value": first.value, "data-step": first.step }), lines.join("\n"));
@@ -118,13 +125,16 @@ function pointText(p) {
 
 /* Which colour is whose, where there are several lines */
 function drawLegend(all) {
-  const names = new Map(all.flatMap((series) => series.lines || []).map((line) => [line.name, line.number]));
+  const lines = new Map(all.flatMap((series) => series.lines || []).map((line) => [line.name, line.number]));
+  const levels = new Map(all.flatMap(levelsOf).map((level) => [level.name, level.number]));
   byId("legend").replaceChildren();
-  for (const [name, number] of names) {
-    const entry = html(byId("legend"), "span", { class: `line-${number % COLOURS}` });
-    const key = svg(entry, "svg", { viewBox: "0 0 28 8", class: "key" });
-    svg(key, "polyline", { points: "0,4 28,4", class: "curve" });
-    html(entry, "span", {}, name);
+  for (const [kind, names] of [["curve", lines], ["level", levels]]) {
+    for (const [name, number] of names) {
+      const entry = html(byId("legend"), "span", { class: `line-${number % COLOURS}` });
+      const key = svg(entry, "svg", { viewBox: "0 0 28 8", class: "key" });
+      svg(key, "polyline", { points: "0,4 28,4", class: kind });
+      html(entry, "span", {}, name);
+    }
   }
 }
 
