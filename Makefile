@@ -18,7 +18,7 @@ SUITES := .demo/task_suites/.complete
 NLTK := .demo/nltk_data/corpora/stopwords/english
 LADDER := .demo/ckpts/.complete
 TEMPLATES := evaluation/reporting/pages/templates
-SCRIPTS := .cache/lint/stage.mjs .cache/lint/front.mjs
+SCRIPTS := .cache/lint/stage.mjs .cache/lint/front.mjs .cache/lint/runs.mjs
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -62,7 +62,8 @@ lint: $(TOOLS) $(SCRIPTS)  ## ruff, mypy, snakefmt, snakemake --lint, codespell,
 	oxlint --no-ignore $(SCRIPTS)
 
 # The scripts of a page share names, so they are linted as the page joins them.
-.cache/lint/stage.mjs: $(addprefix $(TEMPLATES)/,charts.js curves.js stage.js flips.js)
+.cache/lint/stage.mjs: $(addprefix $(TEMPLATES)/,charts.js curves.js deltas.js stage.js flips.js)
+.cache/lint/runs.mjs: $(addprefix $(TEMPLATES)/,charts.js curves.js deltas.js runs.js)
 .cache/lint/front.mjs: $(addprefix $(TEMPLATES)/,charts.js curves.js front.js)
 $(SCRIPTS):
 	@mkdir -p $(@D)

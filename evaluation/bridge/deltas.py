@@ -15,7 +15,7 @@ documents (see `skip_documents` of a slice).
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from evaluation.bridge.delta import NO_TABLE, Pair, delta_of, no_table
@@ -45,12 +45,17 @@ def compare(ours: Results, theirs: Results) -> list[Delta]:
     """All deltas of `ours` against `theirs`; raises BridgeError where they must not be compared."""
     check_comparable(ours, theirs)
     pairs = [Pair(mine, theirs.tiers[name]) for name, mine in ours.tiers.items()]
-    deltas = [delta for pair in pairs for delta in _of_tier(pair)]
+    return corrected([delta for pair in pairs for delta in tier_deltas(pair)])
+
+
+def corrected(deltas: Sequence[Delta]) -> list[Delta]:
+    """Holm's correction over the primary deltas, and what each delta is by it."""
     adjusted = holm({f"{d.tier} {d.item} {d.metric}": d.estimate.p for d in deltas if d.primary})
     return [_flagged(delta, adjusted) for delta in deltas]
 
 
-def _of_tier(pair: Pair) -> list[Delta]:
+def tier_deltas(pair: Pair) -> list[Delta]:
+    """The deltas of one tier, none of them corrected."""
     if pair.tier.kind == "nats":
         return _nats(pair)
     return _rates(pair) if pair.tier.rates else _credits(pair)
@@ -60,7 +65,8 @@ def _flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
     """Flags what is of a family of tests, and overall values; companions are of none."""
     if delta.is_companion:
         return delta
-    metric = headline_delta(delta.tier) if TIERS[delta.tier].kind == "nats" else delta.metric
+    is_nats = TIERS[delta.tier].kind == "nats" and not delta.primary
+    metric = headline_delta(delta.tier) if is_nats else delta.metric
     p_holm = adjusted.get(f"{delta.tier} {delta.item} {metric}")
     if p_holm is None and delta.item != OVERALL:
         return delta

@@ -9,9 +9,16 @@ from evaluation.results.read import Results, TierResults
 
 AGAIN = "score both sides again with the same version and settings"
 
+OF_TOKENS = ("data", "prompts")
+"""Checksums of what holds token ids, and so is another's with every tokenizer."""
 
-def check_comparable(ours: Results, theirs: Results) -> list[str]:
+
+def check_comparable(
+    ours: Results, theirs: Results, *, across_tokenizers: bool = False
+) -> list[str]:
     """Notes on what differs between two results that may be compared.
+
+    `across_tokenizers` lets pass another tokenizer, and that the same texts are other tokens in it.
 
     Raises:
         BridgeError: protocol, tokenizer, sequence length, dtype or data of a tier disagree.
@@ -21,24 +28,26 @@ def check_comparable(ours: Results, theirs: Results) -> list[str]:
         other = theirs.tiers.get(name)
         if other is None:
             raise BridgeError(f"{theirs.folder}: has no {name}, which {ours.folder} has; score it")
-        _check_tier(mine, other)
+        _check_tier(mine, other, OF_TOKENS if across_tokenizers else ())
         notes += _notes(mine, other)
     return notes
 
 
-def _check_tier(mine: TierResults, other: TierResults) -> None:
-    for what, here, there in (
-        ("protocol", mine.file.protocol, other.file.protocol),
-        ("tokenizer", mine.file.tokenizer.identity, other.file.tokenizer.identity),
-        ("sequence length", mine.file.sequence_length, other.file.sequence_length),
-    ):
-        _same(what, here, there, mine.path, other.path)
+def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
+    """`left_out` is what need not be the same; with it, the tokenizer need not be either."""
+    _same("protocol", mine.file.protocol, other.file.protocol, mine.path, other.path)
+    if not left_out:
+        ours, theirs = mine.file.tokenizer.identity, other.file.tokenizer.identity
+        _same("tokenizer", ours, theirs, mine.path, other.path)
+    lengths = mine.file.sequence_length, other.file.sequence_length
+    _same("sequence length", *lengths, mine.path, other.path)
     if mine.file.dtype is not None and other.file.dtype is not None:  # else it is not known
         _same("dtype", mine.file.dtype, other.file.dtype, mine.path, other.path)
     for what, value in mine.same.items():
-        _same(what, value, other.same.get(what), mine.path, other.path)
+        if what not in left_out:
+            _same(what, value, other.same.get(what), mine.path, other.path)
     if not mine.tier.rates:
-        _same_items(mine, other)
+        _same_items(mine, other, left_out)
 
 
 def _notes(mine: TierResults, other: TierResults) -> list[str]:
@@ -61,7 +70,7 @@ def _same(what: str, mine: object, other: object, ours: object, theirs: object) 
         )
 
 
-def _same_items(mine: TierResults, other: TierResults) -> None:
+def _same_items(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
     kind = mine.tier.item
     sides: tuple[tuple[Mapping[str, Any], TierResults], ...]
     sides = ((mine.items, other), (other.items, mine))
@@ -73,8 +82,9 @@ def _same_items(mine: TierResults, other: TierResults) -> None:
             )
     for name, item in mine.items.items():
         for what, value in item.same.items():
-            there = other.items[name].same.get(what)
-            _same(f"{what} of {kind} {name!r}", value, there, mine.folder, other.folder)
+            if what not in left_out:
+                there = other.items[name].same.get(what)
+                _same(f"{what} of {kind} {name!r}", value, there, mine.folder, other.folder)
 
 
 def check_ids(

@@ -1,13 +1,17 @@
-"""Any folders of results beside one another: two of them paired, or a column for each."""
+"""Any results beside one another: two checkpoints or two runs paired, or a column for each folder."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
+from evaluation.commands import whole_number
 from evaluation.commands.prefill import Commands
-from evaluation.errors import BridgeError, ResultsError
+from evaluation.errors import BridgeError, ConfigError, ResultsError
 from evaluation.files import write_text
+from evaluation.results.comparison_file import COMPARISON_FILES
+from evaluation.settings.runs import By
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -18,19 +22,41 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 def _add_compare(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser(
         "compare",
-        help="two result folders of one suite, paired",
-        epilog="Exit code 0: compared (with --fail-on-regression: and nothing is significantly "
-        "worse). 1: the two cannot be compared, as one line on stderr says, or "
-        "(with --fail-on-regression) A is significantly worse. 2: wrong usage.",
+        help="two checkpoints' results, or two runs, of one suite, paired",
+        epilog="Two runs are compared at every checkpoint that both have scored. Exit code 0: compared "
+        "(with --fail-on-regression: and nothing is significantly worse). 1: the two cannot be "
+        "compared, as one line on stderr says, or (with --fail-on-regression) A is significantly "
+        "worse. 2: wrong usage.",
     )
-    command.add_argument("ours", type=Path, metavar="A")
+    command.add_argument(
+        "ours",
+        type=Path,
+        metavar="A",
+        help="a checkpoint's folder of results; or a run: its configuration, its results, or those "
+        "of one stage",
+    )
     command.add_argument("theirs", type=Path, metavar="B", help="what A is compared with")
     command.add_argument(
         "--fail-on-regression",
         action="store_true",
-        help="exit code 1 if A is significantly worse anywhere",
+        help="exit code 1 if A is significantly worse anywhere; of runs, at the last checkpoints",
     )
+    _add_run_options(command)
     command.set_defaults(run=compare)
+
+
+def _add_run_options(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("two runs")
+    which = group.add_mutually_exclusive_group()
+    which.add_argument("--at-step", type=whole_number(0), metavar="N", help="only at this step")
+    which.add_argument(
+        "--at-tokens", type=whole_number(0), metavar="N", help="only at so many tokens seen, ± 1 %%"
+    )
+    which.add_argument("--last", action="store_true", help="only the last checkpoint of each")
+    which.add_argument("--by", choices=get_args(By), help="match by steps (default) or tokens seen")
+    group.add_argument(
+        "--output", type=Path, metavar="DIR", help=f"also write {', '.join(COMPARISON_FILES)} there"
+    )
 
 
 def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -49,10 +75,54 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def compare(options: argparse.Namespace) -> int:
+    from evaluation.runs.find import is_run
+
+    if is_run(options.ours) or is_run(options.theirs):
+        return compare_runs(options)
+    given = [
+        name for name in ("at_step", "at_tokens", "last", "by", "output") if _given(options, name)
+    ]
+    if given:
+        raise ConfigError(
+            f"--{given[0].replace('_', '-')} is for two runs; {options.ours} and {options.theirs} are "
+            "taken for results of two checkpoints"
+        )
+    return compare_checkpoints(options)
+
+
+def _given(options: argparse.Namespace, name: str) -> bool:
+    return getattr(options, name) not in (None, False)
+
+
+def compare_checkpoints(options: argparse.Namespace) -> int:
     from evaluation.reporting.compare import compare_folders
 
     text, is_worse = compare_folders(options.ours, options.theirs)
     print(text)
+    return _code(options, is_worse)
+
+
+def compare_runs(options: argparse.Namespace) -> int:
+    from evaluation.reporting.compare_runs import is_worse_at_last, runs_as_text
+    from evaluation.runs.compare import compare_runs as compare_two
+    from evaluation.runs.find import find_run, labels
+    from evaluation.runs.matching import How
+
+    names = labels(options.ours, options.theirs)
+    ours, theirs = find_run(names[0], options.ours), find_run(names[1], options.theirs)
+    at = options.at_tokens if options.at_step is None else options.at_step
+    by: By = "steps" if options.at_tokens is None else "tokens"
+    how = How(by=options.by or by, at=at, which="last" if options.last else "all")
+    compared = compare_two(ours, theirs, how)
+    if options.output is not None:
+        from evaluation.reporting.runs import write_runs
+
+        write_runs(options.output, [compared])
+    print(runs_as_text(compared))
+    return _code(options, is_worse_at_last(compared))
+
+
+def _code(options: argparse.Namespace, is_worse: bool | None) -> int:
     if is_worse is None and options.fail_on_regression:
         raise BridgeError(
             f"{options.ours}: nothing could be tested against {options.theirs}, so a regression "

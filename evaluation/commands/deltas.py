@@ -31,6 +31,12 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_stage(command)
     command.set_defaults(run=figures)
 
+    command = commands.add_parser(
+        "comparison", help="this run beside those that the configuration names under `runs`"
+    )
+    add_config(command)
+    command.set_defaults(run=comparison)
+
     command = commands.add_parser("front-page", help="the report's first page, over all stages")
     add_config(command)
     command.set_defaults(run=front_page)
@@ -99,6 +105,21 @@ def figures(options: argparse.Namespace) -> int:
     plan = _plan(options)
     for name in make_figures(plan).files:
         print(plan.results / name)
+    return 0
+
+
+def comparison(options: argparse.Namespace) -> int:
+    from evaluation.reporting.steps import make_comparison
+
+    plans = _plans(options)
+    config = next(iter(plans.values())).config
+    if not config.runs:
+        raise ConfigError(f"{options.config}: names no other `runs`; `compare A B` needs none")
+    record = make_comparison(plans)
+    print(*(Path(config.results) / name for name in record.files), sep="\n")
+    if record.error is not None:
+        print(f"error: {record.error}", file=sys.stderr)
+        return RECORDED
     return 0
 
 

@@ -13,7 +13,8 @@ from evaluation.dependencies.caches import (
     stage_entries,
     tokenizer_entry,
 )
-from evaluation.records import is_intact, read_record
+from evaluation.records import Record, is_intact, read_record
+from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 
 
@@ -50,15 +51,36 @@ class Outdated:
             return True
         return not _is_made(plan, keys.FIGURES, keys.figures_key(tables))
 
-    def front(self) -> bool:
-        found = {name: read_record(plan.results, keys.TABLES) for name, plan in self.plans.items()}
-        known = {name: record for name, record in found.items() if record is not None}
-        if len(known) < len(found) or any(self.tables(plan) for plan in self.plans.values()):
+    def comparison(self) -> bool:
+        """Of the runs that the configuration names; one that failed is tried again."""
+        known, config = self._all_tables(), self._config
+        if known is None:
             return True
-        results = next(iter(self.plans.values())).config.results
-        record = read_record(Path(results), keys.FRONT)
-        key = keys.front_key(known)
-        return record is None or record.key != key or not is_intact(record, Path(results))
+        record = read_record(Path(config.results), keys.COMPARISON)
+        if record is None or record.error is not None:
+            return True
+        key = keys.comparison_key(known, config.runs)
+        return record.key != key or not is_intact(record, Path(config.results))
+
+    def front(self) -> bool:
+        known, results = self._all_tables(), Path(self._config.results)
+        if known is None or (self._config.runs and self.comparison()):
+            return True
+        beside = read_record(results, keys.COMPARISON) if self._config.runs else None
+        record = read_record(results, keys.FRONT)
+        key = keys.front_key(known, beside)
+        return record is None or record.key != key or not is_intact(record, results)
+
+    @property
+    def _config(self) -> Config:
+        return next(iter(self.plans.values())).config
+
+    def _all_tables(self) -> dict[str, Record] | None:
+        """The records of all stages' tables; None if one is to be made."""
+        if any(self.tables(plan) for plan in self.plans.values()):
+            return None
+        found = {name: read_record(plan.results, keys.TABLES) for name, plan in self.plans.items()}
+        return {name: record for name, record in found.items() if record is not None}
 
     def bridge(self, plan: StagePlan) -> Subject:
         return bridge_subject(plan, self.plans)

@@ -6,7 +6,8 @@
     deltas    a step              tier files of it and the bridge   bridge_deltas.json
     tables    a stage             all of the above                  summary, deltas, report
     figures   a stage             its tables                        SVG files
-    front     the results         all stages' tables                report.html
+    comparison  the results       all stages' tables, other runs    comparison.{csv,json,html}
+    front     the results         all of these                      report.html
 
 What is only another view of stored scores (groups, primary metrics, checks, margins) is in the key of
 `collect` or of what follows, never in that of `score`.
@@ -20,9 +21,11 @@ from typing import Any
 from evaluation import protocol
 from evaluation.checkpoints.discovery import CONFIGURATIONS, configuration_file
 from evaluation.checkpoints.subjects import Subject
+from evaluation.dependencies.other_runs import references, run_state
 from evaluation.files import fingerprint
 from evaluation.records import Record, read_record
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.runs import OtherRun
 from evaluation.settings.tiers import TIERS
 
 SCORE = "score"
@@ -30,6 +33,7 @@ COLLECT = "collect"
 STEP_DELTAS = "deltas"
 TABLES = "tables"
 FIGURES = "figures"
+COMPARISON = "comparison"
 FRONT = "front"
 
 CheckpointState = list[list[Any]]
@@ -139,8 +143,15 @@ def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record
             "suite": plan.suite.model_dump(mode="json"),
             "made_from": [record and record.identity for record in made_from],
             "gone": gone,
+            **_levels(plan),
         }
     )
+
+
+def _levels(plan: StagePlan) -> dict[str, Any]:
+    """The state of what curves are seen against, where the configuration names some."""
+    found = references(plan.config)
+    return {"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}
 
 
 def stage_records(plan: StagePlan, steps: Sequence[int]) -> list[Record | None]:
@@ -156,9 +167,24 @@ def figures_key(tables: Record) -> str:
     return fingerprint([protocol.REPORT, tables.identity])
 
 
-def front_key(tables: Mapping[str, Record]) -> str:
+def comparison_key(tables: Mapping[str, Record], runs: Mapping[str, OtherRun]) -> str:
+    """`runs` are those of the configuration, which `dependencies.other_runs` looks at."""
+    return fingerprint(
+        {
+            "protocol": [protocol.BRIDGE, protocol.REPORT],
+            "stages": [[name, record.identity] for name, record in tables.items()],
+            "runs": [
+                [name, run.model_dump(), run_state(Path(run.path))] for name, run in runs.items()
+            ],
+        }
+    )
+
+
+def front_key(tables: Mapping[str, Record], comparison: Record | None = None) -> str:
+    """`comparison` is there if the configuration names other runs."""
     stages = {name: record.identity for name, record in tables.items()}
-    return fingerprint([protocol.REPORT, list(stages), stages])
+    beside = [] if comparison is None else [comparison.identity]
+    return fingerprint([protocol.REPORT, list(stages), stages, *beside])
 
 
 def _items(plan: StagePlan, tier: str) -> Mapping[str, Any]:

@@ -1,8 +1,10 @@
 """What every tier file says first: of which checkpoint, under which protocol, at what cost."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from evaluation.checkpoints.consumed import consumed_tokens
 from evaluation.checkpoints.subjects import Subject
 from evaluation.settings.tiers import TIERS
 
@@ -41,7 +43,16 @@ def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
         "checkpoint_identity": about["identity"],
         "tokenizer": about["tokenizer"],
         "sequence_length": about["sequence_length"],
+        "consumed_tokens": _tokens_seen(about),
     }
+
+
+def _tokens_seen(about: Mapping[str, Any]) -> int | None:
+    """As the job found it; records of older jobs do not say, but the checkpoint may still be there."""
+    if "consumed_tokens" in about:
+        found: int | None = about["consumed_tokens"]
+        return found
+    return consumed_tokens(Path(about["checkpoint"]))
 
 
 def _packages(summaries: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:

@@ -9,7 +9,14 @@ from typing import Any
 
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.dependencies.caches import stage_entries
-from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES, stage_records, tables_key
+from evaluation.dependencies.steps import (
+    COLLECT,
+    COMPARISON,
+    STEP_DELTAS,
+    TABLES,
+    stage_records,
+    tables_key,
+)
 from evaluation.errors import EvaluationError
 from evaluation.orchestration.cluster import check_cluster
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
@@ -48,6 +55,7 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool 
         return
     _say(ending(tables))
     left_out = [line for plan in tables for line in recorded_errors(plan)]
+    left_out += list(comparison_error(inputs)) if "comparison" in rules else []
     if left_out:
         _say("\n".join(["What failed:", *left_out]))
         raise EvaluationError(
@@ -94,6 +102,14 @@ def recorded_errors(plan: StagePlan) -> Iterator[str]:
         record = read_record(folder, STEP_DELTAS)
         if not without & {label, "bridge"} and record is not None and record.error is not None:
             yield f"{plan.name} {label}: deltas: {record.error}"
+
+
+def comparison_error(inputs: RuleInputs) -> Iterator[str]:
+    """A line on the runs that could not be compared with this one."""
+    results = Path(next(iter(inputs.plans.values())).config.results)
+    record = read_record(results, COMPARISON)
+    if record is not None and record.error is not None:
+        yield f"comparison: {record.error}"
 
 
 def _takes_part(plan: StagePlan, rules: set[str]) -> bool:

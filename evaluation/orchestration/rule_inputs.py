@@ -29,7 +29,15 @@ from evaluation.dependencies.caches import (
     tokenizer_entry,
 )
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.steps import COLLECT, FIGURES, FRONT, SCORE, STEP_DELTAS, TABLES
+from evaluation.dependencies.steps import (
+    COLLECT,
+    COMPARISON,
+    FIGURES,
+    FRONT,
+    SCORE,
+    STEP_DELTAS,
+    TABLES,
+)
 from evaluation.errors import EvaluationError
 from evaluation.files import fingerprint
 from evaluation.orchestration.internals import decide_by_records
@@ -149,9 +157,18 @@ class RuleInputs:
         made = record_path(plan.results, FIGURES)
         return self._of([record_path(plan.results, TABLES)], made, is_late)
 
-    def front(self) -> list[str]:
+    def comparison(self) -> list[str]:
+        """Of the page of several runs; what the others' results are is not for Snakemake to ask."""
         before = [record_path(plan.results, TABLES) for plan in self.plans.values()]
         results = Path(next(iter(self.plans.values())).config.results)
+        is_late = self._is_main and self.outdated.comparison()
+        return self._of(before, record_path(results, COMPARISON), is_late)
+
+    def front(self) -> list[str]:
+        config = next(iter(self.plans.values())).config
+        before = [record_path(plan.results, TABLES) for plan in self.plans.values()]
+        results = Path(config.results)
+        before += [record_path(results, COMPARISON)] if config.runs else []
         is_late = self._is_main and self.outdated.front()
         return self._of(before, record_path(results, FRONT), is_late)
 

@@ -25,15 +25,15 @@ def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool | None]:
     deltas = compare(*sides)
     shown = [delta for delta in deltas if delta.primary or delta.item == OVERALL]
     rows = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", ""]]
-    rows += [_row(delta) for delta in shown]
-    text, is_worse = _ending(deltas)
+    rows += [delta_cells(delta) for delta in shown]
+    text, is_worse = ending(deltas)
     is_tested = any(delta.estimate.p is not None for delta in shown)
     notes = "".join(f"\n{note}" for note in check_comparable(*sides))
     text = f"A = {ours}\nB = {theirs}\n\n{align(rows)}\n\n{text}{notes}"
     return text, is_worse if is_tested else None
 
 
-def _ending(deltas: Sequence[Delta]) -> tuple[str, bool]:
+def ending(deltas: Sequence[Delta]) -> tuple[str, bool]:
     """Items by the family of tests that Holm's correction is over, overall values each by its own."""
     family = [delta for delta in deltas if delta.primary]
     worse = [delta for delta in family if delta.flag == "worse"]
@@ -70,7 +70,8 @@ def _shared_tiers(ours: Path, theirs: Path) -> tuple[TierName, ...]:
     return found[ours]
 
 
-def _row(delta: Delta) -> list[str]:
+def delta_cells(delta: Delta) -> list[str]:
+    """A delta as a row of text."""
     known = delta.estimate
     p_holm = delta.p_holm if delta.primary else None
     return [

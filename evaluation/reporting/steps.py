@@ -1,4 +1,4 @@
-"""A stage's tables, figures and the front page as steps of the workflow, each with its record."""
+"""Tables, figures, the comparison of runs and the front page as steps of the workflow, with records."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,25 +6,29 @@ from pathlib import Path
 from evaluation.bridge.write import write_stage
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.dependencies.steps import (
+    COMPARISON,
     FIGURES,
     FRONT,
     STEP_DELTAS,
     TABLES,
+    comparison_key,
     figures_key,
     front_key,
     stage_records,
     tables_key,
 )
 from evaluation.errors import BridgeError
-from evaluation.records import Record, read_record, write_record
+from evaluation.records import Record, read_record, record_path, write_record
 from evaluation.reporting.pages.front_page import OVERVIEW, write_front_page
 from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.stage_page import stage_page
+from evaluation.reporting.runs import write_configured
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.bridge_files import DELTAS, RECOMMENDATION, STAGE_TABLE
+from evaluation.results.comparison_file import COMPARISON_FILES
 from evaluation.results.quality_file import QUALITY, QUALITY_TABLE
 from evaluation.settings.plan import StagePlan
 
@@ -57,14 +61,40 @@ def make_figures(plan: StagePlan) -> Record:
     return write_record(plan.results, FIGURES, figures_key(tables), write_figures(plan))
 
 
+def make_comparison(plans: Mapping[str, StagePlan]) -> Record:
+    """Lays the runs that the configuration names over this one.
+
+    The record says which of them could not be compared; files and pages name them too.
+    """
+    config = next(iter(plans.values())).config
+    results, key = Path(config.results), comparison_key(_tables(plans), config.runs)
+    files, errors = write_configured(results, plans)
+    error = "; ".join(errors) or None
+    return write_record(results, COMPARISON, key, files, error=error)
+
+
 def make_front_page(plans: Mapping[str, StagePlan]) -> Path:
     """Writes the page of all stages; returns its path."""
-    results = Path(next(iter(plans.values())).config.results)
-    found = {name: read_record(plan.results, TABLES) for name, plan in plans.items()}
+    config = next(iter(plans.values())).config
+    results = Path(config.results)
+    if not config.runs:
+        _forget_comparison(results)
+    key = front_key(_tables(plans), read_record(results, COMPARISON))
     write_front_page(plans, results / PAGE)
-    known = {name: record for name, record in found.items() if record is not None}
-    write_record(results, FRONT, front_key(known), [results / PAGE, results / OVERVIEW])
+    write_record(results, FRONT, key, [results / PAGE, results / OVERVIEW])
     return results / PAGE
+
+
+def _tables(plans: Mapping[str, StagePlan]) -> dict[str, Record]:
+    found = {name: read_record(plan.results, TABLES) for name, plan in plans.items()}
+    return {name: record for name, record in found.items() if record is not None}
+
+
+def _forget_comparison(results: Path) -> None:
+    """Removes what was made when the configuration named other runs."""
+    record_path(results, COMPARISON).unlink(missing_ok=True)
+    for name in COMPARISON_FILES:
+        (results / name).unlink(missing_ok=True)
 
 
 def _is_compared(plan: StagePlan, step: int) -> bool:

@@ -51,6 +51,9 @@ class TierFile(FileModel):
     checkpoint_identity: str = Field(description="Changes with the checkpoint's files.")
     tokenizer: TokenizerName = Field(description="The tokenizer.")
     sequence_length: int = Field(gt=0, description="Tokens of a block, or of a request at most.")
+    consumed_tokens: int | None = Field(
+        None, ge=0, description="Tokens seen in training, by the trainer's own count."
+    )
     protocol: str = Field(
         description="Version of the computation; results of two are not compared."
     )

@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from evaluation.checkpoints.consumed import consumed_tokens
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.caches import CacheStates, describe_entry, stage_entries
 from evaluation.dependencies.steps import SCORE, checkpoint_state, score_key
@@ -142,7 +144,9 @@ def score_subject(subject: Subject) -> Record:
         )
     store.pack()
     files = store.holders(names)
-    return write_record(subject.folder, SCORE, score_key(subject), files, about={**about, **made})
+    seen = {"consumed_tokens": consumed_tokens(Path(made["checkpoint"]))}
+    about |= {**made, **seen}
+    return write_record(subject.folder, SCORE, score_key(subject), files, about=about)
 
 
 def current_caches(plan: StagePlan) -> dict[str, dict[str, str]]:

@@ -21,6 +21,7 @@ from evaluation.settings.model import (
 )
 from evaluation.settings.names import NAME, check_folders, check_names
 from evaluation.settings.provided import Providers
+from evaluation.settings.runs import OtherRun, check_runs
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
@@ -165,12 +166,16 @@ class Config(Settings):
         Providers(), description="Where the Pythons of task providers are."
     )
     stages: dict[str, Stage] = Field(min_length=1, description="The stages in training order.")
+    runs: dict[str, OtherRun] = Field(
+        {}, description="Other runs of the same suites, by name, to lay over this one."
+    )
 
     @model_validator(mode="after")
     def _stages_fit(self) -> Self:
         check_names(self.stages)
         own = {n: s.results or f"{self.results}/{n}" for n, s in self.stages.items()}
         check_folders(self.results, self.cache, own)
+        check_runs(self.runs)
         for name, stage in self.stages.items():
             if stage.bridge is not None:
                 _check_bridge(name, stage, stage.bridge, self.stages)

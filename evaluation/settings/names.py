@@ -14,11 +14,14 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 """What a stage, slice or task may be called, as it becomes a folder name."""
 
 LONGEST = 80
-TARGETS = ("all", "prefill", "front_page")
+TARGETS = ("all", "prefill", "front_page", "comparison")
 PREFILL = ("prefill_tokenizer", *(f"prefill_{tier.cache.name}" for tier in TIERS.values()))
 KINDS = ("check", "collect", "deltas", "figures", "file_of", "score", "tables")
 """What a stage's own rules begin with: `score_<stage>`, and `score_<stage>_bridge`, …"""
-SHARED_FILES = ("scores", "report.html", "overview.rst", "front_page.log")
+SHARED_FILES = (
+    *("scores", "report.html", "overview.rst", "front_page.log"),
+    *("comparison.csv", "comparison.json", "comparison.html", "comparison.log"),
+)
 """What lies in the results folder beside the folders of the stages."""
 
 

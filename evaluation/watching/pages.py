@@ -26,9 +26,12 @@ def make_pages(
         else:
             yield plan.name, _line(plan)
     if late:
-        log = Path(late[0].config.results) / "front_page.log"
-        if run(evaluation("front-page", "--config", str(configuration)), log, beat):
-            yield "front page", f"no front page: {last_words(log)}"
+        config = late[0].config
+        pages = {"comparison": "comparison.log"} if config.runs else {}
+        for step, name in {**pages, "front-page": "front_page.log"}.items():
+            log, page = Path(config.results) / name, step.replace("-", " ")
+            if run(evaluation(step, "--config", str(configuration)), log, beat):
+                yield page, f"no {page}: {last_words(log)}"
 
 
 def _is_late(plan: StagePlan) -> bool:

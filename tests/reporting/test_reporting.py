@@ -5,7 +5,9 @@ import json
 import os
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,14 +15,15 @@ import pytest
 from evaluation.errors import ResultsError
 from evaluation.files import write_json
 from evaluation.reporting.compare import compare_folders
-from evaluation.reporting.pages.curves import joined_series
 from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.pages.joined import follows, joined_series
 from evaluation.reporting.pages.provenance import provenance_tables
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import SCHEMA
 from evaluation.reporting.terminal import bridge_table
+from evaluation.settings.config import Bridge
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.prefill.plans import sign_meta
@@ -123,8 +126,48 @@ def test_a_mean_of_other_items_is_not_joined() -> None:
     base = {"tier": "tier2", "metric": "ppl", "points": points}
     first = [{**base, "item": name} for name in ("overall", "web")]
     second = [*first, {**base, "item": "code"}]
-    assert [s["item"] for s in joined_series({"a": first, "b": first})] == ["overall", "web"]
-    assert [s["item"] for s in joined_series({"a": first, "b": second})] == ["web"]
+    known = {"a": None, "b": ("a", 1)}
+    assert [s["item"] for s in joined_series({"a": first, "b": first}, known)] == ["overall", "web"]
+    assert [s["item"] for s in joined_series({"a": first, "b": second}, known)] == ["web"]
+
+
+def point(step: int) -> dict[str, Any]:
+    return {"x": step, "step": step, "value": 1.0, "low": None, "high": None}
+
+
+@pytest.mark.parametrize(
+    ("known", "lines"),
+    [
+        ({"a": None, "b": ("a", 20), "c": ("b", 20)}, {"one": [10, 20, 30, 40, 50, 60]}),
+        ({"a": None, "b": ("a", 20), "c": ("a", 20)}, {"a → b": [10, 20, 30, 40], "c": [30, 40]}),
+        ({"a": None, "b": ("a", 10), "c": ("b", 20)}, {"a": [10, 20], "b → c": [20, 30, 40, 50]}),
+        ({"a": None, "b": None, "c": None}, {"a": [10, 20], "b": [10, 20], "c": [10, 20]}),
+        (
+            {"a": ("c", 20), "b": ("a", 20), "c": ("b", 20)},
+            {"a": [10, 20], "b": [10, 20], "c": [10, 20]},
+        ),
+    ],
+    ids=["one after the other", "ablations", "from the middle", "apart", "in a circle"],
+)
+def test_ablations_are_no_consecutive_stages(
+    known: dict[str, tuple[str, int] | None], lines: dict[str, list[int]]
+) -> None:
+    base = {"tier": "tier2", "item": "web", "metric": "ppl", "points": [point(10), point(20)]}
+    (joined,) = joined_series({name: [base] for name in "abc"}, known)
+    if "lines" in joined:
+        found = {line["name"]: [p["x"] for p in line["points"]] for line in joined["lines"]}
+        assert joined["points"] == joined["borders"] == []
+    else:
+        found = {next(iter(lines)): [p["x"] for p in joined["points"]]}
+    assert found == lines
+
+
+def test_where_a_stage_comes_from(plans: dict[str, StagePlan]) -> None:
+    first, second = plans["first"], plans["second"]
+    assert follows(plans) == {"first": None, "second": ("first", 100)}
+    for path, expected in ((first.checkpoint(100), ("first", 100)), (Path("/other/100"), None)):
+        stage = second.stage.model_copy(update={"bridge": Bridge(path=str(path))})
+        assert follows({**plans, "second": replace(second, stage=stage)})["second"] == expected
 
 
 def test_pages_and_tables_of_what_is_there(plans: dict[str, StagePlan]) -> None:

@@ -5,8 +5,12 @@ import json
 import jsonschema
 import pytest
 
+from evaluation.reporting.runs import write_runs
 from evaluation.results.documents import FOLDER, LIST, documents, listing, tables
 from evaluation.results.items import ITEM_READERS, reader_of
+from evaluation.runs.compare import compare_runs
+from evaluation.runs.find import find_run
+from evaluation.runs.matching import How
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.schema import key_rows
 from evaluation.settings.tiers import TIERS
@@ -46,9 +50,16 @@ def test_every_tier_has_a_reader() -> None:
 def test_files_fit_their_schemas(plans: dict[str, StagePlan]) -> None:
     """As written by the code, with a validator that is not ours."""
     plan = plans["second"]
-    step, stage = plan.step_folder(20), plan.results
+    folders = {
+        "<step>": plan.step_folder(20),
+        "<stage>": plan.results,
+        "<results>": plan.results.parent,
+    }
+    sides = [find_run(name, plans[name].results) for name in ("first", "second")]
+    write_runs(plan.results.parent, [compare_runs(*sides, How(which="last"))])
     for file, model in documents().values():
-        path = (step if file.startswith("<step>") else stage) / file.split("/")[1].split(",")[0]
+        folder, name = file.split("/")
+        path = folders[folder] / name.split(",")[0]
         lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
         for line in lines:
             jsonschema.validate(json.loads(line), model.model_json_schema())

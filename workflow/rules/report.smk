@@ -67,6 +67,29 @@ for _plan in PLANS.values():
             "evaluation figures --stage {params.stage} 2>&1 | logged {log:q}"
 
 
+if CONFIG.runs:
+
+    rule comparison:
+        input:
+            lambda w: INPUTS.comparison(),
+        output:
+            made(CONFIG.results, "comparison"),
+            [update(f"{CONFIG.results}/comparison.{end}") for end in ("csv", "json")],
+            report(
+                update(f"{CONFIG.results}/comparison.html"),
+                caption="../report/comparison.rst",
+                category="overview",
+                labels={"page": "other runs"},
+            ),
+        log:
+            f"{CONFIG.results}/comparison.log",
+        localrule: True
+        conda:
+            "../envs/evaluation.yaml"
+        shell:
+            "evaluation comparison 2>&1 | logged {log:q} || recorded $?"
+
+
 rule front_page:
     input:
         lambda w: INPUTS.front(),

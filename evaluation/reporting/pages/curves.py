@@ -25,10 +25,10 @@ def stage_series(rows: Sequence[Row]) -> list[Series]:
             references[key] = row
         else:
             lines.setdefault(key, []).append(row)
-    return [_series(key, lines[key], references.get(key)) for key in sorted(lines, key=_rank)]
+    return [_series(key, lines[key], references.get(key)) for key in sorted(lines, key=rank_of)]
 
 
-def _rank(key: tuple[str, str, str]) -> tuple[int, int, bool]:
+def rank_of(key: tuple[str, str, str]) -> tuple[int, int, bool]:
     """By tier and metric as the table of tiers has them; what it does not name comes last."""
     tier, item, metric = key
     names = [known.name for known in TIERS[tier].metrics]
@@ -77,43 +77,3 @@ def _spread(rows: Sequence[Row]) -> dict[str, Any] | None:
         "sd": math.sqrt(math.fsum(one**2 for one in off) / (len(last) - 2)),
         "half": None if low is None else (high - low) / 2,
     }
-
-
-def _is_one_mean(key: tuple[str, str, str], stages: Mapping[str, Sequence[Series]]) -> bool:
-    """Whether an overall value is of the same slices or tasks in every stage that has it."""
-    items = {
-        frozenset(one["item"] for one in series if (one["tier"], one["metric"]) == key[::2])
-        for series in stages.values()
-    }
-    return len(items - {frozenset()}) == 1
-
-
-def joined_series(stages: Mapping[str, Sequence[Series]]) -> list[Series]:
-    """Series that more than one stage has, end to end; a stage begins where the last one ended.
-
-    A mean over slices or tasks is left out where stages have others: it would jump at their border.
-    """
-    offsets, end = {}, 0
-    for name, series in stages.items():
-        offsets[name] = end
-        end += max((point["step"] for one in series for point in one["points"]), default=0)
-    joined: dict[tuple[str, str, str], Series] = {}
-    owners: dict[tuple[str, str, str], int] = {}
-    for name, series in stages.items():
-        for one in series:
-            key = (one["tier"], one["item"], one["metric"])
-            line = joined.setdefault(key, {**one, "points": [], "bridge": None, "spread": None})
-            line["points"] += [
-                {**point, "x": offsets[name] + point["step"], "stage": name}
-                for point in one["points"]
-            ]
-            owners[key] = owners.get(key, 0) + 1
-    for key in [key for key in joined if key[1] == OVERALL and not _is_one_mean(key, stages)]:
-        del joined[key]
-    borders = [offset for offset in offsets.values() if offset > 0]
-    enough = min(2, len(stages))
-    return [
-        {**line, "borders": [border for border in borders if border >= line["points"][0]["x"]]}
-        for key, line in joined.items()
-        if owners[key] >= enough
-    ]

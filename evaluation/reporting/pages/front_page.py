@@ -5,16 +5,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.across_tokenizers import PER_BYTE
+from evaluation.bridge.deltas import OVERALL, headline_delta
 from evaluation.checkpoints.subjects import steps_so_far
+from evaluation.errors import ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.headlines import provisional, tier_words
-from evaluation.reporting.pages.curves import Series, joined_series, stage_series
+from evaluation.reporting.pages.curves import Series, stage_series
+from evaluation.reporting.pages.joined import follows, joined_series
+from evaluation.reporting.pages.levels import levels
 from evaluation.reporting.pages.page import packed_series, render, some, write_page
+from evaluation.reporting.pages.runs_page import stage_title
 from evaluation.reporting.pages.stage_page import advice, aim_title, chosen_step, stage_verdict
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.reporting.tables.summary import summary_rows
+from evaluation.results.comparison_file import (
+    COMPARISON,
+    COMPARISON_PAGE,
+    LeadRow,
+    read_comparison,
+)
+from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -34,16 +46,62 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     data = {
         "tiers": tier_words(),
         "sparks": dict(zip(names, packed_series(known), strict=True)),
-        "series": packed_series(joined_series(series)),
+        "series": packed_series(_joined(found, series)),
     }
     cards = [_card(stage, sparks[name]) for name, stage in found.items()]
-    write_page(output, render("front.html", data, title="Evaluation of the stages", stages=cards))
-    write_text(output.with_name(OVERVIEW), _overview(cards))
+    config = next(iter(plans.values())).config
+    runs = runs_in_words(output.parent, config)
+    beside = COMPARISON_PAGE if config.runs else None
+    words = {"title": "Evaluation of the stages", "stages": cards, "runs": runs}
+    write_page(output, render("front.html", data, **words, comparison=beside))
+    write_text(output.with_name(OVERVIEW), _overview(cards, runs))
 
 
-def _overview(cards: Sequence[Mapping[str, Any]]) -> str:
+def _joined(
+    found: Mapping[str, StageResults], series: Mapping[str, Sequence[Series]]
+) -> list[Series]:
+    plans = {name: stage.plan for name, stage in found.items()}
+    last = [one.results.folder for stage in found.values() for one in [*stage.steps.values()][-1:]]
+    known = levels(next(iter(plans.values())).config, last, len(plans))
+    return known.beside(joined_series(series, follows(plans)))
+
+
+def runs_in_words(results: Path, config: Config) -> list[dict[str, Any]]:
+    """What is said of each of the other runs that the configuration names, its mistake or its leads."""
+    if not config.runs:
+        return []
+    try:
+        content = read_comparison(results / COMPARISON)
+    except ResultsError as error:
+        return [{"name": ", ".join(config.runs), "error": str(error), "leads": []}]
+    return [
+        {
+            "name": one.run_b,
+            "error": one.error,
+            "leads": [
+                f"{stage_title(stage)}: {lead.sentence}"
+                for stage in one.stages
+                for lead in stage.leads
+                if _is_headline(lead)
+            ],
+        }
+        for one in content.comparisons
+    ]
+
+
+def _is_headline(lead: LeadRow) -> bool:
+    """An overall headline, or what takes its place where the tokenizers differ."""
+    return lead.item == OVERALL and lead.metric in (headline_delta(lead.tier), f"delta_{PER_BYTE}")
+
+
+def _overview(cards: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> str:
     """Each stage in a few lines of reStructuredText; the report has little room where it opens."""
-    return "\n".join(line for card in cards for line in (*_in_words(card), ""))
+    lines = [line for card in cards for line in (*_in_words(card), "")]
+    for run in runs:
+        said = [f"not compared: {run['error']}"] if run["error"] else run["leads"]
+        names = f"**A is this run, B is {_plain(run['name'])}**"
+        lines += [f"| {names}", *(f"| {_plain(text)}" for text in said), ""]
+    return "\n".join(lines)
 
 
 def _in_words(card: Mapping[str, Any]) -> Iterator[str]:

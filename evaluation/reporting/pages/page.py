@@ -81,7 +81,7 @@ def seven_digits(value: Any) -> Any:
     return float(f"{value:.7g}") if isinstance(value, float) else value
 
 
-POINT = ("x", "step", "value", "low", "high", "stage")
+POINT = ("x", "step", "value", "low", "high", "stage", "tokens")
 
 
 def packed_series(series: Iterable[Series]) -> list[dict[str, Any]]:
@@ -90,13 +90,17 @@ def packed_series(series: Iterable[Series]) -> list[dict[str, Any]]:
 
 
 def _packed(series: Series) -> dict[str, Any]:
-    points = series["points"]
-    columns = {
+    lines = [{**line, "points": _columns(line["points"])} for line in series.get("lines", ())]
+    packed = {**series, "points": _columns(series["points"])}
+    return {**packed, "lines": lines} if lines else packed
+
+
+def _columns(points: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    return {
         name: [seven_digits(point[name]) for point in points]
         for name in POINT
         if points and name in points[0] and (name != "x" or "stage" in points[0])
     }
-    return {**series, "points": columns}
 
 
 KEY = ("tier", "item", "metric", "want", "headline", "name", "label")

@@ -19,6 +19,7 @@ from evaluation.reporting.headlines import (
     tier_words,
 )
 from evaluation.reporting.pages.curves import Series, stage_series
+from evaluation.reporting.pages.levels import levels
 from evaluation.reporting.pages.page import (
     LARGEST,
     SpaceLeft,
@@ -47,14 +48,16 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
 
     `quality` is computed if it is not given.
     """
-    chosen, series = chosen_step(found), stage_series(summary_rows(found))
+    chosen, last = chosen_step(found), [one.results.folder for one in found.steps.values()][-1:]
+    against = levels(found.plan.config, last, 1)
+    series = against.beside(stage_series(summary_rows(found)))
     data: dict[str, Any] = {
         "tiers": tier_words(),
         "step": chosen,
         "series": packed_series(series),
         "power": _power(found.plan),
     }
-    words = _words(found, series, quality or stage_quality(found))
+    words = _words(found, series, quality or stage_quality(found)) | {"levels": against.notes}
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
     first = [] if chosen is None else [chosen, max(found.steps)]
     data["deltas"], data["without_deltas"] = _deltas(

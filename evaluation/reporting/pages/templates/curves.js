@@ -1,23 +1,36 @@
-/* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders, spread} */
-function unpackSeries(series) {
-  const columns = series.points, names = Object.keys(columns);
-  const points = (columns.step || []).map((step, i) => {
+/* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders,
+   spread, lines: [{name, number, points}], levels: [{name, number, value}]}, lines where there are several */
+function unpackPoints(columns) {
+  const names = Object.keys(columns);
+  return (columns.step || []).map((step, i) => {
     const point = { x: step };
     for (const name of names) point[name] = columns[name][i];
     return point;
   });
-  return { ...series, points };
+}
+
+function unpackSeries(series) {
+  if (!series.lines) return { ...series, points: unpackPoints(series.points) };
+  return withLines(series, series.lines.map((line) => ({ ...line, points: unpackPoints(line.points) })));
+}
+
+/* All points of several lines in one row, each with the name of its line */
+function withLines(series, lines) {
+  const points = lines.flatMap((line) => line.points.map((p) => ({ ...p, line: line.name })));
+  return { ...series, lines, points: points.sort((p, q) => p.x - q.x) };
 }
 
 /* DATA.tiers: {tier: {title, kind, rates, item, unit, headline, shown, lower, metrics: {name: {unit, lower, words}}}} */
 const metricOf = (series) => DATA.tiers[series.tier].metrics[series.metric] || {};
+
+const levelsOf = (series) => series.levels || [];
 
 /* How values become heights: linear, or logarithmic where they span much */
 function scaleOf(series, bare) {
   const known = (list) => list.filter((value) => value !== null && value !== undefined);
   const bounds = known([
     ...series.points.flatMap((p) => (bare ? [p.value] : [p.value, p.low, p.high])),
-    series.bridge && series.bridge.value, bare ? null : series.chance,
+    ...(bare ? [] : levelsOf(series).map((level) => level.value)), series.bridge && series.bridge.value, bare ? null : series.chance,
   ]);
   let low = Math.min(...bounds), high = Math.max(...bounds);
   const isLog = metricOf(series).unit === "perplexity" && low > 0 && high / low > 8;
@@ -26,6 +39,9 @@ function scaleOf(series, bare) {
   const marks = isLog ? logTicks(low, high) : ticks(low, high, 4);
   return { isLog, marks, height: (value) => (at(high) - at(value)) / (at(high) - at(low)) };
 }
+
+/* Of lines; style.css has as many */
+const COLOURS = 6;
 
 /* One small multiple */
 function drawCurve(parent, series, { height = 170, bare = false } = {}) {
@@ -47,9 +63,16 @@ function drawCurve(parent, series, { height = 170, bare = false } = {}) {
   drawBorders(root, series, x, [top, height - bottom]);
   if (series.bridge) across(series.bridge.value, "reference");
   if (!bare && series.chance !== null && series.chance !== undefined) across(series.chance, "chance");
-  drawBand(root, bare ? [] : points.filter((p) => p.low !== null), x, y);
-  svg(root, "polyline", { points: points.map((p) => `${x(p.x)},${y(p.value)}`).join(" "), class: "curve" });
-  for (const p of points) svg(root, "circle", { cx: x(p.x), cy: y(p.value), r: points.length > 60 ? 1.5 : 3, class: "point" });
+  for (const level of bare ? [] : levelsOf(series)) {
+    const group = svg(root, "g", { class: `line-${level.number % COLOURS}` });
+    group.append(across(level.value, "level"));
+  }
+  for (const line of series.lines || [{ points, number: 0 }]) {
+    const group = svg(root, "g", { class: `line-${line.number % COLOURS}` });
+    drawBand(group, bare ? [] : line.points.filter((p) => p.low !== null), x, y);
+    svg(group, "polyline", { points: line.points.map((p) => `${x(p.x)},${y(p.value)}`).join(" "), class: "curve" });
+    for (const p of line.points) svg(group, "circle", { cx: x(p.x), cy: y(p.value), r: line.points.length > 60 ? 1.5 : 3, class: "point" });
+  }
   drawHits(root, series, x, { left, right: width - right, top, height: height - top - bottom });
 }
 
@@ -68,7 +91,7 @@ function drawBorders(root, series, x, [top, bottom]) {
 
 function drawSteps(root, points, x, y) {
   const first = points[0], last = points[points.length - 1];
-  const name = (p) => (p.stage ? `${p.stage}, ${p.step}` : p.step);
+  const name = (p) => p.label || (p.stage ? `${p.stage}, ${p.step}` : p.step);
   svg(root, "text", { x: x(first.x), y, "text-anchor": first === last ? "middle" : "start" }, name(first));
   if (first !== last) svg(root, "text", { x: x(last.x), y, "text-anchor": "end" }, name(last));
 }
@@ -79,17 +102,40 @@ function drawBand(root, points, x, y) {
   if (points.length === 1) svg(root, "line", { x1: x(points[0].x), x2: x(points[0].x), y1: y(points[0].low), y2: y(points[0].high), class: "whisker" });
 }
 
-/* Every step has the column of the plot that is nearest to it */
+/* Every place on the axis has the column of the plot that is nearest to it, and tells all points there */
 function drawHits(root, series, x, area) {
-  series.points.forEach((p, i, all) => {
-    const from = i ? (x(all[i - 1].x) + x(p.x)) / 2 : area.left;
-    const to = i < all.length - 1 ? (x(p.x) + x(all[i + 1].x)) / 2 : area.right;
-    const lines = [`${p.stage ? `${p.stage} ` : ""}step ${p.step}: ${exact(p.value)}`, `95 % ${interval(p.low, p.high)}`];
+  const places = [...new Set(series.points.map((p) => p.x))];
+  places.forEach((value, i) => {
+    const from = i ? (x(places[i - 1]) + x(value)) / 2 : area.left;
+    const to = i < places.length - 1 ? (x(value) + x(places[i + 1])) / 2 : area.right;
+    const points = series.points.filter((p) => p.x === value), [first] = points;
+    const lines = points.flatMap(pointText);
     if (series.bridge) lines.push(`bridge ${exact(series.bridge.value)}`);
+    lines.push(...levelsOf(series).map((level) => `${level.name} ${exact(level.value)}`));
     if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${format(series.chance)}`);
     const place = { x: from, y: area.top, width: Math.max(0, to - from), height: area.height };
-    hover(svg(root, "rect", { ...place, class: "hit", "data-value": p.value, "data-step": p.step }), lines.join("\n"));
+    hover(svg(root, "rect", { ...place, class: "hit", "data-value": first.value, "data-step": first.step }), lines.join("\n"));
   });
+}
+
+function pointText(p) {
+  const words = [p.line, p.line ? "" : p.stage, `step ${p.step}`, p.label].filter(Boolean).join(" ");
+  return [`${words}: ${exact(p.value)}`, `95 % ${interval(p.low, p.high)}`];
+}
+
+/* Which colour is whose, where there are several lines */
+function drawLegend(all) {
+  const lines = new Map(all.flatMap((series) => series.lines || []).map((line) => [line.name, line.number]));
+  const levels = new Map(all.flatMap(levelsOf).map((level) => [level.name, level.number]));
+  byId("legend").replaceChildren();
+  for (const [kind, names] of [["curve", lines], ["level", levels]]) {
+    for (const [name, number] of names) {
+      const entry = html(byId("legend"), "span", { class: `line-${number % COLOURS}` });
+      const key = svg(entry, "svg", { viewBox: "0 0 28 8", class: "key" });
+      svg(key, "polyline", { points: "0,4 28,4", class: kind });
+      html(entry, "span", {}, name);
+    }
+  }
 }
 
 function spreadText({ steps, sd, half }) {
@@ -113,9 +159,10 @@ function measureText(series) {
   return `${words}, ${unit}; ${lower ? "lower" : "higher"} is better`;
 }
 
-/* Small multiples of one metric; items are chosen by chips and found by name */
-function curveBoard(all) {
-  const kinds = [...new Set(all.map(kindOf))], hidden = new Set();
+/* Small multiples of one metric; items are chosen by chips and found by name. Gives what shows other series. */
+function curveBoard() {
+  const hidden = new Set();
+  let all = [];
   const draw = () => {
     const own = all.filter((s) => kindOf(s) === byId("metric").value);
     const wanted = byId("item-filter").value.toLowerCase();
@@ -131,10 +178,16 @@ function curveBoard(all) {
     }
     if (!byId("curves").children.length) html(byId("curves"), "p", { class: "soft" }, all.length ? "nothing to show" : "no results yet");
   };
-  fill(byId("metric"), kinds.map((name) => [name, name]));
   byId("metric").addEventListener("change", draw);
   byId("item-filter").addEventListener("input", draw);
-  draw();
+  return (series) => {
+    all = series;
+    const kinds = [...new Set(all.map(kindOf))], before = byId("metric").value;
+    byId("metric").replaceChildren();
+    fill(byId("metric"), kinds.map((name) => [name, name]), kinds.includes(before) ? before : null);
+    if (byId("legend")) drawLegend(all);
+    draw();
+  };
 }
 
 function drawChips(items, hidden, draw) {

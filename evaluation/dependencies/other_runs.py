@@ -1,0 +1,95 @@
+"""Where the results of a run lie, and what state they are in.
+
+    config.yaml                  the stages and steps that it asks for, as far as they are scored
+    <results>/                   every folder in it that holds by_checkpoint/
+    <results>/<stage>/           that stage alone
+    any folder of tier files     one checkpoint: no run, but a level that curves are seen against
+
+Only results are looked at: neither checkpoints nor caches need be on this machine.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from evaluation.errors import EvaluationError
+from evaluation.settings.config import Config, Every, Steps, load_config
+from evaluation.settings.tiers import TIERS
+
+CHECKPOINTS = "by_checkpoint"
+
+
+def run_folders(path: Path) -> dict[str, list[Path]]:
+    """Folders of scored checkpoints by stage, in ascending steps.
+
+    Raises ConfigError for a file that is no configuration.
+    """
+    return _configured(path) if path.is_file() else _stages_in(path)
+
+
+def step_of(folder: Path) -> int:
+    return int(folder.name.removeprefix("step_"))
+
+
+def is_scored(folder: Path) -> bool:
+    """Whether a folder holds the results of a checkpoint."""
+    return any((folder / tier.summary_file).exists() for tier in TIERS.values())
+
+
+def references(config: Config) -> dict[str, Path]:
+    """Those of a configuration's runs that are the results of a single checkpoint, by name."""
+    named = {name: Path(run.path) for name, run in config.runs.items()}
+    return {name: path for name, path in named.items() if is_scored(path)}
+
+
+def run_state(path: Path) -> object:
+    """Name, size and time of change (ns) of all of a run's results; or why there are none.
+
+    They are made elsewhere, so nothing else tells that they have changed.
+    """
+    try:
+        found = {"": [path]} if is_scored(path) else run_folders(path)
+        folders = [folder for own in found.values() for folder in own]
+        return [state for folder in folders for state in _states(folder)]
+    except (EvaluationError, OSError) as error:
+        return str(error)
+
+
+def _states(folder: Path) -> Iterator[list[object]]:
+    for name in (name for t in TIERS.values() for name in (t.summary_file, t.items_file)):
+        if (folder / name).exists():
+            status = (folder / name).stat()
+            yield [str(folder / name), status.st_size, status.st_mtime_ns]
+
+
+def _configured(path: Path) -> dict[str, list[Path]]:
+    """Folders of the steps that a configuration asks for."""
+    config = load_config(path)
+    found = {}
+    for name, stage in config.stages.items():
+        folder = Path(stage.results or Path(config.results) / name)
+        found[name] = [one for one in _steps_in(folder) if _is_asked(step_of(one), stage.steps)]
+    return found
+
+
+def _is_asked(step: int, steps: Steps) -> bool:
+    if isinstance(steps, tuple):
+        return step in steps
+    return step % (steps.every if isinstance(steps, Every) else 1) == 0
+
+
+def _stages_in(path: Path) -> dict[str, list[Path]]:
+    """Of a stage's folder itself, or of all folders in a folder of results."""
+    if (path / CHECKPOINTS).is_dir():
+        return {path.resolve().name: list(_steps_in(path))}
+    inner = sorted(one.parent for one in path.glob(f"*/{CHECKPOINTS}") if one.is_dir())
+    return {one.name: list(_steps_in(one)) for one in inner}
+
+
+def _steps_in(stage: Path) -> Iterator[Path]:
+    folders = [one for one in (stage / CHECKPOINTS).glob("step_*") if _is_step(one)]
+    yield from sorted(folders, key=step_of)
+
+
+def _is_step(folder: Path) -> bool:
+    return re.fullmatch(r"step_(0|[1-9]\d*)", folder.name) is not None and is_scored(folder)

@@ -1,0 +1,126 @@
+"""Curves of all stages on one axis of training steps.
+
+A stage begins where its bridge lies: there the checkpoint was that it was trained from. So two stages
+with one bridge, as ablations are, begin at the same place, each with a line of its own, and a stage
+that says nothing of where it comes from begins at zero.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.bridge.deltas import OVERALL
+from evaluation.checkpoints.subjects import steps_so_far
+from evaluation.reporting.pages.curves import Series
+from evaluation.settings.plan import StagePlan
+
+Follows = Mapping[str, tuple[str, int] | None]
+"""By stage: the stage and step that it was trained from; None where that is not known."""
+
+
+def follows(plans: Mapping[str, StagePlan]) -> dict[str, tuple[str, int] | None]:
+    """The stage and step that each stage's bridge is."""
+    return {name: _bridge_of(plan, plans) for name, plan in plans.items()}
+
+
+def _bridge_of(plan: StagePlan, plans: Mapping[str, StagePlan]) -> tuple[str, int] | None:
+    bridge = plan.stage.bridge
+    if bridge is None:
+        return None
+    if bridge.stage is not None and bridge.stage in plans:
+        steps = steps_so_far(plans[bridge.stage]) if bridge.step is None else (bridge.step,)
+        return (bridge.stage, steps[-1]) if steps else None
+    path = Path(bridge.path or "")
+    for name, other in plans.items():
+        if path.name.isdecimal() and path.parent == Path(other.stage.checkpoints):
+            return name, int(path.name)
+    return None
+
+
+def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> list[Series]:
+    """Series that more than one stage has, each stage from where it begins.
+
+    Stages that follow one another are one line; where some do not, each way has a line of its own. A
+    mean over slices or tasks is left out where stages have others: it would jump at their border.
+    """
+    starts = {name: _start(name, known) for name in stages}
+    chains = _chains({name: one for name, one in stages.items() if one}, known, starts)
+    owned: dict[tuple[str, str, str], dict[str, Series]] = {}
+    for name, series in stages.items():
+        for one in series:
+            owned.setdefault((one["tier"], one["item"], one["metric"]), {})[name] = one
+    enough = min(2, len(stages))
+    return [
+        _joined(owners, starts, chains)
+        for key, owners in owned.items()
+        if len(owners) >= enough and (key[1] != OVERALL or _is_one_mean(key, stages))
+    ]
+
+
+def _start(name: str, known: Follows) -> int:
+    """Training steps before a stage; bridges that run in a circle lead nowhere."""
+    total, seen, at = 0, {name}, known.get(name)
+    while at is not None:
+        if at[0] in seen:
+            return 0
+        seen.add(at[0])
+        total, at = total + at[1], known.get(at[0])
+    return total
+
+
+def _chains(
+    stages: Mapping[str, Sequence[Series]], known: Follows, starts: Mapping[str, int]
+) -> list[list[str]]:
+    """Stages that follow one another from end to end; the others begin chains of their own."""
+    chains: list[list[str]] = []
+    for name in stages:
+        before = known.get(name) if starts[name] else None
+        chain = next((one for one in chains if before and one[-1] == before[0]), None)
+        if chain is not None and before is not None and before[1] >= _last(stages[before[0]]):
+            chain.append(name)
+        else:
+            chains.append([name])
+    return chains
+
+
+def _last(series: Sequence[Series]) -> int:
+    return max((point["step"] for one in series for point in one["points"]), default=0)
+
+
+def _joined(
+    owners: Mapping[str, Series], starts: Mapping[str, int], chains: Sequence[Sequence[str]]
+) -> Series:
+    first = next(iter(owners.values()))
+    line = {**first, "points": [], "bridge": None, "spread": None, "borders": []}
+    found = [
+        (number, [name for name in chain if name in owners]) for number, chain in enumerate(chains)
+    ]
+    ways = [(number, own) for number, own in found if own]
+    points = [[p for name in own for p in _points(name, owners, starts)] for _, own in ways]
+    if len(chains) == 1:
+        at = points[0][0]["x"] if points[0] else 0
+        borders = [starts[name] for name in chains[0] if starts[name] > 0 and starts[name] >= at]
+        return {**line, "points": points[0], "borders": borders}
+    lines: list[dict[str, Any]] = [
+        {"name": " → ".join(chains[number]), "number": number, "points": own}
+        for (number, _), own in zip(ways, points, strict=True)
+    ]
+    return {**line, "lines": lines}
+
+
+def _points(
+    name: str, owners: Mapping[str, Series], starts: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    return [
+        {**point, "x": starts[name] + point["step"], "stage": name}
+        for point in owners[name]["points"]
+    ]
+
+
+def _is_one_mean(key: tuple[str, str, str], stages: Mapping[str, Sequence[Series]]) -> bool:
+    """Whether an overall value is of the same slices or tasks in every stage that has it."""
+    items = {
+        frozenset(one["item"] for one in series if (one["tier"], one["metric"]) == key[::2])
+        for series in stages.values()
+    }
+    return len(items - {frozenset()}) == 1

@@ -1,0 +1,165 @@
+"""The page of several runs: who is ahead and since when, curves laid over one another, deltas.
+
+The first run is A of every comparison. What finds no room is named; all of it is in the table beside.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from evaluation.bridge.deltas import OVERALL
+from evaluation.errors import BridgeError
+from evaluation.reporting.headlines import tier_words
+from evaluation.reporting.pages.curves import Series
+from evaluation.reporting.pages.levels import levels
+from evaluation.reporting.pages.overlay import overlaid_series, points_of
+from evaluation.reporting.pages.page import (
+    LARGEST,
+    SpaceLeft,
+    packed_deltas,
+    packed_series,
+    render,
+)
+from evaluation.results.comparison_file import ComparisonRow, RunComparison, StageComparison
+from evaluation.runs.find import Run
+from evaluation.runs.matching import paired_stages
+from evaluation.settings.config import Config
+from evaluation.settings.tiers import TIERS
+
+
+def runs_page(
+    runs: Sequence[Run], comparisons: Sequence[RunComparison], config: Config | None = None
+) -> str:
+    """The page of comparisons; `runs` are those whose results could be found, A first.
+
+    `config` names what their curves are seen against.
+    """
+    damaged: list[str] = []
+    curves = _curves(runs, damaged)
+    if config is not None:
+        curves = _against_levels(curves, runs, config, damaged)
+    data: dict[str, Any] = {
+        "tiers": tier_words(),
+        "other": "B",
+        "axis": _axis(comparisons),
+        "curves": [{"stage": name, "series": packed_series(all_)} for name, all_ in curves.items()],
+        "comparisons": [],
+    }
+    words: dict[str, Any] = {
+        "title": "Runs side by side",
+        "comparisons": [_words(one) for one in comparisons],
+        "damaged": damaged,
+        "left_out": [],
+    }
+    space = SpaceLeft(LARGEST - len(render("runs.html", data, **words).encode()))
+    data["comparisons"], words["left_out"] = _deltas(comparisons, space)
+    return render("runs.html", data, **words)
+
+
+def _axis(comparisons: Sequence[RunComparison]) -> str:
+    """What curves are drawn over at first."""
+    by = [stage.by for one in comparisons for stage in one.stages]
+    return by[0] if by else "steps"
+
+
+def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:
+    """Series by A's stages; a run's stage that is paired with none of these is left out."""
+    if not runs:
+        return {}
+    first, found = runs[0], {}
+    for stage in first.stages:
+        own = {first.name: points_of(first.stages[stage], damaged)}
+        for other in runs[1:]:
+            name = _same_stage(first, other).get(stage)
+            if name is not None:
+                own[other.name] = points_of(other.stages[name], damaged)
+        found[stage] = overlaid_series(own)
+    return found
+
+
+def _against_levels(
+    curves: dict[str, list[Series]], runs: Sequence[Run], config: Config, damaged: list[str]
+) -> dict[str, list[Series]]:
+    found = {}
+    for stage, series in curves.items():
+        known = levels(config, [runs[0].stages[stage][-1].folder], len(runs))
+        damaged += [note for note in known.notes if note not in damaged]
+        found[stage] = known.beside(series)
+    return found
+
+
+def _same_stage(ours: Run, theirs: Run) -> dict[str, str]:
+    try:
+        return dict(paired_stages(ours, theirs))
+    except BridgeError:
+        return {}
+
+
+def _words(one: RunComparison) -> dict[str, Any]:
+    """A comparison as the page says it."""
+    return {
+        **one.model_dump(exclude={"stages"}),
+        "stages": [
+            {
+                "title": stage_title(stage),
+                "matched": _matched(stage),
+                "corrected_for": stage.corrected_for,
+                "notes": stage.notes,
+                "overall": [lead for lead in stage.leads if lead.item == OVERALL],
+                "items": [lead for lead in stage.leads if lead.item != OVERALL],
+            }
+            for stage in one.stages
+        ],
+    }
+
+
+def stage_title(stage: StageComparison) -> str:
+    return " against ".join(dict.fromkeys((stage.stage_a, stage.stage_b)))
+
+
+def _matched(stage: StageComparison) -> str:
+    steps = dict.fromkeys((row.step_a, row.step_b) for row in stage.deltas)
+    words = [str(a) if a == b else f"{a} (B's {b})" for a, b in steps]
+    shown = words if len(words) < 13 else [*words[:10], "…", words[-1]]
+    many = "s" if len(words) > 1 else ""
+    return f"{len(words)} matched checkpoint{many} by {stage.by}: A's step {', '.join(shown)}"
+
+
+def _deltas(
+    comparisons: Sequence[RunComparison], space: SpaceLeft
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Packed deltas of all stages, the last checkpoints first, and what there is no room for."""
+    packed, left_out = [], []
+    for one in comparisons:
+        for stage in one.stages:
+            label = f"{one.run_a} against {one.run_b}, {stage_title(stage)}"
+            kept: list[dict[str, Any]] = []
+            steps = dict.fromkeys(row.step_a for row in stage.deltas)
+            for step in reversed(list(steps)):
+                rows = list(_rows(stage, step))
+                if space.take(packed_deltas(rows)["rows"]):
+                    kept = [*rows, *kept]
+                else:
+                    left_out.append(f"{label}, step {step}")
+            others = {row.step_a: row.step_b for row in stage.deltas if row.step_a != row.step_b}
+            packed.append({"label": label, "others": others, "deltas": packed_deltas(kept)})
+    return packed, left_out
+
+
+def _rows(stage: StageComparison, step: int) -> Iterator[dict[str, Any]]:
+    """Rows of `packed_deltas` of one match; see `stage_page`."""
+    spoken = {(lead.tier, lead.item, lead.metric) for lead in stage.leads}
+    for row in stage.deltas:
+        if row.step_a == step:
+            metric = row.metric.removeprefix("delta_")
+            is_rate = TIERS[row.tier].rates and row.item == OVERALL
+            yield {
+                **_values(row),
+                "metric": metric,
+                "headline": (row.tier, row.item, row.metric) in spoken,
+                "name": metric if is_rate else row.item,
+                "label": "rates" if TIERS[row.tier].rates else metric,
+            }
+
+
+def _values(row: ComparisonRow) -> Mapping[str, Any]:
+    return {**row.model_dump(), "step": row.step_a, "value": row.value_a, "bridge": row.value_b}

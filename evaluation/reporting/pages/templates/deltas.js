@@ -1,0 +1,119 @@
+/* Deltas against another side, forest plots of a step and a table of all. OTHER is what the other side
+   is called: the bridge, or another run. */
+const OTHER = DATA.other || "bridge";
+let DELTAS = [];
+
+function unpackDeltas(packed) {
+  const [keyNames, valueNames] = packed.of;
+  return packed.rows.map(([step, key, ...values]) => {
+    const row = { step };
+    keyNames.forEach((name, i) => { row[name] = packed.keys[key][i]; });
+    valueNames.forEach((name, i) => { row[name] = values[i]; });
+    row.note = packed.notes[row.note];
+    return row;
+  });
+}
+
+/* Rows in place of those that are shown; `label` is how the menu calls a step */
+function showDeltas(rows, chosen, label = (step) => step) {
+  DELTAS = rows;
+  byId("forest-step").replaceChildren();
+  fill(byId("forest-step"), [...new Set(DELTAS.map((d) => d.step))].map((step) => [step, label(step)]), chosen);
+  forest();
+  table();
+}
+
+/* What changes with the reader's choices */
+function deltaBoard() {
+  byId("forest-step").addEventListener("change", forest);
+  tableHead();
+  byId("search").addEventListener("input", table);
+}
+
+function forest() {
+  const step = Number(byId("forest-step").value);
+  byId("forest").replaceChildren();
+  for (const tier of Object.keys(DATA.tiers)) {
+    const rows = DELTAS.filter((d) => d.step === step && d.tier === tier && d.headline);
+    for (const label of new Set(rows.map((d) => d.label))) drawForest(tier, rows.filter((d) => d.label === label));
+  }
+  if (!byId("forest").children.length) html(byId("forest"), "p", { class: "soft" }, `no step has been compared with ${OTHER === "bridge" ? "the bridge" : OTHER} yet`);
+}
+
+function drawForest(tier, rows) {
+  const gain = (row) => (row.want === "<= 0" ? -row.delta : row.delta);
+  rows.sort((a, b) => gain(b) - gain(a));
+  const isLower = (DATA.tiers[tier].metrics[rows[0].label] || DATA.tiers[tier]).lower;
+  const lower = isLower ? ", lower is better" : "";
+  const card = figure(byId("forest"), `${tier}: Δ ${rows[0].label}${lower}`);
+  const width = 460, left = 196, right = 12, height = 24 * rows.length + 30;
+  const reach = Math.max(...rows.flatMap((d) => [d.delta, d.low, d.high].map((v) => Math.abs(v ?? 0)))) || 1;
+  const x = (value) => left + ((Math.max(-reach, Math.min(reach, value)) + reach) / (2 * reach)) * (width - left - right);
+  const root = svg(card, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${tier} against ${OTHER}` });
+  for (const tick of ticks(-reach, reach, 5)) {
+    svg(root, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: height - 20, class: Math.abs(tick) < reach * 1e-9 ? "zero" : "axis" });
+    svg(root, "text", { x: x(tick), y: height - 6, "text-anchor": "middle" }, format(tick));
+  }
+  if (DATA.power && DATA.power[tier]) html(card, "p", { class: "soft" }, DATA.power[tier]);
+  rows.forEach((row, i) => drawDelta(svg(root, "g", {}), row, { x, y: 18 + 24 * i, left, width }));
+}
+
+const MARKS = { better: "M-5 4L0 -5L5 4Z", worse: "M-5 -4L0 5L5 -4Z", unclear: "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z" };
+
+function drawDelta(line, row, { x, y, left, width }) {
+  const flag = row.flag || "unclear";
+  const isTotal = row.name === "overall";
+  svg(line, "text", { x: left - 8, y: y + 4, "text-anchor": "end", class: isTotal ? "total" : "" }, short(row.name, 27));
+  if (row.mde !== null) svg(line, "rect", { x: x(-row.mde), y: y - 5, width: x(row.mde) - x(-row.mde), height: 10, class: "seen" });
+  if (row.low !== null) svg(line, "line", { x1: x(row.low), x2: x(row.high), y1: y, y2: y, class: `mark-${flag}`, "stroke-width": 2 });
+  svg(line, "path", { d: MARKS[flag], transform: `translate(${x(row.delta)} ${y})`, class: `mark-${flag}` });
+  svg(line, "rect", { x: 0, y: y - 11, width, height: 22, class: "hit", "data-value": row.delta });
+  const known = [`${row.name}: ${row.delta > 0 ? "+" : ""}${exact(row.delta)} ${interval(row.low, row.high)}`,
+    `${exact(row.value)}, ${OTHER} ${exact(row.bridge)}`,
+    `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}, smallest seen ${format(row.mde)}`];
+  hover(line, (row.note ? [...known, row.note] : known).join("\n"));
+}
+
+const COLUMNS = [["step", 1], ["tier", 0], ["item", 0], ["metric", 0], ["value", 1], ["bridge", 1], ["delta", 1],
+  ["low", 1], ["high", 1], ["p_holm", 1], ["mde", 1], ["n", 1], ["flag", 0], ["note", 0]];
+const ROWS = 500;
+let order = { column: "step", up: true };
+
+function table() {
+  const wanted = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const rows = DELTAS.filter((row) => {
+    const text = `step ${row.step} ${row.tier} ${row.item} ${row.metric} ${row.flag}`.toLowerCase();
+    return wanted.every((word) => text.includes(word));
+  });
+  const rank = (row) => row[order.column];
+  rows.sort((a, b) => {
+    const [p, q] = [rank(a), rank(b)];
+    if (p === q) return 0;
+    if (p === null) return 1;
+    if (q === null) return -1;
+    return (p < q ? -1 : 1) * (order.up ? 1 : -1);
+  });
+  const body = byId("deltas").tBodies[0];
+  body.replaceChildren();
+  for (const row of rows.slice(0, ROWS)) {
+    const line = html(body, "tr");
+    for (const [name, isNumber] of COLUMNS) {
+      const isPlain = !isNumber || name === "step" || name === "n";
+      html(line, "td", { class: isNumber ? "number" : name === "flag" ? row.flag || "" : name }, isPlain ? row[name] ?? "" : format(row[name]));
+    }
+  }
+  byId("count").textContent = `${rows.length} rows${rows.length > ROWS ? `, the first ${ROWS} shown; search to see others` : ""}`;
+}
+
+function tableHead() {
+  const head = html(byId("deltas").tHead, "tr");
+  for (const [name, isNumber] of COLUMNS) {
+    const cell = html(head, "th", { class: isNumber ? "number" : "", "aria-sort": "none" });
+    html(cell, "button", { type: "button" }, name === "bridge" ? OTHER : name).addEventListener("click", () => {
+      order = { column: name, up: order.column === name ? !order.up : true };
+      for (const other of head.children) other.setAttribute("aria-sort", "none");
+      cell.setAttribute("aria-sort", order.up ? "ascending" : "descending");
+      table();
+    });
+  }
+}

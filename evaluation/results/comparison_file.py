@@ -1,0 +1,112 @@
+"""Runs side by side: `comparison.json`, `comparison.csv`."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from evaluation.results.bridge_rows import Flag
+from evaluation.results.columns import columns_of
+from evaluation.results.files import FileModel, read_model
+from evaluation.settings.runs import By
+from evaluation.settings.tiers import TierName
+
+COMPARISON = "comparison.json"
+COMPARISON_TABLE = "comparison.csv"
+COMPARISON_PAGE = "comparison.html"
+COMPARISON_FILES = (COMPARISON_TABLE, COMPARISON, COMPARISON_PAGE)
+
+
+class ComparisonRow(FileModel):
+    """A delta A - B at two matched checkpoints. Stable: new columns go to the end."""
+
+    run_a: str = Field(description="The run A.")
+    run_b: str = Field(description="The run B.")
+    stage_a: str = Field(description="Stage of A.")
+    stage_b: str = Field(description="Stage of B.")
+    step_a: int = Field(description="Step of A's checkpoint.")
+    step_b: int = Field(description="Step of B's checkpoint.")
+    tokens_a: int | None = Field(description="Tokens that A had seen.")
+    tokens_b: int | None = Field(description="Tokens that B had seen.")
+    tier: TierName = Field(description="Name of the tier.")
+    item: str = Field(description="Slice, task or category, or `overall`.")
+    group: str | None = Field(description="Group that objectives refer to.")
+    metric: str = Field(description="`delta_` and the name of the metric.")
+    value_a: float = Field(description="A's value.")
+    value_b: float = Field(description="B's value.")
+    delta: float = Field(description="`value_a` less `value_b`.")
+    low: float | None = Field(description="Lower end of the 95 % interval of the delta.")
+    high: float | None = Field(description="Upper end of it.")
+    low_all: float | None = Field(
+        description="Lower end of the interval that holds for all matched checkpoints at once."
+    )
+    high_all: float | None = Field(description="Upper end of it.")
+    p: float | None = Field(description="Two-sided p-value of no difference.")
+    p_holm: float | None = Field(
+        description="The same, corrected over the primary deltas of the two checkpoints."
+    )
+    mde: float | None = Field(description="Smallest difference that would have been seen.")
+    n: int = Field(description="Blocks, questions or prompts.")
+    clusters: int = Field(description="Independent units among them: items, or clusters.")
+    want: Literal["<= 0", ">= 0"] = Field(description="Sign of a delta that is no loss of A.")
+    primary: bool = Field(description="Whether `p_holm` is over it.")
+    flag: Flag | None = Field(description="Whether A is `better`, `worse`, or that is `unclear`.")
+    method: str = Field(description="How interval and p-value were computed.")
+    note: str | None = Field(description="Why something is not known.")
+
+
+class LeadRow(FileModel):
+    """Who is ahead in one measure, and from when on."""
+
+    tier: TierName = Field(description="Name of the tier.")
+    item: str = Field(description="Slice, task or category, or `overall`.")
+    metric: str = Field(description="`delta_` and the name of the metric.")
+    ahead: Literal["A", "B"] | None = Field(
+        description="The run that leads at the last matched checkpoints; null if that is not told."
+    )
+    since_step_a: int | None = Field(description="A's step from which on it leads without a break.")
+    since_step_b: int | None = Field(description="B's step there.")
+    checkpoints: int = Field(description="Matched checkpoints of that lead.")
+    confidence: float = Field(description="Of one interval, so that all hold at once.")
+    sentence: str = Field(description="The same in words.")
+
+
+class StageComparison(FileModel):
+    """One stage of two runs."""
+
+    stage_a: str = Field(description="Stage of A.")
+    stage_b: str = Field(description="Stage of B.")
+    by: By = Field(description="What checkpoints were matched by.")
+    checkpoints: int = Field(description="Matched checkpoints.")
+    across_tokenizers: bool = Field(description="Whether the tokenizers differ.")
+    notes: tuple[str, ...] = Field(description="What a reader has to know of the comparison.")
+    corrected_for: str = Field(description="What it is corrected for who is ahead.")
+    leads: tuple[LeadRow, ...] = Field(description="Who is ahead, the overall values first.")
+    deltas: tuple[ComparisonRow, ...] = Field(description="All deltas.")
+
+
+class RunComparison(FileModel):
+    """Two runs."""
+
+    run_a: str = Field(description="The run A.")
+    run_b: str = Field(description="The run B.")
+    path_a: str = Field(description="Where A's results were found.")
+    path_b: str = Field(description="Where B's were.")
+    error: str | None = Field(None, description="Why the two could not be compared.")
+    notes: tuple[str, ...] = Field((), description="Stages that are not compared, and why.")
+    stages: tuple[StageComparison, ...] = Field((), description="Their stages.")
+
+
+class Comparison(FileModel):
+    """`comparison.json`."""
+
+    protocol: str = Field(description="Version of the bridge's computation.")
+    comparisons: tuple[RunComparison, ...] = Field(description="A run with each of the others.")
+
+
+COMPARISON_COLUMNS = columns_of(ComparisonRow)
+
+
+def read_comparison(path: Path) -> Comparison:
+    """Raises ResultsError."""
+    return read_model(path, Comparison, "run `python -m evaluation comparison`")

@@ -1,0 +1,180 @@
+"""Two runs compared, checkpoint by checkpoint, with the paired statistics of the bridge."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from evaluation.bridge.across_tokenizers import compare_across
+from evaluation.bridge.deltas import Delta, compare, headline_delta
+from evaluation.bridge.pairing import check_comparable
+from evaluation.errors import BridgeError
+from evaluation.results.read import Results, read_results, tiers_in
+from evaluation.runs.find import Run
+from evaluation.runs.lead import Lead, leads
+from evaluation.runs.matching import How, Match, matches, paired_stages
+from evaluation.settings.tiers import TIERS
+
+ACROSS = (
+    "the tokenizers differ, so only bits per byte and the credit of questions and answers are "
+    "compared; a slice's text is cut into other blocks on each side, so its intervals are those of two "
+    "samples, not of pairs, and wider"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedStage:
+    """A stage of A and one of B; `deltas` of each match, `leads` over all of them."""
+
+    stages: tuple[str, str]
+    how: How
+    matched: Sequence[Match]
+    across_tokenizers: bool
+    notes: Sequence[str]
+    deltas: Sequence[Sequence[Delta]]
+    leads: Sequence[Lead]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRuns:
+    """`notes` are on stages that could not be compared."""
+
+    ours: Run
+    theirs: Run
+    stages: Sequence[ComparedStage]
+    notes: Sequence[str]
+
+
+def compare_runs(ours: Run, theirs: Run, how: How) -> ComparedRuns:
+    """Compares the stages that both have, at the checkpoints that meet.
+
+    A stage without such checkpoints is noted, if another has some.
+
+    Raises:
+        ResultsError: a file is missing or damaged.
+        BridgeError: no checkpoints meet, or two that do must not be compared.
+    """
+    compared, apart = [], []
+    for stages in paired_stages(ours, theirs):
+        sides = ours.stages[stages[0]], theirs.stages[stages[1]]
+        try:
+            matched = matches(*sides, how, " and ".join(dict.fromkeys(stages)))
+        except BridgeError as error:
+            apart.append(str(error))
+            continue
+        compared.append(_stage(stages, matched, how))
+    if not compared:
+        raise BridgeError("; ".join(apart))
+    return ComparedRuns(
+        ours=ours, theirs=theirs, stages=compared, notes=[*apart, *_alone(ours, theirs)]
+    )
+
+
+def _alone(ours: Run, theirs: Run) -> Iterator[str]:
+    if len(ours.stages) == len(theirs.stages) == 1:
+        return
+    for side, other, label in ((ours, theirs, "A"), (theirs, ours, "B")):
+        for name in side.stages:
+            if name not in other.stages:
+                yield f"{name}: only {label} has it"
+
+
+def _stage(stages: tuple[str, str], matched: Sequence[Match], how: How) -> ComparedStage:
+    """The results of one match at a time are in memory, as there may be many."""
+    deltas: list[Sequence[Delta]] = []
+    notes: dict[str, None] = dict.fromkeys(_notes_on_tokens(matched))
+    across, first = False, None
+    for match in matched:
+        sides = _read(match)
+        across = across or _tokenizers(sides[0]) != _tokenizers(sides[1])
+        first = first or sides
+        for own, earliest in zip(sides, first, strict=True):
+            if own is not earliest:  # what holds for all of them is over the same items
+                check_comparable(own, earliest)
+        found = compare_across(*sides) if across else compare(*sides)
+        notes |= dict.fromkeys(check_comparable(*sides, across_tokenizers=across))
+        deltas.append(found)
+    if across:
+        notes |= {ACROSS: None}
+    return ComparedStage(
+        stages=stages,
+        how=how,
+        matched=matched,
+        across_tokenizers=across,
+        notes=list(notes),
+        deltas=[[_lean(delta) for delta in own] for own in deltas],
+        leads=leads([_spoken_of(own) for own in deltas]),
+    )
+
+
+def _tokenizers(side: Results) -> set[str | None]:
+    return {tier.file.tokenizer.identity for tier in side.tiers.values()}
+
+
+def _read(match: Match) -> tuple[Results, Results]:
+    """Both checkpoints' results; raises BridgeError where their suites have no tier, or another."""
+    ours, theirs = match.ours.folder, match.theirs.folder
+    if ours.samefile(theirs):
+        raise BridgeError(f"{ours} is in both runs; name two different ones")
+    mine, other = tiers_in(ours), tiers_in(theirs)
+    if mine != other:
+        alone = [f"{ours} has {t}" for t in mine if t not in other]
+        alone += [f"{theirs} has {t}" for t in other if t not in mine]
+        raise BridgeError(
+            f"{match.label}: the suites differ: {alone[0]}, which the other side has not; score the "
+            "same suites on both"
+        )
+    sides = read_results(ours, mine), read_results(theirs, other)
+    _check_items(match, *sides)
+    return sides
+
+
+def _check_items(match: Match, ours: Results, theirs: Results) -> None:
+    """Names all that one side lacks; slices and tasks that are on both are compared by the bridge."""
+    for name, mine in ours.tiers.items():
+        other = theirs.tiers[name]
+        alone = [
+            [one for one in a.items if one not in b.items]
+            for a, b in ((mine, other), (other, mine))
+        ]
+        if mine.tier.rates or not any(alone):
+            continue
+        if len(alone[0]) == len(mine.items):
+            raise BridgeError(
+                f"{match.label}: no {mine.tier.item} in common: {ours.folder} has "
+                f"{_list(alone[0])}, {theirs.folder} has {_list(alone[1])}; score the same suites"
+            )
+        folders = (ours.folder, theirs.folder)
+        lone = [f"{f} has {_list(n)} alone" for f, n in zip(folders, alone, strict=True) if n]
+        raise BridgeError(
+            f"{match.label}: the suites differ: {'; '.join(lone)}; score the same suites on both"
+        )
+
+
+def _list(names: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def _notes_on_tokens(matched: Iterable[Match]) -> Iterator[str]:
+    """Where matched checkpoints have seen other amounts of text."""
+    for match in matched:
+        a, b = match.ours.tokens, match.theirs.tokens
+        if a is not None and b is not None and abs(a - b) > 0.01 * max(a, b):
+            yield (
+                f"matched checkpoints have not seen as many tokens: at {match.label} A has seen {a:,}, "
+                f"B {b:,}"
+            )
+            return
+
+
+def _lean(delta: Delta) -> Delta:
+    """Without what each item contributes, which takes much memory over all steps."""
+    return replace(delta, estimate=replace(delta.estimate, spread=None, parts={}))
+
+
+def _spoken_of(deltas: Sequence[Delta]) -> list[Delta]:
+    """What is said of who is ahead: the metrics that are tested, headlines, and first companions."""
+    spoken = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
+    for name in {delta.tier for delta in deltas}:
+        beside = [f"delta_{one.name}" for one in TIERS[name].companions[:1]]
+        spoken |= {(name, metric) for metric in [headline_delta(name), *beside]}
+    return [delta for delta in deltas if (delta.tier, delta.metric) in spoken]

@@ -1,0 +1,93 @@
+"""The scored checkpoints of a run: of this one, or of one that a path names."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.checkpoints.subjects import steps_so_far
+from evaluation.dependencies.other_runs import (
+    CHECKPOINTS,
+    is_scored,
+    run_folders,
+    step_of,
+)
+from evaluation.errors import ResultsError
+from evaluation.results.read import read_tier_file, tiers_in
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.runs import THIS_RUN
+
+CONFIGURATIONS = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCheckpoint:
+    """A scored checkpoint: its folder of results; `tokens` seen in training where that is known."""
+
+    step: int
+    tokens: int | None
+    folder: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run's scored checkpoints by stage, in ascending steps."""
+
+    name: str
+    path: Path
+    stages: Mapping[str, tuple[RunCheckpoint, ...]]
+
+
+def is_run(path: Path) -> bool:
+    """Whether a path names a run, and not a checkpoint's results or nothing."""
+    if path.is_file():
+        return path.suffix in CONFIGURATIONS
+    return path.is_dir() and not is_scored(path) and bool(run_folders(path))
+
+
+def find_run(name: str, path: Path) -> Run:
+    """The run at a path.
+
+    Raises:
+        ConfigError: it is a configuration that cannot be used.
+        ResultsError: there is nothing, nothing is scored, or a file is damaged.
+    """
+    if not path.exists():
+        raise ResultsError(
+            f"{path}: no such file or folder; name a run by its configuration or results folder"
+        )
+    if path.is_dir() and is_scored(path):
+        raise ResultsError(
+            f"{path}: results of one checkpoint, where a run is expected; name the folder of its "
+            f"stage, above {CHECKPOINTS}/, or compare two checkpoints"
+        )
+    return _run(name, path, run_folders(path))
+
+
+def this_run(plans: Mapping[str, StagePlan]) -> Run:
+    """The run of a configuration whose stages are planned; raises ResultsError like `find_run`."""
+    folders = {
+        name: [one for one in map(plan.step_folder, sorted(steps_so_far(plan))) if is_scored(one)]
+        for name, plan in plans.items()
+    }
+    return _run(THIS_RUN, Path(next(iter(plans.values())).config.results), folders)
+
+
+def labels(ours: Path, theirs: Path) -> tuple[str, str]:
+    """What two runs are called that have no name: the last two parts of their paths, or all."""
+    short = "/".join(ours.parts[-2:]), "/".join(theirs.parts[-2:])
+    return short if short[0] != short[1] else (str(ours), str(theirs))
+
+
+def _run(name: str, path: Path, folders: Mapping[str, list[Path]]) -> Run:
+    stages = {stage: tuple(map(_read, found)) for stage, found in folders.items() if found}
+    if not stages:
+        raise ResultsError(
+            f"{path}: nothing of this run is scored; name a configuration whose results are there, or "
+            f"a folder of results with {CHECKPOINTS}/step_<STEP>/ in it"
+        )
+    return Run(name=name, path=path, stages=stages)
+
+
+def _read(folder: Path) -> RunCheckpoint:
+    header = read_tier_file(folder, tiers_in(folder)[0])
+    return RunCheckpoint(step=step_of(folder), tokens=header.consumed_tokens, folder=folder)

@@ -1,0 +1,122 @@
+"""Which checkpoints of two runs are compared with one another.
+
+By steps, those of the same step. By tokens seen, pairs that are each other's nearest and differ by
+less than NEAR: runs of other batch sizes rarely save at the very same count.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluation.errors import BridgeError
+from evaluation.runs.find import Run, RunCheckpoint
+from evaluation.settings.runs import By
+
+NEAR = 0.01
+"""Share of the tokens by which two matched checkpoints may differ."""
+
+Checkpoints = Sequence[RunCheckpoint]
+
+
+@dataclass(frozen=True)
+class How:
+    """What is matched: all checkpoints, those `at` a step or count of tokens, or the `last` ones."""
+
+    by: By = "steps"
+    at: int | None = None
+    which: Literal["all", "last"] = "all"
+
+
+@dataclass(frozen=True)
+class Match:
+    """Two checkpoints that are compared."""
+
+    ours: RunCheckpoint
+    theirs: RunCheckpoint
+
+    @property
+    def label(self) -> str:
+        mine, other = self.ours.step, self.theirs.step
+        return f"step {mine}" if mine == other else f"step {mine} against step {other}"
+
+
+def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
+    """Stages of one name; where each run has one alone, these two, whatever they are called.
+
+    Raises BridgeError where there is none.
+    """
+    common = [(name, name) for name in ours.stages if name in theirs.stages]
+    if not common and len(ours.stages) == len(theirs.stages) == 1:
+        return [(next(iter(ours.stages)), next(iter(theirs.stages)))]
+    if not common:
+        raise BridgeError(
+            f"no stage in common: {ours.path} has {', '.join(ours.stages)}, {theirs.path} has "
+            f"{', '.join(theirs.stages)}; name the folder of one stage on each side"
+        )
+    return common
+
+
+def matches(ours: Checkpoints, theirs: Checkpoints, how: How, where: str) -> list[Match]:
+    """Pairs of checkpoints in ascending steps; raises BridgeError, naming `where`, if none meet."""
+    if how.which == "last":
+        return [Match(ours[-1], theirs[-1])]
+    if how.by == "tokens":
+        return _by_tokens(ours, theirs, how, where)
+    other = {one.step: one for one in theirs}
+    found = [Match(one, other[one.step]) for one in ours if one.step in other]
+    if how.at is not None:
+        found = [match for match in found if match.ours.step == how.at]
+    if not found:
+        wanted = "no step is in both" if how.at is None else f"step {how.at} is not in both"
+        raise BridgeError(
+            f"{where}: {wanted}: A has {_some(ours, 'steps')}, B has {_some(theirs, 'steps')}; score "
+            f"the same steps, or compare by tokens seen{_the_last(how)}"
+        )
+    return found
+
+
+def _by_tokens(ours: Checkpoints, theirs: Checkpoints, how: How, where: str) -> list[Match]:
+    for side, label in ((ours, "A"), (theirs, "B")):
+        unknown = [one for one in side if one.tokens is None]
+        if unknown:
+            raise BridgeError(
+                f"{where}: {unknown[0].folder}: how many tokens {label} had seen is not known, as its "
+                "checkpoint does not say or was scored by an older version; collect it again, or "
+                "compare by steps"
+            )
+    if how.at is not None:
+        found = [Match(_nearest(how.at, ours), _nearest(how.at, theirs))]
+        found = [m for m in found if all(_is_near(how.at, one) for one in (m.ours, m.theirs))]
+    else:
+        pairs = [Match(one, _nearest(one.tokens or 0, theirs)) for one in ours]
+        found = [m for m in pairs if _nearest(m.theirs.tokens or 0, ours) == m.ours]
+        found = [m for m in found if _is_near(m.ours.tokens or 0, m.theirs)]
+    if not found:
+        wanted = "no checkpoints" if how.at is None else f"no checkpoints at {how.at:,} tokens"
+        raise BridgeError(
+            f"{where}: {wanted} within {NEAR:.0%} of one another: A has {_some(ours, 'tokens')}, B has "
+            f"{_some(theirs, 'tokens')}; score checkpoints that meet, or compare by steps"
+            f"{_the_last(how)}"
+        )
+    return found
+
+
+def _nearest(tokens: int, side: Checkpoints) -> RunCheckpoint:
+    return min(side, key=lambda one: abs((one.tokens or 0) - tokens))
+
+
+def _is_near(tokens: int, one: RunCheckpoint) -> bool:
+    there = one.tokens or 0
+    return abs(there - tokens) <= NEAR * max(there, tokens)
+
+
+def _the_last(how: How) -> str:
+    return "" if how.at is not None else " or the last ones (`--last`)"
+
+
+def _some(side: Checkpoints, what: By) -> str:
+    """The first and last of many, in words."""
+    known = [one.step if what == "steps" else one.tokens for one in side]
+    words = [f"{value:,}" if what == "tokens" else str(value) for value in known]
+    shown = words if len(words) < 7 else [*words[:3], "…", *words[-2:]]
+    return f"{'step' if what == 'steps' else 'tokens'} {', '.join(shown)}"

@@ -1,0 +1,94 @@
+"""The page of several runs in a real browser: it draws, says what the file says, and fetches nothing."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from evaluation.reporting.runs import write_runs
+from evaluation.results.comparison_file import Comparison, read_comparison
+from evaluation.runs.compare import compare_runs
+from evaluation.runs.find import find_run
+from evaluation.runs.matching import How
+from tests.reporting.browser import NARROW, contrast, figures, numbers, opened, states
+from tests.runs.folders import write_run
+
+
+@pytest.fixture(scope="module")
+def folder(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run `a` beside `b`, of the same steps, and `c`, of others."""
+    root = tmp_path_factory.mktemp("runs_page")
+    for number, name in enumerate("abc", 1):
+        steps = (10, 20, 30) if name != "c" else (5, 20)
+        write_run(root / name, number=number, steps=steps, gain={30: 0.6} if name == "a" else None)
+    runs = [find_run(name, root / name / "results") for name in "abc"]
+    write_runs(root / "out", [compare_runs(runs[0], other, How()) for other in runs[1:]])
+    return root / "out"
+
+
+@pytest.fixture
+def content(folder: Path) -> Comparison:
+    return read_comparison(folder / "comparison.json")
+
+
+def test_every_figure_draws(browser: Browser, folder: Path) -> None:
+    with opened(browser, folder / "comparison.html") as page:
+        seen = 0
+        for state in states(page):
+            found = [figure for figure in figures(page) if figure["height"] > 10]
+            assert found, state
+            assert [one for one in found if not one["marks"] or one["broken"]] == [], state
+            seen += 1
+        assert seen > 10
+
+
+def test_a_line_for_each_run(browser: Browser, folder: Path) -> None:
+    with opened(browser, folder / "comparison.html") as page:
+        assert page.locator("#legend > span").all_inner_texts() == ["a", "b", "c"]
+        card = page.locator("#curves section").first
+        assert card.locator("polyline.curve").count() == 3
+        colours = card.locator("polyline.curve").evaluate_all(
+            "(lines) => lines.map((line) => getComputedStyle(line).stroke)"
+        )
+        assert len(set(colours)) == 3
+        card.locator("[data-step='20']").last.hover(force=True)
+        tip = page.get_by_role("status").inner_text()
+        assert all(f"{name} step 20: " in tip for name in "abc")
+        page.locator("#axis").select_option("tokens")
+        card = page.locator("#curves section").first
+        assert "tokens" in card.inner_text()
+        assert card.locator("polyline.curve").count() == 3
+
+
+def test_the_forest_shows_the_files_deltas(
+    browser: Browser, folder: Path, content: Comparison
+) -> None:
+    stage = content.comparisons[0].stages[0]
+    with opened(browser, folder / "comparison.html") as page:
+        assert page.locator("#forest-step").input_value() == "30"
+        drawn = page.locator("#forest [data-value]").evaluate_all(
+            "(nodes) => nodes.map((node) => Number(node.dataset.value))"
+        )
+        spoken = {(one.tier, one.item, one.metric) for one in stage.leads}
+        expected = [
+            row.delta
+            for row in stage.deltas
+            if row.step_a == 30 and (row.tier, row.item, row.metric) in spoken
+        ]
+        assert sorted(drawn) == pytest.approx(sorted(expected), rel=1e-5)
+        page.locator("#pair").select_option("1")
+        assert page.locator("#forest-step option").all_inner_texts() == ["20"]
+        page.locator("#search").fill("tier3 quiz acc")
+        row = page.locator("#deltas tbody tr").first.inner_text()
+        other = content.comparisons[1].stages[0].deltas
+        acc = next(one for one in other if (one.item, one.metric) == ("quiz", "delta_acc"))
+        assert pytest.approx(acc.delta, rel=1e-3, abs=1e-6) in numbers(row)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_is_readable(browser: Browser, folder: Path, scheme: str) -> None:
+    with opened(browser, folder / "comparison.html", scheme=scheme, width=NARROW) as page:
+        seen, poor = contrast(page, printed=False)
+        assert seen > 100
+        assert poor == {}
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW

@@ -1,0 +1,191 @@
+"""What forbids that two runs are compared: one sentence each, and nothing is written."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.bridge.folders import edit_json
+from tests.runs.folders import write_run
+from tests.tools.conftest import Command, command
+
+__all__ = ["command"]
+TIER2, TIER3 = "tier2_ppl.json", "tier3_cf.json"
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("bad_runs")
+    for number, name in enumerate("AB"):
+        write_run(root / name, number=number, steps=(10, 20), items=20, blocks=9, prompts=8)
+    return root
+
+
+def step(root: Path, which: str, number: int = 20) -> Path:
+    return root / which / "results/second/by_checkpoint" / f"step_{number}"
+
+
+def every(root: Path, which: str, file: str, **keys: object) -> None:
+    for number in (10, 20):
+        edit_json(step(root, which, number) / file, **keys)
+
+
+def renamed(root: Path, names: dict[str, str]) -> None:
+    """Tasks of B under other names."""
+    for number in (10, 20):
+        path = step(root, "B", number) / TIER3
+        content = json.loads(path.read_text())
+        content["tasks"] = {names.get(k, k): v for k, v in content["tasks"].items()}
+        path.write_text(json.dumps(content))
+        table = path.with_name("tier3_cf_candidates.parquet")
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        rows = pq.read_table(table)
+        tasks = [names.get(name, name) for name in rows["task"].to_pylist()]
+        pq.write_table(rows.set_column(0, "task", pa.array(tasks)), table)
+
+
+def other_tier(root: Path) -> None:
+    for number in (10, 20):
+        (step(root, "B", number) / TIER3).unlink()
+
+
+def other_task(root: Path) -> None:
+    renamed(root, {"exam": "riddles"})
+
+
+def no_common_item(root: Path) -> None:
+    renamed(root, {"exam": "riddles", "quiz": "puzzles"})
+
+
+def other_protocol(root: Path) -> None:
+    every(root, "B", TIER2, protocol="test-2")
+
+
+def other_protocol_later(root: Path) -> None:
+    for which in "AB":
+        edit_json(step(root, which, 20) / TIER2, protocol="test-2")
+
+
+def other_steps(root: Path) -> None:
+    for number in (10, 20):
+        step(root, "B", number).rename(step(root, "B", number + 5))
+
+
+def other_stage(root: Path) -> None:
+    shutil.copytree(root / "B/results/second", root / "B/results/first")
+    shutil.move(root / "B/results/second", root / "B/results/third")
+
+
+def gone(root: Path) -> None:
+    shutil.rmtree(root / "B/results")
+
+
+def empty(root: Path) -> None:
+    gone(root)
+    (root / "B/results").mkdir()
+
+
+def nothing_scored(root: Path) -> None:
+    gone(root)
+    (root / "B/results/second/by_checkpoint/step_10").mkdir(parents=True)
+
+
+def damaged(root: Path) -> None:
+    (step(root, "B") / TIER2).write_bytes(b"{")
+
+
+def no_bytes(root: Path) -> None:
+    """Another tokenizer, and slices whose bytes nobody counted."""
+    for file in (TIER2, TIER3, "tier4_sft_native.json"):
+        every(root, "B", file, tokenizer={"name": "other", "fingerprint": "other"})
+    for number in (10, 20):
+        path = step(root, "B", number) / TIER2
+        content = json.loads(path.read_text())
+        for entry in content["slices"].values():
+            del entry["bits_per_byte"]
+        path.write_text(json.dumps(content))
+
+
+def same_run(root: Path) -> None:
+    gone(root)
+    (root / "B/results").symlink_to(root / "A/results")
+
+
+CASES: list[tuple[Callable[[Path], None], tuple[str, ...], list[str]]] = [
+    (other_tier, (), ["step 10: the suites differ", "has tier3", "score the same suites"]),
+    (other_task, (), ["the suites differ", "step_10 has exam alone", "step_10 has riddles alone"]),
+    (no_common_item, (), ["no task in common", "has quiz, exam", "has puzzles, riddles"]),
+    (other_protocol, (), ["protocol: 'test-1' in", "'test-2' in"]),
+    (other_protocol_later, (), ["protocol: 'test-2' in", "step_20", "'test-1' in", "step_10"]),
+    (other_steps, (), ["no step is in both: A has step 10, 20, B has step 15, 25"]),
+    (other_steps, ("--by", "tokens"), []),
+    (other_stage, (), ["no stage in common", "has second", "has first, third"]),
+    (gone, (), ["B/results: no such file or folder"]),
+    (empty, (), ["B/results: nothing of this run is scored"]),
+    (nothing_scored, (), ["B/results: nothing of this run is scored"]),
+    (damaged, (), [f"step_20/{TIER2}: not JSON"]),
+    (no_bytes, (), ["slice 'web'", "bits per byte"]),
+    (same_run, (), ["step_10 is in both runs"]),
+    (lambda root: None, ("--at-step", "15"), ["step 15 is not in both"]),
+    (lambda root: None, ("--at-tokens", "15"), ["no checkpoints at 15 tokens within 1%"]),
+]
+
+
+@pytest.mark.parametrize(("breakage", "flags", "words"), CASES)
+def test_one_sentence(
+    command: Command,
+    pristine: Path,
+    tmp_path: Path,
+    breakage: Callable[[Path], None],
+    flags: tuple[str, ...],
+    words: list[str],
+) -> None:
+    root = Path(shutil.copytree(pristine, tmp_path / "runs"))
+    breakage(root)
+    output = ("--output", tmp_path / "out")
+    ended = command("compare", root / "A/results", root / "B/results", *flags, *output)
+    ended.check(1 if words else 0, *words)
+    assert (tmp_path / "out").exists() == (not words)
+    if words:
+        assert ended.out == ""
+        assert ended.err.count("\n") == 1, ended.err
+
+
+def test_tokens_that_nobody_knows(command: Command, tmp_path: Path) -> None:
+    small = {"steps": (10,), "items": 20, "blocks": 9, "prompts": 8}
+    write_run(tmp_path / "A", number=1, tokens_per_step=None, **small)  # type: ignore[arg-type]
+    write_run(tmp_path / "B", number=2, **small)  # type: ignore[arg-type]
+    line = ("compare", tmp_path / "A/results", tmp_path / "B/results")
+    command(*line, "--by", "tokens").check(1, "how many tokens A had seen is not known")
+    ended = command(*line)
+    ended.check(0)
+    assert "nothing can be said of since when a run is ahead" in ended.out  # one step only
+
+
+def test_a_run_and_a_checkpoint(command: Command, pristine: Path) -> None:
+    a, b = pristine / "A/results", step(pristine, "B")
+    command("compare", a, b).check(1, "results of one checkpoint, where a run is expected")
+    both = (step(pristine, "A"), b)
+    command("compare", *both).check(0)
+    command("compare", *both, "--last").check(1, "--last is for two runs")
+    command("compare", *both, "--output", "x").check(1, "--output is for two runs")
+
+
+def test_a_folder_that_nothing_can_be_written_to(
+    command: Command, pristine: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    line = ("compare", pristine / "A/results", pristine / "B/results", "--output")
+    ended = command(*line, tmp_path / "file/out")
+    ended.check(1, "file", "Not a directory")
+    assert ended.err.count("\n") == 1
+
+
+def test_a_configuration_that_is_none(command: Command, pristine: Path, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("results: x\n")
+    command("compare", path, pristine / "B/results").check(1, f"{path}: ", "stages")

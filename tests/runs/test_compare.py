@@ -1,0 +1,182 @@
+"""Two runs at the checkpoints that meet: deltas, intervals over all of them, and who is ahead."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+from evaluation.bridge.deltas import OVERALL, compare
+from evaluation.results.comparison_file import COMPARISON_FILES, read_comparison
+from evaluation.results.read import read_results
+from evaluation.runs.compare import ComparedStage, compare_runs
+from evaluation.runs.find import find_run, labels
+from evaluation.runs.lead import leads
+from evaluation.runs.matching import How
+from tests.runs.folders import STEPS, write_run
+from tests.tools.conftest import Command, command
+
+__all__ = ["command"]
+ACC = ("tier3", OVERALL, "delta_acc")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run `a` is ahead of `b` from step 30 on; `c` saves at other steps and sees twice the tokens."""
+    root = tmp_path_factory.mktemp("runs")
+    write_run(root / "a", number=1, gain={30: 0.6, 40: 0.6})
+    write_run(root / "b", number=2)
+    write_run(root / "c", number=3, steps=(5, 10, 25), tokens_per_step=2000)
+    return root
+
+
+def compared(root: Path, a: str, b: str, how: How | None = None) -> ComparedStage:
+    sides = (find_run(name, root / name / "results") for name in (a, b))
+    return compare_runs(*sides, how or How()).stages[0]
+
+
+def test_deltas_are_those_of_the_bridge(runs: Path) -> None:
+    """A matched step's deltas are what two checkpoints' results give."""
+    stage = compared(runs, "a", "b")
+    assert [match.ours.step for match in stage.matched] == list(STEPS)
+    for match, deltas in zip(stage.matched, stage.deltas, strict=True):
+        tiers = ("tier2", "tier3", "tier4")
+        sides = [read_results(one.folder, tiers) for one in (match.ours, match.theirs)]
+        expected = compare(sides[0], sides[1])
+        assert [(d.tier, d.item, d.metric, d.flag) for d in deltas] == [
+            (d.tier, d.item, d.metric, d.flag) for d in expected
+        ]
+        assert [d.estimate for d in deltas] == [d.estimate for d in expected]
+
+
+def test_a_delta_by_hand(runs: Path) -> None:
+    """A task's accuracy from the candidates alone, its interval and p-value by scipy's paired t-test."""
+    stage = compared(runs, "a", "b", How(at=40))
+    credits = []
+    for side in (stage.matched[0].ours, stage.matched[0].theirs):
+        rows = pq.read_table(side.folder / "tier3_cf_candidates.parquet").to_pandas()
+        quiz = rows[rows["task"] == "quiz"]["logprob"].to_numpy().reshape(-1, 4)
+        credits.append((quiz.argmax(axis=1) == 0).astype(float))
+    delta = next(d for d in stage.deltas[0] if (d.item, d.metric) == ("quiz", "delta_acc"))
+    test = stats.ttest_rel(*credits)
+    bounds = test.confidence_interval(0.95)
+    assert delta.value == pytest.approx(credits[0].mean())
+    assert delta.estimate.value == pytest.approx(np.mean(credits[0] - credits[1]))
+    assert (delta.estimate.low, delta.estimate.high) == pytest.approx((bounds.low, bounds.high))
+    assert delta.estimate.p == pytest.approx(test.pvalue)
+
+
+def test_who_is_ahead_from_when_on(runs: Path) -> None:
+    found = {lead.key: lead for lead in compared(runs, "a", "b").leads}
+    lead = found[ACC]
+    assert (lead.ahead, lead.since) == ("A", 2)
+    turned = {one.key: one for one in compared(runs, "b", "a").leads}[ACC]
+    assert (turned.ahead, turned.since) == ("B", 2)
+    nats = found["tier2", OVERALL, "delta_nats_per_token"]  # less is better
+    assert (nats.ahead, nats.since) == ("A", 2)
+    assert nats.estimates[-1].high < 0
+
+
+def test_intervals_hold_for_all_steps_at_once(runs: Path) -> None:
+    """Between one interval's own level and Bonferroni's; exactly as wide as that level says."""
+    lead = next(lead for lead in compared(runs, "a", "b").leads if lead.key == ACC)
+    assert 0.05 / len(STEPS) <= lead.alpha < 0.05 / (len(STEPS) - 1)  # steps are drawn apart
+    for own, wide in zip(lead.deltas, lead.estimates, strict=True):
+        known = stats.norm() if own.estimate.df is None else stats.t(own.estimate.df)
+        half = known.ppf(1 - lead.alpha / 2) * own.estimate.se
+        assert wide.high - wide.low == pytest.approx(2 * half)
+        assert wide.low < own.estimate.low < own.estimate.high < wide.high
+    item = next(one for one in compared(runs, "a", "b").leads if one.key[1] == "quiz")
+    assert 0.05 / len(STEPS) / 2 <= item.alpha <= 0.05 / 2  # of two tasks
+
+
+def test_one_run_by_chance_is_no_lead(tmp_path: Path) -> None:
+    """Two runs that differ by chance alone: over many pairs, few leads, as 95 % promises."""
+    said = 0
+    for number in range(20):
+        folder = tmp_path / str(number)
+        for side in (1, 2):
+            plan = write_run(
+                folder / str(side), number=2 * number + side, tiers=("tasks",), items=60
+            )
+        del plan
+        stage = compared(folder, "1", "2")
+        lead = next(lead for lead in stage.leads if lead.key == ACC)
+        said += any(one.low * one.high > 0 for one in lead.estimates)
+    assert said <= 4  # binomial, 20 at 0.05: 0.3 % have more
+
+
+def test_a_lead_that_is_lost_is_none(runs: Path) -> None:
+    """Only an unbroken lead up to the last matched checkpoint counts."""
+    stage = compared(runs, "a", "b")
+    deltas = [[d for d in own if d.item == OVERALL] for own in stage.deltas]
+    order = [deltas[2], deltas[3], deltas[0]]
+    lead = next(one for one in leads(order) if one.key == ACC)
+    assert (lead.ahead, lead.since) == (None, None)
+
+
+def test_by_tokens(runs: Path) -> None:
+    """Run c sees twice as many tokens a step: its steps 5, 10 meet b's 10, 20; 25 meets none."""
+    stage = compared(runs, "b", "c", How(by="tokens"))
+    assert [(m.ours.step, m.theirs.step) for m in stage.matched] == [(10, 5), (20, 10)]
+    assert not any("tokens" in note for note in stage.notes)
+    near = compared(runs, "b", "c", How(by="tokens", at=10_050))
+    assert [(m.ours.step, m.theirs.step) for m in near.matched] == [(10, 5)]
+    last = compared(runs, "b", "c", How(which="last"))
+    assert [(m.ours.step, m.theirs.step) for m in last.matched] == [(40, 25)]
+    same = compared(runs, "b", "c")
+    assert [m.ours.step for m in same.matched] == [10]
+    assert "at step 10 A has seen 10,000, B 20,000" in " ".join(same.notes)
+
+
+def test_runs_are_found_by_configuration_results_or_stage(runs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    stage = {"checkpoints": "/nowhere", "suites": ["all"], "steps": [20, 40, 99]}
+    content = {"results": str(runs / "a/results"), "cache": "cache", "stages": {"second": stage}}
+    path.write_text(json.dumps(content))
+    by_file = find_run("a", path)
+    assert [one.step for one in by_file.stages["second"]] == [20, 40]
+    for folder in (runs / "a/results", runs / "a/results/second"):
+        found = find_run("a", folder)
+        assert [one.step for one in found.stages["second"]] == list(STEPS)
+        assert [one.tokens for one in found.stages["second"]] == [s * 1000 for s in STEPS]
+    assert labels(runs / "a/results", runs / "b/results") == ("a/results", "b/results")
+    assert labels(runs / "a/r/s", Path("/x/r/s")) == (f"{runs}/a/r/s", "/x/r/s")
+
+
+def test_files_say_what_the_terminal_says(command: Command, runs: Path, tmp_path: Path) -> None:
+    line = ("compare", runs / "a/results", runs / "b/results", "--output", tmp_path / "out")
+    ended = command(*line)
+    ended.check(0)
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == sorted(COMPARISON_FILES)
+    content = read_comparison(tmp_path / "out/comparison.json").comparisons[0].stages[0]
+    page = (tmp_path / "out/comparison.html").read_text()
+    for lead in content.leads:
+        if lead.item == OVERALL:
+            assert lead.sentence in ended.out
+        assert lead.sentence in page
+    acc = next(lead for lead in content.leads if (lead.item, lead.metric) == ACC[1:])
+    assert (acc.ahead, acc.since_step_a, acc.since_step_b, acc.checkpoints) == ("A", 30, 30, 2)
+    assert "A is ahead from step 30 on (2 of 4 matched checkpoints)" in acc.sentence
+    assert content.corrected_for in ended.out
+    assert content.corrected_for in page
+    assert "all 4 matched checkpoints at once (max-t" in content.corrected_for
+    rows = pyarrow.csv.read_csv(tmp_path / "out/comparison.csv").to_pylist()
+    assert len(rows) == len(content.deltas)
+    for row, model in zip(rows, content.deltas, strict=True):
+        assert row["delta"] == pytest.approx(model.delta)
+        assert math.isclose(row["value_a"] - row["value_b"], row["delta"], abs_tol=1e-9)
+    assert len(page.encode()) < 1_500_000
+
+
+def test_exit_codes_of_runs(command: Command, runs: Path) -> None:
+    a, b = runs / "a/results", runs / "b/results/second"
+    assert command("compare", a, b, "--fail-on-regression").code == 0
+    assert command("compare", b, a).code == 0
+    assert command("compare", b, a, "--fail-on-regression").code == 1
+    assert command("compare", b, a, "--at-step", "10", "--fail-on-regression").code == 0
+    assert command("compare", a, b, "--at-step", "10", "--last").code == 2

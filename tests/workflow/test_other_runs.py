@@ -1,0 +1,148 @@
+"""`runs:` in the configuration: laid over this run by the workflow, without a score made anew."""
+
+import json
+import shutil
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from evaluation.checkpoints.consumed import METADATA
+from evaluation.results.comparison_file import COMPARISON_FILES
+from tests.workflow.world import World, build_world, stored_scores
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The tiny world after all stages are made, and another run: the same with two steps swapped.
+
+    Checkpoints of stage 2 say how many tokens they had seen.
+    """
+    world = build_world(tmp_path_factory.mktemp("other_runs"))
+    for step in (5, 15):
+        path = world.folder / "ckpts/stage2" / str(step) / METADATA
+        content = json.loads(path.read_text())
+        content["metas"]["consumed_tokens_total"] = step * 640
+        path.write_text(json.dumps(content))
+    for arguments in (["prefill"], []):
+        done = world.snakemake(*arguments)
+        assert done.returncode == 0, done.stderr[-6000:]
+    other = Path(shutil.copytree(world.results(), world.folder / "other"))
+    swapped = other / "stage2/by_checkpoint"
+    (swapped / "step_5").rename(swapped / "aside")
+    (swapped / "step_15").rename(swapped / "step_5")
+    (swapped / "aside").rename(swapped / "step_15")
+    return world
+
+
+def jobs(done: CompletedProcess[str]) -> set[str]:
+    """Names of the rules that a run went through."""
+    lines = (done.stdout + done.stderr).splitlines()
+    return {line.split()[1].rstrip(":") for line in lines if line.startswith(("rule", "localrule"))}
+
+
+def root_files(world: World) -> dict[str, bytes]:
+    found = [path for path in world.results().iterdir() if path.is_file() and path.suffix != ".log"]
+    return {path.name: path.read_bytes() for path in found}
+
+
+def test_tokens_seen_are_stored_with_the_results(world: World) -> None:
+    for step in (5, 15):
+        header = world.read("stage2", "by_checkpoint", f"step_{step}", "tier2_ppl.json")
+        assert header["consumed_tokens"] == step * 640
+    bridge = world.read("stage2", "bridge", "tier2_ppl.json")
+    assert bridge["consumed_tokens"] is None  # an imported checkpoint was not trained here
+
+
+def test_any_edit_of_runs_gives_what_a_fresh_run_gives(world: World) -> None:
+    before, without = stored_scores(world.results()), root_files(world)
+    assert not any(name in without for name in COMPARISON_FILES)
+
+    world.change(runs={"swapped": {"path": str(world.folder / "other"), "by": "tokens"}})
+    done = world.snakemake()
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert jobs(done) == {"comparison", "front_page", "all"}
+    assert stored_scores(world.results()) == before
+    made = root_files(world)
+    assert set(COMPARISON_FILES) < set(made)
+    stages = json.loads(made["comparison.json"])["comparisons"][0]["stages"]
+    assert [one["stage_a"] for one in stages] == ["stage2"]  # of stage 1 no tokens are known
+    assert stages[0]["by"] == "tokens"
+    assert stages[0]["checkpoints"] == 2
+    assert b'href="comparison.html"' in made["report.html"]
+    assert b"B is swapped" in made["report.html"]
+    assert "Nothing to be done" in world.snakemake().stderr
+
+    shutil.move(world.results(), world.folder / "aside")
+    done = world.snakemake()  # a fresh run
+    assert done.returncode == 0, done.stderr[-3000:]
+    fresh = root_files(world)
+    assert fresh.keys() == made.keys()
+    for name in ("comparison.csv", "comparison.json", "comparison.html", "overview.rst"):
+        assert fresh[name] == made[name], name
+    shutil.rmtree(world.results())
+    shutil.move(world.folder / "aside", world.results())
+
+    world.change(runs={})
+    done = world.snakemake()
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert jobs(done) == {"front_page", "all"}
+    assert root_files(world) == without
+
+
+def test_what_the_other_run_scores_later_is_seen(world: World, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(world.folder / "other", tmp_path / "other"))
+    late = other / "stage2/by_checkpoint/step_15"
+    late.rename(tmp_path / "late")
+    world.change(runs={"other": {"path": str(other)}})
+    assert world.snakemake().returncode == 0
+    assert world.read("comparison.json")["comparisons"][0]["stages"][1]["checkpoints"] == 1
+    (tmp_path / "late").rename(late)
+    done = world.snakemake()
+    assert jobs(done) == {"comparison", "front_page", "all"}
+    assert world.read("comparison.json")["comparisons"][0]["stages"][1]["checkpoints"] == 2
+
+
+def test_a_run_that_cannot_be_compared_is_named_and_stops_no_other(world: World) -> None:
+    good, bad = str(world.folder / "other"), str(world.folder / "nowhere")
+    world.change(runs={"good": {"path": good}, "bad": {"path": bad}})
+    done = world.snakemake()
+    sentence = f"{bad}: no such file or folder"
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert f"comparison: bad: {sentence}" in done.stderr
+    found = {one["run_b"]: one for one in world.read("comparison.json")["comparisons"]}
+    assert found["good"]["error"] is None
+    assert found["good"]["stages"]
+    assert found["bad"]["error"].startswith(sentence)
+    for page in ("comparison.html", "report.html"):
+        assert sentence in world.results(page).read_text()
+    shutil.copytree(good, bad)
+    done = world.snakemake()  # it is tried again by every run
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert sentence not in world.results("report.html").read_text()
+    by_hand = world.evaluation("comparison")
+    assert by_hand.returncode == 0, by_hand.stderr
+    shutil.rmtree(bad)
+    world.change(runs={})
+    by_hand = world.evaluation("comparison")
+    assert by_hand.returncode == 1
+    assert "names no other `runs`" in by_hand.stderr
+
+
+def test_a_model_scored_once_is_a_level(world: World) -> None:
+    """The results of a bridge, as a public model's may be; pages are made anew, and no score."""
+    before, without = stored_scores(world.results()), root_files(world)
+    page = world.results("stage2", "report.html")
+    bare = page.read_bytes()
+    world.change(runs={"public": {"path": str(world.results("stage2", "bridge"))}})
+    done = world.snakemake()
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert not {name for name in jobs(done) if name.startswith(("score", "collect", "deltas"))}
+    assert stored_scores(world.results()) == before
+    assert page.read_bytes() != bare
+    assert "Nothing to be done" in world.snakemake().stderr
+    world.change(runs={})
+    assert world.snakemake().returncode == 0
+    assert page.read_bytes() == bare
+    assert root_files(world) == without
