@@ -12,10 +12,11 @@ from evaluation.results.bridge_files import (
     StageDeltas,
     StepDeltas,
 )
-from evaluation.results.bridge_rows import DELTA_COLUMNS, SUMMARY_COLUMNS
+from evaluation.results.bridge_rows import DELTA_COLUMNS, RETENTION_COLUMNS, SUMMARY_COLUMNS
 from evaluation.results.columns import Column
 from evaluation.results.files import FileModel
 from evaluation.results.items import reader_of
+from evaluation.results.outputs import RETENTION
 from evaluation.results.quality_file import QUALITY, QUALITY_COLUMNS, QUALITY_TABLE, TaskQuality
 from evaluation.settings.schema import key_table
 from evaluation.settings.tiers import TIERS
@@ -58,6 +59,7 @@ def tables() -> dict[str, Sequence[Column]]:
         f"<stage>/{STAGE_TABLE}": DELTA_COLUMNS,
         "<stage>/summary.csv, summary.parquet": SUMMARY_COLUMNS,
         f"<stage>/{QUALITY_TABLE}": QUALITY_COLUMNS,
+        RETENTION: RETENTION_COLUMNS,
     }
 
 

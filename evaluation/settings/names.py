@@ -18,7 +18,10 @@ TARGETS = ("all", "prefill", "front_page")
 PREFILL = ("prefill_tokenizer", *(f"prefill_{tier.cache.name}" for tier in TIERS.values()))
 KINDS = ("check", "collect", "deltas", "figures", "file_of", "score", "tables")
 """What a stage's own rules begin with: `score_<stage>`, and `score_<stage>_bridge`, …"""
-SHARED_FILES = ("scores", "report.html", "overview.rst", "front_page.log")
+SHARED_FILES = (
+    *("scores", "report.html", "overview.rst", "retention.csv", "retention.tex"),
+    "front_page.log",
+)
 """What lies in the results folder beside the folders of the stages."""
 
 

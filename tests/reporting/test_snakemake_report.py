@@ -8,8 +8,9 @@ import pytest
 from docutils.core import publish_doctree
 from playwright.sync_api import Browser, Page
 
-from evaluation.reporting.pages.front_page import OVERVIEW, write_front_page
+from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import LARGEST
+from evaluation.results.outputs import OVERVIEW
 from evaluation.settings.plan import StagePlan
 from tests.reporting.browser import figures, opened
 from tests.reporting.conftest import command

@@ -15,7 +15,7 @@ for _plan in PLANS.values():
         output:
             made(_plan.results, "tables"),
             summary=report(
-                update(f"{_plan.results}/summary.csv"),
+                update(f"{_plan.results}/{SUMMARY_TABLE}"),
                 caption="../report/summary.rst",
                 category=_plan.name,
                 subcategory="tables",
@@ -23,7 +23,7 @@ for _plan in PLANS.values():
             ),
             others=[update(file) for file in other_files(_plan)],
             report=report(
-                update(f"{_plan.results}/report.html"),
+                update(f"{_plan.results}/{PAGE}"),
                 caption="../report/stage.rst",
                 category=_plan.name,
                 subcategory="report",
@@ -78,7 +78,7 @@ rule front_page:
             category="overview",
             labels={"page": "all stages"},
         ),
-        update(f"{CONFIG.results}/overview.rst"),
+        [update(f"{CONFIG.results}/{name}") for name in FRONT_FILES if name != PAGE],
     log:
         f"{CONFIG.results}/front_page.log",
     localrule: True

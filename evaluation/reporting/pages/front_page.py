@@ -10,35 +10,44 @@ from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.files import write_text
 from evaluation.reporting.headlines import provisional, tier_words
 from evaluation.reporting.pages.curves import Series, joined_series, stage_series
-from evaluation.reporting.pages.page import packed_series, render, some, write_page
+from evaluation.reporting.pages.page import (
+    packed_retention,
+    packed_series,
+    render,
+    some,
+    write_page,
+)
 from evaluation.reporting.pages.stage_page import advice, aim_title, chosen_step, stage_verdict
 from evaluation.reporting.status import failures
+from evaluation.reporting.tables.retention import retention, write_retention
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.reporting.tables.summary import summary_rows
+from evaluation.results.outputs import OVERVIEW
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
-
-OVERVIEW = "overview.rst"
 
 
 def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     """Writes the page that shows all stages in a row; what is not there yet is named.
 
-    Beside it the lines with which Snakemake's report opens.
+    Beside it the lines with which Snakemake's report opens, and what later stages kept of earlier ones.
     """
     found = {name: read_stage(plan, steps_so_far(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
     sparks = {name: _spark(stage, series[name]) for name, stage in found.items()}
     known = [spark for spark in sparks.values() if spark is not None]
     names = [name for name, spark in sparks.items() if spark is not None]
+    kept = retention(found.values())
     data = {
         "tiers": tier_words(),
+        "retention": packed_retention(kept),
         "sparks": dict(zip(names, packed_series(known), strict=True)),
         "series": packed_series(joined_series(series)),
     }
     cards = [_card(stage, sparks[name]) for name, stage in found.items()]
     write_page(output, render("front.html", data, title="Evaluation of the stages", stages=cards))
     write_text(output.with_name(OVERVIEW), _overview(cards))
+    write_retention(kept, output.parent)
 
 
 def _overview(cards: Sequence[Mapping[str, Any]]) -> str:

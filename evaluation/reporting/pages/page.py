@@ -18,6 +18,7 @@ import jinja2
 
 from evaluation.files import write_text
 from evaluation.reporting.pages.curves import Series
+from evaluation.results.bridge_rows import RetentionRow
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +114,22 @@ def packed_deltas(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         note = notes.setdefault(row["note"], len(notes))
         packed.append([row["step"], key, *(seven_digits(row[name]) for name in VALUES[:-1]), note])
     return {"keys": list(keys), "notes": list(notes), "rows": packed, "of": [KEY, VALUES]}
+
+
+KEPT = ("tier", "item", "metric")
+KEPT_VALUES = ("earlier_value", "value", "delta", "low", "high", "p_holm", "n", "flag")
+
+
+def packed_retention(rows: Iterable[RetentionRow]) -> dict[str, Any]:
+    """Rows as arrays [earlier, later, index into `keys`, *KEPT_VALUES]; `labels` name checkpoints."""
+    labels: dict[str, int] = {}
+    keys: dict[tuple[Any, ...], int] = {}
+    packed: list[list[Any]] = []
+    for row in rows:
+        pair = [labels.setdefault(label, len(labels)) for label in (row.earlier, row.later)]
+        key = keys.setdefault(tuple(getattr(row, name) for name in KEPT), len(keys))
+        packed.append([*pair, key, *(seven_digits(getattr(row, name)) for name in KEPT_VALUES)])
+    return {"labels": list(labels), "keys": list(keys), "rows": packed, "of": KEPT_VALUES}
 
 
 def some(names: Sequence[str], most: int = SHOWN) -> str:
