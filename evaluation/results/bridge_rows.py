@@ -126,6 +126,7 @@ class SummaryRow(FileModel):
     verdict: str | None = Field(description="Of the item: better, worse, unclear.")
     step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
     gone: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
+    note: str | None = Field(None, description="Why the value has no interval.")
 
 
 class RetentionRow(FileModel):
