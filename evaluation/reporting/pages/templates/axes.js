@@ -10,7 +10,7 @@ function enoughTicks(low, high, count) {
 }
 
 /* A span below this is no more than what is worth telling, and is not drawn as a cliff */
-function atLeast(low, high, span) {
+function spanning(low, high, span) {
   const lacking = Math.max(0, span - (high - low)) / 2;
   return [low - lacking, high + lacking];
 }

@@ -20,7 +20,7 @@ function scaleOf(series, bare) {
     series.bridge && series.bridge.value, bare ? null : series.chance,
   ]);
   let low = Math.min(...bounds), high = Math.max(...bounds);
-  [low, high] = atLeast(low, high, smallestSpan(series, high));
+  [low, high] = spanning(low, high, smallestSpan(series, high));
   const isLog = metricOf(series).unit === "perplexity" && low > 0 && high / low > 8;
   const at = isLog ? Math.log : (value) => value, powers = isLog ? logTicks(low, high) : [];
   const marks = powers.length > 1 ? powers : enoughTicks(low, high, 4);
