@@ -55,6 +55,11 @@ def test_summary_holds_what_the_tiers_hold(plans: dict[str, StagePlan]) -> None:
     text = (plan.results / "summary.md").read_text(encoding="utf-8")
     assert "Recommended: step 30" in text
     assert "| web |" in text
+    stored = found["step", 30, "exam", "gold_bits_per_byte"]
+    beside = text.split("## tier3: gold_bits_per_byte")[1].split("## ")[0]
+    (line,) = [line for line in beside.splitlines() if line.startswith("| exam |")]
+    assert f"{stored['value']:.4f} ({stored['delta']:+.4f})" in line
+    assert "## tier3: margin" in text
 
 
 def test_a_stage_without_a_bridge(plans: dict[str, StagePlan]) -> None:

@@ -1,6 +1,7 @@
 # Cheap and local: tables, the report and figures of each stage.
 FIGURES = {
     "curves": "values over steps",
+    "measures": "measures beside the headline, over steps",
     "forest": "deltas against the bridge",
     "moves": "pass rates before and after",
 }

@@ -75,16 +75,20 @@ def write_tables(found: StageResults) -> None:
 
 
 def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
-    """One table a tier: an item a row, a step a column, the delta against the bridge in brackets."""
+    """A table of each tier's headline, and of each measure beside it.
+
+    An item is a row, a step a column; the delta against the bridge stands in brackets.
+    """
     parts = [f"# {_plain(found.plan.name)}\n"]
     parts += [f"Missing: {_plain(', '.join(found.missing))}\n"] if found.missing else []
     parts += [f"Gone since scored: {_plain(steps_in_words(found.gone))}\n"] if found.gone else []
     parts += [f"Damaged: {_plain(line)}\n" for line in found.damaged]
     parts += [_plain(line) + "\n" for line in _verdict_lines(found)]
     for name, tier in TIERS.items():
-        shown = [row for row in rows if row["tier"] == name and row["metric"] == tier.shown]
-        if shown:
-            parts.append(f"## {name}: {tier.shown}\n\n{_markdown_table(shown)}\n")
+        for metric in (tier.shown, *(metric.name for metric in tier.companions)):
+            shown = [row for row in rows if (row["tier"], row["metric"]) == (name, metric)]
+            if shown:
+                parts.append(f"## {name}: {metric}\n\n{_markdown_table(shown)}\n")
     return "\n".join(parts)
 
 
