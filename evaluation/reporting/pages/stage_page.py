@@ -141,7 +141,10 @@ def aim_title(aim: Mapping[str, Any]) -> str:
     metric = f" {aim['metric']}" if aim["metric"] else ""
     group = f" ({aim['group']})" if aim["group"] else ""
     unit = tier.metric(aim["metric"] or tier.headline).unit
-    size = f"{100 * aim['margin']:g} points" if unit == "fraction" else f"{aim['margin']:g} {unit}"
+    size = f"{aim['margin']:g} {unit}"
+    if unit == "fraction":
+        points = f"{100 * aim['margin']:g}"
+        size = f"{points} point{'' if points == '1' else 's'}"
     margin = f"by more than {size}" if aim["want"] == "improve" else f"within {size}"
     return f"{aim['tier']}{metric}{group}: {aim['want']} {margin}"
 

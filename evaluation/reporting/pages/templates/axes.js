@@ -15,15 +15,15 @@ function spanning(low, high, span) {
   return [low - lacking, high + lacking];
 }
 
-/* Places of steps: in proportion, but for stages of one curve, of which none is too narrow to be read */
-const NARROWEST = 0.6;
+/* Places of steps: in proportion, but for stages of one curve, which share most of the width alike */
+const ALIKE = 0.7;
 
 function placesOf(points, borders, [left, right]) {
   const first = points[0].x, last = points[points.length - 1].x;
   if (last === first) return () => (left + right) / 2;
   const edges = [first, ...borders.filter((border) => border > first && border < last), last];
-  const least = (NARROWEST * (last - first)) / (edges.length - 1);
-  const lengths = edges.slice(1).map((edge, i) => (edges.length > 2 ? Math.max(edge - edges[i], least) : edge - edges[i]));
+  const alike = edges.length > 2 ? ALIKE : 0, same = (last - first) / (edges.length - 1);
+  const lengths = edges.slice(1).map((edge, i) => alike * same + (1 - alike) * (edge - edges[i]));
   const total = lengths.reduce((sum, length) => sum + length, 0);
   return (value) => {
     let at = left;
@@ -43,10 +43,10 @@ function drawSteps(root, points, x, [bottom, right]) {
   const marks = isJoined ? stageEnds(points) : (low === high ? [low] : enoughTicks(low, high, 4)).map((step) => [step, step]);
   let end = -Infinity;
   for (const [place, step] of marks) {
-    const at = x(place), text = shortNumber(step), half = text.length * 3.2;
-    svg(root, "line", { x1: at, x2: at, y1: bottom, y2: bottom + 3, class: "axis" });
+    const tick = x(place), text = shortNumber(step), half = text.length * 3.2, at = Math.min(tick, right - half);
+    svg(root, "line", { x1: tick, x2: tick, y1: bottom, y2: bottom + 3, class: "axis" });
     if (at - half <= end) continue;
-    svg(root, "text", { x: Math.min(at, right - half), y: bottom + 14, "text-anchor": "middle" }, text);
+    svg(root, "text", { x: at, y: bottom + 14, "text-anchor": "middle" }, text);
     end = at + half + 4;
   }
   svg(root, "text", { x: right, y: bottom + 28, "text-anchor": "end" }, "step");
