@@ -37,7 +37,7 @@ function drawFlip(place, moved, flip, shared) {
   html(head, "span", { class: name }, isBlock ? block : answer);
   head.append(` · ${flip.id}`);
   if (isBlock) head.append(`: ${signed(flip.ours - shared.theirs)} nats per token (${format(shared.theirs)} → ${format(flip.ours)})`);
-  if (shared.text) html(head, "span", { class: "soft preview" }, ` ${preview(shared.text)}`);
+  if (shared.text && !shared.text.startsWith("(the text is")) html(head, "span", { class: "soft preview" }, ` ${preview(shared.text)}`);
   const draw = () => {
     if (box.children.length === 1) ({ block: drawBlock, choices: drawQuestion, answers: drawAnswers, credit: drawCredit })[moved.shape](box, moved, flip, shared);
   };
