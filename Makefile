@@ -62,9 +62,9 @@ lint: $(TOOLS) $(SCRIPTS)  ## ruff, mypy, snakefmt, snakemake --lint, codespell,
 	oxlint --no-ignore $(SCRIPTS)
 
 # The scripts of a page share names, so they are linted as the page joins them.
-.cache/lint/stage.mjs: $(addprefix $(TEMPLATES)/,charts.js curves.js deltas.js stage.js flips.js)
-.cache/lint/runs.mjs: $(addprefix $(TEMPLATES)/,charts.js curves.js deltas.js runs.js)
-.cache/lint/front.mjs: $(addprefix $(TEMPLATES)/,charts.js curves.js front.js)
+.cache/lint/stage.mjs: $(addprefix $(TEMPLATES)/,charts.js state.js axes.js curves.js matrix.js deltas.js stage.js flips.js last.js)
+.cache/lint/front.mjs: $(addprefix $(TEMPLATES)/,charts.js state.js axes.js curves.js matrix.js front.js last.js)
+.cache/lint/runs.mjs: $(addprefix $(TEMPLATES)/,charts.js state.js axes.js curves.js matrix.js deltas.js runs.js last.js)
 $(SCRIPTS):
 	@mkdir -p $(@D)
 	@cat $^ > $@

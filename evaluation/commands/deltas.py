@@ -43,10 +43,14 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
     command = commands.add_parser(
         "tensorboard",
-        help="all curves as TensorBoard event files (needs `pip install tensorboard`)",
+        help="all curves as TensorBoard event files, or as a run of Weights & Biases "
+        "(needs `pip install tensorboard` or `wandb`)",
     )
     add_config(command)
     command.add_argument("--output", type=Path, required=True, metavar="DIR", help="the log folder")
+    command.add_argument(
+        "--to", choices=("tensorboard", "wandb"), default="tensorboard", help="which tool reads it"
+    )
     command.set_defaults(run=tensorboard)
 
     command = commands.add_parser("bridge-table", help="every stage's deltas and verdicts, as text")
@@ -131,10 +135,13 @@ def front_page(options: argparse.Namespace) -> int:
 
 
 def tensorboard(options: argparse.Namespace) -> int:
-    from evaluation.reporting.tables.tensorboard import export_curves
+    from evaluation.reporting.tables.exports import export_curves
 
-    number = export_curves(list(_plans(options).values()), options.output)
-    print(f"{number} values in {options.output}; look at them with `tensorboard --logdir`")
+    number = export_curves(list(_plans(options).values()), options.output, options.to)
+    then = "look at them with `tensorboard --logdir`"
+    if options.to == "wandb":
+        then = f"send them with `wandb sync {options.output}/wandb/offline-run-*`"
+    print(f"{number} values in {options.output}; {then}")
     return 0
 
 

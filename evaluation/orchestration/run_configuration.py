@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation.commits import commit_of
 from evaluation.dependencies.gone import with_known_steps
 from evaluation.settings.config import Config, load_config, validate_config
-from evaluation.settings.effective import CONFIG_VARIABLE, write_effective
+from evaluation.settings.effective import CONFIG_VARIABLE, FOLDER, write_effective
 from evaluation.settings.yaml_files import read_yaml
 
 
@@ -31,6 +32,13 @@ def run_config(
             read_yaml(Path(file))
     config = validate_config(content, " + ".join(map(str, files)) or "configuration")
     config = with_known_steps(config)
-    path = write_effective(config).absolute()
+    path = write_effective(config, _origins(files)).absolute()
     os.environ[CONFIG_VARIABLE] = str(path)
     return config, path
+
+
+def _origins(files: Sequence[str | Path]) -> list[str]:
+    """Each file by its name, with its commit where it has one; not what an earlier run wrote."""
+    given = [Path(file) for file in files if Path(file).parent.name != FOLDER]
+    known = [(file.name, commit_of(file)) for file in given]
+    return [f"{name} at {commit}" if commit else name for name, commit in known]

@@ -49,6 +49,7 @@ def tier_words() -> dict[str, Any]:
                     "unit": metric.unit,
                     "lower": not metric.higher_is_better,
                     "words": metric.words,
+                    "worth": metric.worth,
                 }
                 for metric in tier.metrics
             },

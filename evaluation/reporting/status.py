@@ -12,11 +12,11 @@ from evaluation.reporting.terminal import align
 from evaluation.results.bridge_files import (
     DELTAS,
     RECOMMENDATION,
-    STAGE_TABLE,
     read_recommendation,
     read_stage_deltas,
     read_step_deltas,
 )
+from evaluation.results.outputs import stage_outputs
 from evaluation.results.quality_file import QUALITY, read_quality
 from evaluation.results.read import read_tier_file
 from evaluation.settings.plan import StagePlan
@@ -70,8 +70,7 @@ def _verdict(plan: StagePlan) -> dict[str, Any]:
 
 def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
     """State of the stage's own files, and a sentence for each that cannot be used."""
-    names = ["summary.csv", QUALITY, "report.html"]
-    names += [STAGE_TABLE, DELTAS, RECOMMENDATION] if plan.stage.bridge is not None else []
+    names = [*stage_outputs(plan)]
     names += [str(path.relative_to(plan.results)) for path in plan.figures.values()]
     readers: dict[str, Callable[[Path], object]]
     readers = {

@@ -19,7 +19,7 @@ from evaluation.dependencies.steps import (
 )
 from evaluation.errors import BridgeError
 from evaluation.records import Record, read_record, record_path, write_record
-from evaluation.reporting.pages.front_page import OVERVIEW, write_front_page
+from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.runs import write_configured
@@ -27,30 +27,25 @@ from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
 from evaluation.reporting.tables.task_quality import write_quality
-from evaluation.results.bridge_files import DELTAS, RECOMMENDATION, STAGE_TABLE
+from evaluation.results.bridge_files import DELTAS
 from evaluation.results.comparison_file import COMPARISON_FILES
-from evaluation.results.quality_file import QUALITY, QUALITY_TABLE
+from evaluation.results.outputs import BRIDGE_FILES, FRONT_FILES, PAGE, stage_outputs
 from evaluation.settings.plan import StagePlan
-
-SUMMARIES = ("summary.csv", "summary.parquet", "summary.md")
-PAGE = "report.html"
-BRIDGE_FILES = (STAGE_TABLE, DELTAS, RECOMMENDATION)
 
 
 def make_tables(plan: StagePlan) -> Record:
     """Writes tables, recommendation and report of whatever results there are."""
     steps = stage_steps(plan)
     key = tables_key(plan, steps, stage_records(plan, steps))
-    files = [*SUMMARIES, QUALITY_TABLE, QUALITY, PAGE]
     if plan.stage.bridge is None:
         _forget_bridge(plan, steps)
     else:
         write_stage(plan, [step for step in steps if _is_compared(plan, step)], steps)
-        files += BRIDGE_FILES
     found = read_stage(plan, steps)
     write_tables(found)
     write_page(plan.results / PAGE, stage_page(found, write_quality(found)))
-    return write_record(plan.results, TABLES, key, [plan.results / name for name in files])
+    files = [plan.results / name for name in stage_outputs(plan)]
+    return write_record(plan.results, TABLES, key, files)
 
 
 def make_figures(plan: StagePlan) -> Record:
@@ -81,7 +76,7 @@ def make_front_page(plans: Mapping[str, StagePlan]) -> Path:
         _forget_comparison(results)
     key = front_key(_tables(plans), read_record(results, COMPARISON))
     write_front_page(plans, results / PAGE)
-    write_record(results, FRONT, key, [results / PAGE, results / OVERVIEW])
+    write_record(results, FRONT, key, [results / name for name in FRONT_FILES])
     return results / PAGE
 
 

@@ -126,7 +126,29 @@ class SummaryRow(FileModel):
     verdict: str | None = Field(description="Of the item: better, worse, unclear.")
     step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
     gone: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
+    note: str | None = Field(None, description="Why the value has no interval.")
+
+
+class RetentionRow(FileModel):
+    """A row of `retention.csv`: what a later checkpoint has of an item that an earlier one had."""
+
+    earlier: str = Field(description="The earlier checkpoint: stage and step.")
+    later: str = Field(description="The later checkpoint.")
+    tier: TierName = Field(description="Name of the tier.")
+    item: str = Field(description="Slice, task or category, or `overall` of the shared ones.")
+    metric: str = Field(description="Name of the metric.")
+    earlier_value: float = Field(description="The earlier one's value.")
+    value: float = Field(description="The later one's value.")
+    delta: float = Field(description="`value` less `earlier_value`.")
+    low: float | None = Field(description="Lower end of its 95 % interval.")
+    high: float | None = Field(description="Upper end of it.")
+    p_holm: float | None = Field(
+        description="p-value of no difference, corrected over the items of a tier of the pair."
+    )
+    n: int = Field(description="Blocks, questions or prompts.")
+    flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
 
 
 DELTA_COLUMNS = columns_of(DeltaRow)
+RETENTION_COLUMNS = columns_of(RetentionRow)
 SUMMARY_COLUMNS = columns_of(SummaryRow)

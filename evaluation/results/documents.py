@@ -12,7 +12,7 @@ from evaluation.results.bridge_files import (
     StageDeltas,
     StepDeltas,
 )
-from evaluation.results.bridge_rows import DELTA_COLUMNS, SUMMARY_COLUMNS
+from evaluation.results.bridge_rows import DELTA_COLUMNS, RETENTION_COLUMNS, SUMMARY_COLUMNS
 from evaluation.results.columns import Column
 from evaluation.results.comparison_file import (
     COMPARISON,
@@ -22,6 +22,7 @@ from evaluation.results.comparison_file import (
 )
 from evaluation.results.files import FileModel
 from evaluation.results.items import reader_of
+from evaluation.results.outputs import RETENTION
 from evaluation.results.quality_file import QUALITY, QUALITY_COLUMNS, QUALITY_TABLE, TaskQuality
 from evaluation.settings.schema import key_table
 from evaluation.settings.tiers import TIERS
@@ -66,6 +67,7 @@ def tables() -> dict[str, Sequence[Column]]:
         "<stage>/summary.csv, summary.parquet": SUMMARY_COLUMNS,
         f"<stage>/{QUALITY_TABLE}": QUALITY_COLUMNS,
         f"<results>/{COMPARISON_TABLE}": COMPARISON_COLUMNS,
+        RETENTION: RETENTION_COLUMNS,
     }
 
 

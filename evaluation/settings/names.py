@@ -19,8 +19,9 @@ PREFILL = ("prefill_tokenizer", *(f"prefill_{tier.cache.name}" for tier in TIERS
 KINDS = ("check", "collect", "deltas", "figures", "file_of", "score", "tables")
 """What a stage's own rules begin with: `score_<stage>`, and `score_<stage>_bridge`, …"""
 SHARED_FILES = (
-    *("scores", "report.html", "overview.rst", "front_page.log"),
+    *("scores", "report.html", "overview.rst", "retention.csv", "retention.tex"),
     *("comparison.csv", "comparison.json", "comparison.html", "comparison.log"),
+    "front_page.log",
 )
 """What lies in the results folder beside the folders of the stages."""
 

@@ -24,7 +24,7 @@ from evaluation.errors import ConfigError
 from evaluation.files import fingerprint
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
 from evaluation.settings.suites import Suite
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
 
 
@@ -114,13 +114,13 @@ class StagePlan:
 
     @property
     def figures(self) -> dict[tuple[str, TierName], Path]:
-        """By kind and tier: curves of every tier, and the others where there is a bridge."""
+        """By kind and tier: those over steps of every tier, and the others where there is a bridge."""
         folder = self.results / "figures"
         return {
             (kind, tier): folder / f"{tier}_{kind}.svg"
             for tier in self.tiers
             for kind in TIERS[tier].figures
-            if kind == "curves" or self.stage.bridge is not None
+            if kind in OF_STEPS or self.stage.bridge is not None
         }
 
     def tier_files(self, folder: Path) -> list[Path]:

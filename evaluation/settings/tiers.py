@@ -20,8 +20,10 @@ from pydantic import AfterValidator, Field
 from evaluation.errors import ConfigError
 
 Kind = Literal["nats", "credit"]
-Figure = Literal["curves", "forest", "moves"]
-"""Values over steps, deltas against the bridge, units by their value before and after."""
+Figure = Literal["curves", "measures", "forest", "moves"]
+"""The headline over steps, what stands beside it, deltas against the bridge, units before and after."""
+OF_STEPS: tuple[Figure, ...] = ("curves", "measures")
+"""Those that need no bridge."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,7 @@ class Tier:
     """Raised when its numbers would change; scores of another protocol are made again."""
     rates: bool = False
     figures: tuple[Figure, ...] = ("curves", "forest")
-    """Of a stage with a bridge; one without has curves alone."""
+    """Of a stage with a bridge; one without has those OF_STEPS alone."""
 
     @property
     def head(self) -> Metric:
@@ -177,6 +179,7 @@ _TABLE = (
         headline="acc",
         shown="acc",
         protocol="tier3-2",
+        figures=("curves", "measures", "forest"),
     ),
     Tier(
         name="tier4",

@@ -46,10 +46,12 @@ def opened(
     scheme: Any = "light",
     media: Any = "screen",
     known: str = "",
+    beside: tuple[Path, ...] = (),
 ) -> Iterator[Page]:
     """A page while it is looked at; afterwards, that it complained of nothing and fetched nothing.
 
-    A complaint with `known` in it, if given, is expected.
+    A complaint with `known` in it, if given, is expected; so are the pages `beside` it that links
+    lead to.
     """
     context = browser.new_context(
         viewport={"width": width, "height": 1000}, color_scheme=scheme, offline=True
@@ -69,7 +71,9 @@ def opened(
     finally:
         context.close()
     assert [text for text in complaints if not known or known not in text] == []
-    assert [url for url in fetched if not url.startswith(("data:", "blob:"))] == [file.as_uri()]
+    pages = [url.split("#")[0] for url in fetched if not url.startswith(("data:", "blob:"))]
+    assert pages[:1] == [file.as_uri()]
+    assert set(pages[1:]) <= {page.as_uri() for page in beside}
 
 
 def numbers(text: str) -> list[float]:

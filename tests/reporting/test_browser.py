@@ -143,6 +143,7 @@ def test_hover_shows_the_value_of_the_json(browser: Browser, results: Path) -> N
     step = last_step(results)[1]
     slices, tasks = tier(results, TIER2)["slices"], tier(results, TIER3)["tasks"]
     with opened(browser, stage_page(results)) as page:
+        page.locator("#unit").select_option("ppl")
         choose(page, "tier2", "ppl")
         for name, summary in slices.items():
             assert pytest.approx(summary["ppl"], rel=1e-3) in hovered(page, name, step)
@@ -186,15 +187,15 @@ def test_a_flip_opens(browser: Browser, results: Path) -> None:
     """Closed it is one line; open it shows the candidates with the log-probs of the table."""
     task = next(iter(tier(results, TIER3)["tasks"]))
     with opened(browser, stage_page(results)) as page:
-        page.locator("#flip-item").select_option(f"tier3/{task}")
+        page.locator("#item").select_option(f"tier3/{task}")
         flip = page.locator("#flips details").first
         table = flip.locator("table")
         assert not table.is_visible()
         flip.locator("summary").click()
         table.wait_for()
         shown = numbers(" ".join(table.locator("td").all_inner_texts()))
-        item = flip.locator("summary").inner_text().split()[-1]
-        scores = log_probs(results, int(page.locator("#flip-step").input_value()), task, item)
+        item = flip.get_attribute("data-id") or ""
+        scores = log_probs(results, int(page.locator("#step").input_value()), task, item)
         assert table.locator("tbody tr").count() == len(scores) >= 2
         for score in scores:
             assert pytest.approx(score, rel=1e-3) in shown
@@ -210,7 +211,7 @@ def log_probs(results: Path, step: int, task: str, item: str) -> list[float]:
 
 def test_every_kind_of_flip_has_something_to_read(browser: Browser, results: Path) -> None:
     with opened(browser, stage_page(results)) as page:
-        menu = page.locator("#flip-item")
+        menu = page.locator("#item")
         kinds = [option.get_attribute("value") or "" for option in menu.locator("option").all()]
         opened_tiers = set()
         for kind in filter(None, kinds):

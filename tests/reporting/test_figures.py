@@ -24,11 +24,17 @@ def test_curves_and_forests_name_their_items(plans: dict[str, StagePlan]) -> Non
     write_report(plan, STEPS)
     paths = plan.figures
     assert write_figures(plan) == list(paths.values())
-    assert len(paths) == 6
-    assert {"web", "code", "overall", "step", "ppl"} <= set(texts(paths["curves", "tier2"]))
+    assert len(paths) == 7
+    curves = texts(paths["curves", "tier2"])
+    assert {"web", "code", "overall", "step", "ppl", "perplexity"} <= set(curves)
     forest = texts(paths["forest", "tier3"])
     assert [name for name in forest if name in ("quiz", "exam", "overall")]
     assert "of step 30 against second/100" in forest
+    assert "Δ gold_bits_per_byte (lower is better), 95 % interval" in forest
+    measures = texts(paths["measures", "tier3"])
+    assert [text for text in measures if text.startswith("gold_bits")] == ["gold_bits_per_byte"]
+    assert {"bits per byte", "correct_probability", "margin", "nats per character"} <= set(measures)
+    assert measures.count("quiz") == measures.count("overall") == 3
     before = {path: path.read_bytes() for path in paths.values()}
     write_figures(plan)
     assert {path: path.read_bytes() for path in paths.values()} == before

@@ -8,15 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pydantic import TypeAdapter
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from evaluation.files import write_jsonl
+from evaluation.grading.checks.run import passes
+from evaluation.reporting.flips.expectations import expected, failing, got
 from evaluation.reporting.flips.flips import in_order, stage_flips
 from evaluation.reporting.flips.moved import GONE
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.read import read_tier
+from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.suites import load_suite
+from tests.conftest import ROOT
 from tests.prefill.plans import sign_meta
 from tests.reporting.pages import STEPS, page_data, write_report
 
@@ -108,6 +114,68 @@ def test_probes_stand_side_by_side(plans: dict[str, StagePlan]) -> None:
     assert all(flip["ours"]["checks"].values())
     assert not all(shared["theirs"]["checks"].values())
     assert flip["ours"]["text"] == "It."
+    assert flip["ours"]["why"] == []
+
+
+EXPECTED = [
+    (
+        {"check": "word_count", "at_most": 3},
+        "One two three four five.",
+        "word_count: expected words (at_most 3); got 5",
+    ),
+    (
+        {"check": "contains", "texts": ["red", "blue"]},
+        "Only red.",
+        "contains: expected all of the texts (texts “red” | “blue”); got no “blue”",
+    ),
+    (
+        {"check": "excludes", "texts": ["red", "blue"]},
+        "Only red.",
+        "excludes: expected none of the texts, in an answer that is not empty (texts “red” | “blue”); "
+        "got “red”",
+    ),
+    (
+        {"check": "json_equals", "value": {"a": 1}},
+        "a = 1",
+        "json_equals: expected the JSON of the answer, fenced or not, is this value (value "
+        '{"a": 1}); got no JSON (Expecting value: line 1 column 1 (char 0)): “a = 1”',
+    ),
+    (
+        {"check": "item_words", "at_most": 2},
+        "- one two three\n- one",
+        "item_words: expected no list item is longer (at_most 2); got 3 words",
+    ),
+    (
+        {"check": "refuses"},
+        "",
+        "refuses: expected declines to help, and does not help after all; got nothing",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "told"), EXPECTED, ids=[one[0]["check"] for one in EXPECTED]
+)
+def test_a_failed_check_says_what_it_expected_and_got(
+    check: dict[str, Any], text: str, told: str
+) -> None:
+    """The second check of a name is called so, as in the results; those that pass say nothing."""
+    known = TypeAdapter(Check).validate_python(check)
+    assert not passes(known, text)
+    name = check["check"]
+    assert list(failing([known], {name: False}, text)) == [told]
+    twice = list(failing([known, known], {name: True, f"{name}-2": False}, text))
+    assert twice == [told.replace(name, f"{name}-2", 1)]
+
+
+def test_no_check_fails_to_say_so() -> None:
+    """Every check of the shipped probes, of answers that it was not written for."""
+    suite = load_suite(ROOT / "task_suites", "stage4_sft_native")
+    for text in ("", "Sure!", "- a\n- b", "{}", "```python\nx = 1\n```", "1. no\n3. yes"):
+        for probe in suite.probes.values():
+            for check in probe.checks:
+                assert expected(check)
+                assert got(check, text)
 
 
 def test_what_finds_no_room_is_named(plans: dict[str, StagePlan]) -> None:

@@ -17,7 +17,7 @@ from evaluation.files import write_json
 from evaluation.reporting.compare import compare_folders
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.joined import follows, joined_series
-from evaluation.reporting.pages.provenance import provenance_tables
+from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
@@ -33,7 +33,7 @@ from tests.reporting.pages import STEPS, page_data, write_report
 def test_columns_are_stable() -> None:
     assert ",".join(SCHEMA.names) == (
         "stage,step,role,tier,item,group,metric,value,low,high,chance,n,"
-        "delta,delta_low,delta_high,p_holm,mde,verdict,step_verdict,gone"
+        "delta,delta_low,delta_high,p_holm,mde,verdict,step_verdict,gone,note"
     )
 
 
@@ -58,6 +58,11 @@ def test_summary_holds_what_the_tiers_hold(plans: dict[str, StagePlan]) -> None:
     text = (plan.results / "summary.md").read_text(encoding="utf-8")
     assert "Recommended: step 30" in text
     assert "| web |" in text
+    stored = found["step", 30, "exam", "gold_bits_per_byte"]
+    beside = text.split("## tier3: gold_bits_per_byte")[1].split("## ")[0]
+    (line,) = [line for line in beside.splitlines() if line.startswith("| exam |")]
+    assert f"{stored['value']:.4f} ({stored['delta']:+.4f})" in line
+    assert "## tier3: margin" in text
 
 
 def test_a_stage_without_a_bridge(plans: dict[str, StagePlan]) -> None:
@@ -98,11 +103,11 @@ def test_page_answers_in_the_order_of_the_questions(plans: dict[str, StagePlan])
         "Which checkpoint do we take on?",
         "Where did it gain and lose?",
         "Can I trust it?",
+        "Which items turned?",
     ]
     assert "Recommended: step 30" in text
     assert "its acc" in text  # why the others fell out
-    for title in ("What was scored", "Jobs"):
-        assert f"<h3>{title}</h3>" in text
+    assert "<h3>What was scored</h3>" in text
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in text
 
@@ -253,7 +258,8 @@ def test_trust_names_sources_templates_and_losses(plans: dict[str, StagePlan]) -
         tier3["tasks"]["quiz"]["items"] = {"asked": 402, "used": 400, "left_out": {"empty": 2}}
         tier3["tasks"]["quiz"]["task"] = {"context": " <b>{{ q }}\n", "continuation": " {{ c }}"}
         write_json(side / "tier3_cf.json", tier3)
-    tables = {table.title: table for table in provenance_tables(read_stage(plan, STEPS))}
+    found = read_stage(plan, STEPS)
+    tables = {table.title: table for table in provenance_tables(found)}
     quiz = next(row for row in tables["What was scored"].rows if row[0] == "quiz")
     assert quiz[1] == "some/quiz train @ 012345678901"
     assert quiz[3] == "400 of 402 (2 left out: empty)"
@@ -261,5 +267,6 @@ def test_trust_names_sources_templates_and_losses(plans: dict[str, StagePlan]) -
     (exam,) = [row for row in tables["What was scored"].rows if row[0] == "exam"]
     assert exam[1].endswith("(no revision pinned)")
     assert tables["Templates"].rows[0][:3] == ("quiz", " <b>{{ q }}\n", " {{ c }}")
-    assert len(tables["Jobs"].rows) == 12
-    assert tables["Jobs"].note.startswith("24 seconds")
+    jobs = jobs_table(found)
+    assert len(jobs.rows) == 12
+    assert jobs.note.startswith("24 seconds")

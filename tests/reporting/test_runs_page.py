@@ -65,7 +65,7 @@ def test_the_forest_shows_the_files_deltas(
 ) -> None:
     stage = content.comparisons[0].stages[0]
     with opened(browser, folder / "comparison.html") as page:
-        assert page.locator("#forest-step").input_value() == "30"
+        assert page.locator("#step").input_value() == "30"
         drawn = page.locator("#forest [data-value]").evaluate_all(
             "(nodes) => nodes.map((node) => Number(node.dataset.value))"
         )
@@ -77,7 +77,7 @@ def test_the_forest_shows_the_files_deltas(
         ]
         assert sorted(drawn) == pytest.approx(sorted(expected), rel=1e-5)
         page.locator("#pair").select_option("1")
-        assert page.locator("#forest-step option").all_inner_texts() == ["20"]
+        assert page.locator("#step option").all_inner_texts() == ["20"]
         page.locator("#search").fill("tier3 quiz acc")
         row = page.locator("#deltas tbody tr").first.inner_text()
         other = content.comparisons[1].stages[0].deltas

@@ -2,14 +2,16 @@
 
 import base64
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
 from docutils.core import publish_doctree
 from playwright.sync_api import Browser, Page
 
-from evaluation.reporting.pages.front_page import OVERVIEW, write_front_page
+from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import LARGEST
+from evaluation.results.outputs import OVERVIEW
 from evaluation.settings.plan import StagePlan
 from tests.reporting.browser import figures, opened
 from tests.reporting.conftest import command
@@ -65,6 +67,29 @@ def test_pages_open_inside_it(browser: Browser, report: Path, path: tuple[str, .
         found = figures(frame)
         assert found
         assert all(figure["marks"] and not figure["broken"] for figure in found)
+        assert inner.get_by_role("link", name="All stages").count() == 0  # it would lead nowhere
+        button = inner.locator("#matrix .pick, #against")
+        button.first.click()  # what is chosen is chosen, although the page has no address
+        assert inner.locator("#matrix .pick[aria-pressed=true], #against").count() > 0
+
+
+def test_pages_find_each_other_in_the_zipped_one(
+    browser: Browser, report: Path, tiny_world: World, tmp_path: Path
+) -> None:
+    """Where Snakemake has put each of them into a folder of its own."""
+    done = tiny_world.snakemake("--report", str(tmp_path / "report.zip"))
+    assert done.returncode == 0, done.stderr[-3000:]
+    with zipfile.ZipFile(tmp_path / "report.zip") as archive:
+        archive.extractall(tmp_path)
+    pages = {path.stat().st_size: path for path in tmp_path.rglob("data/raw/*/report.html")}
+    front = pages[tiny_world.results("report.html").stat().st_size]
+    stage = pages[tiny_world.results("stage2", "report.html").stat().st_size]
+    with opened(browser, front, beside=(stage, front)) as page:
+        page.locator(".stage").get_by_role("link", name="stage2").click()
+        page.get_by_role("heading", name="stage2").first.wait_for()
+        page.get_by_role("link", name="All stages").click()
+        page.locator(".stage").first.wait_for()
+    del report
 
 
 @pytest.mark.parametrize(("size", "is_shown"), [(LARGEST, True), (LARGEST + 100_000, False)])

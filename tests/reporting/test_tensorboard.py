@@ -1,13 +1,18 @@
-"""The export to TensorBoard, read back by TensorBoard's own reader."""
+"""The exports to TensorBoard and Weights & Biases, read back by the tools' own readers."""
 
+import json
+import struct
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.reporting.tables.tensorboard import export_curves
+from evaluation.reporting.tables.exports import export_curves
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, write_report
@@ -50,3 +55,84 @@ def test_what_is_lacking_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Mon
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(EvaluationError, match="pip install tensorboard"):
         export_curves([plan], tmp_path / "logs")
+
+
+def expected(plans: dict[str, StagePlan]) -> dict[tuple[str, int], dict[str, float]]:
+    """Values by stage and step, under their tags."""
+    found: dict[tuple[str, int], dict[str, float]] = {}
+    for plan in plans.values():
+        for row in pq.read_table(plan.results / "summary.parquet").to_pylist():
+            if row["role"] == "step":
+                tag = f"eval/{plan.name}/{row['tier']}/{row['item']}/{row['metric']}"
+                found.setdefault((plan.name, row["step"]), {"step": row["step"]})[tag] = row[
+                    "value"
+                ]
+    return found
+
+
+def test_a_run_of_weights_and_biases_has_the_same_tags(
+    plans: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for the package writes down what it is told."""
+    for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
+        write_report(plan, steps)
+    told: list[Any] = []
+    run = SimpleNamespace(
+        define_metric=lambda name, step_metric: told.append((name, step_metric)),
+        log=told.append,
+        finish=lambda: told.append("finished"),
+    )
+
+    def init(**options: Any) -> SimpleNamespace:
+        folder = Path(options["dir"]) / "wandb" / f"offline-run-{len(told)}-{options['id']}"
+        folder.mkdir(parents=True)
+        told.append(options["mode"])
+        return run
+
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, Settings=lambda **_: None))
+    for _ in range(2):  # the second time replaces what the first one wrote
+        number = export_curves(list(plans.values()), tmp_path, "wandb")
+    assert len(list((tmp_path / "wandb").iterdir())) == 1
+    rows = list(expected(plans).values())
+    assert told == ["offline", ("eval/*", "step"), *rows, "finished"] * 2
+    assert number == sum(len(row) - 1 for row in rows)
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(EvaluationError, match="pip install wandb"):
+        export_curves(list(plans.values()), tmp_path, "wandb")
+
+
+def stored(content: bytes, block: int = 1 << 15) -> Iterator[bytes]:
+    """The records of a run's file: after 7 bytes pieces in blocks, each with sum, size and kind."""
+    at, record = 7, b""
+    while at + 7 <= len(content):
+        if block - at % block < 7:
+            at += block - at % block
+            continue
+        _, size, kind = struct.unpack("<IHB", content[at : at + 7])
+        record += content[at + 7 : at + 7 + size]
+        at += 7 + size
+        if kind in (1, 4):  # whole, or the last piece
+            yield record
+            record = b""
+
+
+def test_weights_and_biases_read_it_back(plans: dict[str, StagePlan], tmp_path: Path) -> None:
+    """Where the package is installed; it needs no network for an offline run."""
+    pytest.importorskip("wandb")
+    from wandb.proto import wandb_internal_pb2
+
+    for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
+        write_report(plan, steps)
+    export_curves(list(plans.values()), tmp_path, "wandb")
+    (path,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    rows = []
+    for data in stored(path.read_bytes()):
+        record = wandb_internal_pb2.Record()
+        record.ParseFromString(data)
+        if record.WhichOneof("record_type") == "history":
+            items = record.history.item
+            row = {
+                item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items
+            }
+            rows.append({key: value for key, value in row.items() if not key.startswith("_")})
+    assert rows == list(expected(plans).values())

@@ -31,6 +31,7 @@ REFUSED: list[tuple[list[str], list[str]]] = [
     (["Scores"], ["stages.Scores", "results of all stages"]),
     (["report.html"], ["stages.report.html", "results of all stages"]),
     (["overview.rst"], ["results of all stages"]),
+    (["Retention.csv"], ["results of all stages"]),
     ([".config"], ["'.config'", "begins with a letter or digit"]),
     ([".."], ["'..'", "begins with a letter or digit"]),
     (["a/b"], ["'a/b'", "made of letters"]),

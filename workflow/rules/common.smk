@@ -12,6 +12,7 @@ from evaluation.dependencies.caches import stage_entries
 from evaluation.orchestration.endings import end, start
 from evaluation.orchestration.rule_inputs import RuleInputs, or_stop
 from evaluation.orchestration.run_configuration import run_config
+from evaluation.results.outputs import FRONT_FILES, PAGE, SUMMARY_TABLE, stage_outputs
 from evaluation.settings.config import NAME
 from evaluation.settings.plan import plan_stages
 from evaluation.settings.tiers import TIERS

@@ -1,5 +1,5 @@
 # Which files the rules make.
-FRONT_PAGE = f"{CONFIG.results}/report.html"
+FRONT_PAGE = f"{CONFIG.results}/{PAGE}"
 CHECKPOINT = r"by_checkpoint/step_\d+|bridge"
 """Folders of a stage's results that hold a checkpoint's."""
 
@@ -21,15 +21,13 @@ def figure_files(plan):
 
 def other_files(plan):
     """What a stage's tables are made with, beside the two that its target asks for."""
-    names = ["summary.parquet", "summary.md", "task_quality.csv", "task_quality.json"]
-    if plan.stage.bridge is not None:
-        names += ["bridge_deltas.csv", "bridge_deltas.json", "recommendation.json"]
+    names = [name for name in stage_outputs(plan) if name not in (SUMMARY_TABLE, PAGE)]
     return [f"{plan.results}/{name}" for name in names]
 
 
 def stage_files(plan):
     """What the target of a stage asks for."""
-    tables = [f"{plan.results}/summary.csv", f"{plan.results}/report.html"]
+    tables = [f"{plan.results}/{name}" for name in (SUMMARY_TABLE, PAGE)]
     return [*tables, *figure_files(plan).values()]
 
 

@@ -1,6 +1,7 @@
 # Cheap and local: tables, the report and figures of each stage.
 FIGURES = {
     "curves": "values over steps",
+    "measures": "measures beside the headline, over steps",
     "forest": "deltas against the bridge",
     "moves": "pass rates before and after",
 }
@@ -15,7 +16,7 @@ for _plan in PLANS.values():
         output:
             made(_plan.results, "tables"),
             summary=report(
-                update(f"{_plan.results}/summary.csv"),
+                update(f"{_plan.results}/{SUMMARY_TABLE}"),
                 caption="../report/summary.rst",
                 category=_plan.name,
                 subcategory="tables",
@@ -23,7 +24,7 @@ for _plan in PLANS.values():
             ),
             others=[update(file) for file in other_files(_plan)],
             report=report(
-                update(f"{_plan.results}/report.html"),
+                update(f"{_plan.results}/{PAGE}"),
                 caption="../report/stage.rst",
                 category=_plan.name,
                 subcategory="report",
@@ -101,7 +102,7 @@ rule front_page:
             category="overview",
             labels={"page": "all stages"},
         ),
-        update(f"{CONFIG.results}/overview.rst"),
+        [update(f"{CONFIG.results}/{name}") for name in FRONT_FILES if name != PAGE],
     log:
         f"{CONFIG.results}/front_page.log",
     localrule: True

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
+from evaluation.reporting.flips.expectations import failing
 from evaluation.reporting.flips.moved import Flip, Moved, Turned
 from evaluation.results.generations import Generation, read_generations
 from evaluation.results.kinds import CreditItem
 from evaluation.results.read import TierResults
 from evaluation.results.tier_files import PromptEntry, Tier4File
+from evaluation.settings.suites import Probe
 
 LONGEST = 1500
 """Characters of a prompt or response that are shown."""
@@ -17,9 +19,11 @@ LONGEST = 1500
 TURNS: dict[int, Turned] = {1: "right", 0: "same", -1: "wrong"}
 
 
-def flipped_answers(ours: TierResults, bridge: TierResults) -> Iterable[Moved]:
+def flipped_answers(
+    ours: TierResults, bridge: TierResults, probes: Mapping[str, Probe]
+) -> Iterable[Moved]:
     """All prompts of each category, as they are few; those that did not turn are `same`."""
-    said = _Said(ours), _Said(bridge)
+    said = _Said(ours, probes), _Said(bridge, probes)
     for name, item in ours.items.items():
         other = bridge.items.get(name)
         if isinstance(item, CreditItem) and isinstance(other, CreditItem):
@@ -60,7 +64,8 @@ def _category(
 class _Said:
     """What one side was asked and said; where its file cannot be read, why, in place of the texts."""
 
-    def __init__(self, found: TierResults) -> None:
+    def __init__(self, found: TierResults, probes: Mapping[str, Probe]) -> None:
+        self._probes = probes
         prompts = found.file.prompts if isinstance(found.file, Tier4File) else None
         self._prompts = {prompt.id: prompt for prompt in prompts or ()}
         self._none = "(not stored)"
@@ -74,12 +79,18 @@ class _Said:
 
     def side(self, name: str) -> dict[str, Any]:
         prompt: PromptEntry = self._prompts[name]
+        checks = {check: one.passed for check, one in prompt.checks.items()}
         return {
             "text": cut(self._said[name].response if name in self._said else self._none),
-            "checks": {check: one.passed for check, one in prompt.checks.items()},
+            "checks": checks,
+            "why": list(self._why(name, checks)),
             "stop": prompt.stop_reason,
             "tokens": prompt.response_tokens,
         }
+
+    def _why(self, name: str, checks: Mapping[str, bool]) -> Iterable[str]:
+        if name in self._said and name in self._probes:
+            yield from failing(self._probes[name].checks, checks, self._said[name].response)
 
 
 def _generations(folder: Path, name: str) -> Mapping[str, Generation]:

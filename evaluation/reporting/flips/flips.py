@@ -57,7 +57,7 @@ class _Finder:
     """Finds what moved against the bridge, tier by tier, each in the way that its texts are kept."""
 
     def __init__(self, plan: StagePlan, bridge: Scored, most: int) -> None:
-        self._bridge, self._most = bridge, most
+        self._bridge, self._most, self._probes = bridge, most, plan.suite.probes
         self._questions, self._blocks = QuestionTexts(plan), BlockTexts(plan)
         self._bridge_tier = functools.cache(bridge.tier)
 
@@ -75,7 +75,7 @@ class _Finder:
         return flipped_questions(*sides, self._questions, self._most)
 
     def answers(self, name: TierName, scored: Scored) -> Iterable[Moved]:
-        return flipped_answers(scored.tier(name), self._bridge_tier(name))
+        return flipped_answers(scored.tier(name), self._bridge_tier(name), self._probes)
 
     def completions(self, name: TierName, scored: Scored) -> Iterable[Moved]:
         return flipped_completions(scored.tier(name), self._bridge_tier(name), self._most)

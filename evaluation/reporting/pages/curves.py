@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.bridge.deltas import OVERALL
+from evaluation.reporting.headlines import steps_in_words
 from evaluation.settings.tiers import TIERS, TierName
 
 LAST_STEPS = 5
@@ -50,14 +51,39 @@ def _series(key: tuple[str, str, str], rows: Sequence[Row], bridge: Row | None) 
         "metric": metric,
         "chance": rows[0]["chance"],
         "points": [
-            {"x": row["step"], **{name: row[name] for name in ("step", "value", "low", "high")}}
+            {
+                "x": row["step"],
+                **{name: row[name] for name in ("step", "value", "low", "high")},
+                **_paired(row, bridge),
+            }
             for row in rows
         ],
         "bridge": None
         if bridge is None
         else {name: bridge[name] for name in ("value", "low", "high")},
         "spread": _spread(rows),
+        "note": _note(rows),
     }
+
+
+def _paired(row: Row, bridge: Row | None) -> dict[str, float | None]:
+    """Where the value may be beside the bridge's, by the interval of the paired delta."""
+    low, high = row.get("delta_low"), row.get("delta_high")
+    if bridge is None or low is None or high is None:
+        return {"paired_low": None, "paired_high": None}
+    return {"paired_low": bridge["value"] + low, "paired_high": bridge["value"] + high}
+
+
+def _note(rows: Sequence[Row]) -> str | None:
+    """Why some values have no interval, and at which steps."""
+    lacking = [row for row in rows if row["low"] is None]
+    if not lacking:
+        return None
+    why = next((row["note"] for row in lacking if row.get("note")), None) or "not known why"
+    where = (
+        "" if len(lacking) == len(rows) else f" at {steps_in_words([r['step'] for r in lacking])}"
+    )
+    return f"No 95 % interval{where}: {why.removeprefix('no interval: ')}."
 
 
 def _spread(rows: Sequence[Row]) -> dict[str, Any] | None:

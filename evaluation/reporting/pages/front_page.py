@@ -14,10 +14,20 @@ from evaluation.reporting.headlines import provisional, tier_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.pages.joined import follows, joined_series
 from evaluation.reporting.pages.levels import levels
-from evaluation.reporting.pages.page import packed_series, render, some, write_page
+from evaluation.reporting.pages.page import (
+    DEFAULTS,
+    packed_retention,
+    packed_series,
+    page_link,
+    render,
+    some,
+    write_page,
+)
 from evaluation.reporting.pages.runs_page import stage_title
 from evaluation.reporting.pages.stage_page import advice, aim_title, chosen_step, stage_verdict
+from evaluation.reporting.pages.strip import front_strip
 from evaluation.reporting.status import failures
+from evaluation.reporting.tables.retention import retention, write_retention
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.reporting.tables.summary import summary_rows
 from evaluation.results.comparison_file import (
@@ -26,35 +36,46 @@ from evaluation.results.comparison_file import (
     LeadRow,
     read_comparison,
 )
+from evaluation.results.outputs import OVERVIEW, PAGE
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
-
-OVERVIEW = "overview.rst"
 
 
 def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     """Writes the page that shows all stages in a row; what is not there yet is named.
 
-    Beside it the lines with which Snakemake's report opens.
+    Beside it the lines with which Snakemake's report opens, and what later stages kept of earlier ones.
     """
     found = {name: read_stage(plan, steps_so_far(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
-    sparks = {name: _spark(stage, series[name]) for name, stage in found.items()}
-    known = [spark for spark in sparks.values() if spark is not None]
-    names = [name for name, spark in sparks.items() if spark is not None]
+    sparks = {name: _sparks(stage, series[name]) for name, stage in found.items()}
+    kept = retention(found.values())
     data = {
         "tiers": tier_words(),
-        "sparks": dict(zip(names, packed_series(known), strict=True)),
+        "retention": packed_retention(kept),
+        "stage": None,
+        "pages": _pages(plans, output),
+        "defaults": {**DEFAULTS, "band": "items"},
+        "sparks": {name: packed_series(known) for name, known in sparks.items()},
         "series": packed_series(_joined(found, series)),
     }
     cards = [_card(stage, sparks[name]) for name, stage in found.items()]
     config = next(iter(plans.values())).config
     runs = runs_in_words(output.parent, config)
+    words = {"title": "Evaluation of the stages", "stages": cards, "strip": front_strip(found)}
     beside = COMPARISON_PAGE if config.runs else None
-    words = {"title": "Evaluation of the stages", "stages": cards, "runs": runs}
-    write_page(output, render("front.html", data, **words, comparison=beside))
+    write_page(output, render("front.html", data, **words, runs=runs, comparison=beside))
     write_text(output.with_name(OVERVIEW), _overview(cards, runs))
+    write_retention(kept, output.parent)
+
+
+def _pages(plans: Mapping[str, StagePlan], output: Path) -> dict[str, dict[str, str]]:
+    """Links to the stages' pages, and to that of several runs."""
+    found = {name: plan.results / PAGE for name, plan in plans.items()}
+    if next(iter(plans.values())).config.runs:
+        found[COMPARISON_PAGE] = output.with_name(COMPARISON_PAGE)
+    return {name: page_link(page, output.parent) for name, page in found.items()}
 
 
 def _joined(
@@ -126,19 +147,26 @@ def _plain(text: str) -> str:
     return re.sub(r"([^\w\s]|_)", r"\\\1", " ".join(text.split()))
 
 
-def _spark(found: StageResults, series: Sequence[Series]) -> Series | None:
-    """The headline's overall curve; without an objective that of the last tier there is."""
+def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
+    """The headline's overall curve in each of its units, the headline's own first.
+
+    Without an objective that of the last tier there is.
+    """
     objective = found.plan.stage.objective
     aim = next((aim for aim in objective if aim.want == "improve"), None)
-    tiers = [aim.tier] if aim else list(reversed(found.plan.tiers))
-    for tier in tiers:
-        for one in series:
-            if (one["tier"], one["item"], one["metric"]) == (tier, OVERALL, TIERS[tier].shown):
-                return one
-    return None
+    for tier in [aim.tier] if aim else list(reversed(found.plan.tiers)):
+        names = [TIERS[tier].headline]
+        if TIERS[tier].kind == "nats":
+            names += [one.name for one in TIERS[tier].metrics if one.name not in names]
+        own = {
+            one["metric"]: one for one in series if (one["tier"], one["item"]) == (tier, OVERALL)
+        }
+        if known := [own[name] for name in names if name in own]:
+            return [{**one, "told": _headline(found, one)} for one in known]
+    return []
 
 
-def _card(found: StageResults, spark: Series | None) -> dict[str, Any]:
+def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
     objective = [aim_title(aim.model_dump()) for aim in found.plan.stage.objective]
     advised = advice(found)
     why_not = found.recommendation.why if found.recommendation else "no recommendation yet"
@@ -150,7 +178,7 @@ def _card(found: StageResults, spark: Series | None) -> dict[str, Any]:
         "advice": f"{advised['kind']}: step {advised['step']}" if advised else None,
         "beside": advised["beside_steps"] if advised else [],
         "why_not": why_not if objective else "no recommendation, as the stage has no objective",
-        "headline": _headline(spark),
+        "headline": sparks[0]["told"] if sparks else "no results yet",
         "companions": advised["companions"] if advised else [],
         "counts": _counts(found),
         "missing": some(found.missing, 4),
@@ -158,12 +186,15 @@ def _card(found: StageResults, spark: Series | None) -> dict[str, Any]:
     }
 
 
-def _headline(spark: Series | None) -> str:
-    if spark is None:
-        return "no results yet"
-    last = spark["points"][-1]
+def _headline(found: StageResults, spark: Series) -> str:
+    """The value at the recommended step (else the last one), with its interval or why it has none."""
+    points = {point["step"]: point for point in spark["points"]}
+    point = points.get(chosen_step(found) or 0, spark["points"][-1])
+    low, high = point["low"], point["high"]
+    bounds = "no interval" if low is None else f"[{low:.4g}, {high:.4g}]"
     bridge = f", bridge {spark['bridge']['value']:.4g}" if spark["bridge"] else ""
-    return f"{spark['tier']} {spark['metric']}: {last['value']:.4g} at step {last['step']}{bridge}"
+    name = f"{spark['tier']} {TIERS[spark['tier']].metric(spark['metric']).words}"
+    return f"{name}: {point['value']:.4g} {bounds} at step {point['step']}{bridge}"
 
 
 def _counts(found: StageResults) -> str | None:

@@ -6,18 +6,22 @@ for three bytes of the page. So data are embedded compressed, and what finds no 
 
 import base64
 import gzip
+import hashlib
 import json
 import logging
+import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 
 from evaluation.files import write_text
 from evaluation.reporting.pages.curves import Series
+from evaluation.results.bridge_rows import RetentionRow
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +34,12 @@ ENVIRONMENT = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
 )
+
+DEFAULTS = {"step": None, "item": "", "flip": "", "unit": "nats_per_token", "band": "paired"}
+"""What a page shows of each choice that stands in its address, until a reader chooses."""
+
+Links = dict[str, dict[str, str]]
+"""By what a page calls another: how it refers to it, see `page_link`."""
 
 SHOWN = 6
 """Missing files that are named where there is little room."""
@@ -81,7 +91,7 @@ def seven_digits(value: Any) -> Any:
     return float(f"{value:.7g}") if isinstance(value, float) else value
 
 
-POINT = ("x", "step", "value", "low", "high", "stage", "tokens")
+POINT = ("x", "step", "value", "low", "high", "paired_low", "paired_high", "stage", "tokens")
 
 
 def packed_series(series: Iterable[Series]) -> list[dict[str, Any]]:
@@ -117,6 +127,32 @@ def packed_deltas(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         note = notes.setdefault(row["note"], len(notes))
         packed.append([row["step"], key, *(seven_digits(row[name]) for name in VALUES[:-1]), note])
     return {"keys": list(keys), "notes": list(notes), "rows": packed, "of": [KEY, VALUES]}
+
+
+KEPT = ("tier", "item", "metric")
+KEPT_VALUES = ("earlier_value", "value", "delta", "low", "high", "p_holm", "n", "flag")
+
+
+def packed_retention(rows: Iterable[RetentionRow]) -> dict[str, Any]:
+    """Rows as arrays [earlier, later, index into `keys`, *KEPT_VALUES]; `labels` name checkpoints."""
+    labels: dict[str, int] = {}
+    keys: dict[tuple[Any, ...], int] = {}
+    packed: list[list[Any]] = []
+    for row in rows:
+        pair = [labels.setdefault(label, len(labels)) for label in (row.earlier, row.later)]
+        key = keys.setdefault(tuple(getattr(row, name) for name in KEPT), len(keys))
+        packed.append([*pair, key, *(seven_digits(getattr(row, name)) for name in KEPT_VALUES)])
+    return {"labels": list(labels), "keys": list(keys), "rows": packed, "of": KEPT_VALUES}
+
+
+def page_link(page: Path, start: Path) -> dict[str, str]:
+    """How the page in the folder `start` refers to another: as a file, and in Snakemake's report.zip.
+
+    There every file lies in a folder that is named by 16 digits of the SHA-256 of its path.
+    """
+    digest = hashlib.sha256(str(page).encode()).hexdigest()[:16]
+    file = os.path.relpath(page, start).replace(os.sep, "/")
+    return {"file": quote(file), "zipped": f"../{digest}/{page.name}"}
 
 
 def some(names: Sequence[str], most: int = SHOWN) -> str:

@@ -36,9 +36,7 @@ class Table:
 
 def provenance_tables(found: StageResults) -> list[Table]:
     """Tables in words; those with nothing in them are left out."""
-    sides = {str(step): scored.results for step, scored in found.steps.items()}
-    if found.bridge is not None:
-        sides["bridge"] = found.bridge.results
+    sides = _sides(found)
     tables = [
         _notes(found),
         _disagreements(found),
@@ -48,9 +46,13 @@ def provenance_tables(found: StageResults) -> list[Table]:
         Table("Verified answers by group", GROUPS, group_rows(sides)),
         Table("Verified answers by group, against the bridge", CHANGES, change_rows(found.deltas)),
         Table("How answers were asked for", ASKED, asked_rows(sides)),
-        _jobs(sides),
     ]
     return [table for table in tables if table.rows or table.note]
+
+
+def _sides(found: StageResults) -> dict[str, Results]:
+    sides = {str(step): scored.results for step, scored in found.steps.items()}
+    return sides if found.bridge is None else {**sides, "bridge": found.bridge.results}
 
 
 def _text(value: Any) -> str:
@@ -68,10 +70,12 @@ def _notes(found: StageResults) -> Table:
     return Table("Comparison", ("note", "steps"), rows)
 
 
-def _jobs(sides: Mapping[str, Results]) -> Table:
+def jobs_table(found: StageResults) -> Table:
+    """What every checkpoint was scored with."""
+    sides = _sides(found)
     columns = (
         "step", "tier", "device", "dtype", "row tokens", "seconds", "tokens/s", "items", "protocol", "tokenizer",
-        "sequence", "checkpoint",
+        "sequence", "checkpoint", "packages",
     )  # fmt: skip
     rows = [
         (step, name, *_job(tier.file))
@@ -96,6 +100,7 @@ def _job(file: TierFile) -> tuple[str, ...]:
         f"{file.tokenizer.name} ({file.tokenizer.identity})",
         str(file.sequence_length),
         f"{file.checkpoint} ({file.checkpoint_identity})",
+        ", ".join(f"{name} {' and '.join(v)}" for name, v in file.packages.items()) or "–",
     )
 
 

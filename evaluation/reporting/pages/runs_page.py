@@ -4,8 +4,10 @@ The first run is A of every comparison. What finds no room is named; all of it i
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from evaluation.bridge.across_tokenizers import PER_BYTE
 from evaluation.bridge.deltas import OVERALL
 from evaluation.errors import BridgeError
 from evaluation.reporting.headlines import tier_words
@@ -13,13 +15,16 @@ from evaluation.reporting.pages.curves import Series
 from evaluation.reporting.pages.levels import levels
 from evaluation.reporting.pages.overlay import overlaid_series, points_of
 from evaluation.reporting.pages.page import (
+    DEFAULTS,
     LARGEST,
     SpaceLeft,
     packed_deltas,
     packed_series,
+    page_link,
     render,
 )
 from evaluation.results.comparison_file import ComparisonRow, RunComparison, StageComparison
+from evaluation.results.outputs import PAGE
 from evaluation.runs.find import Run
 from evaluation.runs.matching import paired_stages
 from evaluation.settings.config import Config
@@ -40,6 +45,9 @@ def runs_page(
     data: dict[str, Any] = {
         "tiers": tier_words(),
         "other": "B",
+        "stage": None,
+        "pages": {"front": page_link(Path(PAGE), Path())} if config is not None else {},
+        "defaults": {**DEFAULTS, "band": "items", "unit": _unit(curves)},
         "axis": _axis(comparisons),
         "curves": [{"stage": name, "series": packed_series(all_)} for name, all_ in curves.items()],
         "comparisons": [],
@@ -49,10 +57,17 @@ def runs_page(
         "comparisons": [_words(one) for one in comparisons],
         "damaged": damaged,
         "left_out": [],
+        "has_front": config is not None,
     }
     space = SpaceLeft(LARGEST - len(render("runs.html", data, **words).encode()))
     data["comparisons"], words["left_out"] = _deltas(comparisons, space)
     return render("runs.html", data, **words)
+
+
+def _unit(curves: Mapping[str, Sequence[Series]]) -> str:
+    """The unit of losses at first; runs of two tokenizers share none but bits per byte."""
+    known = {one["metric"] for series in curves.values() for one in series}
+    return str(DEFAULTS["unit"]) if DEFAULTS["unit"] in known else PER_BYTE
 
 
 def _axis(comparisons: Sequence[RunComparison]) -> str:

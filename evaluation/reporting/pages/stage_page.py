@@ -5,10 +5,12 @@ I trust it?
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.power import power_sentence
+from evaluation.bridge.write import bridge_label
 from evaluation.reporting.flips.flips import in_order, stage_flips
 from evaluation.reporting.headlines import (
     beside_forest,
@@ -21,20 +23,25 @@ from evaluation.reporting.headlines import (
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.pages.levels import levels
 from evaluation.reporting.pages.page import (
+    DEFAULTS,
     LARGEST,
+    Links,
     SpaceLeft,
     packed_deltas,
     packed_series,
+    page_link,
     render,
     seven_digits,
 )
-from evaluation.reporting.pages.provenance import provenance_tables
+from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
 from evaluation.reporting.pages.quality import quality_tables
+from evaluation.reporting.pages.strip import stage_strip
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
 from evaluation.reporting.tables.task_quality import stage_quality
 from evaluation.results.bridge_files import StepDeltas
+from evaluation.results.outputs import PAGE
 from evaluation.results.quality_file import TaskQuality
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -53,7 +60,10 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
     series = against.beside(stage_series(summary_rows(found)))
     data: dict[str, Any] = {
         "tiers": tier_words(),
-        "step": chosen,
+        "stage": found.plan.name,
+        "bridge": bridge_label(found.bridge.results) if found.bridge else None,
+        "pages": _links(found.plan),
+        "defaults": {**DEFAULTS, "step": chosen},
         "series": packed_series(series),
         "power": _power(found.plan),
     }
@@ -68,6 +78,10 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
     return render("stage.html", data, **words)
 
 
+def _links(plan: StagePlan) -> Links:
+    return {"front": page_link(Path(plan.config.results) / PAGE, plan.results)}
+
+
 def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) -> dict[str, Any]:
     """What the page says in words and tables."""
     plan = found.plan
@@ -75,6 +89,8 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
     advised = found.recommendation
     return {
         "title": plan.name,
+        "strip": stage_strip(found, chosen_step(found)),
+        "jobs": jobs_table(found),
         "verdict": stage_verdict(found),
         "provisional": provisional(advised),
         "gone": steps_in_words(found.gone) if found.gone else None,
@@ -123,11 +139,16 @@ def advice(found: StageResults) -> dict[str, Any] | None:
 
 
 def aim_title(aim: Mapping[str, Any]) -> str:
-    """An aim in words, e.g. `tier2 (hq): improve by more than 0.02`."""
+    """An aim in words, e.g. `tier2 (hq): improve by more than 0.02 nats per token`."""
+    tier = TIERS[aim["tier"]]
     metric = f" {aim['metric']}" if aim["metric"] else ""
     group = f" ({aim['group']})" if aim["group"] else ""
-    margin = f"by more than {aim['margin']:g}" if aim["want"] == "improve" else ""
-    margin = f"within {aim['margin']:g}" if aim["want"] == "keep" else margin
+    unit = tier.metric(aim["metric"] or tier.headline).unit
+    size = f"{aim['margin']:g} {unit}"
+    if unit == "fraction":
+        points = f"{100 * aim['margin']:g}"
+        size = f"{points} point{'' if points == '1' else 's'}"
+    margin = f"by more than {size}" if aim["want"] == "improve" else f"within {size}"
     return f"{aim['tier']}{metric}{group}: {aim['want']} {margin}"
 
 
@@ -166,12 +187,13 @@ def _rows(content: StepDeltas) -> list[dict[str, Any]]:
     rows = []
     for row in content.deltas:
         metric = row.metric.removeprefix("delta_")
+        is_loss = TIERS[row.tier].kind == "nats"  # in the unit that the page is read in
         rows.append(
             {
                 **row.model_dump(),
                 "metric": metric,
                 "bridge": seven_digits(row.bridge_value),
-                "headline": in_forest(row) or beside_forest(row),
+                "headline": is_loss or in_forest(row) or beside_forest(row),
                 "name": name_in_forest(row),
                 "label": "rates" if TIERS[row.tier].rates else metric,
             }

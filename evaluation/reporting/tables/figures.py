@@ -1,18 +1,21 @@
 """Figures for papers: a stage's curves and forest plots as SVG, from its stored tables.
 
 <results>/figures/<tier>_curves.svg   the headline metric of every item over steps
-<results>/figures/<tier>_forest.svg   deltas of the recommended step against the bridge
+<results>/figures/<tier>_measures.svg what stands beside the headline, likewise
+<results>/figures/<tier>_forest.svg   deltas of the recommended step against the bridge, and of the first
+                                      measure beside them
 <results>/figures/<tier>_moves.svg    prompts by their pass rate at the bridge and at that step
 """
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.files import atomic_path
-from evaluation.reporting.headlines import in_forest, name_in_forest, reads_lower
+from evaluation.reporting.headlines import beside_forest, in_forest, name_in_forest
 from evaluation.reporting.pages.curves import Series, is_logarithmic, stage_series
 from evaluation.results.bridge_files import (
     DELTAS,
@@ -67,7 +70,9 @@ def write_figures(plan: StagePlan) -> list[Path]:
 
 def _drawn(plan: StagePlan, kind: str, tier: TierName, series: Sequence[Series]) -> "Figure":
     if kind == "curves":
-        return _curves(tier, series)
+        return _curves(tier, series, [TIERS[tier].shown])
+    if kind == "measures":
+        return _curves(tier, series, [metric.name for metric in TIERS[tier].companions])
     return _forest(plan, tier) if kind == "forest" else _moves(plan, tier)
 
 
@@ -92,20 +97,32 @@ def _empty(text: str) -> "Figure":
     return drawn
 
 
-def _curves(tier: TierName, series: Sequence[Series]) -> "Figure":
-    own = [one for one in series if (one["tier"], one["metric"]) == (tier, TIERS[tier].shown)]
-    if not own:
+def _curves(tier: TierName, series: Sequence[Series], metrics: Sequence[str]) -> "Figure":
+    """A panel for each item, those of a metric in rows of their own, which its name begins."""
+    of = [[one for one in series if (one["tier"], one["metric"]) == (tier, m)] for m in metrics]
+    groups = [own for own in of if own]
+    if not groups:
         return _empty(f"no results of {tier} yet")
-    down = -(-len(own) // ACROSS)
-    drawn = _new(min(len(own), ACROSS) * 2.1, down * 1.6 + 0.3)
-    axes = drawn.subplots(down, min(len(own), ACROSS), squeeze=False).ravel()
-    for axis, one in zip(axes, own, strict=False):
-        _curve(axis, one)
-    for axis in axes[len(own) :]:
-        axis.set_visible(False)
+    across = min(max(map(len, groups)), ACROSS)
+    down = [-(-len(own) // across) for own in groups]
+    drawn = _new(across * 2.1, sum(down) * 1.6 + 0.3)
+    axes = iter(drawn.subplots(sum(down), across, squeeze=False).ravel())
+    for own, rows in zip(groups, down, strict=True):
+        for place, axis in enumerate(islice(axes, rows * across)):
+            axis.set_visible(place < len(own))
+            if place < len(own):
+                _curve(axis, own[place])
+            if place % across == 0:
+                axis.set_ylabel(_axis_name(own[0]))
     drawn.supxlabel("step")
-    drawn.supylabel(TIERS[tier].shown)
     return drawn
+
+
+def _axis_name(series: Series) -> str:
+    metric = TIERS[series["tier"]].metric(series["metric"])
+    return (
+        metric.name if metric.unit in ("fraction", metric.name) else f"{metric.name}\n{metric.unit}"
+    )
 
 
 def _curve(axis: "Axes", series: Series) -> None:
@@ -143,21 +160,30 @@ def _forest(plan: StagePlan, tier: TierName) -> "Figure":
     rows, step = _deltas(plan, tier)
     if not rows:
         return _empty(f"{tier}: no step has been compared with the bridge yet")
-    drawn = _new(5.2, 0.24 * len(rows) + 0.9)
-    axis = drawn.subplots()
+    beside, _ = _deltas(plan, tier, beside_forest)
+    sides = [own for own in (rows, beside) if own]
+    drawn = _new(5.2 * len(sides), 0.24 * max(map(len, sides)) + 0.9)
+    for axis, own in zip(drawn.subplots(1, len(sides), squeeze=False).ravel(), sides, strict=True):
+        _forest_axis(axis, tier, own, step)
+    return drawn
+
+
+def _forest_axis(axis: "Axes", tier: TierName, rows: Sequence[DeltaRow], step: int | None) -> None:
     for height, row in enumerate(reversed(rows)):
         _delta(axis, height, row)
     reach = max(abs(x or 0.0) for row in rows for x in (row.delta, row.low, row.high)) or 1.0
     axis.set_xlim(-1.05 * reach, 1.05 * reach)
     axis.axvline(0, color=COLOURS["unclear"], lw=0.8, zorder=0)
     axis.set_yticks(range(len(rows)), [_plain(name_in_forest(row), 36) for row in reversed(rows)])
-    lower = " (lower is better)" if reads_lower(tier) else ""
-    what = "rate" if TIERS[tier].rates else rows[0].metric.removeprefix("delta_")
+    metric = TIERS[tier].metric(rows[0].metric.removeprefix("delta_"))
+    lower = "" if metric.higher_is_better or TIERS[tier].rates else " (lower is better)"
+    what = "rate" if TIERS[tier].rates else metric.name
     axis.set_xlabel(f"Δ {what}{lower}, 95 % interval\nof step {step} against {rows[0].bridge}")
-    return drawn
 
 
-def _deltas(plan: StagePlan, tier: TierName) -> tuple[list[DeltaRow], int | None]:
+def _deltas(
+    plan: StagePlan, tier: TierName, is_wanted: Callable[[DeltaRow], bool] = in_forest
+) -> tuple[list[DeltaRow], int | None]:
     """The headline deltas of the recommended or else the last step, best first."""
     if not (plan.results / DELTAS).exists():
         return [], None
@@ -167,7 +193,7 @@ def _deltas(plan: StagePlan, tier: TierName) -> tuple[list[DeltaRow], int | None
         return [], None
     advised = read_recommendation(plan.results / RECOMMENDATION).step
     step = advised if advised in steps else max(steps)
-    own = [row for row in rows if (row.step, row.tier) == (step, tier) and in_forest(row)]
+    own = [row for row in rows if (row.step, row.tier) == (step, tier) and is_wanted(row)]
     return sorted(own, key=_loss), step
 
 

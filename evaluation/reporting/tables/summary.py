@@ -12,11 +12,13 @@ from evaluation.bridge.write import write_csv
 from evaluation.dependencies.gone import is_gone
 from evaluation.files import write_parquet, write_text
 from evaluation.reporting.headlines import provisional, steps_in_words
+from evaluation.reporting.tables.score_matrix import write_matrix
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
 from evaluation.results.bridge_files import SUMMARY
 from evaluation.results.bridge_rows import SUMMARY_COLUMNS
 from evaluation.results.columns import arrow_schema
+from evaluation.results.outputs import SUMMARY_TABLE, SUMMARY_TEXT
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -64,24 +66,29 @@ def _rows(plan: StagePlan, scored: Scored, role: str) -> Iterator[tuple[dict[str
 
 
 def write_tables(found: StageResults) -> None:
-    """Writes the three tables."""
+    """Writes the three tables, and the score matrix."""
     plan, rows = found.plan, summary_rows(found)
-    write_csv(plan.results / "summary.csv", SUMMARY_COLUMNS, rows)
+    write_csv(plan.results / SUMMARY_TABLE, SUMMARY_COLUMNS, rows)
     write_parquet(plan.results / SUMMARY, pa.Table.from_pylist(rows, schema=SCHEMA))
-    write_text(plan.results / "summary.md", markdown(found, rows))
+    write_text(plan.results / SUMMARY_TEXT, markdown(found, rows))
+    write_matrix(found)
 
 
 def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
-    """One table a tier: an item a row, a step a column, the delta against the bridge in brackets."""
+    """A table of each tier's headline, and of each measure beside it.
+
+    An item is a row, a step a column; the delta against the bridge stands in brackets.
+    """
     parts = [f"# {_plain(found.plan.name)}\n"]
     parts += [f"Missing: {_plain(', '.join(found.missing))}\n"] if found.missing else []
     parts += [f"Gone since scored: {_plain(steps_in_words(found.gone))}\n"] if found.gone else []
     parts += [f"Damaged: {_plain(line)}\n" for line in found.damaged]
     parts += [_plain(line) + "\n" for line in _verdict_lines(found)]
     for name, tier in TIERS.items():
-        shown = [row for row in rows if row["tier"] == name and row["metric"] == tier.shown]
-        if shown:
-            parts.append(f"## {name}: {tier.shown}\n\n{_markdown_table(shown)}\n")
+        for metric in (tier.shown, *(metric.name for metric in tier.companions)):
+            shown = [row for row in rows if (row["tier"], row["metric"]) == (name, metric)]
+            if shown:
+                parts.append(f"## {name}: {metric}\n\n{_markdown_table(shown)}\n")
     return "\n".join(parts)
 
 

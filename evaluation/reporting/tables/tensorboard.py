@@ -1,47 +1,28 @@
-"""Curves as TensorBoard's event files, to stand beside the training loss.
-
-Tags are `eval/<stage>/<tier>/<item>/<metric>`, training steps are step numbers.
-"""
+"""Curves as TensorBoard's event files."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import EvaluationError
-from evaluation.results.bridge_files import SUMMARY, read_summary
-from evaluation.settings.plan import StagePlan
 
 SUFFIX = ".staged-evaluation"
 """How our files end, so that an export anew replaces them and no others."""
 
 
-def export_curves(plans: Sequence[StagePlan], output: Path) -> int:
-    """Writes the values of all stages that have tables into `output`; returns how many there are.
+def event_writer() -> Callable[[Sequence[tuple[str, int, float]], Path], None]:
+    """Writes tags, steps and values; raises EvaluationError where tensorboard is not installed."""
+    return partial(_write, _writer())
 
-    Raises:
-        EvaluationError: tensorboard is not installed, or no stage has tables yet.
-        ResultsError: a stage's table is damaged.
-    """
-    writer_of = _writer()
-    rows = [row for plan in plans for row in _rows(plan)]
-    if not rows:
-        names = ", ".join(plan.name for plan in plans)
-        raise EvaluationError(f"no tables of {names} yet; run `python -m evaluation tables` first")
+
+def _write(writer_of: Any, points: Sequence[tuple[str, int, float]], output: Path) -> None:
     for old in output.glob(f"events.out.tfevents.*{SUFFIX}"):
         old.unlink()
     with writer_of(str(output), filename_suffix=SUFFIX) as writer:
-        for row in rows:
-            tag = "/".join(("eval", *(row[key] for key in ("stage", "tier", "item", "metric"))))
-            writer.add_scalar(tag, row["value"], row["step"])
-    return len(rows)
-
-
-def _rows(plan: StagePlan) -> Iterable[dict[str, Any]]:
-    path = plan.results / SUMMARY
-    if not path.exists():
-        return []
-    return [row for row in read_summary(path) if row["role"] == "step"]
+        for tag, step, value in points:
+            writer.add_scalar(tag, value, step)
 
 
 def _writer() -> Any:

@@ -6,7 +6,7 @@ checkpoints apart is the paired delta.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class Value:
     high: float | None
     n: int
     chance: float | None = None
+    note: str | None = None
 
 
 def values_of(results: Results) -> list[Value]:
@@ -68,16 +69,27 @@ def _nats(tier: Tier, items: Mapping[str, NatsItem]) -> list[Value]:
     }
     rows: list[Value] = []
     for name, item in items.items():
-        bits = _ratio(item, "bytes")
-        bounds = (None, None) if bits is None else (bits.low, bits.high)
-        rows += _nats_rows(tier, name, item.group, nats[name], item.values, bounds)
+        rows += _nats_rows(tier, name, item.group, nats[name], item.values, _ratio(item, "bytes"))
     overall = macro_mean(nats)
     means = {"ppl": math.exp(overall.value)}
-    per_byte = [one.values.get("bits_per_byte") for one in items.values()]
-    known = [value for value in per_byte if value is not None]
-    if len(known) == len(per_byte):
-        means["bits_per_byte"] = math.fsum(known) / len(known)
-    return [*rows, *_nats_rows(tier, OVERALL, None, overall, means, (None, None))]
+    bits = _mean_bits(items)
+    if bits is not None:
+        means["bits_per_byte"] = bits.value
+    return [*rows, *_nats_rows(tier, OVERALL, None, overall, means, bits)]
+
+
+def _mean_bits(items: Mapping[str, NatsItem]) -> Estimate | None:
+    """The mean bits per byte; None unless every item has them."""
+    values = {name: item.values.get("bits_per_byte") for name, item in items.items()}
+    known = {name: value for name, value in values.items() if value is not None}
+    if len(known) < len(values):
+        return None
+    parts = {
+        name: _ratio(items[name], "bytes") or unknown(value, n=0, units=0, note=NO_ITEMS)
+        for name, value in known.items()
+    }
+    mean = macro_mean(parts)
+    return replace(mean, value=math.fsum(known.values()) / len(known))
 
 
 def _ratio(item: NatsItem, weight: str) -> Estimate | None:
@@ -97,18 +109,21 @@ def _nats_rows(
     group: str | None,
     nats: Estimate,
     values: Mapping[str, float],
-    bits: Bounds,
+    bits: Estimate | None,
 ) -> list[Value]:
+    per_byte: Bounds = (None, None) if bits is None else (bits.low, bits.high)
     known: dict[str, tuple[float | None, Bounds]] = {
         "ppl": (values.get("ppl"), (_exp(nats.low), _exp(nats.high))),
         "nats_per_token": (nats.value, (nats.low, nats.high)),
-        "bits_per_byte": (values.get("bits_per_byte"), bits),
+        "bits_per_byte": (values.get("bits_per_byte"), per_byte),
     }
+    notes = {"bits_per_byte": bits.note if bits else NO_ITEMS}
     rows = []
     for metric in tier.metrics:
-        value, (low, high) = known.get(metric.name, (None, (None, None)))
+        value, bounds = known.get(metric.name, (None, (None, None)))
         if value is not None:
-            rows.append(_value(tier, item, group, metric.name, value, (low, high), nats.n))
+            note = notes.get(metric.name, nats.note)
+            rows.append(_value(tier, item, group, metric.name, value, bounds, nats.n, note=note))
     return rows
 
 
@@ -121,7 +136,9 @@ def _value(
     bounds: Bounds,
     n: int,
     chance: float | None = None,
+    note: str | None = None,
 ) -> Value:
+    """`note` says why there are no bounds, and is of no use where there are."""
     return Value(
         tier=tier.name,
         item=item,
@@ -132,6 +149,7 @@ def _value(
         high=bounds[1],
         n=n,
         chance=chance,
+        note=None if bounds[0] is not None else note or "too few items",
     )
 
 
@@ -169,7 +187,9 @@ def _companions(tier: Tier, items: Mapping[str, CreditItem]) -> Iterable[Value]:
 
 
 def _measure(tier: Tier, item: str, group: str | None, metric: str, known: Estimate) -> Value:
-    return _value(tier, item, group, metric, known.value, (known.low, known.high), known.n)
+    return _value(
+        tier, item, group, metric, known.value, (known.low, known.high), known.n, note=known.note
+    )
 
 
 def _means(tier: Tier, item: CreditItem) -> dict[str, Estimate]:
@@ -197,7 +217,8 @@ def _mean(
     else:
         low = None if estimate.low is None else max(0.0, estimate.low)
         bounds = low, None if estimate.high is None else min(1.0, estimate.high)
-    return _value(tier, item, group, metric, estimate.value, bounds, estimate.n, chance)
+    note = estimate.note
+    return _value(tier, item, group, metric, estimate.value, bounds, estimate.n, chance, note)
 
 
 def _rates(
@@ -206,11 +227,12 @@ def _rates(
     for metric, value in (overall.values if overall else {}).items():
         units = overall.credits.get(metric) if overall else None
         n = len(units.ids) if units else 0
-        yield _value(tier, OVERALL, None, metric, value, _wilson(value, n), n)
+        yield _value(tier, OVERALL, None, metric, value, _wilson(value, n), n, note=NO_ITEMS)
     for name, item in items.items():
         value, units = item.values[tier.headline], item.credits.get(tier.headline)
         n = item.size or (len(units.ids) if units else 0)
-        yield _value(tier, name, item.group, tier.headline, value, _wilson(value, n), n)
+        bounds = _wilson(value, n)
+        yield _value(tier, name, item.group, tier.headline, value, bounds, n, note=NO_ITEMS)
 
 
 def _wilson(value: float, n: int) -> Bounds:

@@ -50,7 +50,7 @@ const named = (steps) => `${steps.length === 1 ? "step" : `${steps.length} steps
 const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
 /* Inside Snakemake's report a page is a data: URL, where links to its own parts lead nowhere */
-for (const link of document.querySelectorAll("nav a")) {
+for (const link of document.querySelectorAll("nav.parts a")) {
   link.addEventListener("click", (event) => {
     event.preventDefault();
     document.querySelector(link.getAttribute("href")).scrollIntoView();
@@ -68,9 +68,15 @@ function hover(node, text) {
     tip.style.top = `${below ? event.clientY + 14 : event.clientY - tip.offsetHeight - 8}px`;
   };
   node.addEventListener("mousemove", place);
-  node.addEventListener("mouseleave", () => { tip.style.display = "none"; });
-  node.setAttribute("aria-label", text);
+  node.addEventListener("mouseleave", hideTip);
 }
+
+/* A finger leaves nothing: a tip goes away with the next touch, with scrolling, and with Escape */
+function hideTip() {
+  tip.style.display = "none";
+}
+for (const event of ["pointerdown", "scroll", "resize"]) window.addEventListener(event, hideTip, { capture: true, passive: true });
+window.addEventListener("keydown", (event) => { if (event.key === "Escape") hideTip(); });
 
 function ticks(low, high, count) {
   const rough = (high - low) / count;
@@ -93,20 +99,32 @@ function logTicks(low, high) {
   return found;
 }
 
-/* A figure's card, with its name and a button that saves it */
-function figure(parent, title) {
+/* A figure's card, with its name and a button that saves it; `about` tells what is drawn */
+function figure(parent, title, about) {
   const card = html(parent, "section", { class: "card" });
   const head = html(card, "div", { class: "head" });
   html(head, "h4", { title }, title);
-  const button = html(head, "button", { type: "button", class: "save", title: "save this figure as SVG" }, "SVG");
-  button.addEventListener("click", () => saveFigure(card.querySelector("svg"), title));
+  const button = html(head, "button", { type: "button", class: "save", title: "save this figure as SVG", "aria-label": `save ${title} as SVG` }, "SVG");
+  button.addEventListener("click", () => saveFigure(card.querySelector("svg"), aboutFigure(about())));
   return card;
 }
 
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"];
 
+/* What a saved figure says of itself, and what its file is called: stage, item, metric, step, axes */
+function aboutFigure({ what, tier, item, metric, step, points }) {
+  const { words, unit } = DATA.tiers[tier].metrics[metric] || {}, stage = DATA.stage || "all stages";
+  const at = step ? `step ${step} against the bridge` : points ? `steps ${points[0].step} to ${points[points.length - 1].step}` : "";
+  const axes = step ? `across: Δ ${words || metric}, ${unit || ""}` : `across: step, up: ${words || metric}, ${unit || ""}`;
+  const name = [stage, tier, item, metric, what, step && `step-${step}`].filter(Boolean).join("_");
+  return {
+    title: [stage, DATA.tiers[tier].title, item, words || metric, at].filter(Boolean).join(" · "),
+    axes, file: `${name.replace(/[^\w.-]+/g, "-")}.svg`,
+  };
+}
+
 /* The figure as a file of its own: styles written into it, without what only hovering needs */
-function standalone(drawn, title) {
+function standalone(drawn, { title, axes }) {
   const copy = drawn.cloneNode(true);
   const originals = drawn.querySelectorAll("*"), copies = copy.querySelectorAll("*");
   originals.forEach((node, i) => {
@@ -119,18 +137,30 @@ function standalone(drawn, title) {
   const [, , width, height] = drawn.getAttribute("viewBox").split(" ").map(Number);
   const page = getComputedStyle(document.body);
   copy.setAttribute("xmlns", SVG);
-  copy.setAttribute("viewBox", `0 -26 ${width} ${height + 26}`);
+  const lines = [...broken(title, width / 6), axes], room = 14 * lines.length + 10;
+  copy.setAttribute("viewBox", `0 ${-room} ${width} ${height + room}`);
   copy.setAttribute("width", width * 2);
-  copy.setAttribute("height", (height + 26) * 2);
-  const text = svg(copy, "text", { x: 6, y: -9, fill: page.color, "font-size": 12, "font-family": page.fontFamily }, title);
-  const ground = svg(copy, "rect", { x: 0, y: -26, width, height: height + 26, fill: page.backgroundColor });
-  copy.prepend(ground, text);
+  copy.setAttribute("height", (height + room) * 2);
+  copy.setAttribute("aria-label", title);
+  const texts = lines.map((line, i) => svg(copy, "text", { x: 6, y: 14 * (i + 1) - room, fill: page.color, "font-size": 11, "font-family": page.fontFamily }, line));
+  const ground = svg(copy, "rect", { x: 0, y: -room, width, height: height + room, fill: page.backgroundColor });
+  copy.prepend(svg(copy, "title", {}, title), svg(copy, "desc", {}, axes), ground, ...texts);
   return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(copy)}`;
 }
 
-function saveFigure(node, title) {
-  const url = URL.createObjectURL(new Blob([standalone(node, title)], { type: "image/svg+xml" }));
-  const link = html(document.body, "a", { href: url, download: `${title.replace(/[^\w.-]+/g, "_")}.svg` });
+/* A text in lines of so many letters, broken between words */
+function broken(text, most) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    if (lines[lines.length - 1].length + word.length > most) lines.push("");
+    lines[lines.length - 1] += `${lines[lines.length - 1] ? " " : ""}${word}`;
+  }
+  return lines.filter(Boolean);
+}
+
+function saveFigure(node, about) {
+  const url = URL.createObjectURL(new Blob([standalone(node, about)], { type: "image/svg+xml" }));
+  const link = html(document.body, "a", { href: url, download: about.file });
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(url), 10000);

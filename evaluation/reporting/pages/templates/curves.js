@@ -29,27 +29,31 @@ const levelsOf = (series) => series.levels || [];
 function scaleOf(series, bare) {
   const known = (list) => list.filter((value) => value !== null && value !== undefined);
   const bounds = known([
-    ...series.points.flatMap((p) => (bare ? [p.value] : [p.value, p.low, p.high])),
+    ...series.points.flatMap((p) => [p.value, ...(bare ? [] : boundsOf(p) || [])]),
     ...(bare ? [] : levelsOf(series).map((level) => level.value)), series.bridge && series.bridge.value, bare ? null : series.chance,
   ]);
   let low = Math.min(...bounds), high = Math.max(...bounds);
+  [low, high] = spanning(low, high, smallestSpan(series, high));
   const isLog = metricOf(series).unit === "perplexity" && low > 0 && high / low > 8;
-  if (high - low < 1e-9) { const pad = Math.abs(high) * 0.05 || 0.05; low -= pad; high += pad; }
-  const at = isLog ? Math.log : (value) => value;
-  const marks = isLog ? logTicks(low, high) : ticks(low, high, 4);
+  const at = isLog ? Math.log : (value) => value, powers = isLog ? logTicks(low, high) : [];
+  const marks = powers.length > 1 ? powers : enoughTicks(low, high, 4);
   return { isLog, marks, height: (value) => (at(high) - at(value)) / (at(high) - at(low)) };
+}
+
+/* Ten times what is worth telling, of a perplexity what that is of its logarithm */
+function smallestSpan(series, high) {
+  const { worth = 0.01, unit } = metricOf(series);
+  return 10 * worth * (unit === "perplexity" ? Math.abs(high) : 1);
 }
 
 /* Of lines; style.css has as many */
 const COLOURS = 6;
 
-/* One small multiple */
-function drawCurve(parent, series, { height = 170, bare = false } = {}) {
-  const width = 300, left = bare ? 4 : 46, right = 8, top = bare ? 4 : 12, bottom = bare ? 4 : 22;
+/* One small multiple; a bare one has no axes but the bounds of its scale */
+function drawCurve(parent, series, { height = 190, bare = false } = {}) {
+  const width = roomIn(parent), left = 52, right = 8, top = bare ? 8 : 28, bottom = bare ? 8 : 34;
   const points = series.points, scale = scaleOf(series, bare);
-  const first = points[0].x, last = points[points.length - 1].x;
-  const x = (value) => (last === first ? (left + width - right) / 2
-    : left + ((value - first) / (last - first)) * (width - left - right));
+  const x = placesOf(points, series.borders || [], [left, width - right]);
   const y = (value) => top + scale.height(value) * (height - top - bottom);
   const root = svg(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${series.tier} ${series.metric} ${series.item}` });
   const across = (value, name) => svg(root, "line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: name });
@@ -58,7 +62,11 @@ function drawCurve(parent, series, { height = 170, bare = false } = {}) {
       across(tick, "axis");
       svg(root, "text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, format(tick));
     }
-    drawSteps(root, points, x, height - 6);
+    drawSteps(root, series, x, [height - bottom, width - right]);
+    svg(root, "text", { x: 2, y: 11 }, axisName(series));
+  } else {
+    const ends = scale.marks.filter((tick, i, all) => i === 0 || i === all.length - 1);
+    for (const tick of ends) svg(root, "text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, format(tick));
   }
   drawBorders(root, series, x, [top, height - bottom]);
   if (series.bridge) across(series.bridge.value, "reference");
@@ -67,13 +75,14 @@ function drawCurve(parent, series, { height = 170, bare = false } = {}) {
     const group = svg(root, "g", { class: `line-${level.number % COLOURS}` });
     group.append(across(level.value, "level"));
   }
-  for (const line of series.lines || [{ points, number: 0 }]) {
-    const group = svg(root, "g", { class: `line-${line.number % COLOURS}` });
-    drawBand(group, bare ? [] : line.points.filter((p) => p.low !== null), x, y);
-    svg(group, "polyline", { points: line.points.map((p) => `${x(p.x)},${y(p.value)}`).join(" "), class: "curve" });
-    for (const p of line.points) svg(group, "circle", { cx: x(p.x), cy: y(p.value), r: line.points.length > 60 ? 1.5 : 3, class: "point" });
-  }
+  for (const line of series.lines || [{ points, number: 0 }]) drawLine(svg(root, "g", { class: `line-${line.number % COLOURS}` }), line.points, { x, y, bare });
   drawHits(root, series, x, { left, right: width - right, top, height: height - top - bottom });
+}
+
+function drawLine(group, points, { x, y, bare }) {
+  drawBand(group, bare ? [] : points.filter(boundsOf).map((p) => ({ x: p.x, low: boundsOf(p)[0], high: boundsOf(p)[1] })), x, y);
+  svg(group, "polyline", { points: points.map((p) => `${x(p.x)},${y(p.value)}`).join(" "), class: "curve" });
+  for (const p of points) svg(group, "circle", { cx: x(p.x), cy: y(p.value), r: points.length > 60 ? 1.5 : 3, class: "point" });
 }
 
 /* Where one stage ends and the next begins, and their names where these fit */
@@ -81,19 +90,19 @@ function drawBorders(root, series, x, [top, bottom]) {
   const borders = series.borders || [];
   for (const border of borders) svg(root, "line", { x1: x(border), x2: x(border), y1: top, y2: bottom, class: "border" });
   if (!borders.length) return;
-  const stages = [...new Set(series.points.map((p) => p.stage))], last = series.points[series.points.length - 1].x;
+  const last = series.points[series.points.length - 1].x;
   const inner = borders.filter((border) => border > series.points[0].x), edges = [series.points[0].x, ...inner, last];
   edges.slice(0, -1).forEach((edge, i) => {
-    const name = stages[i] || "", room = x(edges[i + 1]) - x(edge);
+    const name = series.points.find((p) => p.x > edge)?.stage || "", room = x(edges[i + 1]) - x(edge);
     if (name.length * 6 < room) svg(root, "text", { x: x(edge) + room / 2, y: top - 1, "text-anchor": "middle" }, name);
   });
 }
 
-function drawSteps(root, points, x, y) {
-  const first = points[0], last = points[points.length - 1];
-  const name = (p) => p.label || (p.stage ? `${p.stage}, ${p.step}` : p.step);
-  svg(root, "text", { x: x(first.x), y, "text-anchor": first === last ? "middle" : "start" }, name(first));
-  if (first !== last) svg(root, "text", { x: x(last.x), y, "text-anchor": "end" }, name(last));
+/* What the axis of values is called */
+function axisName(series) {
+  const { unit, lower, words } = metricOf(series);
+  if (!unit) return series.metric;
+  return `${words === unit || unit === "perplexity" ? unit : unit === "fraction" ? words : `${words}, ${unit}`}${lower ? " (lower is better)" : ""}`;
 }
 
 function drawBand(root, points, x, y) {
@@ -120,7 +129,9 @@ function drawHits(root, series, x, area) {
 
 function pointText(p) {
   const words = [p.line, p.line ? "" : p.stage, `step ${p.step}`, p.label].filter(Boolean).join(" ");
-  return [`${words}: ${exact(p.value)}`, `95 % ${interval(p.low, p.high)}`];
+  const told = [`${words}: ${exact(p.value)}`, `95 % over items ${interval(p.low, p.high)}`];
+  if (p.paired_low !== null && p.paired_low !== undefined) told.push(`95 % paired with the bridge ${interval(p.paired_low, p.paired_high)}`);
+  return told;
 }
 
 /* Which colour is whose, where there are several lines */
@@ -156,49 +167,59 @@ const nameOf = (series) => (isRate(series) ? series.metric : series.item);
 function measureText(series) {
   const { words, unit, lower } = metricOf(series);
   if (isRate(series) || !words) return "";
-  return `${words}, ${unit}; ${lower ? "lower" : "higher"} is better`;
+  return `${words === unit ? unit : `${words}, ${unit}`}; ${lower ? "lower" : "higher"} is better`;
 }
 
-/* Small multiples of one metric; items are chosen by chips and found by name. Gives what shows other series. */
-function curveBoard() {
-  const hidden = new Set();
+/* Small multiples of one metric; items are chosen by chips and found by name. `ask` gives what there is
+   to show; returns what has it asked again. */
+function curveBoard(ask) {
+  const hidden = new Set(), again = () => keepFocus(draw);
   let all = [];
   const draw = () => {
-    const own = all.filter((s) => kindOf(s) === byId("metric").value);
-    const wanted = byId("item-filter").value.toLowerCase();
+    const [tier, item] = chosen("item").split(/\/(.*)/s);
+    const ofItem = (s) => !item || kindOf(s).includes(" rates") || (s.tier === tier && s.item === item);
+    const own = all.filter((s) => kindOf(s) === byId("metric").value && ofItem(s));
     byId("measure").textContent = own.length ? measureText(own[0]) : "";
-    drawChips(own.map(nameOf), hidden, draw);
+    drawChips(own.map(nameOf), hidden, again);
     byId("curves").replaceChildren();
-    for (const series of own) {
-      const name = nameOf(series);
-      if (hidden.has(name) || !name.toLowerCase().includes(wanted)) continue;
-      const card = figure(byId("curves"), name);
-      drawCurve(card, series);
-      if (series.spread) html(card, "p", { class: "soft" }, spreadText(series.spread));
-    }
+    const shown = own.filter((series) => !hidden.has(nameOf(series)));
+    for (const series of matching(shown, nameOf, byId("item-filter").value)) drawCard(byId("curves"), series);
     if (!byId("curves").children.length) html(byId("curves"), "p", { class: "soft" }, all.length ? "nothing to show" : "no results yet");
   };
-  byId("metric").addEventListener("change", draw);
-  byId("item-filter").addEventListener("input", draw);
-  return (series) => {
-    all = series;
-    const kinds = [...new Set(all.map(kindOf))], before = byId("metric").value;
-    byId("metric").replaceChildren();
-    fill(byId("metric"), kinds.map((name) => [name, name]), kinds.includes(before) ? before : null);
+  const kinds = () => [...new Set(all.filter((s) => isShownUnit(s.tier, s.metric)).map(kindOf))];
+  const offer = () => {
+    all = ask();
     if (byId("legend")) drawLegend(all);
-    draw();
+    const [tier] = chosen("item").split("/"), before = byId("metric").value, names = kinds();
+    byId("metric").replaceChildren();
+    fill(byId("metric"), names.map((name) => [name, name]));
+    const near = (start) => names.find((name) => start && name.startsWith(`${start} `));
+    byId("metric").value = names.includes(before) && (!tier || before.startsWith(tier)) ? before : near(tier) || near(before.split(" ")[0]) || names[0];
   };
+  byId("metric").addEventListener("change", draw);
+  byId("item-filter").addEventListener("input", again);
+  const show = () => { offer(); draw(); };
+  view(["unit", "item", "band", "width"], show);
+  return show;
+}
+
+function drawCard(parent, series) {
+  const card = figure(parent, nameOf(series), () => ({ ...series, what: "curve" }));
+  drawCurve(card, series);
+  if (series.note) html(card, "p", { class: "soft" }, series.note);
+  if (series.spread) html(card, "p", { class: "soft" }, spreadText(series.spread));
 }
 
 function drawChips(items, hidden, draw) {
   const chips = byId("chips");
   chips.replaceChildren();
   if (items.length < 2) return;
-  const chip = (name, pressed, choose) => {
-    const button = html(chips, "button", { type: "button", "aria-pressed": pressed }, name);
-    button.addEventListener("click", () => { choose(); draw(); });
+  const chip = (name, pressed, change, key = name) => {
+    const button = html(chips, "button", { type: "button", "aria-pressed": pressed, "data-key": `chip ${key}` }, name);
+    button.addEventListener("click", () => { change(); draw(); });
   };
   const isAll = items.every((name) => !hidden.has(name));
-  chip(isAll ? "none" : "all", false, () => items.forEach((name) => (isAll ? hidden.add(name) : hidden.delete(name))));
+  const every = () => items.forEach((name) => (isAll ? hidden.add(name) : hidden.delete(name)));
+  chip(isAll ? "none" : "all", false, every, " all");
   for (const name of items) chip(name, !hidden.has(name), () => hidden.delete(name) || hidden.add(name));
 }

@@ -1,7 +1,6 @@
 /* Deltas against another side, forest plots of a step and a table of all. OTHER is what the other side
    is called: the bridge, or another run. */
-const OTHER = DATA.other || "bridge";
-let DELTAS = [];
+const OTHER = DATA.other || "the bridge";
 
 function unpackDeltas(packed) {
   const [keyNames, valueNames] = packed.of;
@@ -14,30 +13,24 @@ function unpackDeltas(packed) {
   });
 }
 
-/* Rows in place of those that are shown; `label` is how the menu calls a step */
-function showDeltas(rows, chosen, label = (step) => step) {
-  DELTAS = rows;
-  byId("forest-step").replaceChildren();
-  fill(byId("forest-step"), [...new Set(DELTAS.map((d) => d.step))].map((step) => [step, label(step)]), chosen);
-  forest();
-  table();
+/* Both, of what `deltas` gives; returns what has it asked again */
+function deltaBoard(deltas) {
+  const plots = () => forest(deltas()), rows = () => table(deltas());
+  tableHead(rows);
+  byId("search").addEventListener("input", rows);
+  view(["step", "unit", "width"], plots);
+  view(["item"], rows);
+  return () => { plots(); rows(); };
 }
 
-/* What changes with the reader's choices */
-function deltaBoard() {
-  byId("forest-step").addEventListener("change", forest);
-  tableHead();
-  byId("search").addEventListener("input", table);
-}
-
-function forest() {
-  const step = Number(byId("forest-step").value);
+function forest(deltas) {
+  const step = Number(chosen("step"));
   byId("forest").replaceChildren();
   for (const tier of Object.keys(DATA.tiers)) {
-    const rows = DELTAS.filter((d) => d.step === step && d.tier === tier && d.headline);
+    const rows = deltas.filter((d) => d.step === step && d.tier === tier && d.headline && isShownUnit(tier, d.metric));
     for (const label of new Set(rows.map((d) => d.label))) drawForest(tier, rows.filter((d) => d.label === label));
   }
-  if (!byId("forest").children.length) html(byId("forest"), "p", { class: "soft" }, `no step has been compared with ${OTHER === "bridge" ? "the bridge" : OTHER} yet`);
+  if (!byId("forest").children.length) html(byId("forest"), "p", { class: "soft" }, `no step has been compared with ${OTHER} yet`);
 }
 
 function drawForest(tier, rows) {
@@ -45,15 +38,17 @@ function drawForest(tier, rows) {
   rows.sort((a, b) => gain(b) - gain(a));
   const isLower = (DATA.tiers[tier].metrics[rows[0].label] || DATA.tiers[tier]).lower;
   const lower = isLower ? ", lower is better" : "";
-  const card = figure(byId("forest"), `${tier}: Δ ${rows[0].label}${lower}`);
-  const width = 460, left = 196, right = 12, height = 24 * rows.length + 30;
+  const { unit, words } = DATA.tiers[tier].metrics[rows[0].label] || {}, name = isLoss(tier) ? unit : words || rows[0].label;
+  const card = figure(byId("forest"), `${tier}: Δ ${name}${lower}`, () => ({ what: "forest", tier, metric: rows[0].label, step: rows[0].step }));
+  const width = roomIn(card), left = Math.min(196, width * 0.4), right = 12, height = 24 * rows.length + 44;
   const reach = Math.max(...rows.flatMap((d) => [d.delta, d.low, d.high].map((v) => Math.abs(v ?? 0)))) || 1;
   const x = (value) => left + ((Math.max(-reach, Math.min(reach, value)) + reach) / (2 * reach)) * (width - left - right);
   const root = svg(card, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${tier} against ${OTHER}` });
-  for (const tick of ticks(-reach, reach, 5)) {
-    svg(root, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: height - 20, class: Math.abs(tick) < reach * 1e-9 ? "zero" : "axis" });
-    svg(root, "text", { x: x(tick), y: height - 6, "text-anchor": "middle" }, format(tick));
+  for (const tick of ticks(-reach, reach, width > 400 ? 5 : 3)) {
+    svg(root, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: height - 34, class: Math.abs(tick) < reach * 1e-9 ? "zero" : "axis" });
+    svg(root, "text", { x: x(tick), y: height - 20, "text-anchor": "middle" }, format(tick));
   }
+  svg(root, "text", { x: width - right, y: height - 5, "text-anchor": "end" }, `Δ ${unit === "fraction" ? words : unit || rows[0].label}, step ${rows[0].step} less ${OTHER}`);
   if (DATA.power && DATA.power[tier]) html(card, "p", { class: "soft" }, DATA.power[tier]);
   rows.forEach((row, i) => drawDelta(svg(root, "g", {}), row, { x, y: 18 + 24 * i, left, width }));
 }
@@ -63,7 +58,7 @@ const MARKS = { better: "M-5 4L0 -5L5 4Z", worse: "M-5 -4L0 5L5 -4Z", unclear: "
 function drawDelta(line, row, { x, y, left, width }) {
   const flag = row.flag || "unclear";
   const isTotal = row.name === "overall";
-  svg(line, "text", { x: left - 8, y: y + 4, "text-anchor": "end", class: isTotal ? "total" : "" }, short(row.name, 27));
+  svg(line, "text", { x: left - 8, y: y + 4, "text-anchor": "end", class: isTotal ? "total" : "" }, short(row.name, Math.floor(left / 6.6)));
   if (row.mde !== null) svg(line, "rect", { x: x(-row.mde), y: y - 5, width: x(row.mde) - x(-row.mde), height: 10, class: "seen" });
   if (row.low !== null) svg(line, "line", { x1: x(row.low), x2: x(row.high), y1: y, y2: y, class: `mark-${flag}`, "stroke-width": 2 });
   svg(line, "path", { d: MARKS[flag], transform: `translate(${x(row.delta)} ${y})`, class: `mark-${flag}` });
@@ -79,12 +74,9 @@ const COLUMNS = [["step", 1], ["tier", 0], ["item", 0], ["metric", 0], ["value",
 const ROWS = 500;
 let order = { column: "step", up: true };
 
-function table() {
-  const wanted = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const rows = DELTAS.filter((row) => {
-    const text = `step ${row.step} ${row.tier} ${row.item} ${row.metric} ${row.flag}`.toLowerCase();
-    return wanted.every((word) => text.includes(word));
-  });
+function table(deltas) {
+  const own = chosen("item") ? deltas.filter((row) => `${row.tier}/${row.item}` === chosen("item")) : deltas;
+  const rows = matching(own, (row) => `step ${row.step} ${row.tier} ${row.item} ${row.metric} ${row.flag}`, byId("search").value);
   const rank = (row) => row[order.column];
   rows.sort((a, b) => {
     const [p, q] = [rank(a), rank(b)];
@@ -105,15 +97,15 @@ function table() {
   byId("count").textContent = `${rows.length} rows${rows.length > ROWS ? `, the first ${ROWS} shown; search to see others` : ""}`;
 }
 
-function tableHead() {
+function tableHead(draw) {
   const head = html(byId("deltas").tHead, "tr");
   for (const [name, isNumber] of COLUMNS) {
-    const cell = html(head, "th", { class: isNumber ? "number" : "", "aria-sort": "none" });
-    html(cell, "button", { type: "button" }, name === "bridge" ? OTHER : name).addEventListener("click", () => {
+    const cell = html(head, "th", { class: isNumber ? "number" : "", "aria-sort": "none", scope: "col" });
+    html(cell, "button", { type: "button" }, name === "bridge" && DATA.other ? OTHER : name).addEventListener("click", () => {
       order = { column: name, up: order.column === name ? !order.up : true };
       for (const other of head.children) other.setAttribute("aria-sort", "none");
       cell.setAttribute("aria-sort", order.up ? "ascending" : "descending");
-      table();
+      draw();
     });
   }
 }

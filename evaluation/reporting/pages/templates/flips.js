@@ -1,9 +1,9 @@
 /* DATA.flips: {items: {"tier/item": {id: shared}}, steps: {step: [moved]}, left: [step]} */
 const TURNS = { wrong: ["worse", "turned wrong", "lost most"], right: ["better", "turned right", "gained most"], same: ["unclear", "did not turn", ""] };
-const DRAWN = 400;
+const DRAWN = 400, PREVIEW = 100;
 
 function flips() {
-  const step = byId("flip-step").value, item = byId("flip-item").value, turn = byId("flip-turn").value;
+  const step = chosen("step"), item = chosen("item"), turn = byId("flip-turn").value;
   const place = byId("flips");
   place.replaceChildren();
   const left = DATA.flips.left;
@@ -15,7 +15,7 @@ function flips() {
     const key = `${moved.tier}/${moved.item}`;
     const shown = Object.keys(TURNS).flatMap((turned) => moved.shown.filter((flip) => flip.turned === turned && (!turn || turn === turned)));
     if ((item && key !== item) || (!shown.length && !item)) continue;
-    html(place, "h4", {}, moved.item);
+    html(place, "h3", {}, moved.item);
     html(place, "p", { class: "soft" }, counted(moved, shown.length));
     for (const flip of shown) if (drawn < DRAWN) { drawn += 1; drawFlip(place, moved, flip, DATA.flips.items[key][flip.id]); }
   }
@@ -31,16 +31,32 @@ function counted(moved, shown) {
 
 /* A flip is drawn when it is opened */
 function drawFlip(place, moved, flip, shared) {
-  const box = html(place, "details"), head = html(box, "summary"), [name, answer, block] = TURNS[flip.turned];
-  const isBlock = moved.shape === "block";
+  const key = `${moved.tier}/${moved.item}:${flip.id}`;
+  const box = html(place, "details", { "data-flip": key, "data-id": flip.id }), head = html(box, "summary", { "data-key": `flip ${key}` });
+  const [name, answer, block] = TURNS[flip.turned], isBlock = moved.shape === "block";
   html(head, "span", { class: name }, isBlock ? block : answer);
   head.append(` · ${flip.id}`);
   if (isBlock) head.append(`: ${signed(flip.ours - shared.theirs)} nats per token (${format(shared.theirs)} → ${format(flip.ours)})`);
+  if (shared.text && !shared.text.startsWith("(the text is")) html(head, "span", { class: "soft preview" }, ` ${preview(shared.text)}`);
   const draw = () => {
     if (box.children.length === 1) ({ block: drawBlock, choices: drawQuestion, answers: drawAnswers, credit: drawCredit })[moved.shape](box, moved, flip, shared);
   };
-  head.addEventListener("click", draw);
+  head.addEventListener("click", () => {
+    draw();
+    choose(box.open ? { flip: "" } : { step: chosen("step"), flip: key }); // it is still as it was
+  });
   box.addEventListener("toggle", draw); // found by the browser's own search
+  if (STATE.flip === key) {
+    draw();
+    box.open = true;
+  }
+}
+
+/* The question in a line: its beginning, or its end where the beginning was left out */
+function preview(text) {
+  const line = text.replace(/^\(\d+ characters of solved examples\)/, "").replace(/\s+/g, " ").trim();
+  if (line.length <= PREVIEW) return line;
+  return line.startsWith("…") ? `…${line.slice(-PREVIEW)}` : `${line.slice(0, PREVIEW)}…`;
 }
 
 function drawBlock(box, moved, flip, shared) {
@@ -80,18 +96,26 @@ function drawAnswers(box, moved, flip, shared) {
     html(card, "pre", {}, side.text);
     const checks = html(card, "p", { class: "checks" });
     for (const [check, passed] of Object.entries(side.checks)) html(checks, "span", { class: passed ? "better" : "worse" }, `${passed ? "✓" : "✗"} ${check}`);
-    for (const why of side.why ?? []) html(card, "p", { class: "soft" }, why);
+    for (const why of side.why ?? []) html(card, "p", { class: "soft why" }, why);
     html(card, "p", { class: "soft" }, `${side.tokens ?? "?"} tokens, ended by ${side.stop}`);
   }
 }
 
 if (byId("flips")) {
-  const moved = Object.values(DATA.flips.steps).flat();
-  const items = [...new Set(moved.map((one) => `${one.tier}/${one.item}`))].sort();
-  const steps = Object.keys(DATA.flips.steps).map(Number).sort((a, b) => a - b);
-  fill(byId("flip-step"), steps.map((step) => [step, step]), DATA.step);
-  fill(byId("flip-item"), [["", "all"], ...items.map((name) => [name, name.replace("/", " ")])]);
   fill(byId("flip-turn"), [["", "all"], ["wrong", "wrong"], ["right", "right"], ["same", "not at all"]]);
-  for (const id of ["flip-step", "flip-item", "flip-turn"]) byId(id).addEventListener("change", flips);
-  flips();
+  byId("flip-turn").addEventListener("change", flips);
+  view(["step", "item"], flips);
+  window.addEventListener("popstate", showFlip);
+  showFlip();
+}
+
+/* The flip that the address names is open, and in sight */
+function showFlip() {
+  if (!STATE.flip) return;
+  const find = () => byId("flips").querySelector(`details[data-flip="${CSS.escape(STATE.flip)}"]`);
+  if (!find()) choose({ item: STATE.flip.split(":")[0] }); // among too many to be drawn
+  const box = find();
+  if (!box) return;
+  box.open = true;
+  box.scrollIntoView({ block: "center" });
 }

@@ -1,7 +1,66 @@
-curveBoard()(DATA.series.map(unpackSeries));
+const DELTAS = unpackDeltas(DATA.deltas);
+const SERIES = DATA.series.map(unpackSeries);
+const STEPS = [...new Set([...SERIES.flatMap((one) => one.points.map((p) => p.step)), ...DELTAS.map((d) => d.step)])].sort((a, b) => a - b);
+const ITEMS = [...new Set(SERIES.filter((one) => one.item !== "overall").map((one) => `${one.tier}/${one.item}`))];
+const NARROW = 24;
+/* Steps in the score matrix on a screen; there may be hundreds */
+
+unitMenu(new Set(SERIES.map((one) => one.metric)));
+menu("step", "step", STEPS.map((step) => [step, step]));
+menu("item", "item", [["", "all"], ...ITEMS.map((name) => [name, name.replace("/", " ")])]);
+if (byId("band")) menu("band", "band", [["paired", "paired with the bridge"], ["items", "over items"]]);
+
+/* Where the reader is, each part a way back to it */
+function crumbs() {
+  const place = byId("crumbs");
+  place.replaceChildren();
+  pageLink(html(place, "li"), "front", "All stages");
+  const part = (text, changes) => {
+    const link = html(html(place, "li"), "a", { href: address(changes), "data-key": `crumb ${text}` }, text);
+    link.addEventListener("click", (event) => { event.preventDefault(); choose(changes); });
+  };
+  part(DATA.stage, { step: "", item: "", flip: "" });
+  if (chosen("step")) part(`step ${chosen("step")}`, { item: "", flip: "" });
+  if (STATE.item) part(STATE.item.replace("/", " "), { flip: "" });
+  if (STATE.flip) part(STATE.flip.replace("/", " ").replace(":", ", "), {});
+}
+
+/* Steps that there is room for: the chosen one, the last one, and others spread evenly */
+function someSteps() {
+  if (STEPS.length <= NARROW || printing.matches) return STEPS;
+  const spread = Array.from({ length: NARROW - 1 }, (_, i) => STEPS[Math.round((i * (STEPS.length - 1)) / (NARROW - 2))]);
+  return [...new Set([...spread, Number(chosen("step"))])].sort((a, b) => a - b);
+}
+
+function drawMatrix() {
+  const steps = someSteps(), deltas = new Map(DELTAS.map((d) => [`${d.step} ${d.tier} ${d.item} ${d.metric}`, d]));
+  const isRow = (s) => (isRate(s) ? true : s.metric === shownMetric(s.tier));
+  const rows = SERIES.filter(isRow).map((series) => {
+    const values = new Map(series.points.map((p) => [p.step, p.value]));
+    const cells = steps.map((step) => matrixCell(series, step, values.get(step), deltas));
+    if (DATA.bridge) cells.unshift(series.bridge ? { value: series.bridge.value, tip: `${nameOf(series)} at ${DATA.bridge}: ${exact(series.bridge.value)}` } : null);
+    const isTotal = series.item === "overall", name = `${series.tier}/${series.item}`;
+    return { tier: series.tier, cells, link: isTotal ? (cell) => cell.append(nameOf(series)) : pick("item", name, series.item, { flip: "" }) };
+  });
+  const columns = steps.map((step) => ({ isChosen: String(step) === chosen("step"), link: pick("step", step, `step ${step}`) }));
+  if (DATA.bridge) columns.unshift({ link: (cell) => cell.append("bridge") });
+  heatMap(byId("matrix"), "scores of all steps", columns, rows);
+  if (steps.length < STEPS.length) html(byId("matrix"), "p", { class: "soft" }, `${steps.length} of ${STEPS.length} steps are shown; score_matrix.csv has all`);
+}
+
+function matrixCell(series, step, value, deltas) {
+  if (value === undefined) return null;
+  const row = deltas.get(`${step} ${series.tier} ${series.item} ${series.metric}`), lines = [`${nameOf(series)} at step ${step}: ${exact(value)}`];
+  if (!row) return { value, tip: lines[0] };
+  lines.push(`${signed(row.delta)} ${interval(row.low, row.high)} against the bridge`, `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}`);
+  return { value, delta: row.delta, isGain: row.delta > 0 === (row.want === ">= 0"), flag: row.flag, tip: lines.join("\n") };
+}
+
+view(KEYS, crumbs);
+view(["step", "item", "unit", "print"], drawMatrix);
+curveBoard(() => SERIES);
 if (byId("forest")) {
   const without = DATA.without_deltas;
   if (without.length) byId("left").textContent = `To keep this page small, it has no deltas of ${named(without)}; they are in bridge_deltas.csv.`;
-  deltaBoard();
-  showDeltas(unpackDeltas(DATA.deltas), DATA.step);
+  deltaBoard(() => DELTAS);
 }

@@ -1,0 +1,46 @@
+"""Which commit a file or the code is of, so that a result can be traced to both."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def commit_of(path: Path) -> str | None:
+    """The last commit that changed a file or folder, e.g. `1a2b3c4d5e6f of 2026-03-01, modified since`.
+
+    None where it is under no version control, or git is not to be had.
+    """
+    folder = path if path.is_dir() else path.parent
+    if not folder.is_dir() or not _git(folder, "ls-files", "--", str(path.resolve())):
+        return None
+    known = _git(
+        folder, "log", "-1", "--abbrev=12", "--format=%h of %cs", "--", str(path.resolve())
+    )
+    return _told(folder, known, ("--", str(path.resolve())))
+
+
+def code_commit(root: Path = ROOT) -> str | None:
+    """The commit that the code is checked out at; None for code that was installed."""
+    if not _git(root, "ls-files", "--", "evaluation/protocol.py"):
+        return None
+    known = _git(root, "log", "-1", "--abbrev=12", "--format=%h of %cs")
+    return _told(root, known, ("--", "evaluation", "workflow"))
+
+
+def _told(folder: Path, known: str | None, where: Sequence[str]) -> str | None:
+    if not known:
+        return None
+    is_modified = _git(folder, "status", "--porcelain", *where)
+    return f"{known}, modified since" if is_modified else known
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git says; None where it fails, as outside of a repository."""
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,103 @@
+"""What a check of a probe expected, and what it got instead, for answers that fail it."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from evaluation.grading.checks import wording
+from evaluation.grading.checks.markdown import read_lists
+from evaluation.grading.checks.run import COUNTS
+from evaluation.grading.checks.text import words
+from evaluation.settings.checks import Check, Counted
+
+LONGEST = 80
+"""Characters of an answer that are quoted."""
+
+
+def expected(check: Check) -> str:
+    """What a check asks for, e.g. `words (at_most 20)`."""
+    told = (type(check).model_fields["check"].description or "").split("`: ", 1)[-1].rstrip(".")
+    given = {
+        name: getattr(check, name)
+        for name in check.model_fields_set
+        if name not in ("check", "kind")
+    }
+    settings = ", ".join(f"{name} {_told(value)}" for name, value in sorted(given.items()))
+    return f"{told} ({settings})" if settings else told
+
+
+def got(check: Check, text: str) -> str:
+    """What a failing check found in an answer; the answer's beginning where there is no more to say."""
+    if not text.strip():
+        return "nothing"
+    if isinstance(check, Counted):
+        return str(COUNTS[check.check](text))
+    find = FOUND.get(check.check)
+    return find(check, text) if find else _beginning(text)
+
+
+def failing(checks: Sequence[Check], passed: Mapping[str, bool], text: str) -> Iterable[str]:
+    """A sentence for each check of a probe that an answer fails; names are those of the results."""
+    seen: dict[str, int] = {}
+    for check in checks:
+        number = seen[check.check] = seen.get(check.check, 0) + 1
+        name = check.check if number == 1 else f"{check.check}-{number}"
+        if passed.get(name) is False:
+            yield f"{name}: expected {expected(check)}; got {got(check, text)}"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " | ".join(map(_told, value))
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _cut(f"“{text}”" if isinstance(value, str) else text, 2 * LONGEST)
+
+
+def _cut(text: str, most: int = LONGEST) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def _beginning(text: str) -> str:
+    return f"“{_cut(text)}”"
+
+
+def _ending(_: Any, text: str) -> str:
+    line = " ".join(text.split())
+    return f"“…{line[-LONGEST:]}”" if len(line) > LONGEST else f"“{line}”"
+
+
+def _missing(check: Any, text: str) -> str:
+    lacking = [term for term in check.texts if not wording.says(text, term, check.match_case)]
+    return f"no {_told(tuple(lacking))}"
+
+
+def _present(check: Any, text: str) -> str:
+    there = [term for term in check.texts if wording.says(text, term, check.match_case)]
+    return _told(tuple(there)) if there else _beginning(text)
+
+
+def _longest_item(_: Any, text: str) -> str:
+    items = [item.text for item in read_lists(text).items]
+    if not items:
+        return "no list"
+    return f"{max(len(words(item)) for item in items)} words"
+
+
+def _json(_: Any, text: str) -> str:
+    try:
+        json.loads(text)
+    except ValueError as error:
+        return f"no JSON ({error}): {_beginning(text)}"
+    return _beginning(text)
+
+
+FOUND: Mapping[str, Callable[[Any, str], str]] = {
+    "ends_with": _ending,
+    "contains": _missing,
+    "contains_any": _missing,
+    "excludes": _present,
+    "item_words": _longest_item,
+    "strict_json": _json,
+    "json_equals": _json,
+}

@@ -1,0 +1,115 @@
+"""The strip on top of a page: where its numbers come from, in a line or two.
+
+All of it is read from what the page is made of, so that a page made again says the same. When it was
+written a browser knows from the file.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from evaluation.commits import code_commit, commit_of
+from evaluation.files import fingerprint
+from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.results.tier_files import Counts, TierFile
+from evaluation.settings.effective import origin_of
+from evaluation.settings.plan import StagePlan
+
+Strip = list[tuple[str, str]]
+"""What each entry is, and what there is to say."""
+
+code_of_now = cache(code_commit)
+
+
+def stage_strip(found: StageResults, chosen: int | None) -> Strip:
+    """Of a stage's page; checkpoint and items are those of the step that it is about."""
+    scored = found.steps.get(chosen) if chosen is not None else None
+    return [
+        ("run", run_name(found.plan)),
+        ("stage", found.plan.name),
+        *([("checkpoint", _checkpoint(chosen, scored))] if scored and chosen is not None else []),
+        *([("bridge", _identity(found.bridge))] if found.bridge else []),
+        *_shared([found]),
+        *([("items used", _items([scored]))] if scored else []),
+    ]
+
+
+def front_strip(stages: Mapping[str, StageResults]) -> Strip:
+    """Of the page of all stages; items are those of each stage's last step."""
+    found = list(stages.values())
+    last = [stage.steps[max(stage.steps)] for stage in found if stage.steps]
+    return [
+        ("run", run_name(found[0].plan)),
+        ("stages", ", ".join(f"{name} ({len(one.steps)} steps)" for name, one in stages.items())),
+        *_shared(found),
+        *([("items used", _items(last))] if last else []),
+    ]
+
+
+def run_name(plan: StagePlan) -> str:
+    """What a run is called is the name of its folder."""
+    return Path(plan.config.results).name
+
+
+def _shared(stages: Sequence[StageResults]) -> Strip:
+    plan = stages[0].plan
+    files = [file for stage in stages for file in _files(stage)]
+    packages = {name: versions for file in files for name, versions in file.packages.items()}
+    told = [
+        ("configuration", _configuration(stages)),
+        ("code", code_of_now() or "not under version control"),
+        ("device", _distinct(file.gpu or file.device for file in files)),
+        ("dtype", _distinct(file.dtype for file in files)),
+        (
+            "packages",
+            ", ".join(f"{name} {' and '.join(v)}" for name, v in sorted(packages.items())),
+        ),
+        ("tokenizer", plan.tokenizer.name),
+    ]
+    return [(name, text) for name, text in told if text]
+
+
+def _files(found: StageResults) -> Iterable[TierFile]:
+    sides = [*found.steps.values(), *([found.bridge] if found.bridge else [])]
+    return (tier.file for side in sides for tier in side.results.tiers.values())
+
+
+def _distinct(values: Iterable[str | None]) -> str:
+    return ", ".join(dict.fromkeys(filter(None, values)))
+
+
+def _configuration(stages: Sequence[StageResults]) -> str:
+    """Fingerprint of all that the page's stages are asked for, and the commit of it."""
+    asked = [
+        [
+            stage.plan.suite.model_dump(mode="json"),
+            [aim.model_dump(mode="json") for aim in stage.plan.stage.objective],
+            list(stage.asked),
+        ]
+        for stage in stages
+    ]
+    config = stages[0].plan.config
+    suites = commit_of(Path(config.suites))
+    origin = origin_of(config) or (f"suites at {suites}" if suites else None)
+    return f"{fingerprint(asked)[:12]}{f' ({origin})' if origin else ''}"
+
+
+def _checkpoint(step: int, scored: Scored) -> str:
+    return f"step {step}, {_identity(scored)}"
+
+
+def _identity(scored: Scored) -> str:
+    header = scored.results.header
+    name = "/".join(Path(header.checkpoint).parts[-2:])
+    return f"{name} ({header.checkpoint_identity[:16]})"
+
+
+def _items(scored: Iterable[Scored]) -> str:
+    """Units of each tier, e.g. `320 blocks, 4,000 questions`."""
+    counts: dict[str, int] = {}
+    for one in scored:
+        for tier in one.results.tiers.values():
+            items = tier.file.items
+            if isinstance(items, Counts):
+                counts[tier.tier.unit] = counts.get(tier.tier.unit, 0) + items.used
+    return ", ".join(f"{count:,} {unit}" for unit, count in counts.items())

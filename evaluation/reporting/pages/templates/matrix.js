@@ -1,0 +1,54 @@
+/* A table of numbers, an item a row, coloured by their differences: as blue as the best one of the tier.
+   columns: [{name, link}], rows: [{tier, title, link, cells: [{value, delta, isGain, flag, tip}]}] */
+const DARKEST = 45;
+const FEW = 7;
+/* Columns that fit on paper; on a screen the table scrolls */
+
+function heatMap(place, label, columns, rows) {
+  place.replaceChildren();
+  if (!rows.length) html(place, "p", { class: "soft" }, "no results yet");
+  const size = printing.matches ? FEW : columns.length;
+  for (let from = 0; from < columns.length && rows.length; from += size) {
+    const box = html(place, "div", { class: "scroll", role: "region", tabindex: 0, "aria-label": label });
+    heatPart(html(box, "table", { class: "matrix" }), columns, rows, [from, from + size]);
+  }
+}
+
+function heatPart(grid, columns, rows, [from, to]) {
+  const head = html(html(grid, "thead"), "tr");
+  html(head, "th", { scope: "col" }, "item");
+  for (const { link, isChosen } of columns.slice(from, to)) link(html(head, "th", { scope: "col", class: isChosen ? "number picked" : "number" }));
+  for (const tier of new Set(rows.map((row) => row.tier))) {
+    const own = rows.filter((row) => row.tier === tier), body = html(grid, "tbody");
+    const title = html(body, "tr");
+    html(title, "th", { scope: "rowgroup", colspan: Math.min(to, columns.length) - from + 1, class: "group" }, titleOf(tier));
+    const most = Math.max(...own.flatMap((row) => row.cells.map((cell) => Math.abs(cell?.delta ?? 0))));
+    for (const row of own) heatRow(html(body, "tr"), row, most, [from, to]);
+  }
+}
+
+function titleOf(tier) {
+  const { title, metrics } = DATA.tiers[tier], { words, unit } = metrics[shownMetric(tier)] || {};
+  return isLoss(tier) ? `${title}, ${unit}` : `${title}, ${words}`;
+}
+
+const SIGNS = { better: " ▲", worse: " ▼" };
+
+function heatRow(line, row, most, [from, to]) {
+  row.link(html(line, "th", { scope: "row" }));
+  for (const cell of row.cells.slice(from, to)) {
+    const known = { class: "number" };
+    if (cell && cell.delta && most) {
+      known.class += cell.isGain ? " gain" : " loss";
+      known.style = `--share: ${((DARKEST * Math.abs(cell.delta)) / most).toFixed(1)}%`;
+    }
+    const place = html(line, "td", known, cell ? `${format(cell.value)}${SIGNS[cell.flag] || ""}` : "–");
+    if (cell?.tip) hover(place, cell.tip);
+  }
+}
+
+/* A step or item as a button in a table's head */
+const pick = (key, value, text, changes) => (cell) => {
+  const button = html(cell, "button", { type: "button", class: "pick", "data-key": `${key} ${value}`, "aria-pressed": chosen(key) === String(value) }, text);
+  button.addEventListener("click", () => choose({ [key]: chosen(key) === String(value) ? "" : String(value), ...changes }));
+};

@@ -1,0 +1,113 @@
+/* What a reader has chosen stands in the address (#step=30&item=tier3/quiz), so that it can be sent
+   and gone back from. Inside Snakemake's report a page has no address: there it is kept while it is open. */
+const KEYS = ["step", "item", "flip", "unit", "band"];
+const STATE = {}, VIEWS = [];
+
+/* Chosen or else what the page begins with */
+const chosen = (key) => STATE[key] ?? (DATA.defaults[key] === null || DATA.defaults[key] === undefined ? "" : String(DATA.defaults[key]));
+
+function address(changes = {}) {
+  const all = { ...STATE, ...changes };
+  const pairs = KEYS.filter((key) => all[key]).map((key) => [key, all[key]]);
+  return `#${new URLSearchParams(pairs).toString().replaceAll("%2F", "/")}`;
+}
+
+function readAddress() {
+  const given = new URLSearchParams(window.location.hash.slice(1));
+  const changed = KEYS.filter((key) => (given.get(key) ?? undefined) !== STATE[key]);
+  for (const key of changed) {
+    if (given.has(key)) STATE[key] = given.get(key);
+    else delete STATE[key];
+  }
+  return changed;
+}
+
+function choose(changes) {
+  const changed = Object.keys(changes).filter((key) => (STATE[key] ?? "") !== changes[key]);
+  for (const key of changed) {
+    if (changes[key]) STATE[key] = changes[key];
+    else delete STATE[key];
+  }
+  if (!changed.length) return;
+  try {
+    window.history.pushState(null, "", address());
+  } catch { /* a page inside a page has no address */ }
+  redraw(changed);
+}
+
+/* A part of the page that is drawn again when one of `keys` is chosen */
+function view(keys, draw) {
+  VIEWS.push({ keys, draw });
+  draw();
+}
+
+/* What had the keyboard's focus has it again afterwards, by its data-key */
+function redraw(changed) {
+  keepFocus(() => {
+    for (const { keys, draw } of VIEWS) if (keys.some((key) => changed.includes(key))) draw();
+  });
+}
+
+function keepFocus(draw) {
+  const key = document.activeElement?.dataset?.key;
+  draw();
+  if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+}
+
+window.addEventListener("popstate", () => redraw(readAddress()));
+
+/* A menu that chooses `key`; it shows what is chosen, however that came about */
+function menu(id, key, values) {
+  const select = byId(id);
+  if (!select) return;
+  fill(select, values);
+  select.addEventListener("change", () => choose({ [key]: select.value === String(DATA.defaults[key] ?? "") ? "" : select.value }));
+  view([key], () => {
+    select.value = chosen(key);
+    if (select.selectedIndex < 0) { delete STATE[key]; select.value = chosen(key); }
+  });
+}
+
+/* A link to another page of the report, and to what is chosen there: as a file beside this one, or as
+   Snakemake's report.zip puts it; inside report.html there is nothing to link to */
+const INSIDE = window.location.protocol === "data:";
+const ZIPPED = /\/data\/raw\/[0-9a-f]{16,64}\/[^/]+$/.test(window.location.pathname);
+
+function pageLink(parent, page, text, part = "") {
+  const target = DATA.pages[page];
+  if (INSIDE || !target) return html(parent, "span", {}, text);
+  return html(parent, "a", { href: `${ZIPPED ? target.zipped : target.file}${part}` }, text);
+}
+
+for (const place of document.querySelectorAll("[data-page]")) {
+  const text = place.textContent;
+  place.textContent = "";
+  pageLink(place, place.dataset.page, text);
+}
+
+/* Rows that have all words: as whole words where there are such rows (20 is not 200), else within words */
+function matching(rows, textOf, wanted) {
+  let left = rows.map((row) => [row, textOf(row).toLowerCase()]);
+  for (const word of wanted.toLowerCase().split(/\s+/).filter(Boolean)) {
+    const literal = word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    const whole = new RegExp(`(?<![\\p{L}\\p{N}])${literal}(?![\\p{L}\\p{N}])`, "u");
+    const asWords = left.filter(([, text]) => whole.test(text));
+    left = asWords.length ? asWords : left.filter(([, text]) => text.includes(word));
+  }
+  return left.map(([row]) => row);
+}
+
+/* Units that losses are shown in: one at a time, on the whole page */
+const UNITS = { nats_per_token: "nats per token", bits_per_byte: "bits per byte", ppl: "perplexity" };
+const isLoss = (tier) => DATA.tiers[tier].kind === "nats";
+const isShownUnit = (tier, metric) => !isLoss(tier) || !(metric in UNITS) || metric === chosen("unit");
+const shownMetric = (tier) => (isLoss(tier) ? chosen("unit") : DATA.tiers[tier].shown);
+
+function unitMenu(metrics) {
+  const known = Object.keys(UNITS).filter((name) => metrics.has(name));
+  if (byId("unit") && known.length < 2) byId("unit").parentElement.hidden = true;
+  menu("unit", "unit", known.map((name) => [name, UNITS[name]]));
+}
+
+const printing = window.matchMedia("print");
+readAddress();

@@ -1,0 +1,58 @@
+"""Curves for the tools that show the training loss, beside which they are to stand.
+
+Tags are `eval/<stage>/<tier>/<item>/<metric>` in all of them, training steps are step numbers.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from evaluation.errors import EvaluationError
+from evaluation.reporting.tables.tensorboard import event_writer
+from evaluation.reporting.tables.weights_and_biases import run_writer
+from evaluation.results.bridge_files import SUMMARY, read_summary
+from evaluation.settings.plan import StagePlan
+
+Tool = Literal["tensorboard", "wandb"]
+
+
+class Point(NamedTuple):
+    """A value that is shown under a tag at a training step."""
+
+    tag: str
+    step: int
+    value: float
+
+
+Write = Callable[[Sequence[Point], Path], None]
+
+WRITERS: Mapping[Tool, Callable[[], Write]] = {
+    "tensorboard": event_writer,
+    "wandb": run_writer,
+}
+"""Each looks for its package, and gives what writes points into a folder."""
+
+
+def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensorboard") -> int:
+    """Writes the values of all stages that have tables into `output`; returns how many there are.
+
+    Raises:
+        EvaluationError: the tool's package is not installed, or no stage has tables yet.
+        ResultsError: a stage's table is damaged.
+    """
+    write = WRITERS[tool]()
+    points = [point for plan in plans for point in _points(plan)]
+    if not points:
+        names = ", ".join(plan.name for plan in plans)
+        raise EvaluationError(f"no tables of {names} yet; run `python -m evaluation tables` first")
+    write(points, output)
+    return len(points)
+
+
+def _points(plan: StagePlan) -> Iterator[Point]:
+    path = plan.results / SUMMARY
+    rows: list[dict[str, Any]] = read_summary(path) if path.exists() else []
+    for row in rows:
+        if row["role"] == "step":
+            tag = "/".join(("eval", *(row[key] for key in ("stage", "tier", "item", "metric"))))
+            yield Point(tag, row["step"], row["value"])

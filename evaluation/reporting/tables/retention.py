@@ -1,0 +1,198 @@
+"""What each later checkpoint kept of each earlier one: `retention.csv`, `retention.tex`.
+
+The checkpoints are the last one of each stage and the bridges, in the order of the stages. Two of
+them are compared over the items that both were scored on, whichever stage's suite these are of: a
+bridge was scored on the suite of the stage that follows it.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+from evaluation.bridge.deltas import OVERALL, Delta, compare
+from evaluation.bridge.write import bridge_label, write_csv
+from evaluation.errors import BridgeError, ResultsError
+from evaluation.files import write_text
+from evaluation.reporting.tables.side_by_side import Column, Key, heat_map, shown_metric
+from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.reporting.tables.values import Value
+from evaluation.results.bridge_rows import RETENTION_COLUMNS, RetentionRow
+from evaluation.results.outputs import RETENTION, RETENTION_TEX
+from evaluation.results.read import Results, TierResults, read_tier
+from evaluation.settings.tiers import TIERS, TierName
+
+log = logging.getLogger(__name__)
+
+NOTE = (
+    "Colour: difference from the first checkpoint in the table that was scored on the item, blue for "
+    "the better. Arrows: significant by the paired test (Holm's correction over a tier's items)."
+)
+
+
+@dataclass(frozen=True)
+class Landmark:
+    """A checkpoint that stands for what a stage ended with, and the results that there are of it."""
+
+    label: str
+    sides: tuple[Results, ...]
+
+
+def landmarks(stages: Iterable[StageResults]) -> list[Landmark]:
+    """One for each checkpoint, by its identity, in the order in which stages come to it."""
+    found: dict[str, Landmark] = {}
+    for stage in stages:
+        scored = (
+            [] if stage.bridge is None else [(bridge_label(stage.bridge.results), stage.bridge)]
+        )
+        if stage.steps:
+            last = max(stage.steps)
+            scored.append((f"{stage.plan.name}/{last}", stage.steps[last]))
+        for label, one in scored:
+            _add(found, label, one)
+    return list(found.values())
+
+
+def _add(found: dict[str, Landmark], label: str, scored: Scored) -> None:
+    results = scored.results
+    identity = results.header.checkpoint_identity
+    if label in {one.label for key, one in found.items() if key != identity}:
+        label = f"{label} ({identity[:8]})"
+    known = found.get(identity, Landmark(label, ()))
+    found[identity] = replace(known, sides=(*known.sides, results))
+
+
+def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
+    """A row per pair of checkpoints, item and metric; tests are corrected over a tier's items."""
+    read = cache(_read)
+    rows: list[RetentionRow] = []
+    for earlier, later in combinations(landmarks(stages), 2):
+        for tier in TIERS:
+            for delta in _tier_deltas(earlier, later, tier, read):
+                rows.append(_row(earlier, later, delta))
+    return rows
+
+
+def _read(folder: Path, tier: TierName) -> TierResults | None:
+    try:
+        return read_tier(folder, tier)
+    except ResultsError as error:  # damaged since it was read
+        log.warning("not in the table of retention: %s", error)
+        return None
+
+
+def _tier_deltas(earlier: Landmark, later: Landmark, tier: TierName, read: Any) -> Iterator[Delta]:
+    """Of all items that both have, from as few pairs of results as hold them."""
+    pairs = []
+    for theirs, ours in product(earlier.sides, later.sides):
+        if tier in theirs.tiers and tier in ours.tiers:
+            both = read(ours.folder, tier), read(theirs.folder, tier)
+            if both[0] is not None and both[1] is not None:
+                pairs.append((_shared(*both), *both))
+    done: set[str] = set()
+    every = {name for names, _, _ in pairs for name in names}
+    for names, ours, theirs in sorted(pairs, key=lambda pair: -len(pair[0])):
+        new = [name for name in names if name not in done]
+        if new:
+            has_overall = len(new) == len(every)
+            yield from (d for d in _compared(ours, theirs, new) if has_overall or d.item != OVERALL)
+            done.update(new)
+
+
+def _shared(ours: TierResults, theirs: TierResults) -> list[str]:
+    """Items of the same data on both sides."""
+    return [
+        name
+        for name, item in ours.items.items()
+        if name in theirs.items and item.same == theirs.items[name].same
+    ]
+
+
+def _compared(ours: TierResults, theirs: TierResults, names: Sequence[str]) -> list[Delta]:
+    """Nothing where the two must not be compared, as with another tokenizer."""
+    sides = [
+        Results(
+            folder=side.folder,
+            tiers={side.tier.name: replace(side, items={name: side.items[name] for name in names})},
+        )
+        for side in (ours, theirs)
+    ]
+    try:
+        return compare(*sides)
+    except BridgeError as error:
+        log.warning("not in the table of retention: %s", error)
+        return []
+
+
+def _row(earlier: Landmark, later: Landmark, delta: Delta) -> RetentionRow:
+    known = delta.estimate
+    return RetentionRow(
+        earlier=earlier.label,
+        later=later.label,
+        tier=delta.tier,
+        item=delta.item,
+        metric=delta.metric.removeprefix("delta_"),
+        earlier_value=delta.bridge_value,
+        value=delta.value,
+        delta=known.value,
+        low=known.low,
+        high=known.high,
+        p_holm=delta.p_holm,
+        n=known.n,
+        flag=delta.flag,
+    )
+
+
+def write_retention(rows: Sequence[RetentionRow], folder: Path) -> None:
+    """Writes both files into the folder of all results."""
+    write_csv(folder / RETENTION, RETENTION_COLUMNS, [row.model_dump() for row in rows])
+    write_text(folder / RETENTION_TEX, heat_map(_columns(rows), NOTE))
+
+
+def first_of(rows: Iterable[RetentionRow]) -> dict[tuple[TierName, str], str]:
+    """By tier and item the first checkpoint that was scored on it; rows come in this order."""
+    first: dict[tuple[TierName, str], str] = {}
+    for row in rows:
+        first.setdefault((row.tier, row.item), row.earlier)
+    return first
+
+
+def _columns(rows: Sequence[RetentionRow]) -> list[Column]:
+    """A column for each checkpoint, compared with the first one that has the item."""
+    shown = [row for row in rows if row.metric == shown_metric(row.tier)]
+    first = first_of(shown)
+    against = [row for row in shown if row.earlier == first[row.tier, row.item]]
+    labels = dict.fromkeys(label for row in rows for label in (row.earlier, row.later))
+    return [
+        Column(
+            label=label,
+            values=dict(_values(against, label, first)),
+            flags={(r.tier, r.item): r.flag for r in against if r.later == label and r.flag},
+            deltas={(r.tier, r.item): r.delta for r in against if r.later == label},
+        )
+        for label in labels
+    ]
+
+
+def _values(
+    rows: Iterable[RetentionRow], label: str, first: Mapping[Key, str]
+) -> Iterable[tuple[Key, Value]]:
+    for row in rows:
+        if row.later == label or first[row.tier, row.item] == label:
+            value = row.value if row.later == label else row.earlier_value
+            yield (
+                (row.tier, row.item),
+                Value(
+                    tier=row.tier,
+                    item=row.item,
+                    group=None,
+                    metric=row.metric,
+                    value=value,
+                    low=None,
+                    high=None,
+                    n=row.n,
+                ),
+            )

@@ -1,0 +1,73 @@
+"""The code in docs/results_in_pandas.md, run on results."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.results.bridge_rows import SUMMARY_COLUMNS
+from evaluation.settings.plan import StagePlan
+from tests.conftest import ROOT
+from tests.reporting.pages import STEPS, write_report
+from tests.reporting.test_figures import texts
+
+PAGE = ROOT / "docs" / "results_in_pandas.md"
+
+
+@pytest.fixture
+def names(plans: dict[str, StagePlan], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the page's code leaves, run from the folder of results."""
+    for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
+        for step in steps:
+            plan.checkpoint(step).mkdir(parents=True)
+        write_report(plan, steps)
+    results = plans["first"].results.parent
+    write_front_page(plans, results / "report.html")
+    monkeypatch.chdir(results)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    found: dict[str, Any] = {}
+    exec("\n".join(blocks), found)
+    return found
+
+
+def test_it_gives_what_it_says(names: dict[str, Any], plans: dict[str, StagePlan]) -> None:
+    table, steps = names["table"], names["steps"]
+    assert names["stage"].name == "second"
+    assert list(table.columns) == list(STEPS)
+    assert set(table.index) == {"quiz", "exam", "overall"}
+    assert set(names["every"]["stage"]) == {"first", "second"}
+    own = steps[(steps["step"] == 30) & (steps["item"] == "quiz") & (steps["metric"] == "acc")]
+    quiz = names["learned"].get_level_values("task") == "quiz"
+    lost = (~names["now"] & names["then"])["quiz"].sum()
+    assert (quiz.sum() - lost) / 400 == pytest.approx(own["delta"].iloc[0])
+    assert list(names["lost"].columns) == ["earlier", "later", "item", "metric", "delta"]
+
+
+def test_it_draws_a_plot(names: dict[str, Any]) -> None:
+    drawn = Path("accuracy.svg")
+    assert drawn.read_text(encoding="utf-8").count("<path") > 10
+    figure = names["figure"]
+    assert [axis.get_title() for axis in figure.axes] == ["exam", "quiz"]
+    stored = names["accuracy"]
+    for axis in figure.axes:
+        line = axis.get_lines()[0].get_ydata()
+        own = stored[stored["item"] == axis.get_title()].sort_values("step")
+        assert list(line) == list(own["value"])
+
+
+def test_the_picture_is_of_this_code() -> None:
+    assert "accuracy" in " ".join(texts(PAGE.with_suffix(".svg")))
+
+
+def test_every_column_is_described(names: dict[str, Any]) -> None:
+    """In docs/results.md, which the page refers to."""
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    table = text.split("## `<stage>/summary.csv, summary.parquet`")[1].split("\n## ")[0]
+    described = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", table, re.MULTILINE))
+    assert list(described) == [column.name for column in SUMMARY_COLUMNS]
+    assert list(names["summary"].columns) == list(described)
+    assert all(len(meaning) > 5 for meaning in described.values())
+    assert isinstance(names["summary"], pd.DataFrame)
