@@ -23,7 +23,7 @@ from evaluation.doctor.examine import examine
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.files import write_json, write_parquet
 from evaluation.reporting.compare import compare_folders
-from evaluation.reporting.exports.tensorboard import export_curves
+from evaluation.reporting.exports.points import export_curves
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures
