@@ -160,10 +160,8 @@ def _front(plans: dict[str, StagePlan], root: Path) -> None:
     write_front_page(plans, path)
     data = page_data(path)
     assert "toy" in {one["tier"] for one in data["series"]}
-    assert (data["sparks"]["second"]["tier"], data["sparks"]["second"]["metric"]) == (
-        "toy",
-        "solved",
-    )
+    (spark,) = data["sparks"]["second"]
+    assert (spark["tier"], spark["metric"]) == ("toy", "solved")
     assert "toy solved: " in path.read_text(encoding="utf-8")
 
 
