@@ -135,7 +135,7 @@ def front_page(options: argparse.Namespace) -> int:
 
 
 def tensorboard(options: argparse.Namespace) -> int:
-    from evaluation.reporting.tables.exports import export_curves
+    from evaluation.reporting.exports.points import export_curves
 
     number = export_curves(list(_plans(options).values()), options.output, options.to)
     then = "look at them with `tensorboard --logdir`"

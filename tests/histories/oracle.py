@@ -1,6 +1,7 @@
 """What a history leaves, beside what a fresh run leaves."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ TIMES = {"seconds", "tokens_per_second", "made", "started", "run"}
 
 OWN = {".config", ".made", ".snakemake", "scores", "eval_logs"}
 """Folders of the workflow itself: no results, or packed as the jobs happened to run."""
+
+
+CODE = re.compile(r"<dt>code</dt> <dd>[^<]*</dd>")
+"""Which commit wrote a page; somebody may commit while a history is played."""
 
 
 def is_result(path: Path) -> bool:
@@ -112,8 +117,12 @@ def _values(ours: Any, fresh: Any, where: str) -> str | None:
     return None if ours == fresh else f"{where} {str(ours)[:80]!r}, fresh {str(fresh)[:80]!r}"
 
 
-def _lines(ours: Path, fresh: Path) -> str:
-    mine, theirs = (path.read_text(errors="replace").splitlines() for path in (ours, fresh))
+def _lines(ours: Path, fresh: Path) -> str | None:
+    mine, theirs = (
+        CODE.sub("", path.read_text(errors="replace")).splitlines() for path in (ours, fresh)
+    )
+    if mine == theirs:
+        return None
     for number, (line, other) in enumerate(zip(mine, theirs, strict=False), 1):
         if line != other:
             start = next(

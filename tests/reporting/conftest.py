@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from evaluation.__main__ import main
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side
-from tests.reporting.browser import launched, missing
+from tests.reporting.browser import launched, missing, opened
 from tests.reporting.pages import STEPS
+from tests.reporting.written import write_pages
 from tests.workflow.world import World, build_world
 
 
@@ -38,6 +39,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         pytest.skip(why)
     with launched(tmp_path_factory.mktemp("browser")) as browser:
         yield browser
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results whose pages are written up, to be read."""
+    plans = write_pages(tmp_path_factory.mktemp("reading"), gain=0.5)
+    return plans["first"].results.parent
+
+
+@pytest.fixture
+def stage(browser: Browser, written: Path) -> Iterator[Page]:
+    """The page of the second of its stages, open."""
+    with opened(browser, written / "second" / "report.html") as page:
+        yield page
 
 
 def command(*arguments: str, config: Path) -> None:

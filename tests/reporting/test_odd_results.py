@@ -74,6 +74,27 @@ def test_a_tier_that_is_missing_everywhere(tmp_path: Path) -> None:
     assert {s["tier"] for s in page_data(plan.results / "report.html")["series"]} == {"tier2"}
 
 
+def test_an_interval_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """Of values without per-item scores, in the table, on the stage's page and on its card."""
+    plans = make_plans(tmp_path, steps=(10,), objective=[])
+    plan = plans["second"]
+    plan.checkpoint(10).mkdir(parents=True)
+    external = {"per_item": False, "protocol": "external: a command"}
+    score(plan, None, **external)
+    score(plan, 10, seed=1, **external)
+    write_stage(plan, (10,))
+    build(plan, (10,))
+    series = page_data(plan.results / "report.html")["series"]
+    own = {(one["tier"], one["item"], one["metric"]): one["note"] for one in series}
+    assert own["tier2", "web", "nats_per_token"] == "No 95 % interval: no per-item scores."
+    assert own["tier3", "overall", "acc"] == "No 95 % interval: quiz: no per-item scores."
+    assert own["tier4", "overall", "all_checks_pass_rate"] is None
+    front = plan.results.parent / "report.html"
+    write_front_page({"second": replace(plan)}, front)
+    (spark,) = page_data(front)["sparks"]["second"]
+    assert (spark["tier"], spark["note"]) == ("tier4", None)
+
+
 def test_failed_jobs_are_named_on_pages_and_at_the_end(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
     for step, folder in ((100, plans["first"]), *((step, plan) for step in STEPS)):

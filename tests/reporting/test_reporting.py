@@ -47,6 +47,9 @@ def test_summary_holds_what_the_tiers_hold(plans: dict[str, StagePlan]) -> None:
     assert web["value"] == tier2["slices"]["web"]["ppl"]
     assert web["low"] < web["value"] < web["high"]
     assert found["step", 20, "overall", "ppl"]["value"] == pytest.approx(tier2["overall"]["ppl"])
+    bits = found["step", 20, "overall", "bits_per_byte"]
+    assert bits["low"] < bits["value"] < bits["high"]
+    assert bits["note"] is None
     tier3 = json.loads((plan.step_folder(20) / "tier3_cf.json").read_text(encoding="utf-8"))
     assert found["step", 20, "overall", "acc"]["value"] == tier3["overall"]["accuracy"]
     assert found["step", 20, "quiz", "acc"]["verdict"] == "better"

@@ -23,10 +23,10 @@ from evaluation.doctor.examine import examine
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.files import write_json, write_parquet
 from evaluation.reporting.compare import compare_folders
+from evaluation.reporting.exports.points import export_curves
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures
-from evaluation.reporting.tables.tensorboard import export_curves
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results import items
 from evaluation.results.bridge_files import read_step_deltas, read_summary
@@ -160,10 +160,8 @@ def _front(plans: dict[str, StagePlan], root: Path) -> None:
     write_front_page(plans, path)
     data = page_data(path)
     assert "toy" in {one["tier"] for one in data["series"]}
-    assert (data["sparks"]["second"]["tier"], data["sparks"]["second"]["metric"]) == (
-        "toy",
-        "solved",
-    )
+    (spark,) = data["sparks"]["second"]
+    assert (spark["tier"], spark["metric"]) == ("toy", "solved")
     assert "toy solved: " in path.read_text(encoding="utf-8")
 
 

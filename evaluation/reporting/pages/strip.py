@@ -90,7 +90,8 @@ def _configuration(stages: Sequence[StageResults]) -> str:
     ]
     config = stages[0].plan.config
     suites = commit_of(Path(config.suites))
-    origin = origin_of(config) or (f"suites at {suites}" if suites else None)
+    told = origin_of(config) or ""
+    origin = told if " at " in told else f"suites at {suites}" if suites else None
     return f"{fingerprint(asked)[:12]}{f' ({origin})' if origin else ''}"
 
 

@@ -64,7 +64,8 @@ def write_figures(plan: StagePlan) -> list[Path]:
     """
     series = stage_series(read_summary(plan.results / SUMMARY))
     for (kind, tier), path in plan.figures.items():
-        _save(_drawn(plan, kind, tier, series), path)
+        title = f"{plan.name}: {TIERS[tier].title}, {kind}"
+        _save(_drawn(plan, kind, tier, series), path, title)
     return list(plan.figures.values())
 
 
@@ -86,9 +87,10 @@ def _new(width: float, height: float) -> "Figure":
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _save(drawn: "Figure", path: Path) -> None:
+def _save(drawn: "Figure", path: Path, title: str) -> None:
+    """`title` stands in the file, not in the picture, which has its caption in the paper."""
     with atomic_path(path) as temporary:
-        drawn.savefig(temporary, format="svg", metadata={"Date": None})
+        drawn.savefig(temporary, format="svg", metadata={"Date": None, "Title": title})
 
 
 def _empty(text: str) -> "Figure":

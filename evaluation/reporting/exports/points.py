@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from evaluation.errors import EvaluationError
-from evaluation.reporting.tables.tensorboard import event_writer
-from evaluation.reporting.tables.weights_and_biases import run_writer
+from evaluation.reporting.exports.tensorboard import event_writer
+from evaluation.reporting.exports.weights_and_biases import run_writer
 from evaluation.results.bridge_files import SUMMARY, read_summary
 from evaluation.settings.plan import StagePlan
 

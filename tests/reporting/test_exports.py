@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.reporting.tables.exports import export_curves
+from evaluation.reporting.exports.points import export_curves
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, write_report

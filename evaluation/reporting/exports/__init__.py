@@ -1,0 +1,1 @@
+"""Curves for tools that show the training loss."""

@@ -1,0 +1,136 @@
+"""Figures and numbers as they are read: one unit, named axes, a scale, and where they come from."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.reporting.pages.front_page import write_front_page
+from tests.bridge.folders import write_side
+from tests.reporting.browser import opened
+from tests.reporting.written import STEPS, write_pages
+
+UNITS = {"nats_per_token": "nats per token", "bits_per_byte": "bits per byte", "ppl": "perplexity"}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_one_unit_for_the_whole_page(browser: Browser, written: Path, unit: str) -> None:
+    others = [words for name, words in UNITS.items() if name != unit]
+    for name in ("report.html", "second/report.html"):
+        with opened(browser, written / name) as page:
+            page.locator("#unit").select_option(unit)
+            places = ["#curves", "#matrix" if "second" in name else "#retention"]
+            places += ["#forest section:first-child"] if "second" in name else []
+            for place in places:
+                text = page.locator(place).text_content() or ""
+                assert UNITS[unit] in text, (name, place)
+                assert not [words for words in others if words in text], (name, place)
+
+
+def test_margins_have_units(stage: Page) -> None:
+    text = stage.locator("main").inner_text()
+    assert "keep within 0.02 nats per token" in text
+    assert "improve by more than 0 points" in text
+
+
+def test_bands_are_paired_until_asked_otherwise(stage: Page) -> None:
+    """An interval over items holds how much items differ, so it is the wider one."""
+
+    def height() -> float:
+        points = stage.locator("#curves .band").nth(1).get_attribute("points") or ""
+        places = [tuple(map(float, pair.split(","))) for pair in points.split()]
+        first = [y for x, y in places if x == places[0][0]]
+        ticks = stage.locator("#curves section").nth(1).locator("line.axis").count()
+        assert ticks >= 5
+        return max(first) - min(first)
+
+    paired = height()
+    stage.locator("#band").select_option("items")
+    assert stage.url.endswith("#band=items")
+    assert 0 < paired < height()
+
+
+def test_axes_are_named_and_have_ticks(browser: Browser, written: Path) -> None:
+    for name in ("report.html", "second/report.html"):
+        with opened(browser, written / name) as page:
+            for card in page.locator("#curves section").all():
+                texts = card.locator("svg text").all_text_contents()
+                assert "nats per token (lower is better)" in texts
+                assert "step" in texts
+                left = card.locator("svg text[text-anchor=end]").all_text_contents()
+                assert len([text for text in left if text != "step"]) >= 2
+
+
+def test_noise_is_no_cliff(browser: Browser, tmp_path: Path) -> None:
+    """Checkpoints that differ by a point or so are drawn as flat as they are, with a scale beside."""
+    plans = write_pages(tmp_path, gain=0.0)
+    with opened(browser, plans["first"].results.parent / "report.html") as page:
+        spark = page.locator(".spark[data-stage=second] svg")
+        points = (spark.locator("polyline").get_attribute("points") or "").split()
+        heights = [float(point.split(",")[1]) for point in points]
+        assert max(heights) - min(heights) < 76 / 3
+        assert spark.locator("text").count() == 2
+
+
+def test_cards_tell_of_the_recommended_step(browser: Browser, tmp_path: Path) -> None:
+    """Even if it is not the last one."""
+    plans = write_pages(tmp_path, gain=0.5)
+    second = plans["second"]
+    write_side(second.step_folder(200), second, step=200, skill=-1.0, nats=3.5, seed=7)
+    write_deltas(second, 200)
+    write_stage(second, STEPS)
+    page = second.results.parent / "report.html"
+    write_front_page(plans, page)
+    with opened(browser, page) as shown:
+        told = shown.locator(".headline[data-stage=second]").inner_text()
+    assert "at step 30, bridge" in told
+    assert "[" in told
+
+
+def test_the_strip_says_where_numbers_come_from(browser: Browser, written: Path) -> None:
+    for name, own in (("report.html", "second (3 steps)"), ("second/report.html", "step 200")):
+        with opened(browser, written / name) as page:
+            strip = page.locator(".strip")
+            terms = strip.locator("dt").all_inner_texts()
+            assert {"run", "configuration", "code", "packages", "device", "dtype"} <= set(terms)
+            text = strip.inner_text()
+            assert own in text
+            assert "torch 2.13.0" in text
+            assert "written 20" in text
+            box = strip.bounding_box()
+            assert box is not None
+            assert box["y"] < 200
+
+
+def test_details_come_before_the_flips(stage: Page) -> None:
+    places = [
+        box["y"]
+        for box in (
+            stage.locator(one).first.bounding_box()
+            for one in (".strip", "details.about", "#trust", "#turned")
+        )
+        if box is not None
+    ]
+    assert places == sorted(places)
+    assert len(places) == 4
+
+
+def test_a_saved_figure_says_what_it_is(stage: Page, tmp_path: Path) -> None:
+    names = {}
+    for place, words in (("#curves", "web"), ("#forest", "tier3: Δ accuracy")):
+        with stage.expect_download() as download:
+            stage.locator(place).get_by_role("button", name=f"save {words} as SVG").click()
+        download.value.save_as(tmp_path / "figure.svg")
+        root = ElementTree.parse(tmp_path / "figure.svg").getroot()
+        texts = [root.findtext("{*}title") or "", root.findtext("{*}desc") or ""]
+        names[download.value.suggested_filename] = texts
+    assert names["second_tier2_web_nats_per_token_curve.svg"] == [
+        "second · Perplexity · web · nats per token · steps 20 to 200",
+        "across: step, up: nats per token, nats per token",
+    ]
+    assert names["second_tier3_acc_forest_step-200.svg"] == [
+        "second · Ranked choices · accuracy · step 200 against the bridge",
+        "across: Δ accuracy, fraction",
+    ]

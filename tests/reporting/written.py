@@ -1,0 +1,35 @@
+"""Both stages and the front page, written from results drawn at random."""
+
+from pathlib import Path
+
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.settings.plan import StagePlan
+from tests.bridge.folders import make_plans, write_side
+from tests.reporting.pages import write_report
+from tests.reporting.test_flips import write_task
+
+STEPS = (20, 30, 200)
+
+
+def write_pages(root: Path, *, gain: float) -> dict[str, StagePlan]:
+    """Both stages and the front page; steps gain evenly."""
+    plans = make_plans(root, steps=STEPS)
+    first, second = plans["first"], plans["second"]
+    same = {"checkpoint_identity": "shared", "checkpoint": "/ckpts/first/100"}
+    about = {"packages": {"torch": ("2.13.0",)}, "device": "cpu", "dtype": "float32"}
+    write_side(first.step_folder(100), first, step=100, **same, **about)
+    write_side(second.bridge_folder, second, step=100, **same, **about)
+    for place, step in enumerate(STEPS):
+        nats, skill = 3 - gain * place / 10, gain * (place + 1)
+        folder = second.step_folder(step)
+        write_side(folder, second, step=step, skill=skill, nats=nats, seed=step, **about)
+        write_deltas(second, step)
+    write_stage(second, STEPS)
+    for plan, steps in ((first, (100,)), (second, STEPS)):
+        for step in steps:
+            plan.checkpoint(step).mkdir(parents=True)
+        write_task(plan, "quiz", "quiz") if plan is second else None
+        write_report(plan, steps)
+    write_front_page(plans, first.results.parent / "report.html")
+    return plans
