@@ -18,6 +18,7 @@ from evaluation.reporting.pages.page import (
     packed_deltas,
     packed_series,
     render,
+    some,
 )
 from evaluation.results.comparison_file import ComparisonRow, RunComparison, StageComparison
 from evaluation.runs.find import Run
@@ -34,13 +35,15 @@ def runs_page(
     `config` names what their curves are seen against.
     """
     damaged: list[str] = []
+    notes: list[str] = []
     curves = _curves(runs, damaged)
     if config is not None:
-        curves = _against_levels(curves, runs, config, damaged)
+        curves = _against_levels(curves, runs, config, notes)
     data: dict[str, Any] = {
         "tiers": tier_words(),
         "other": "B",
         "axis": _axis(comparisons),
+        "stage": _stage(comparisons, list(curves)),
         "curves": [{"stage": name, "series": packed_series(all_)} for name, all_ in curves.items()],
         "comparisons": [],
     }
@@ -48,6 +51,7 @@ def runs_page(
         "title": "Runs side by side",
         "comparisons": [_words(one) for one in comparisons],
         "damaged": damaged,
+        "levels": some(notes),
         "left_out": [],
     }
     space = SpaceLeft(LARGEST - len(render("runs.html", data, **words).encode()))
@@ -59,6 +63,12 @@ def _axis(comparisons: Sequence[RunComparison]) -> str:
     """What curves are drawn over at first."""
     by = [stage.by for one in comparisons for stage in one.stages]
     return by[0] if by else "steps"
+
+
+def _stage(comparisons: Sequence[RunComparison], stages: Sequence[str]) -> int:
+    """Place of the stage that is drawn at first: one that is compared, if there is any."""
+    names = [stage.stage_a for one in comparisons for stage in one.stages]
+    return stages.index(names[0]) if names and names[0] in stages else 0
 
 
 def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:
@@ -77,12 +87,12 @@ def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:
 
 
 def _against_levels(
-    curves: dict[str, list[Series]], runs: Sequence[Run], config: Config, damaged: list[str]
+    curves: dict[str, list[Series]], runs: Sequence[Run], config: Config, notes: list[str]
 ) -> dict[str, list[Series]]:
     found = {}
     for stage, series in curves.items():
         known = levels(config, [runs[0].stages[stage][-1].folder], len(runs))
-        damaged += [note for note in known.notes if note not in damaged]
+        notes += [f"{stage}: {note}" for note in known.notes]
         found[stage] = known.beside(series)
     return found
 

@@ -67,8 +67,8 @@ function drawCurve(parent, series, { height = 170, bare = false } = {}) {
     const group = svg(root, "g", { class: `line-${level.number % COLOURS}` });
     group.append(across(level.value, "level"));
   }
-  for (const line of series.lines || [{ points, number: 0 }]) {
-    const group = svg(root, "g", { class: `line-${line.number % COLOURS}` });
+  for (const line of series.lines || [{ points }]) {
+    const group = series.lines ? svg(root, "g", { class: `line-${line.number % COLOURS}` }) : root;
     drawBand(group, bare ? [] : line.points.filter((p) => p.low !== null), x, y);
     svg(group, "polyline", { points: line.points.map((p) => `${x(p.x)},${y(p.value)}`).join(" "), class: "curve" });
     for (const p of line.points) svg(group, "circle", { cx: x(p.x), cy: y(p.value), r: line.points.length > 60 ? 1.5 : 3, class: "point" });
@@ -176,7 +176,7 @@ function curveBoard() {
       drawCurve(card, series);
       if (series.spread) html(card, "p", { class: "soft" }, spreadText(series.spread));
     }
-    if (!byId("curves").children.length) html(byId("curves"), "p", { class: "soft" }, all.length ? "nothing to show" : "no results yet");
+    if (!byId("curves").children.length) html(byId("curves"), "p", { class: "soft" }, all.length || byId("axis") ? "nothing to show" : "no results yet");
   };
   byId("metric").addEventListener("change", draw);
   byId("item-filter").addEventListener("input", draw);

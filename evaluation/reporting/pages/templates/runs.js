@@ -25,7 +25,7 @@ function deltas() {
   showDeltas(rows, rows.length ? last : null, (step) => (own.others[step] === undefined ? step : `${step} (B's ${own.others[step]})`));
 }
 
-fill(byId("curve-stage"), DATA.curves.map((one, i) => [i, one.stage]));
+fill(byId("curve-stage"), DATA.curves.map((one, i) => [i, one.stage]), DATA.stage);
 const hasTokens = DATA.curves.some((one) => one.series.some((s) => s.lines.some((line) => line.points.tokens.some((count) => count !== null))));
 fill(byId("axis"), [["steps", "steps"], ...(hasTokens ? [["tokens", "tokens seen"]] : [])], DATA.axis);
 for (const id of ["curve-stage", "axis"]) byId(id).addEventListener("change", curves);
