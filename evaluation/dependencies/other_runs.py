@@ -8,11 +8,12 @@
 Only results are looked at: neither checkpoints nor caches need be on this machine.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaluation.errors import EvaluationError
+from evaluation.errors import EvaluationError, ResultsError
 from evaluation.settings.config import Config, Every, Steps, load_config
 from evaluation.settings.tiers import TIERS
 
@@ -22,9 +23,14 @@ CHECKPOINTS = "by_checkpoint"
 def run_folders(path: Path) -> dict[str, list[Path]]:
     """Folders of scored checkpoints by stage, in ascending steps.
 
-    Raises ConfigError for a file that is no configuration.
+    Raises ConfigError for a file that is no configuration, ResultsError for what cannot be read.
     """
-    return _configured(path) if path.is_file() else _stages_in(path)
+    try:
+        return _configured(path) if path.is_file() else _stages_in(path)
+    except OSError as error:
+        raise ResultsError(
+            f"{error.filename or path}: cannot be read ({error.strerror}); give yourself access to it"
+        ) from None
 
 
 def step_of(folder: Path) -> int:
@@ -39,7 +45,9 @@ def is_scored(folder: Path) -> bool:
 def references(config: Config) -> dict[str, Path]:
     """Those of a configuration's runs that are the results of a single checkpoint, by name."""
     named = {name: Path(run.path) for name, run in config.runs.items()}
-    return {name: path for name, path in named.items() if is_scored(path)}
+    with contextlib.suppress(OSError):  # said when it is looked for as a run
+        return {name: path for name, path in named.items() if is_scored(path)}
+    return {}
 
 
 def run_state(path: Path) -> object:
@@ -87,8 +95,9 @@ def _stages_in(path: Path) -> dict[str, list[Path]]:
 
 
 def _steps_in(stage: Path) -> Iterator[Path]:
-    folders = [one for one in (stage / CHECKPOINTS).glob("step_*") if _is_step(one)]
-    yield from sorted(folders, key=step_of)
+    if (stage / CHECKPOINTS).is_dir():  # a glob would pass over what cannot be read
+        folders = [one for one in (stage / CHECKPOINTS).iterdir() if _is_step(one)]
+        yield from sorted(folders, key=step_of)
 
 
 def _is_step(folder: Path) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError
+from evaluation.exit_codes import machine_fault
 from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.runs_page import runs_page
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, read_comparison
@@ -42,10 +43,10 @@ def write_configured(folder: Path, plans: Mapping[str, StagePlan]) -> tuple[list
             ours, theirs = this_run(plans), find_run(name, path)
             runs += [theirs] if runs else [ours, theirs]
             entries.append(compared(compare_runs(ours, theirs, How(by=other.by))))
-        except EvaluationError as error:
-            names = THIS_RUN, name
-            entries.append(not_compared(names, Path(config.results), path, str(error)))
-    errors = [f"{one['run_b']}: {one['error']}" for one in entries if "error" in one]
+        except (EvaluationError, OSError) as error:
+            why = machine_fault(error) if isinstance(error, OSError) else str(error)
+            entries.append(not_compared((THIS_RUN, name), Path(config.results), path, why))
+    errors = [f"{one['run_b']}: {one['error']}" for one in entries if one["error"]]
     if not runs:  # curves are seen against levels all the same
         with contextlib.suppress(EvaluationError):
             runs = [this_run(plans)]

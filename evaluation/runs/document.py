@@ -32,6 +32,7 @@ def compared(runs: ComparedRuns) -> dict[str, Any]:
     names = runs.ours.name, runs.theirs.name
     return {
         **_header(names, runs.ours.path, runs.theirs.path),
+        "error": None,
         "notes": list(runs.notes),
         "stages": [_stage(names, stage) for stage in runs.stages],
     }

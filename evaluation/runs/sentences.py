@@ -50,7 +50,7 @@ def corrected_for(stage: ComparedStage) -> str:
     count = len(stage.matched)
     items = (
         "Those of single slices, tasks, categories and rates are also corrected for how many there "
-        "are (Bonferroni)."
+        "are (Bonferroni). Each tier, and each pair of runs, is a statement of its own."
     )
     if count == 1:
         return (

@@ -144,6 +144,11 @@ TOP_KEYS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("a dtype", {"scoring": {"dtype": "fp8"}}, ["scoring.dtype", "bfloat16"]),
     ("rows of no tokens", {"scoring": {"row_tokens": 0}}, ["scoring.row_tokens", "greater than 0"]),
     ("rows of text", {"scoring": {"row_tokens": "many"}}, ["'many' is not a whole number"]),
+    ("a run without a path", {"runs": {"b": {}}}, ["runs.b.path", "required"]),
+    ("a run by time", {"runs": {"b": {"path": "r", "by": "time"}}}, ["runs.b.by", "'tokens'"]),
+    ("a run as a path", {"runs": {"b": "results_b"}}, ["runs.b", "has no keys"]),
+    ("a run called as this one", {"runs": {"this run": {"path": "r"}}}, ["choose another name"]),
+    ("a run without a name", {"runs": {"": {"path": "r"}}}, ["runs.''", "1 to 40 characters"]),
     (
         "one variable in many paths",
         {"results": "$NO_SUCH/r", "cache": "$NO_SUCH/c"},

@@ -22,6 +22,7 @@ from evaluation.reporting.pages.page import (
     packed_series,
     page_link,
     render,
+    some,
 )
 from evaluation.results.comparison_file import ComparisonRow, RunComparison, StageComparison
 from evaluation.results.outputs import PAGE
@@ -39,9 +40,10 @@ def runs_page(
     `config` names what their curves are seen against.
     """
     damaged: list[str] = []
+    notes: list[str] = []
     curves = _curves(runs, damaged)
     if config is not None:
-        curves = _against_levels(curves, runs, config, damaged)
+        curves = _against_levels(curves, runs, config, notes)
     data: dict[str, Any] = {
         "tiers": tier_words(),
         "other": "B",
@@ -49,6 +51,7 @@ def runs_page(
         "pages": {"front": page_link(Path(PAGE), Path())} if config is not None else {},
         "defaults": {**DEFAULTS, "band": "items", "unit": _unit(curves)},
         "axis": _axis(comparisons),
+        "first": _stage(comparisons, list(curves)),
         "curves": [{"stage": name, "series": packed_series(all_)} for name, all_ in curves.items()],
         "comparisons": [],
     }
@@ -56,6 +59,7 @@ def runs_page(
         "title": "Runs side by side",
         "comparisons": [_words(one) for one in comparisons],
         "damaged": damaged,
+        "levels": some(notes),
         "left_out": [],
         "has_front": config is not None,
     }
@@ -76,6 +80,12 @@ def _axis(comparisons: Sequence[RunComparison]) -> str:
     return by[0] if by else "steps"
 
 
+def _stage(comparisons: Sequence[RunComparison], stages: Sequence[str]) -> int:
+    """Place of the stage that is drawn at first: one that is compared, if there is any."""
+    names = [stage.stage_a for one in comparisons for stage in one.stages]
+    return stages.index(names[0]) if names and names[0] in stages else 0
+
+
 def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:
     """Series by A's stages; a run's stage that is paired with none of these is left out."""
     if not runs:
@@ -92,12 +102,12 @@ def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:
 
 
 def _against_levels(
-    curves: dict[str, list[Series]], runs: Sequence[Run], config: Config, damaged: list[str]
+    curves: dict[str, list[Series]], runs: Sequence[Run], config: Config, notes: list[str]
 ) -> dict[str, list[Series]]:
     found = {}
     for stage, series in curves.items():
         known = levels(config, [runs[0].stages[stage][-1].folder], len(runs))
-        damaged += [note for note in known.notes if note not in damaged]
+        notes += [f"{stage}: {note}" for note in known.notes]
         found[stage] = known.beside(series)
     return found
 

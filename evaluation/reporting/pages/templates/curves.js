@@ -75,7 +75,9 @@ function drawCurve(parent, series, { height = 190, bare = false } = {}) {
     const group = svg(root, "g", { class: `line-${level.number % COLOURS}` });
     group.append(across(level.value, "level"));
   }
-  for (const line of series.lines || [{ points, number: 0 }]) drawLine(svg(root, "g", { class: `line-${line.number % COLOURS}` }), line.points, { x, y, bare });
+  for (const line of series.lines || [{ points }]) {
+    drawLine(series.lines ? svg(root, "g", { class: `line-${line.number % COLOURS}` }) : root, line.points, { x, y, bare });
+  }
   drawHits(root, series, x, { left, right: width - right, top, height: height - top - bottom });
 }
 
@@ -184,7 +186,7 @@ function curveBoard(ask) {
     byId("curves").replaceChildren();
     const shown = own.filter((series) => !hidden.has(nameOf(series)));
     for (const series of matching(shown, nameOf, byId("item-filter").value)) drawCard(byId("curves"), series);
-    if (!byId("curves").children.length) html(byId("curves"), "p", { class: "soft" }, all.length ? "nothing to show" : "no results yet");
+    if (!byId("curves").children.length) html(byId("curves"), "p", { class: "soft" }, all.length || byId("axis") ? "nothing to show" : "no results yet");
   };
   const kinds = () => [...new Set(all.filter((s) => isShownUnit(s.tier, s.metric)).map(kindOf))];
   const offer = () => {

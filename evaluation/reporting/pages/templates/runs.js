@@ -30,7 +30,7 @@ function choosePair() {
 
 const hasTokens = CURVES.flat().some((one) => one.points.some((p) => p.tokens !== null && p.tokens !== undefined));
 unitMenu(new Set(CURVES.flat().map((one) => one.metric)));
-fill(byId("curve-stage"), DATA.curves.map((one, i) => [i, one.stage]));
+fill(byId("curve-stage"), DATA.curves.map((one, i) => [i, one.stage]), DATA.first);
 fill(byId("axis"), [["steps", "steps"], ...(hasTokens ? [["tokens", "tokens seen"]] : [])], DATA.axis);
 const showCurves = curveBoard(drawnCurves);
 for (const id of ["curve-stage", "axis"]) byId(id).addEventListener("change", showCurves);
