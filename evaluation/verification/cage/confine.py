@@ -11,6 +11,7 @@ from evaluation.verification.cage import libc
 from evaluation.verification.cage.model import Limits
 
 _MOST_OPEN = 32
+_GRACE = 2  # seconds in which the one that watches ends it, and says why, before the kernel does
 _FRAMES = 1000
 """How deep Python may recurse, not counting what is below the foreign code."""
 
@@ -27,7 +28,7 @@ def confine(limits: Limits, present_bytes: int, seccomp: bytes) -> None:
     """`present_bytes` is the memory that the process has already; the filter comes last."""
     libc.die_with_parent(signal.SIGKILL)
     for kind, most in (
-        (resource.RLIMIT_CPU, math.ceil(limits.seconds)),
+        (resource.RLIMIT_CPU, math.ceil(limits.seconds) + _GRACE),
         (resource.RLIMIT_AS, present_bytes + (limits.memory_mb << 20)),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
