@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from tests.reporting.browser import opened
 
@@ -180,6 +180,17 @@ def test_the_recommended_row_is_readable_on_a_telephone(browser: Browser, writte
         assert "nats per token" in chosen.inner_text() or chosen.locator("[data-name]").count() == 3
 
 
+def touch(target: Locator, tip: Locator) -> None:
+    """Hovers until the tip is there: the news of an earlier scrolling may come late, and hide it."""
+    for _ in range(50):
+        target.page.mouse.move(0, 0)
+        target.hover(force=True)
+        if tip.is_visible():
+            return
+        target.page.wait_for_timeout(100)
+    raise AssertionError("no tip")
+
+
 def test_tips_go_away(browser: Browser, written: Path) -> None:
     with opened(browser, written / "second" / "report.html", width=390) as page:
         tip = page.get_by_role("status")
@@ -187,7 +198,6 @@ def test_tips_go_away(browser: Browser, written: Path) -> None:
             lambda: page.keyboard.press("Escape"),
             lambda: page.evaluate("window.scrollBy(0, 40)"),
         ):
-            page.locator("#curves .hit").first.hover(force=True)
-            tip.wait_for()
+            touch(page.locator("#curves .hit").first, tip)
             leave()
             tip.wait_for(state="hidden")
