@@ -69,7 +69,7 @@ def test_any_edit_of_runs_gives_what_a_fresh_run_gives(world: World) -> None:
     assert [one["stage_a"] for one in stages] == ["stage2"]  # of stage 1 no tokens are known
     assert stages[0]["by"] == "tokens"
     assert stages[0]["checkpoints"] == 2
-    assert b'href="comparison.html"' in made["report.html"]
+    assert b'data-page="comparison.html"' in made["report.html"]
     assert b"B is swapped" in made["report.html"]
     assert "Nothing to be done" in world.snakemake().stderr
 
