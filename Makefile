@@ -46,6 +46,9 @@ histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTO
 test-slurm: $(VENV) $(MODEL)/config.json  ## only those on a real Slurm on this machine (needs root)
 	@python -m pytest -m slurm --durations 0 --durations-min 5 tests/slurm
 
+test-gpu: $(TOOLS)  ## only those that need a GPU, skipped where there is none
+	@python -m pytest -m gpu tests
+
 slurm-up:  ## start a real Slurm on this machine: partitions gpu and serial (needs root)
 	@$(PYTHON) -m tests.slurm.cluster up
 
@@ -77,20 +80,34 @@ format: $(TOOLS)  ## let ruff and snakefmt rewrite what they can
 bench: .venv-bench/.complete $(MODEL)/config.json  ## speed beside lm-evaluation-harness
 	@.venv-bench/bin/python -m benchmarks
 
+bench-loading: $(VENV)  ## weights read in flight, beside one file after the other
+	@python -m benchmarks.loading
+
 bench-generation: .venv-bench/.complete $(MODEL)/config.json  ## answers beside transformers and lm-evaluation-harness (an hour)
 	@.venv-bench/bin/python -m benchmarks.generation
 
 bench-verification: $(TOOLS)  ## answers and programs verified a second, beside the plain way
 	@python -m benchmarks.verification ../shared
 
+bench-gpu: $(VENV) .demo/bench_gpu.npz  ## what a GPU gives: speed, share of its peak, parity (docs/gpu_benchmark.md)
+	@python -m benchmarks.gpu
+
+bench-gpu-data: .demo/bench_gpu.npz  ## only its requests, as ids in a file to carry along (5 minutes)
+
 bench-scale: $(TOOLS)  ## 52 and 200 checkpoints of a tiny model on a real Slurm (needs root)
 	@python -m benchmarks.scale
+
+bench-reports: $(TOOLS)  ## reports of 500 checkpoints × 4 stages × 3 runs: time and size
+	@python -m benchmarks.reports
 
 bench-decisions: $(VENV)  ## how often the verdict of a stage is wrong, by simulation (half an hour)
 	@python -m benchmarks.decisions
 
+kernels: $(VENV) .triton/.complete  ## kernels a GPU would run, compiled without one (half an hour)
+	@for sm in 80 90; do PYTHONPATH=.triton python -W ignore -m benchmarks.kernels $$sm || exit 1; done
+
 clean:  ## remove the environments, the demo and all caches
-	rm -rf .venv .venv-bench .venv-lighteval .venv-lm-eval .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .triton .venv-lighteval .venv-lm-eval .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
@@ -107,6 +124,10 @@ $(TOOLS): requirements-dev.lock $(VENV)
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
 	    -r requirements.lock -r requirements-bench.lock
+	@touch $@
+
+.triton/.complete:
+	$(PYTHON) -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --target .triton triton==3.9.0
 	@touch $@
 
 # An environment of each provider's own: their packages clash with ours, and with each other's.
@@ -127,6 +148,9 @@ $(MODEL)/config.json: $(PACKAGES) demo/model.py | $(VENV)
 $(MIRRORS): $(PACKAGES) demo/data.py demo/texts.py | $(VENV)
 	python -m demo.data $(<D) $(@D)
 
+.demo/bench_gpu.npz: $(PACKAGES) $(MODEL)/config.json benchmarks/gpu/prepare.py benchmarks/gpu/data.py | $(VENV)
+	TQDM_DISABLE=1 python -m benchmarks.gpu.prepare --packages $(<D) --model $(MODEL) --output $@
+
 $(NLTK): $(PACKAGES) demo/nltk_files.py | $(VENV)
 	python -m demo.nltk_files $(<D) .demo/nltk_data
 
@@ -139,4 +163,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment demo demo-data providers try-providers test pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-decisions clean
+.PHONY: help environment demo demo-data providers try-providers test pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu bench-gpu-data kernels bench-loading clean

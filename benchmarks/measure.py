@@ -30,8 +30,12 @@ def measure(device: torch.device, task: Callable[[], Result]) -> Measured[Result
     if on_gpu:
         torch.cuda.synchronize()
     seconds = clock() - start
-    peak = torch.cuda.max_memory_allocated() if on_gpu else _status("VmHWM")
-    return Measured(result, seconds, peak - before)
+    return Measured(result, seconds, peak_bytes(device) - before)
+
+
+def peak_bytes(device: torch.device) -> int:
+    """The most memory taken since the last measuring began: of the GPU, or of this process."""
+    return torch.cuda.max_memory_allocated() if device.type == "cuda" else _status("VmHWM")
 
 
 def _start_memory(on_gpu: bool) -> int:

@@ -25,7 +25,13 @@ TOKENS = 768
 QUESTIONS = 16
 """Questions of a task, in place of 12,000."""
 
-LEFT_OUT = ("qasc", "math_infiwebmath3plus", "math_infiwebmath4plus")
+LEFT_OUT = (
+    "qasc",
+    "math_infiwebmath3plus",
+    "math_infiwebmath4plus",
+    "math_openmathinstruct1",
+    "code_starcoder2data_extras_lhq",
+)
 """A task whose data the package does not hold, and slices that are much like their neighbours."""
 
 SPLITS = {

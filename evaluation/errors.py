@@ -10,6 +10,7 @@ EvaluationError
 ├── OutputError            a path that cannot be written to
 ├── ScoringError           a score that cannot be computed
 │   ├── NonFiniteError         … because the model gives NaN or infinite values
+│   ├── GpuFault               … because the GPU failed under it
 │   └── CommandError           … because a stage's external command does not give it
 ├── CageError              a machine on which generated programs cannot be run safely
 ├── ResultsError           a results file that is missing, damaged or of another version
@@ -66,6 +67,10 @@ class NonFiniteError(ScoringError):
     """The model gives NaN or infinite values."""
 
     is_final = True
+
+
+class GpuFault(ScoringError):
+    """The GPU failed in the middle of a run; the process cannot use it any more, another may."""
 
 
 class CommandError(ScoringError):

@@ -2,11 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
+
+if TYPE_CHECKING:  # it imports torch, which a verifier's process has no memory for
+    from tests.workflow.world import World
 
 ON_CLUSTER = "tests/slurm/"
 
@@ -51,3 +54,19 @@ def smollm2() -> Path:
     if not (folder / "config.json").is_file():
         pytest.skip(f"no {folder}: run `make demo` once, or set EVAL_SMOLLM2")
     return folder
+
+
+@pytest.fixture(scope="session")
+def prefilled_world(tmp_path_factory: pytest.TempPathFactory) -> "World":
+    """A tiny world whose prefill has run; to be read, not changed."""
+    from tests.workflow.world import build_prefilled
+
+    return build_prefilled(tmp_path_factory.mktemp("prefilled") / "world")
+
+
+@pytest.fixture
+def world(prefilled_world: "World", tmp_path: Path) -> "World":
+    """A copy of it, to change."""
+    from tests.workflow.world import copy_world
+
+    return copy_world(prefilled_world, tmp_path / "world")

@@ -18,6 +18,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from evaluation.bridge.delta import NO_TABLE, Pair, delta_of, no_table
 from evaluation.bridge.delta import OVERALL as OVERALL
 from evaluation.bridge.delta import Delta as Delta
@@ -29,6 +31,7 @@ from evaluation.bridge.statistics import (
     ALPHA,
     Estimate,
     holm,
+    identical,
     macro_mean,
     paired_companion,
     paired_perplexity,
@@ -228,7 +231,20 @@ def _credit_estimate(
     pair.check(what, list(left.ids) if left else [], list(right.ids) if right else [])
     if left is None or right is None or not left.ids:
         return None
+    if np.array_equal(left.credit, right.credit) and _is_same(pair, mine, other):
+        return _over_all(identical(n=len(left.ids)), left)
     return _over_all(paired_rate(left.credit, right.credit, left.clusters, left.strata), left)
+
+
+def _is_same(pair: Pair, mine: CreditItem, other: CreditItem) -> bool:
+    """Whether credits are equal because all is: every measure of every question, or the checkpoint."""
+    ours, theirs = mine.companions, other.companions
+    if ours is not None and theirs is not None:
+        return ours.ids == theirs.ids and all(
+            np.array_equal(values, theirs.values[metric]) for metric, values in ours.values.items()
+        )
+    identity = pair.ours.file.checkpoint_identity
+    return identity is not None and identity == pair.theirs.file.checkpoint_identity
 
 
 def _over_all(estimate: Estimate, credits: Credits) -> Estimate:

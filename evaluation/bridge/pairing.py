@@ -51,16 +51,30 @@ def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) 
 
 
 def _notes(mine: TierResults, other: TierResults) -> list[str]:
-    """The kind of device changes numbers by no more than floating-point noise."""
+    """What changes numbers by no more than floating-point noise, which in bfloat16 is not small."""
     pairs = {
-        "device": (mine.file.device, other.file.device),
-        "GPU": (mine.file.gpu, other.file.gpu),
+        "scored on the device {}, the bridge on {}": (mine.file.device, other.file.device),
+        "scored on the GPU {}, the bridge on {}": (mine.file.gpu, other.file.gpu),
     }
+    if not mine.tier.rates:  # answers are written without rows
+        rows = "scored in rows of {} tokens, the bridge in rows of {}"
+        pairs[rows] = (_rows(mine), _rows(other))
     return [
-        f"{mine.tier.name}: scored on the {what} {here}, the bridge on {there}"
-        for what, (here, there) in pairs.items()
+        f"{mine.tier.name}: {sentence.format(here, there)}{_noise(mine.file.dtype)}"
+        for sentence, (here, there) in pairs.items()
         if here is not None and there is not None and here != there
     ]
+
+
+def _rows(side: TierResults) -> str | None:
+    """Tokens of a row, of all if scores come from several; None where the file does not tell."""
+    return " and ".join(f"{tokens:,}" for tokens in side.file.row_tokens) or None
+
+
+def _noise(dtype: str | None) -> str:
+    if dtype in (None, "float32"):
+        return ""
+    return f"; in {dtype} that moves single items (docs/gpu.md)"
 
 
 def _same(what: str, mine: object, other: object, ours: object, theirs: object) -> None:

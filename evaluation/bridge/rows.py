@@ -7,11 +7,13 @@ from evaluation.bridge.deltas import Delta
 
 def delta_row(delta: Delta, stage: str, step: int | None, bridge: str) -> dict[str, Any]:
     """A delta as `results.bridge_rows.DeltaRow` has it."""
+    return {"stage": stage, "step": step, "bridge": bridge, **delta_columns(delta)}
+
+
+def delta_columns(delta: Delta) -> dict[str, Any]:
+    """What a delta says whatever two checkpoints it is of."""
     estimate = delta.estimate
     return {
-        "stage": stage,
-        "step": step,
-        "bridge": bridge,
         "tier": delta.tier,
         "item": delta.item,
         "group": delta.group,

@@ -29,6 +29,7 @@ from evaluation.results.bridge_files import (
     StageDeltas,
     StepDeltas,
     read_step_deltas,
+    warnings_in_words,
 )
 from evaluation.results.bridge_rows import DELTA_COLUMNS
 from evaluation.results.columns import Column
@@ -77,7 +78,7 @@ def write_deltas(plan: StagePlan, step: int) -> Path:
 
 
 def _origin(side: Results) -> dict[str, Any]:
-    header = side.header
+    header, files = side.header, [tier.file for tier in side.tiers.values()]
     return {
         "path": header.checkpoint,
         "identity": header.checkpoint_identity,
@@ -85,6 +86,8 @@ def _origin(side: Results) -> dict[str, Any]:
         "protocols": {name: tier.file.protocol for name, tier in side.tiers.items()},
         "tokenizer": header.tokenizer.identity,
         "sequence_length": header.sequence_length,
+        "gpu": " and ".join(dict.fromkeys(file.gpu for file in files if file.gpu)) or None,
+        "row_tokens": sorted({tokens for file in files for tokens in file.row_tokens}),
     }
 
 
@@ -102,6 +105,7 @@ def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = 
         "stage": plan.name,
         "protocol": protocol.BRIDGE,
         **outlook,
+        "notes": warnings_in_words(contents),
         "verdicts": [
             {
                 "step": step,

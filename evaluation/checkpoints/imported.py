@@ -9,22 +9,9 @@ from evaluation.errors import UnsupportedCheckpoint
 
 def nanotron_model_config(config: Any, folder: Path) -> dict[str, Any]:
     """Nanotron's model_config.json; raises UnsupportedCheckpoint for what Nanotron cannot compute."""
+    _refuse_uncomputable(config, folder)
     rope = config.rope_parameters
     factor = rope.get("factor") if rope["rope_type"] == "linear" else None
-    refused = {
-        "rope_type": rope["rope_type"] not in ("default", "linear"),
-        "head_dim": (getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
-        * config.num_attention_heads != config.hidden_size,
-        "attention_bias": config.model_type == "llama" and config.attention_bias,
-        "mlp_bias": getattr(config, "mlp_bias", False),
-        "layer_types": len(set(getattr(config, "layer_types", None) or ())) > 1,
-    }  # fmt: skip
-    for key, is_refused in refused.items():
-        if is_refused:
-            value = rope[key] if key in rope else getattr(config, key)
-            raise UnsupportedCheckpoint(
-                f"{folder / 'config.json'}: {key} {value!r} has no counterpart in Nanotron; evaluate the folder as it is"
-            )
     common = {
         "bos_token_id": config.bos_token_id,
         "eos_token_id": config.eos_token_id,
@@ -62,6 +49,24 @@ def nanotron_model_config(config: Any, folder: Path) -> dict[str, Any]:
         "_use_qkv_packed": True,
         "_use_doc_masking": False,
     }
+
+
+def _refuse_uncomputable(config: Any, folder: Path) -> None:
+    rope = config.rope_parameters
+    refused = {
+        "rope_type": rope["rope_type"] not in ("default", "linear"),
+        "head_dim": (getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+        * config.num_attention_heads != config.hidden_size,
+        "attention_bias": config.model_type == "llama" and config.attention_bias,
+        "mlp_bias": getattr(config, "mlp_bias", False),
+        "layer_types": len(set(getattr(config, "layer_types", None) or ())) > 1,
+    }  # fmt: skip
+    for key, is_refused in refused.items():
+        if is_refused:
+            value = rope[key] if key in rope else getattr(config, key)
+            raise UnsupportedCheckpoint(
+                f"{folder / 'config.json'}: {key} {value!r} has no counterpart in Nanotron; evaluate the folder as it is"
+            )
 
 
 def training_config(

@@ -1,7 +1,8 @@
 """A checkpoint as a model in memory.
 
 The model is built without weights, its parameters are allocated once, and the shards are read in
-chunks straight into them, so that the weights are in memory once and nothing else of their size.
+chunks straight into them, so that the weights are in memory once and nothing else of their size. Of a
+model that is spread over several processes each does so with its part.
 """
 
 import logging
@@ -11,15 +12,18 @@ import torch
 import transformers
 from torch import nn
 
+from evaluation.checkpoints.ahead import AHEAD
 from evaluation.checkpoints.architecture import Architecture, read_architecture
 from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
-from evaluation.checkpoints.filling import copy_shard
+from evaluation.checkpoints.filling import fill
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.mapping import zero_parameters
 from evaluation.checkpoints.pretrained import load_pretrained
+from evaluation.checkpoints.spans import Kept
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
     from transformers import PreTrainedModel
 
 log = logging.getLogger(__name__)
@@ -32,31 +36,35 @@ def load_model(
     *,
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
+    mesh: "DeviceMesh | None" = None,
 ) -> "PreTrainedModel":
     """The checkpoint as a transformers model that only evaluates; `dtype` None keeps its own.
 
-    A router of experts stays float32, and is computed in it, as Nanotron does. Raises
+    A router of experts stays float32, and is computed in it, as Nanotron does. With `mesh`, the model
+    is spread over its processes, all of which call this; it has to be one of Nanotron's. Raises
     CheckpointError if the checkpoint is incomplete, unsound or changes while it is read.
     """
     dtype = dtype or getattr(torch, checkpoint.dtype)
+    AHEAD.loading(checkpoint.path)
     if checkpoint.kind == "huggingface":
         check_complete(checkpoint)
         model = load_pretrained(checkpoint, dtype)
         check_complete(checkpoint)
     else:
-        model = _load_nanotron(checkpoint, dtype, torch.device(device))
+        model = _load_nanotron(checkpoint, dtype, torch.device(device), mesh)
+    AHEAD.loaded(checkpoint.path)
     model.requires_grad_(False)
-    return model.to(device).eval()
+    return (model.to(device) if mesh is None else model).eval()
 
 
 def _load_nanotron(
-    checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
+    checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, mesh: "DeviceMesh | None"
 ) -> "PreTrainedModel":
     sources = complete_parameters(checkpoint)
     arch = read_architecture(checkpoint)
     _check_representable(checkpoint, arch)
     try:
-        model = empty_model(arch, dtype, device)
+        model, kept = empty_model(arch, dtype, device, mesh)
     except (RuntimeError, MemoryError) as error:  # torch has no class of its own for it on the CPU
         if "alloc" not in str(error) and not isinstance(error, MemoryError):
             raise
@@ -64,7 +72,7 @@ def _load_nanotron(
             f"{checkpoint.path}: the model does not fit into the memory of this machine "
             f"({str(error).splitlines()[0][:120]}); use a larger one"
         ) from None
-    parameters = dict(model.named_parameters())
+    parameters = {name: _local(parameter) for name, parameter in model.named_parameters()}
     filled = {target.name for _, source in sources.values() for target in source.targets}
     zeros = zero_parameters(arch)
     if filled | zeros != parameters.keys():
@@ -75,11 +83,16 @@ def _load_nanotron(
         )
     for name in zeros:
         parameters[name].zero_()
-    for parameter, source in sources.values():
-        for shard in parameter.shards:
-            copy_shard(shard, source, parameters)
-        check_unchanged(shard.header for shard in parameter.shards)
+    shards = [(shard, source) for one, source in sources.values() for shard in one.shards]
+    fill(shards, parameters, kept)
+    check_unchanged(shard.header for shard, _ in shards)
     return model
+
+
+def _local(parameter: nn.Parameter) -> torch.Tensor:
+    """What this process holds of a parameter."""
+    spread = getattr(parameter, "to_local", None)
+    return parameter if spread is None else spread()
 
 
 def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
@@ -92,19 +105,31 @@ def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
         log.warning("%s: `rope_scaling` is left out: Nanotron never applies it", checkpoint.path)
 
 
-def empty_model(arch: Architecture, dtype: torch.dtype, device: torch.device) -> "PreTrainedModel":
-    """The model with allocated but unset parameters, tied where it is, and right buffers."""
+def empty_model(
+    arch: Architecture,
+    dtype: torch.dtype,
+    device: torch.device,
+    mesh: "DeviceMesh | None" = None,
+) -> tuple["PreTrainedModel", dict[str, Kept]]:
+    """The model with allocated but unset parameters, tied where it is, and right buffers.
+
+    And what this process holds of which parameters, if the model is spread over a mesh of several.
+    """
     model_class = getattr(transformers, arch.model_class)
     config = model_class.config_class(**arch.model_config())
-    if arch.experts is not None and not _are_aligned(arch, dtype):
+    if arch.experts is not None and not _are_aligned(arch, dtype, mesh.size() if mesh else 1):
         config._experts_implementation = "eager"
     with torch.device("meta"):
         model = model_class._from_config(config, dtype=dtype, attn_implementation="sdpa")
+    kept: dict[str, Kept] = {}
+    if mesh is not None:
+        from evaluation.checkpoints.splitting import split_model
+
+        kept = split_model(model, mesh)
     for name, old in list(model.named_parameters()):
-        kept = torch.float32 if name.endswith(f"{_ROUTER}.weight") else dtype
+        own = torch.float32 if name.endswith(f"{_ROUTER}.weight") else dtype
         owner, _, last = name.rpartition(".")
-        new = nn.Parameter(torch.empty(old.shape, dtype=kept, device=device), requires_grad=False)
-        setattr(model.get_submodule(owner), last, new)
+        setattr(model.get_submodule(owner), last, _allocated(old, own, device))
     model.tie_weights()
     # Its frequencies are buffers that no file holds; on the meta device they got no values.
     rotary = type(model.model.rotary_emb)(config=model.config)
@@ -112,12 +137,22 @@ def empty_model(arch: Architecture, dtype: torch.dtype, device: torch.device) ->
     for name, module in model.named_modules():
         if name.endswith(_ROUTER):
             module.register_forward_pre_hook(_in_float32)
-    return model
+    return model, kept
 
 
-def _are_aligned(arch: Architecture, dtype: torch.dtype) -> bool:
+def _allocated(old: nn.Parameter, dtype: torch.dtype, device: torch.device) -> nn.Parameter:
+    """A parameter of the same shape, spread as it is."""
+    new = torch.empty(_local(old).shape, dtype=dtype, device=device)
+    if hasattr(old, "to_local"):
+        from evaluation.checkpoints.splitting import spread_as
+
+        new = spread_as(old, new)
+    return nn.Parameter(new, requires_grad=False)
+
+
+def _are_aligned(arch: Architecture, dtype: torch.dtype, ranks: int) -> bool:
     """Whether a grouped matrix product, which wants rows of whole 16 bytes, can do the experts."""
-    sizes = (arch.hidden_size, arch.experts.intermediate_size if arch.experts else 0)
+    sizes = (arch.hidden_size, arch.experts.intermediate_size // ranks if arch.experts else 0)
     return all(size * dtype.itemsize % 16 == 0 for size in sizes)
 
 

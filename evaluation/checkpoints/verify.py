@@ -21,7 +21,9 @@ def relative_error(checkpoint: Checkpoint, reference: Path) -> float:
     return max(relative_errors(checkpoint, reference).values())
 
 
-def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]:
+def relative_errors(
+    checkpoint: Checkpoint, reference: Path, *, device: str = "cpu"
+) -> dict[str, float]:
     """||ours - theirs|| / ||theirs|| in fp64 for each kind of logits that the reference holds.
 
     The reference is a safetensors file with `input_ids` (B, T) and `logits` (B, T, V), given
@@ -31,7 +33,7 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
     Raises CheckpointError for a reference that does not fit, NonFiniteError for NaN.
     """
     tensors = _read_reference(checkpoint, reference)
-    model = load_model(checkpoint, dtype=torch.float32)
+    model = load_model(checkpoint, dtype=torch.float32, device=device)
     heeds_documents = checkpoint.model_config.get("is_llama_config") is not True
     found = {}
     for key in (PACKED, CAUSAL):
@@ -46,26 +48,49 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
 def _read_reference(checkpoint: Checkpoint, reference: Path) -> dict[str, torch.Tensor]:
     if reference.exists() and not reference.is_file():
         raise CheckpointError(f"{reference}: not a file; give a safetensors file")
+    found = _check_ids(reference)
+    if PACKED not in found and CAUSAL not in found:
+        raise CheckpointError(
+            f"{reference}: needs `{PACKED}` of shape (batch, length, vocabulary); store the logits"
+        )
+    for key in sorted({PACKED, CAUSAL} & found.keys()):
+        rows, length = found["input_ids"].shape
+        _check_logits(key, found[key], (rows, length, checkpoint.vocab_size), reference)
+    return _tensors(checkpoint, reference, found, ("input_ids", "position_ids", PACKED, CAUSAL))
+
+
+def read_ids(checkpoint: Checkpoint, path: Path) -> dict[str, torch.Tensor]:
+    """`input_ids` (B, T) of a safetensors file, and its `position_ids` if it has them.
+
+    Raises CheckpointError for what is no such file or does not fit the checkpoint.
+    """
+    if path.exists() and not path.is_file():
+        raise CheckpointError(f"{path}: not a file; give a safetensors file")
+    return _tensors(checkpoint, path, _check_ids(path), ("input_ids", "position_ids"))
+
+
+def _check_ids(reference: Path) -> dict[str, TensorEntry]:
+    """The file's tensors, of which `input_ids` and `position_ids` are of the right kind."""
     found = read_header(reference).tensors
     ids = found.get("input_ids")
     if ids is None or ids.dtype not in INTEGERS or len(ids.shape) != 2 or 0 in ids.shape:
         raise CheckpointError(
             f"{reference}: needs `input_ids`, integers of shape (batch, length); store them beside the logits"
         )
-    if PACKED not in found and CAUSAL not in found:
-        raise CheckpointError(
-            f"{reference}: needs `{PACKED}` of shape (batch, length, vocabulary); store the logits"
-        )
-    for key in sorted({PACKED, CAUSAL} & found.keys()):
-        _check_logits(key, found[key], (*ids.shape, checkpoint.vocab_size), reference)
     positions = found.get("position_ids", ids)
     if positions.shape != ids.shape or positions.dtype not in INTEGERS:
         raise CheckpointError(
             f"{reference}: `position_ids` must be integers in the shape of `input_ids`; store them again"
         )
+    return found
+
+
+def _tensors(
+    checkpoint: Checkpoint, reference: Path, found: dict[str, TensorEntry], keys: tuple[str, ...]
+) -> dict[str, torch.Tensor]:
     tensors = {}
     with safe_open(reference, framework="pt") as file:
-        for key in ("input_ids", "position_ids", PACKED, CAUSAL):
+        for key in keys:
             if key in found:
                 tensors[key] = file.get_tensor(key)
     lowest, highest = int(tensors["input_ids"].min()), int(tensors["input_ids"].max())
@@ -101,9 +126,11 @@ def _error(
     difference = norm = 0.0
     for row in range(len(ids)):
         place = {} if positions is None else _documents(positions[row])
-        output = model(ids[row : row + 1].long(), use_cache=False, **place)
+        device = next(model.parameters()).device
+        place = {key: value.to(device) for key, value in place.items()}
+        output = model(ids[row : row + 1].long().to(device), use_cache=False, **place)
         expected = theirs[row].double()  # (T, V)
-        ours = output.logits[0, :, : expected.shape[-1]].double()
+        ours = output.logits[0, :, : expected.shape[-1]].double().cpu()
         if not (ours.isfinite().all() and expected.isfinite().all()):
             raise NonFiniteError(
                 f"{reference}: row {row}: logits are NaN or infinite; compare with a checkpoint that gives finite ones"

@@ -4,11 +4,16 @@ import argparse
 import json
 import math
 import os
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evaluation.commands import whole_number
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError
+
+if TYPE_CHECKING:
+    from evaluation.checkpoints.format import Checkpoint
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -20,16 +25,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--json", action="store_true", help="as JSON")
     command.set_defaults(run=inspect)
 
-    command = commands.add_parser("verify", help="compare a checkpoint's logits with stored ones")
-    command.add_argument("checkpoint", type=Path)
-    add_use_mup(command)
-    command.add_argument(
-        "--reference", type=Path, required=True, help="safetensors file: input_ids, logits[, …]"
-    )
-    command.add_argument(
-        "--tolerance", type=_tolerance, default=1e-4, help="relative L2 (%(default)s)"
-    )
-    command.set_defaults(run=verify)
+    _add_verify(commands)
 
     command = commands.add_parser(
         "import-hf", help="a Hugging Face folder as a Nanotron checkpoint"
@@ -45,6 +41,34 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--sequence-length", type=whole_number(2), help="recorded in config.yaml")
     command.add_argument("--tokenizer", help="name recorded in config.yaml; SOURCE if not given")
     command.set_defaults(run=import_hf)
+
+
+def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser(
+        "verify", help="compare a checkpoint's logits with stored ones, or with Nanotron's own"
+    )
+    command.add_argument("checkpoint", type=Path)
+    add_use_mup(command)
+    logits = command.add_mutually_exclusive_group(required=True)
+    logits.add_argument(
+        "--reference", type=Path, help="safetensors file: input_ids, logits[, position_ids, …]"
+    )
+    logits.add_argument(
+        "--against", choices=("nanotron",), help="run Nanotron's code on it, which needs a GPU"
+    )
+    command.add_argument(
+        "--tolerance", type=_tolerance, help="relative L2 (1e-4; against nanotron 0.05)"
+    )
+    command.add_argument(
+        "--python", type=Path, help="of --against: Python of an environment that has it (this one)"
+    )
+    command.add_argument(
+        "--ids", type=Path, help="of --against: safetensors file of input_ids (random ones)"
+    )
+    command.add_argument(
+        "--limit", type=whole_number(1), help="of --against: seconds it may take (1800)"
+    )
+    command.set_defaults(run=verify)
 
 
 def add_use_mup(command: argparse.ArgumentParser) -> None:
@@ -80,17 +104,44 @@ def inspect(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
+    from evaluation.checkpoints.against import TOLERANCE
     from evaluation.checkpoints.format import open_checkpoint
     from evaluation.checkpoints.verify import relative_error
 
     tolerance = options.tolerance
+    if tolerance is None:
+        tolerance = TOLERANCE if options.against else 1e-4
     if not (math.isfinite(tolerance) and tolerance >= 0):
         raise ConfigError(f"--tolerance {tolerance:g}: must be a number from 0 on")
+    _check_verify(options)
     checkpoint = open_checkpoint(options.checkpoint, use_mup=options.use_mup)
-    error = relative_error(checkpoint, options.reference)
+    if options.against:
+        error = _against_nanotron(checkpoint, options)
+    else:
+        error = relative_error(checkpoint, options.reference)
     verdict = "within" if error <= tolerance else "more than"
     print(f"relative L2 error: {error:.3e}, {verdict} the tolerance of {tolerance:g}")
     return 0 if error <= tolerance else 1
+
+
+def _check_verify(options: argparse.Namespace) -> None:
+    """Raises ConfigError for options that would be ignored."""
+    for name in ("python", "ids", "limit"):
+        if options.reference and getattr(options, name) is not None:
+            raise ConfigError(f"--{name} goes with --against nanotron; leave it out")
+
+
+def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> float:
+    """The largest error, after telling each."""
+    from evaluation.checkpoints.against import nanotron_errors
+
+    python = Path(os.path.abspath(options.python or sys.executable))
+    seconds = options.limit or 1800
+    errors = nanotron_errors(checkpoint, python, ids=options.ids, seconds=seconds)
+    named = {"logits": "as it reads the rows", "logits_causal": "each row as one document"}
+    for key, error in errors.items():
+        print(f"{named[key]}: {error:.3e}")
+    return max(errors.values())
 
 
 def import_hf(options: argparse.Namespace) -> int:

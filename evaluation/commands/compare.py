@@ -132,7 +132,7 @@ def _code(options: argparse.Namespace, is_worse: bool | None) -> int:
 
 
 def table(options: argparse.Namespace) -> int:
-    from evaluation.reporting.tables.checkpoints import table_of
+    from evaluation.reporting.tables.checkpoints import ARROWS, table_of
 
     text, notes = table_of(_labelled(options.folders), options.format)
     if options.output is None:
@@ -141,6 +141,8 @@ def table(options: argparse.Namespace) -> int:
         write_text(options.output, text)
     for note in notes:
         print(note, file=sys.stderr)
+    if options.format == "text":
+        print(ARROWS, file=sys.stderr)
     return 0
 
 

@@ -153,9 +153,14 @@ def bridge_table(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
+    from evaluation.dependencies.outdated import Outdated
     from evaluation.reporting.status import stage_status, status_table
 
-    plans = _plans(options) if options.stage is None else {options.stage: _plan(options)}
-    found = {name: stage_status(plan, steps_so_far(plan)) for name, plan in plans.items()}
+    plans = _plans(options)
+    chosen = plans if options.stage is None else {options.stage: _plan(options)}
+    outdated = Outdated(plans)
+    found = {
+        name: stage_status(plan, steps_so_far(plan), outdated) for name, plan in chosen.items()
+    }
     print(json.dumps(found, indent=1) if options.json else status_table(found))
     return 0 if all(entry["complete"] for entry in found.values()) else 1

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from evaluation.errors import CacheError, SourceError
 from evaluation.files import fingerprint
-from evaluation.prefill.caches import DOCUMENTS, META, read_meta
+from evaluation.prefill.caches import DOCUMENTS, FETCH, META, read_meta
 from evaluation.prefill.definitions import folder_state, tokenizer_definition
-from evaluation.prefill.entries import STEP
+from evaluation.prefill.entries import STEP, check_entry
 from evaluation.prefill.tiers import PREFILLS, Define
 from evaluation.records import Record, is_intact, read_record, record_path
 from evaluation.settings.plan import StagePlan
@@ -121,6 +121,19 @@ class CacheStates:
             return (define or PREFILLS[entry.tier].define)(plan, entry.name, meta)
         except (CacheError, KeyError):
             return None
+
+
+def check_current(states: CacheStates, entry: CacheEntry) -> Record:
+    """The record of an entry that is what the configuration asks for; raises CacheError for any other."""
+    record = states.record(entry)
+    if record is None or states.state(entry) == "missing":
+        raise CacheError(f"{entry.folder} is not prefilled; run `{FETCH}`")
+    if states.state(entry) == "stale":
+        check_entry(entry.folder, states.wanted(entry) or record.key)  # names what is wrong
+        raise CacheError(
+            f"{entry.folder} was made from other data than there is now; run `{FETCH}`"
+        )
+    return record
 
 
 def describe_entry(record: Record) -> dict[str, str]:

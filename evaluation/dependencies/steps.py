@@ -143,9 +143,17 @@ def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record
             "suite": plan.suite.model_dump(mode="json"),
             "made_from": [record and record.identity for record in made_from],
             "gone": gone,
+            **({"is_bridge_gone": True} if _is_bridge_gone(plan) else {}),
             **_levels(plan),
         }
     )
+
+
+def _is_bridge_gone(plan: StagePlan) -> bool:
+    """Whether the checkpoint was deleted that the bridge's results are of."""
+    score = read_record(plan.bridge_folder, SCORE) if plan.stage.bridge else None
+    path = score.about.get("checkpoint") if score else None
+    return isinstance(path, str) and not configuration_file(Path(path))
 
 
 def _levels(plan: StagePlan) -> dict[str, Any]:

@@ -41,14 +41,14 @@ def _estimate(plan: StagePlan, subjects: Sequence[Subject], caches: Caches) -> s
     if work is None:
         return f"{plan.name}: not prefilled"
     text = (
-        f"{plan.name}: {work.completions:,} completions of at most {work.tokens:,} tokens for each "
-        f"of {count} checkpoints"
+        f"{count} checkpoints × {work.completions:,} completions, {work.tokens:,} tokens at most in "
+        "all of one"
     )
     speed = _last_speed(plan)
     if speed is None:
-        return text
+        return f"{plan.name}: {text}"
     hours = count * work.tokens / speed / 3600
-    return f"{text}, {hours:,.1f} hours at most at the last {speed:,.0f} tokens/s"
+    return f"{plan.name}: at most {hours:,.1f} h at the last {speed:,.0f} tokens/s, {text}"
 
 
 def _work(plan: StagePlan, caches: Caches) -> Work | None:
@@ -79,14 +79,6 @@ def _last_speed(plan: StagePlan) -> float | None:
 
 
 def _findings(plans: Sequence[StagePlan]) -> Iterator[Finding]:
-    tasks = [task for plan in plans for task in plan.suite.generation_tasks.values()]
-    if any(task.runs_programs for task in tasks):
-        from evaluation.verification.cage.run import describe_cage
-
-        try:
-            describe_cage()
-        except EvaluationError as error:
-            yield Finding("warning", "", f"{error} (on the machine that verifies answers)")
     if plans[0].config.generation.engine == "vllm":
         from evaluation.scoring.vllm.engine import find_vllm
 

@@ -70,7 +70,7 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
 
 def check_disk_space(results: Path, need: Need) -> Check:
     """Bytes and inodes free in the results' file system; quotas it does not know of."""
-    folder = _nearest(results)
+    folder = nearest(results)
     there = os.statvfs(folder)
     free, inodes = there.f_bavail * there.f_frsize, there.f_favail
     summary = f"needs {_size(need.bytes)} and {need.files:,} files; {_size(free)} free"
@@ -96,7 +96,7 @@ def _size(count: int) -> str:
     return f"{count / 1e3:,.1f} kB"
 
 
-def _nearest(path: Path) -> Path:
+def nearest(path: Path) -> Path:
     """The folder itself, or the one above it in which it would be made."""
     path = path.absolute()
     while not path.exists():
@@ -111,17 +111,17 @@ def check_folders(plans: Mapping[str, StagePlan]) -> Check:
     findings = [
         Finding("fault", "", f"{problem}; correct its permissions, or set another `results`")
         for folder in results
-        if (problem := _problem(folder))
+        if (problem := write_problem(folder))
     ]
-    if problem := _problem(Path(config.cache)):
+    if problem := write_problem(Path(config.cache)):
         sentence = f"{problem}; prefill needs that, scoring does not"
         findings.append(Finding("warning", "", sentence))
     return Check("folders", f"{config.results}, {config.cache}", tuple(dict.fromkeys(findings)))
 
 
-def _problem(path: Path) -> str | None:
+def write_problem(path: Path) -> str | None:
     """Why nothing can be written there, tried with one block of a file that has no name."""
-    folder = _nearest(path)
+    folder = nearest(path)
     if not folder.is_dir():
         return f"{folder} is a file where a folder is needed"
     try:

@@ -8,7 +8,8 @@ from evaluation.doctor.caches import Caches, check_caches, check_offline, check_
 from evaluation.doctor.checkpoints import check_checkpoints, find_subjects
 from evaluation.doctor.disk_space import check_disk_space, check_folders, estimate
 from evaluation.doctor.findings import Check, Finding
-from evaluation.doctor.machine import check_gpu, check_slurm, check_versions
+from evaluation.doctor.gpu import check_compile_cache, check_gpu, check_gpu_memory
+from evaluation.doctor.machine import check_cage, check_slurm, check_versions
 from evaluation.errors import ConfigError
 from evaluation.settings.config import Config, load_config, stage_suite
 from evaluation.settings.plan import StagePlan, plan_stages
@@ -67,6 +68,13 @@ def _check_suites(config: Config) -> Check:
 def _aimless(plans: Iterable[StagePlan]) -> Iterable[Finding]:
     """Aims at what the stage does not measure, found out only after scoring otherwise."""
     for plan in plans:
+        if plan.stage.objective and plan.stage.bridge is None:
+            yield Finding(
+                "warning",
+                plan.name,
+                f"stages.{plan.name}.objective: without a bridge nothing is held against it; name a "
+                f"`stage` or a `path` in stages.{plan.name}.bridge",
+            )
         for number, aim in enumerate(plan.stage.objective):
             tier = TIERS[aim.tier]
             entries = getattr(plan.suite, tier.section).values()
@@ -91,7 +99,13 @@ def _check_stages(
     subjects = find_subjects(chosen.values(), plans)
     checks += check_checkpoints(subjects, caches, gate=gate)
     checks += check_answers(list(chosen.values()), subjects.to_score, caches)
-    results = Path(next(iter(plans.values())).config.results)
-    checks.append(check_disk_space(results, estimate(subjects.to_score, caches)))
+    if any(plan.suite.runs_programs for plan in chosen.values()):
+        checks.append(check_cage())
+    config = next(iter(plans.values())).config
+    if config.scoring.device != "cpu":
+        memory = check_gpu_memory(subjects.to_score)
+        checks.append(memory.as_warning() if gate else memory)
+        checks.append(check_compile_cache(Path(config.cache)))
+    checks.append(check_disk_space(Path(config.results), estimate(subjects.to_score, caches)))
     checks.append(check_folders(chosen))
     return checks

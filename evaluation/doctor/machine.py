@@ -1,4 +1,4 @@
-"""This machine: its GPU, the versions installed, and Slurm's commands."""
+"""This machine: the versions installed, Slurm's commands, a cage for code; `gpu` has its GPU."""
 
 import importlib.metadata
 import re
@@ -12,16 +12,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from evaluation.doctor.findings import Check, Finding
-from evaluation.scoring.engine.gpus import (
-    HELD,
-    NOTED,
-    DeadGpu,
-    Gpu,
-    holders,
-    in_use,
-    part_of_gpu,
-    visible_gpus,
-)
+from evaluation.errors import CageError
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "snakemake-executor-plugin-slurm"
@@ -29,42 +20,6 @@ _RUNNERS = ("snakemake", PLUGIN, f"{PLUGIN}-jobstep")
 """Packages whose very version matters: what they do when jobs die was tried with the locked one."""
 _COMMANDS = ("sbatch", "squeue", "scontrol", "scancel")
 _INSTALL = "run `pip install -r requirements.lock`"
-
-
-def check_gpu() -> Check:
-    """The GPU that scoring on this machine would use; to have none is no fault."""
-    try:
-        gpus = visible_gpus()
-        findings = tuple(_gpu_findings(gpus))
-    except DeadGpu as error:
-        return Check("GPU", "does not answer", (Finding("fault", "", str(error)),))
-    if not gpus and (part := part_of_gpu()) is not None:
-        return Check("GPU", "a part of one", (Finding("warning", "", part),))
-    if not gpus:
-        return Check("GPU", "none on this machine; each job checks its own before it loads a model")
-    return Check("GPU", ", ".join(gpu.title for gpu in gpus[:4]), findings)
-
-
-def _gpu_findings(gpus: list[Gpu]) -> Iterator[Finding]:
-    """The first GPU is the one that is used; the others are only mentioned."""
-    for number, gpu in enumerate(gpus):
-        part = in_use(gpu)
-        if part > NOTED:
-            yield Finding("fault" if part > HELD and number == 0 else "warning", "", holders(gpu))
-    if gpus:
-        yield from _torch_findings(gpus[0])
-
-
-def _torch_findings(gpu: Gpu) -> Iterator[Finding]:
-    import torch
-
-    if not torch.cuda.is_available():
-        yield Finding(
-            "fault",
-            "",
-            f"{gpu.title} is there, but PyTorch {torch.__version__} cannot use it; install a build "
-            "for this driver's CUDA, or set scoring.device: cpu",
-        )
 
 
 def check_versions() -> Check:
@@ -137,3 +92,14 @@ def _ping() -> str:
     except subprocess.TimeoutExpired:
         return "nothing within 20 s"
     return " ".join((done.stdout + done.stderr).split())[:160]
+
+
+def check_cage() -> Check:
+    """Where the code of answers would run; verification may be on another machine than this."""
+    from evaluation.verification.cage.run import describe_cage
+
+    try:
+        return Check("cage", f"code of answers runs in {describe_cage()}")
+    except CageError as error:
+        sentence = f"{error} (on the machine that verifies answers)"
+        return Check("cage", "code of answers cannot run", (Finding("warning", "", sentence),))

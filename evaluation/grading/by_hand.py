@@ -1,11 +1,13 @@
 """Completions from anywhere, verified as a stage's task verifies its own."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
 from evaluation.errors import ResultsError, ScoringError
 from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.judging import Job, judge_all
@@ -47,8 +49,10 @@ def read_completions(path: Path, known: Mapping[str, Any]) -> list[Given]:
                 f"{next(iter(known))!r}; name the task that was completed"
             )
         sample = row.get("sample", counts.get(id, 0))
-        if not isinstance(sample, int) or (id, sample) in found:
-            raise ResultsError(f"{where}: sample {sample!r} of {id!r} is there twice, or no number")
+        if type(sample) is not int or sample < 0:
+            raise ResultsError(f"{where}: `sample` is {sample!r}, not a number 0, 1, 2 …")
+        if (id, sample) in found:
+            raise ResultsError(f"{where}: sample {sample} of {id!r} is there twice")
         counts[id] = counts.get(id, 0) + 1
         found[id, sample] = Given(id, sample, text)
     if not found:
@@ -57,16 +61,20 @@ def read_completions(path: Path, known: Mapping[str, Any]) -> list[Given]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        with open(path, "rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    row = json.loads(line.decode("utf-8"))
-                    if not isinstance(row, dict):
-                        raise ValueError("it is no object")
-                    yield number, row
-    except (ValueError, RecursionError) as error:
-        raise ResultsError(f"{path}: a line is no JSON object ({error}); write it again") from None
+    with open(path, "rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line.decode("utf-8"))
+            except (ValueError, RecursionError) as error:
+                said = getattr(error, "msg", error)  # without a line of its own to be mistaken for
+                raise ResultsError(
+                    f"{path}: line {number} is no JSON object ({said}); write it again"
+                ) from None
+            if not isinstance(row, dict):
+                raise ResultsError(f"{path}: line {number} is no JSON object; write it again")
+            yield number, row
 
 
 def verify_by_hand(
@@ -76,13 +84,15 @@ def verify_by_hand(
 
     Raises:
         ResultsError: the file cannot be read as such.
-        CacheError: the task is not prefilled.
-        ScoringError: a prompt has fewer completions than another.
+        CacheError: the task is not prefilled as the configuration has it now.
+        ScoringError: a prompt has fewer completions than another, or a verifier failed on all.
     """
     folder = plan.generation_folder(name)
+    check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
     documents = read_documents(folder)
     task = judged_task(plan.suite.generation_tasks[name], read_meta(folder))
     given = read_completions(path, documents)
+    _check_counts(given)
     texts = [
         found if (found := cut(one.completion, task.stop)) is not None else one.completion
         for one in given
@@ -112,19 +122,21 @@ def verify_by_hand(
     return rows, {"task": name, "primary": task.headline, **summary}
 
 
+def _check_counts(given: Sequence[Given]) -> None:
+    counts = Counter(one.id for one in given)
+    least, most = min(counts, key=counts.__getitem__), max(counts.values())
+    if counts[least] < most:
+        raise ScoringError(
+            f"{least!r} has {counts[least]} completions, and another prompt {most}; give as many of each"
+        )
+
+
 def _prompts(
     given: Sequence[Given], samples: Sequence[Sample], documents: Mapping[str, DocumentLine]
 ) -> list[Prompt]:
     members: dict[str, list[Sample]] = {}
     for one, sample in zip(given, samples, strict=True):
         members.setdefault(one.id, []).append(sample)
-    sizes = {len(part) for part in members.values()}
-    if len(sizes) > 1:
-        least = min(members, key=lambda id: len(members[id]))
-        raise ScoringError(
-            f"{least!r} has {len(members[least])} completions, and another prompt {max(sizes)}; give "
-            "as many of each"
-        )
     return [Prompt(documents[id], part) for id, part in members.items()]
 
 

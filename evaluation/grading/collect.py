@@ -13,14 +13,15 @@ from typing import Any
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.caches import documents_used
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
-from evaluation.errors import EvaluationError, ScoringError
+from evaluation.errors import CommandError, EvaluationError, ResultsError, ScoringError
 from evaluation.files import write_json
 from evaluation.grading.external import external_tier
 from evaluation.grading.generation_files import FOLDER
 from evaluation.grading.header import header
 from evaluation.grading.tiers import GRADERS, GradedTier
 from evaluation.records import Record, read_record, write_record
-from evaluation.settings.tiers import TIERS
+from evaluation.results.read import read_tier
+from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore
 
 
@@ -60,7 +61,20 @@ def _write_tiers(subject: Subject, about: Mapping[str, Any]) -> list[Path]:
             files.append(subject.folder / name)
         write_json(subject.folder / tier.summary_file, one.content)
         files.append(subject.folder / tier.summary_file)
+        if "external" in about["tiers"][tier_name]:
+            _check_readable(subject, tier_name)
     return files
+
+
+def _check_readable(subject: Subject, tier: TierName) -> None:
+    """Raises CommandError where an external program wrote what nobody could read again."""
+    try:
+        read_tier(subject.folder, tier)
+    except ResultsError as error:
+        what = str(error).replace(f"{subject.folder}/", "").partition("; ")[0]
+        raise CommandError(
+            f"stages.{subject.plan.name}.command: its {what}; correct what the command writes"
+        ) from None
 
 
 def _grade(subject: Subject, store: ScoreStore, name: str, about: Mapping[str, Any]) -> GradedTier:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.errors import ScoringError
 from evaluation.grading.pass_at_k import interval, majority, pass_at_k, powers
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.stored_completions import Completion
@@ -68,10 +69,17 @@ def _right_by_any(sample: Sample) -> bool:
 
 
 def summarize_view(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
-    """Rates of one verifier, over the samples that it did not fail on."""
+    """Rates of one verifier, over the samples that it did not fail on.
+
+    Raises:
+        ScoringError: it failed on all.
+    """
     verdicts = [verdict for prompt in prompts for verdict in prompt.known(view)]
+    if not verdicts:
+        why = prompts[0].samples[0].verdicts[view].reason
+        raise ScoringError(f"the verifier {view!r} failed on every completion (the first: {why})")
     total = sum(len(prompt.samples) for prompt in prompts)
-    rate = interval(_credits(prompts, view))
+    rate = interval(np.asarray(_credits(prompts, view)))
     weight = math.fsum(verdict.weight for verdict in verdicts)
     weighted = math.fsum(v.weight * (v.credit or 0) for v in verdicts)
     right = sum(prompt.right(view) for prompt in prompts)
@@ -89,9 +97,9 @@ def summarize_view(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
     }
 
 
-def _credits(prompts: Sequence[Prompt], view: str) -> Any:
-    known = [c for prompt in prompts if (c := prompt.credit(view)) is not None]
-    return np.asarray(known or [0.0], dtype=np.float64)
+def _credits(prompts: Sequence[Prompt], view: str) -> list[float]:
+    """Of the prompts that could be judged."""
+    return [c for prompt in prompts if (c := prompt.credit(view)) is not None]
 
 
 def _over_samples(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
@@ -106,7 +114,7 @@ def _over_samples(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
     distinct = [len({one for one in a if one is not None}) for a in answers]
     return {
         "pass_at_k": {str(k): _pass_at_k(prompts, view, k) for k in powers(n)},
-        "cons_at_n": _told(np.asarray(votes or [0.0])),
+        "cons_at_n": _told(votes),
         "distinct_answers": sum(distinct) / len(distinct),
     }
 
@@ -115,11 +123,14 @@ def _pass_at_k(prompts: Sequence[Prompt], view: str, k: int) -> dict[str, Any]:
     """Prompts of which fewer than k samples could be judged are left out, and counted."""
     known = [(len(prompt.known(view)), prompt.right(view)) for prompt in prompts]
     values = [pass_at_k(n, right, k) for n, right in known if n >= k]
-    return {**_told(np.asarray(values or [0.0])), "prompts": len(values)}
+    return {**_told(values), "prompts": len(values)}
 
 
-def _told(values: Any) -> dict[str, Any]:
-    found = interval(values)
+def _told(values: Sequence[float]) -> dict[str, Any]:
+    """Null where nothing could be judged: that is not 0."""
+    if not values:
+        return {"value": None, "stderr": None, "low": None, "high": None}
+    found = interval(np.asarray(values, dtype=np.float64))
     return {"value": found.value, "stderr": found.stderr, "low": found.low, "high": found.high}
 
 
@@ -131,11 +142,9 @@ def _strata(prompts: Sequence[Prompt], view: str) -> dict[str, dict[str, Any]]:
             found.setdefault(grouping, {}).setdefault(group, []).append(prompt)
     return {
         grouping: {
-            group: {
-                "prompts": len(members),
-                **_told(_credits(members, view)),
-            }
+            group: {**_told(known), "prompts": len(known)}
             for group, members in sorted(groups.items())
+            for known in [_credits(members, view)]
         }
         for grouping, groups in found.items()
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,14 @@ from evaluation.prefill.generation.cache import (
     read_generation_task,
 )
 from evaluation.prefill.models import DocumentLine
-from evaluation.scoring.stored_completions import Completion, sample_key, stored_completions
+from evaluation.scoring.stopping import stopping_with
+from evaluation.scoring.stored_completions import (
+    Completion,
+    Count,
+    sample_key,
+    stored_completions,
+    until_stopped,
+)
 from evaluation.settings.generation import Judged
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, judged_task
@@ -90,7 +97,8 @@ def _judged(
     documents: Mapping[str, DocumentLine],
 ) -> list[Prompt]:
     """The task's prompts in order, each with its samples and their verdicts."""
-    stored = stored_completions(store, entry["completions"], entry["stop"])
+    stops = entry["stop"]
+    stored = stored_completions(store, entry["completions"], stops, _counting(plan, stops))
     found = [
         (prompt, index, _completion(stored, name, key, index))
         for prompt, key in entry["prompts"].items()
@@ -103,6 +111,19 @@ def _judged(
         said = {view: by_case[number] for view, by_case in verdicts.items()}
         samples[prompt].append(Sample(index, completion, said))
     return [Prompt(documents[prompt], members) for prompt, members in samples.items()]
+
+
+def _counting(plan: StagePlan, stops: Sequence[str]) -> Count:
+    """The tokenizer is loaded where completions were generated with other stop strings."""
+
+    @lru_cache
+    def count() -> Count:
+        from evaluation.prefill.tokenizers import load_tokenizer
+
+        tokenizer = load_tokenizer(str(plan.tokenizer_folder), use_fast=plan.tokenizer.use_fast)
+        return until_stopped(stopping_with(tokenizer, (), stops))
+
+    return lambda tokens: count()(tokens)
 
 
 def _completion(stored: Mapping[str, Completion], name: str, key: str, index: int) -> Completion:

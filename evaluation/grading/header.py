@@ -26,6 +26,8 @@ def header(
         "packages": _packages(summaries),
         "device": about["device"],
         "gpu": " and ".join(_of_all(summaries, "gpu")) or None,
+        **_spread(summaries),
+        **_busy(summaries),
         "row_tokens": _of_all(summaries, "row_tokens"),
         "dtype": about["dtype"],
         "seconds": round(seconds, 3),
@@ -67,6 +69,22 @@ def _packages(summaries: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 def _of_all(summaries: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
     """What the scores were computed with, once each; not all of them need know it."""
     return sorted({summary[key] for summary in summaries if summary.get(key) is not None})
+
+
+def _spread(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Over how many GPUs the model was spread, if over several."""
+    found = _of_all(summaries, "gpus_per_checkpoint")
+    return {"gpus_per_checkpoint": found} if found else {}
+
+
+def _busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Share of the time in which a GPU had work, where one was there and it was measured."""
+    measured = [one for one in summaries if one.get("busy_seconds") is not None]
+    seconds = sum(one["seconds"] for one in measured)
+    if not seconds:
+        return {}
+    share = sum(one["busy_seconds"] for one in measured) / seconds
+    return {"gpu_busy": round(min(1.0, share), 3)}
 
 
 def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

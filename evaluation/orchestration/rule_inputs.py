@@ -28,6 +28,7 @@ from evaluation.dependencies.caches import (
     stage_entries,
     tokenizer_entry,
 )
+from evaluation.dependencies.gone import is_gone
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import (
     COLLECT,
@@ -99,6 +100,9 @@ class RuleInputs:
             _require_checkpoint(subject)
         plan = subjects[0].plan
         before = [entry.record for entry in stage_entries(plan)]
+        if not late and any(is_gone(subject.checkpoint) for subject in subjects):
+            # Snakemake runs what is behind a missing file, `ancient` or not, and this cannot run.
+            before = [record for record in before if record.exists()]
         files = self._of(before, _record(subjects[0], SCORE), bool(late))
         return [*files, self.checked(plan)] if late else files
 

@@ -8,23 +8,23 @@ replaced. This module, run by itself, is such a process.
 import gc
 import logging
 import os
-import queue
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.errors import ScoringError
+from evaluation.errors import ConfigError, GpuFault, ScoringError
 from evaluation.exit_codes import exit_code, prepare_streams, start_logging
 from evaluation.records import RECORDED
 from evaluation.reporting.status import last_error
+from evaluation.settings.computing import RANKS
 from evaluation.settings.config import load_config
 from evaluation.settings.effective import CONFIG_VARIABLE
 from evaluation.settings.plan import StagePlan, plan_stage
@@ -53,7 +53,7 @@ def score_on_all_gpus(
     threads = max(1, len(os.sched_getaffinity(0)) // len(gpus))
     workers = _Workers(plan, steps, threads, scores_only)
     with ThreadPoolExecutor(len(gpus)) as pool, workers.ended():
-        for done in [pool.submit(workers.work, gpu) for gpu in gpus]:
+        for done in [pool.submit(workers.work, number, gpu) for number, gpu in enumerate(gpus)]:
             done.result()
     if workers.failed:
         named = ", ".join(map(str, sorted(workers.failed)))
@@ -66,7 +66,10 @@ def score_on_all_gpus(
 
 
 def gpus_to_use(plan: StagePlan) -> list[str | None]:
-    """What CUDA_VISIBLE_DEVICES may be for one process each; [None] to leave it as it is."""
+    """What CUDA_VISIBLE_DEVICES may be for one process each; [None] to leave it as it is.
+
+    Each has as many GPUs as a checkpoint is spread over; raises ConfigError if there are fewer.
+    """
     if plan.config.scoring.device == "cpu":
         return [None]
     listed = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -74,8 +77,18 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
         import torch
 
         listed = ",".join(map(str, range(torch.cuda.device_count())))
-    gpus: list[str | None] = [name for name in listed.split(",") if name not in ("", "-1")]
-    return gpus or [None]
+    names = [name for name in listed.split(",") if name not in ("", "-1")]
+    size = plan.config.scoring.gpus_per_checkpoint
+    if 0 < len(names) < size:
+        raise ConfigError(
+            f"{RANKS}: {size}, but the job sees {len(names)} GPUs; ask for as many in the profile "
+            "(docs/slurm.md), or lower it"
+        )
+    left = len(names) % size
+    if left:
+        log.warning("%s: %d leaves %d of %d GPUs without work", RANKS, size, left, len(names))
+    starts = range(0, len(names) - left, size)
+    return [",".join(names[start : start + size]) for start in starts] or [None]
 
 
 class _Worker:
@@ -90,13 +103,48 @@ class _Worker:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment,
         )  # fmt: skip
 
-    def score(self, step: int) -> int:
-        """Exit code of a step; the process's own, negative for a signal, if it has died."""
+    def score(self, step: int, following: int | None) -> tuple[int, float]:
+        """Exit code of a step, and for how many seconds the GPU had work; `following` may be next.
+
+        The exit code is the process's own, negative for a signal, if it has died.
+        """
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{step}\n")
-        answer = self.process.stdout.readline()
-        return int(answer) if answer else self.process.wait()
+        self.process.stdin.write(f"{step} {'' if following is None else following}\n")
+        answer = self.process.stdout.readline().split()
+        return (int(answer[0]), float(answer[1])) if answer else (self.process.wait(), 0.0)
+
+
+class Queue:
+    """Steps that are left; each process has one in view, which it may read ahead.
+
+    It gets that one unless another process had nothing else to do: no GPU waits for another.
+    """
+
+    def __init__(self, steps: Sequence[int]) -> None:
+        self._left = list(steps)
+        self._in_view: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def next(self, process: int) -> tuple[int | None, int | None]:
+        """The step to do now, and the one in view after it; None where there is none."""
+        with self._lock:
+            step = self._in_view.pop(process, None)
+            if step not in self._left:
+                step = self._free()
+            if step is None:
+                step = next(iter(self._left), None)
+            if step is not None:
+                self._left.remove(step)
+            following = self._free()
+            if following is not None:
+                self._in_view[process] = following
+            return step, following
+
+    def _free(self) -> int | None:
+        """The first that no process has in view."""
+        seen = self._in_view.values()
+        return next((step for step in self._left if step not in seen), None)
 
 
 class _Workers:
@@ -113,30 +161,30 @@ class _Workers:
         self.workers: list[_Worker] = []
         self.stopping = False
         self.hiring = threading.Lock()
-        self.todo: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for step in steps:
-            self.todo.put(step)
+        self.todo = Queue(steps)
 
-    def work(self, gpu: str | None) -> None:
+    def work(self, number: int, gpu: str | None) -> None:
         """Has steps scored on a GPU until none is left."""
         worker = None
-        while (step := self._next()) is not None:
+        begun, busy = time.perf_counter(), 0.0
+        while True:
+            step, following = self.todo.next(number)
+            if step is None:
+                break
             if worker is None or worker.process.poll() is not None:
                 worker = self._hire(gpu)
             if worker is None:
                 return
             log.info("step %d: begun%s", step, "" if gpu is None else f" on GPU {gpu}")
             start = time.perf_counter()
-            code = worker.score(step)
+            code, worked = worker.score(step, following)
+            busy += worked
             self._tell(step, code, time.perf_counter() - start)
         if worker is not None:
             worker.process.communicate()  # closes its input, so that it ends
-
-    def _next(self) -> int | None:
-        try:
-            return self.todo.get_nowait()
-        except queue.Empty:
-            return None
+        if gpu is not None and busy:
+            spent = time.perf_counter() - begun
+            log.info("GPU %s: at work for %.0f %% of %.0f s", gpu, 100 * busy / spent, spent)
 
     def _hire(self, gpu: str | None) -> _Worker | None:
         with self.hiring:
@@ -173,7 +221,11 @@ class _Workers:
 
 
 def serve(stage: str, *, scores_only: bool) -> None:
-    """Scores the steps that stdin names, one a line; answers each with its exit code."""
+    """Scores the steps that stdin names, one a line and maybe behind it the one that may be next.
+
+    Answers each with its exit code and for how many seconds the device had work.
+    """
+    from evaluation.checkpoints.ahead import AHEAD
     from evaluation.orchestration.checkpoints import score_checkpoint
 
     prepare_streams()
@@ -181,16 +233,45 @@ def serve(stage: str, *, scores_only: bool) -> None:
     plan = plan_stage(load_config(os.environ[CONFIG_VARIABLE]), stage)
     steps, answers, errors = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w"), os.dup(2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for step in steps:
-        _write_to(plan.step_log(int(step)))
-        subject = step_subject(plan, int(step))
+    for line in steps:
+        step, *following = map(int, line.split())
+        _write_to(plan.step_log(step))
+        AHEAD.plan(plan.checkpoint(following[0]) if following and is_read_ahead(plan) else None)
+        subject, before = step_subject(plan, step), _worked()
         score = partial(score_checkpoint, subject, scores_only=scores_only)
-        code = exit_code(score, is_scoring=True)
+        faults: list[GpuFault] = []
+        code = exit_code(partial(_noting_faults, score, faults), is_scoring=True)
         sys.stdout.flush()
         os.dup2(errors, 1)
         os.dup2(errors, 2)
+        if faults:  # CUDA takes no more calls of this process: another one has the next step
+            os._exit(code)
         gc.collect()  # the last model, before the next one is loaded
-        print(code, file=answers, flush=True)
+        print(code, round(_worked() - before, 3), file=answers, flush=True)
+
+
+def is_read_ahead(plan: StagePlan) -> bool:
+    """Not for a CPU, whose memory and cores scoring itself needs, nor by each process of a team."""
+    scoring = plan.config.scoring
+    if scoring.device == "cpu" or scoring.gpus_per_checkpoint > 1 or plan.stage.command:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _worked() -> float:
+    """Seconds in which this process's device had work; 0 where an external program scores."""
+    busy = sys.modules.get("evaluation.scoring.engine.busy")
+    return 0.0 if busy is None else float(busy.BUSY.seconds())
+
+
+def _noting_faults(score: Callable[[], int], faults: list[GpuFault]) -> int:
+    try:
+        return score()
+    except GpuFault as fault:
+        faults.append(fault)
+        raise
 
 
 def _write_to(path: Path) -> None:

@@ -7,6 +7,7 @@ time and memory is limited by who calls it for a row (`row_limits`).
 """
 
 import datetime
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,6 +31,13 @@ def _writable(value: Any) -> Any:
     if value is None:
         raise TypeError(
             "a field that it writes is null; write `{{ field or '' }}` if that is right"
+        )
+    if isinstance(value, float) and math.isnan(value):
+        raise TypeError("a field that it writes is not a number (NaN); leave such rows out")
+    if isinstance(value, list | tuple | dict):
+        raise TypeError(
+            f"a field that it writes is a {type(value).__name__}; write what of it is meant, such as "
+            "`{{ field | join(', ') }}`"
         )
     if isinstance(value, bytes | bytearray):
         raise TypeError("a field that it writes is binary; store it as text")

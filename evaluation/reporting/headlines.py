@@ -62,7 +62,8 @@ def provisional(found: Recommendation | StageDeltas | None) -> str:
     """What stands behind a verdict as long as steps that are asked for are to come; else nothing."""
     if found is None or not found.provisional:
         return ""
-    return f" (provisional, until {steps_in_words(found.awaited)} is in)"
+    verb = "is" if len(found.awaited) == 1 else "are"
+    return f" (provisional, until {steps_in_words(found.awaited)} {verb} in)"
 
 
 def steps_in_words(steps: Sequence[int], most: int = 6) -> str:

@@ -6,8 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.gone import is_gone
+from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES
 from evaluation.errors import ResultsError
+from evaluation.records import read_record
 from evaluation.reporting.terminal import align
 from evaluation.results.bridge_files import (
     DELTAS,
@@ -29,12 +33,15 @@ LOG_END = 1 << 16
 """Bytes of a log, at its end, in which its last sentence is looked for."""
 
 
-def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
+def stage_status(
+    plan: StagePlan, steps: Sequence[int], outdated: Outdated | None = None
+) -> dict[str, Any]:
     """State of each step and of the stage's own files; `complete` if nothing is missing.
 
-    A state is `done`, `running`, `failed`, `missing` or `damaged`; `damaged` of a subject or of the
-    stage has a sentence for each such file. `check` is what the check before the jobs ended with, if
-    it stopped them.
+    A state is `done`, `outdated`, `running`, `failed`, `missing` or `damaged`; `damaged` of a subject
+    or of the stage has a sentence for each such file. `check` is what the check before the jobs ended
+    with, if it stopped them. Where `outdated` is given, what a run made is held against what the
+    configuration asks for now.
     """
     has_bridge = plan.stage.bridge is not None
     subjects = {
@@ -46,6 +53,8 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
     if has_bridge:
         subjects["bridge"] = _subject(plan, plan.bridge_folder, plan.bridge_log, False)
     files, damaged = _stage_files(plan)
+    if outdated is not None:
+        _mark_outdated(plan, subjects, files, outdated)
     states = [state for subject in subjects.values() for state in subject["files"].values()]
     complete = all(state == "done" for state in (*states, *files.values()))
     return {
@@ -57,6 +66,27 @@ def stage_status(plan: StagePlan, steps: Sequence[int]) -> dict[str, Any]:
         "files": files,
         "damaged": damaged,
     }
+
+
+def _mark_outdated(
+    plan: StagePlan,
+    subjects: Mapping[str, dict[str, Any]],
+    files: dict[str, str],
+    outdated: Outdated,
+) -> None:
+    """Of what a run made; what has no record is nobody's, and stays as it is."""
+    is_made = read_record(plan.results, TABLES) is not None
+    for name, subject in subjects.items():
+        one = outdated.bridge(plan) if name == "bridge" else step_subject(plan, int(name))
+        own, record = subject["files"], read_record(one.folder, COLLECT)
+        is_made &= record is not None
+        if record and outdated.collect(one):
+            own |= {tier: "outdated" for tier in plan.tiers if own[tier] == "done"}
+        is_compared = own.get("deltas") == "done" and read_record(one.folder, STEP_DELTAS)
+        if is_compared and outdated.deltas(plan, int(name)):
+            own["deltas"] = "outdated"
+    if is_made and outdated.tables(plan):
+        files |= {name: "outdated" for name, state in files.items() if state == "done"}
 
 
 def _verdict(plan: StagePlan) -> dict[str, Any]:
@@ -161,7 +191,7 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
         errors += [f"{stage}: {line}" for line in entry["damaged"]]
     lines = [align(rows), ""]
     for stage, entry in found.items():
-        missing = [name for name, state in entry["files"].items() if state == "missing"]
+        missing = [n for n, state in entry["files"].items() if state in ("missing", "outdated")]
         lines.append(
             f"{stage}: {'complete' if entry['complete'] else 'incomplete'}{_so_far(entry)}"
         )

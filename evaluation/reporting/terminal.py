@@ -40,7 +40,8 @@ def _stage(plan: StagePlan) -> str:
         content = read_stage_deltas(path)
     except ResultsError as error:
         return f"{plan.name}: {error}"
-    lines = [*_steps(content, plan.name), *content.left_out, *advice_lines(plan)]
+    warnings = [f"warning: {note}" for note in content.notes]
+    lines = [*_steps(content, plan.name), *content.left_out, *warnings, *advice_lines(plan)]
     return "\n".join(lines)
 
 

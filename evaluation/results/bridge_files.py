@@ -7,6 +7,7 @@
 <stage>/summary.*             scores and deltas of all steps and of the bridge
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ class Origin(FileModel):
     protocols: dict[str, str] = Field(description="Version of each tier's computation.")
     tokenizer: str | None = Field(description="Fingerprint or name of its tokenizer.")
     sequence_length: int = Field(description="Tokens of a block.")
+    gpu: str | None = Field(None, description="Model of the GPU, or of all; null on a CPU.")
+    row_tokens: tuple[int, ...] = Field((), description="Tokens of a row, of all its scores.")
 
 
 class StepVerdict(FileModel):
@@ -83,8 +86,34 @@ class StageDeltas(FileModel):
     left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
     provisional: bool = Field(False, description="Whether steps that are asked for are to come.")
     awaited: tuple[int, ...] = Field((), description="Those steps.")
+    notes: tuple[str, ...] = Field(
+        (), description="What differs from the bridge but does not forbid comparing, and where."
+    )
     verdicts: tuple[StepVerdict, ...] = Field(description="Of all steps.")
     deltas: tuple[DeltaRow, ...] = Field(description="Of all steps.")
+
+
+def notes_by_steps(contents: Mapping[int, StepDeltas]) -> list[tuple[str, str]]:
+    """Each note of some steps once, with the steps that it is about, `all` or a list of them."""
+    steps: dict[str, list[str]] = {}
+    for step, content in contents.items():
+        for note in content.notes:
+            steps.setdefault(note, []).append(str(step))
+    return [
+        (note, "all" if len(own) == len(contents) else ", ".join(own))
+        for note, own in steps.items()
+    ]
+
+
+def warnings_in_words(contents: Mapping[int, StepDeltas]) -> list[str]:
+    """The same in words, as stage pages and terminals show them."""
+    return [f"{note} ({_of_steps(own)})" for note, own in notes_by_steps(contents)]
+
+
+def _of_steps(own: str) -> str:
+    if own == "all":
+        return "all steps"
+    return f"steps {own}" if "," in own else f"step {own}"
 
 
 class Headline(FileModel):

@@ -1,6 +1,6 @@
 """The rows of the bridge's files: of deltas, of aims, of groups of prompts, and of a stage's tables."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,21 @@ from evaluation.settings.tiers import TierName
 Flag = Literal["better", "worse", "unclear"]
 Answer = Literal["met", "not met", "undecided"]
 
+TierOf = Annotated[TierName, Field(description="Name of the tier.")]
+Group = Annotated[str | None, Field(description="Group that objectives refer to.")]
+DeltaMetric = Annotated[str, Field(description="`delta_` and the name of the metric.")]
+StepValue = Annotated[float, Field(description="The step's value.")]
+BridgeValue = Annotated[float, Field(description="The bridge's value.")]
+Low = Annotated[float | None, Field(description="Lower end of the 95 % interval of the delta.")]
+High = Annotated[float | None, Field(description="Upper end of it.")]
+P = Annotated[float | None, Field(description="Two-sided p-value of no difference.")]
+Mde = Annotated[float | None, Field(description="Smallest difference that would have been seen.")]
+Items = Annotated[int, Field(description="Blocks, questions or prompts.")]
+Units = Annotated[int, Field(description="Independent units among them: items, or clusters.")]
+Method = Annotated[str, Field(description="How interval and p-value were computed.")]
+Note = Annotated[str | None, Field(description="Why something is not known.")]
+"""Columns that rows of several files share."""
+
 
 class DeltaRow(FileModel):
     """A delta of one metric of one item. Stable: new columns go to the end."""
@@ -18,31 +33,31 @@ class DeltaRow(FileModel):
     stage: str = Field(description="Name of the stage.")
     step: int | None = Field(description="Step of the checkpoint.")
     bridge: str = Field(description="The bridge, by the last two folders of its path.")
-    tier: TierName = Field(description="Name of the tier.")
+    tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
-    group: str | None = Field(description="Group that objectives refer to.")
-    metric: str = Field(description="`delta_` and the name of the metric.")
-    value: float = Field(description="The step's value.")
-    bridge_value: float = Field(description="The bridge's value.")
+    group: Group
+    metric: DeltaMetric
+    value: StepValue
+    bridge_value: BridgeValue
     delta: float = Field(description="`value` less `bridge_value`.")
-    low: float | None = Field(description="Lower end of the 95 % interval of the delta.")
-    high: float | None = Field(description="Upper end of it.")
-    p: float | None = Field(description="Two-sided p-value of no difference.")
+    low: Low
+    high: High
+    p: P
     p_holm: float | None = Field(description="The same, corrected over the primary deltas.")
-    mde: float | None = Field(description="Smallest difference that would have been seen.")
-    n: int = Field(description="Blocks, questions or prompts.")
-    clusters: int = Field(description="Independent units among them: items, or clusters.")
+    mde: Mde
+    n: Items
+    clusters: Units
     want: Literal["<= 0", ">= 0"] = Field(description="Sign of a delta that is no loss.")
     primary: bool = Field(description="Whether the step's correction is over it.")
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
-    method: str = Field(description="How interval and p-value were computed.")
-    note: str | None = Field(description="Why something is not known.")
+    method: Method
+    note: Note
 
 
 class CompanionRow(FileModel):
     """What stands beside an aim that is undecided."""
 
-    metric: str = Field(description="`delta_` and the name of the metric.")
+    metric: DeltaMetric
     says: Literal["better", "worse", "undecided"] = Field(description="By its interval alone.")
     delta: float = Field(description="The step's value less the bridge's, over the aim's items.")
     low: float = Field(description="Lower end of its 95 % interval.")
@@ -60,12 +75,12 @@ class AimRow(FileModel):
     verdict: Answer = Field(description="Whether the aim is met.")
     metric: str = Field(description="What it is decided on.")
     items: tuple[str, ...] = Field(description="Slices, tasks or categories it is about.")
-    value: float = Field(description="The step's value.")
-    bridge_value: float = Field(description="The bridge's value.")
+    value: StepValue
+    bridge_value: BridgeValue
     delta: float = Field(description="Their difference.")
-    low: float | None = Field(description="Lower end of its 95 % interval.")
-    high: float | None = Field(description="Upper end of it.")
-    mde: float | None = Field(description="Smallest difference that would have been seen.")
+    low: Low
+    high: High
+    mde: Mde
     regressions: tuple[str, ...] = Field(description="Items that are significantly worse.")
     why: str = Field(description="The verdict's reason in words.")
     companion: CompanionRow | None = Field(
@@ -76,26 +91,26 @@ class AimRow(FileModel):
 class GroupDelta(FileModel):
     """The headline's delta among the prompts of a fixed group, such as a level or a subject."""
 
-    tier: TierName = Field(description="Name of the tier.")
+    tier: TierOf
     item: str = Field(description="Generation task.")
     by: str = Field(description="Name of the grouping.")
     group: str = Field(description="Name of the group.")
     prompts: int = Field(description="Prompts of the group that both sides could be judged on.")
-    value: float = Field(description="The step's value.")
-    bridge_value: float = Field(description="The bridge's value.")
+    value: StepValue
+    bridge_value: BridgeValue
     delta: float = Field(description="Their difference.")
-    low: float | None = Field(description="Lower end of its 95 % interval.")
-    high: float | None = Field(description="Upper end of it.")
-    p: float | None = Field(description="Two-sided p-value of no difference.")
+    low: Low
+    high: High
+    p: P
     p_holm: float | None = Field(description="The same, corrected over all groups of the step.")
-    mde: float | None = Field(description="Smallest difference that would have been seen.")
+    mde: Mde
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
 
 
 class Moves(FileModel):
     """How many of a task's prompts went from one band of pass rates to another."""
 
-    tier: TierName = Field(description="Name of the tier.")
+    tier: TierOf
     item: str = Field(description="Generation task.")
     bands: tuple[str, ...] = Field(description="Bands of pass rates, in words.")
     counts: tuple[tuple[int, ...], ...] = Field(
@@ -109,20 +124,20 @@ class SummaryRow(FileModel):
     stage: str = Field(description="Name of the stage.")
     step: int | None = Field(description="Step of the checkpoint.")
     role: str = Field(description="`step` or `bridge`.")
-    tier: TierName = Field(description="Name of the tier.")
+    tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
-    group: str | None = Field(description="Group that objectives refer to.")
+    group: Group
     metric: str = Field(description="Name of the metric.")
     value: float = Field(description="Its value.")
     low: float | None = Field(description="Lower end of its 95 % interval over items.")
-    high: float | None = Field(description="Upper end of it.")
+    high: High
     chance: float | None = Field(description="Value of a draw.")
-    n: int = Field(description="Blocks, questions or prompts.")
+    n: Items
     delta: float | None = Field(description="The value less the bridge's.")
     delta_low: float | None = Field(description="Lower end of the delta's 95 % interval.")
-    delta_high: float | None = Field(description="Upper end of it.")
+    delta_high: High
     p_holm: float | None = Field(description="Corrected p-value of no difference.")
-    mde: float | None = Field(description="Smallest difference that would have been seen.")
+    mde: Mde
     verdict: str | None = Field(description="Of the item: better, worse, unclear.")
     step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
     gone: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
@@ -134,18 +149,18 @@ class RetentionRow(FileModel):
 
     earlier: str = Field(description="The earlier checkpoint: stage and step.")
     later: str = Field(description="The later checkpoint.")
-    tier: TierName = Field(description="Name of the tier.")
+    tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall` of the shared ones.")
     metric: str = Field(description="Name of the metric.")
     earlier_value: float = Field(description="The earlier one's value.")
     value: float = Field(description="The later one's value.")
     delta: float = Field(description="`value` less `earlier_value`.")
     low: float | None = Field(description="Lower end of its 95 % interval.")
-    high: float | None = Field(description="Upper end of it.")
+    high: High
     p_holm: float | None = Field(
         description="p-value of no difference, corrected over the items of a tier of the pair."
     )
-    n: int = Field(description="Blocks, questions or prompts.")
+    n: Items
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
 
 

@@ -5,11 +5,23 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.results.bridge_rows import Flag
+from evaluation.results.bridge_rows import (
+    DeltaMetric,
+    Flag,
+    Group,
+    High,
+    Items,
+    Low,
+    Mde,
+    Method,
+    Note,
+    P,
+    TierOf,
+    Units,
+)
 from evaluation.results.columns import columns_of
 from evaluation.results.files import FileModel, read_model
 from evaluation.settings.runs import By
-from evaluation.settings.tiers import TierName
 
 COMPARISON = "comparison.json"
 COMPARISON_TABLE = "comparison.csv"
@@ -28,39 +40,39 @@ class ComparisonRow(FileModel):
     step_b: int = Field(description="Step of B's checkpoint.")
     tokens_a: int | None = Field(description="Tokens that A had seen.")
     tokens_b: int | None = Field(description="Tokens that B had seen.")
-    tier: TierName = Field(description="Name of the tier.")
+    tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
-    group: str | None = Field(description="Group that objectives refer to.")
-    metric: str = Field(description="`delta_` and the name of the metric.")
+    group: Group
+    metric: DeltaMetric
     value_a: float = Field(description="A's value.")
     value_b: float = Field(description="B's value.")
     delta: float = Field(description="`value_a` less `value_b`.")
-    low: float | None = Field(description="Lower end of the 95 % interval of the delta.")
-    high: float | None = Field(description="Upper end of it.")
+    low: Low
+    high: High
     low_all: float | None = Field(
         description="Lower end of the interval that holds for all matched checkpoints at once."
     )
-    high_all: float | None = Field(description="Upper end of it.")
-    p: float | None = Field(description="Two-sided p-value of no difference.")
+    high_all: High
+    p: P
     p_holm: float | None = Field(
         description="The same, corrected over the primary deltas of the two checkpoints."
     )
-    mde: float | None = Field(description="Smallest difference that would have been seen.")
-    n: int = Field(description="Blocks, questions or prompts.")
-    clusters: int = Field(description="Independent units among them: items, or clusters.")
+    mde: Mde
+    n: Items
+    clusters: Units
     want: Literal["<= 0", ">= 0"] = Field(description="Sign of a delta that is no loss of A.")
     primary: bool = Field(description="Whether `p_holm` is over it.")
     flag: Flag | None = Field(description="Whether A is `better`, `worse`, or that is `unclear`.")
-    method: str = Field(description="How interval and p-value were computed.")
-    note: str | None = Field(description="Why something is not known.")
+    method: Method
+    note: Note
 
 
 class LeadRow(FileModel):
     """Who is ahead in one measure, and from when on."""
 
-    tier: TierName = Field(description="Name of the tier.")
+    tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
-    metric: str = Field(description="`delta_` and the name of the metric.")
+    metric: DeltaMetric
     ahead: Literal["A", "B"] | None = Field(
         description="The run that leads at the last matched checkpoints; null if that is not told."
     )

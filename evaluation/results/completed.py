@@ -36,6 +36,7 @@ def completed_items(
             entry=entry,
             credits={} if table is None else task_credits(tier, table, name, entry, path, again),
             groupings={} if table is None else _groupings(table, name, path, again),
+            bounds=_bounds(tier, entry),
         )
         for name, entry in file.generation_tasks.items()
     }
@@ -47,6 +48,14 @@ def _values(tier: Tier, entry: GenerationEntry) -> dict[str, float]:
     if entry.truncated_rate is not None:
         values[TRUNCATED] = entry.truncated_rate
     return {tier.headline: values.pop(tier.headline), **values}
+
+
+def _bounds(tier: Tier, entry: GenerationEntry) -> dict[str, tuple[float, float]]:
+    return {
+        metric_of(tier, entry, view): (one.low, one.high)
+        for view, one in entry.verifiers.items()
+        if one.low is not None and one.high is not None
+    }
 
 
 def metric_of(tier: Tier, entry: GenerationEntry, view: str) -> str:

@@ -106,7 +106,7 @@ def _mistake(error: ValidationError, content: Any) -> str:
         shown = repr(value)
         shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
         text = f"{'.'.join(keys)} is {shown}: {what}" if keys else what
-    return f"{text} (and {more} more mistakes)" if more else text
+    return f"{text} (and {more} more mistake{'s' if more > 1 else ''})" if more else text
 
 
 def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ Whoever adds a tier to `settings.tiers` registers here how its files are read.
 """
 
 import contextlib
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,7 +59,27 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
         )
         for name, entry in file.slices.items()
     }
+    for name, item in items.items():
+        if item.blocks is not None:
+            mean = float(item.blocks.nats.sum() / item.blocks.tokens.sum())
+            check_agrees(path, tier, file, name, (mean, item.values["nats_per_token"]))
     return Items(items=items, same={"attention": file.attention})
+
+
+def check_agrees(
+    path: Path, tier: Tier, file: TierFile, name: str, both: tuple[float, float]
+) -> None:
+    """Raises ResultsError where a mean over a table's rows is not what the summary beside it says.
+
+    The two are read for different things, so one that was changed by hand, or copied without the
+    other, would make a page contradict itself. What an external program means by its table is its
+    own affair.
+    """
+    if not file.is_external and not math.isclose(*both, rel_tol=1e-6, abs_tol=1e-9):
+        raise ResultsError(
+            f"{path}: the rows of {name!r} give a mean of {both[0]:.7g}, and {tier.summary_file} says "
+            f"{both[1]:.7g}; the two are not of one scoring: remove both and {AGAIN}"
+        )
 
 
 def _slice_values(entry: SliceEntry) -> dict[str, float]:
@@ -109,6 +130,10 @@ def _tasks(tier: Tier, file: Tier3File, folder: Path) -> Items:
         )
         for name, entry in file.tasks.items()
     }
+    for name, item in items.items():
+        if item.credits:
+            mean = float(item.credits[tier.headline].credit.mean())
+            check_agrees(path, tier, file, name, (mean, item.values[tier.headline]))
     return Items(items=items)
 
 
@@ -208,7 +233,12 @@ def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
 
 def _completed(tier: Tier, file: Tier5File, folder: Path) -> Items:
     path = folder / tier.items_file
-    return completed_items(tier, file, _per_item(path, file, COMPLETED), path, AGAIN)
+    found = completed_items(tier, file, _per_item(path, file, COMPLETED), path, AGAIN)
+    for name, item in found.items.items():
+        if isinstance(item, CreditItem) and item.credits:
+            mean = float(item.credits[tier.headline].credit.mean())
+            check_agrees(path, tier, file, name, (mean, item.values[tier.headline]))
+    return found
 
 
 def _prompt_credits(prompts: Any, rates: list[str]) -> dict[str, Credits]:

@@ -113,7 +113,8 @@ class CreditItem:
 
     `companions` are there where a tier has some and the units are known. `chance` is the value of a
     draw. `size` is how many units there are by the file's own account. `groupings` are fixed groups
-    to report by, such as level and subject: by grouping, the group of each unit.
+    to report by, such as level and subject: by grouping, the group of each unit. `bounds` are 95 %
+    intervals that the file itself tells, by metric.
     """
 
     group: str | None
@@ -125,6 +126,7 @@ class CreditItem:
     chance: float | None = None
     size: int | None = None
     groupings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def light(self) -> "CreditItem":
         """Without its units, of which there may be many."""

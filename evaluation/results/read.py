@@ -61,8 +61,11 @@ def read_tier_file(folder: Path, name: TierName) -> TierFile:
     """A tier's summary file, whose per-item file is there too; raises ResultsError."""
     tier = TIERS[name]
     file = read_model(folder / tier.summary_file, reader_of(name).file, AGAIN)
-    if not file.is_external and not (folder / tier.items_file).exists():
-        raise ResultsError(f"{folder / tier.items_file}: no such file; {AGAIN}")
+    items = folder / tier.items_file
+    if not file.is_external and not items.exists():
+        raise ResultsError(f"{items}: no such file; {AGAIN}")
+    if items.is_file() and not items.stat().st_size:
+        raise ResultsError(f"{items}: it is empty; {AGAIN}")
     return file
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.results.files import FileModel
-from evaluation.settings.checks import Kind
+from evaluation.settings.check_kinds import Kind
 from evaluation.settings.suites import Normalization
 
 EXTERNAL = "external"
@@ -64,8 +64,15 @@ class TierFile(FileModel):
     gpu: str | None = Field(
         None, description="Model of the GPU, or of all that scores come from; null on a CPU."
     )
+    gpus_per_checkpoint: tuple[int, ...] | None = Field(
+        None, description="GPUs that the model was spread over, where it was over several."
+    )
+    gpu_busy: Rate | None = Field(
+        None, description="Share of `seconds` in which the GPU had work; null on a CPU."
+    )
     row_tokens: tuple[int, ...] = Field(
-        (), description="Tokens of a row of the forward pass, which changes the speed alone."
+        (),
+        description="Tokens of a row of the forward pass; in a narrow dtype they move single items.",
     )
     dtype: str | None = Field(None, description="Floating-point type of the model.")
     seconds: float | None = Field(None, ge=0, description="Time of the device.")

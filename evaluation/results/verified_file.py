@@ -11,17 +11,17 @@ from evaluation.results.tier_files import ItemEntry, Rate, TierFile
 class Told(FileModel):
     """A mean over prompts with its 95 % interval; no bounds for a single prompt."""
 
-    value: Rate = Field(description="The mean.")
+    value: Rate | None = Field(description="The mean; null where no prompt could be judged.")
     stderr: float | None = Field(None, ge=0, description="Standard error, over prompts.")
     low: Rate | None = Field(None, description="Lower end of the interval.")
     high: Rate | None = Field(None, description="Upper end of the interval.")
-    prompts: int | None = Field(None, ge=0, description="Prompts that it is over.")
+    prompts: int | None = Field(None, ge=0, description="Prompts that it is over: judged ones.")
 
 
 class VerifierRates(FileModel):
     """What one verifier says of a task's completions."""
 
-    pass_rate: Rate = Field(description="Share of a prompt's samples that pass, over prompts.")
+    pass_rate: Rate = Field(description="Mean credit of a prompt's samples, over prompts.")
     stderr: float | None = Field(None, ge=0, description="Its standard error, over prompts.")
     low: Rate | None = Field(None, description="Lower end of its 95 % interval.")
     high: Rate | None = Field(None, description="Upper end of its 95 % interval.")

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.bridge.deltas import OVERALL, Delta
+from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.rows import delta_columns
 from evaluation.bridge.write import write_csv
 from evaluation.results.comparison_file import (
     COMPARISON,
@@ -102,6 +103,7 @@ def _rows(names: Names, stage: ComparedStage) -> Iterator[dict[str, Any]]:
         at_once = {lead.key: lead.estimates[number] for lead in stage.leads}
         for delta in deltas:
             known = at_once.get((delta.tier, delta.item, delta.metric))
+            columns = delta_columns(delta)
             yield {
                 "run_a": names[0],
                 "run_b": names[1],
@@ -111,32 +113,9 @@ def _rows(names: Names, stage: ComparedStage) -> Iterator[dict[str, Any]]:
                 "step_b": match.theirs.step,
                 "tokens_a": match.ours.tokens,
                 "tokens_b": match.theirs.tokens,
-                **_delta(delta),
+                "value_a": columns.pop("value"),
+                "value_b": columns.pop("bridge_value"),
+                **columns,
                 "low_all": known and known.low,
                 "high_all": known and known.high,
             }
-
-
-def _delta(delta: Delta) -> dict[str, Any]:
-    estimate = delta.estimate
-    return {
-        "tier": delta.tier,
-        "item": delta.item,
-        "group": delta.group,
-        "metric": delta.metric,
-        "value_a": delta.value,
-        "value_b": delta.bridge_value,
-        "delta": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "p": estimate.p,
-        "p_holm": delta.p_holm,
-        "mde": estimate.mde,
-        "n": estimate.n,
-        "clusters": estimate.units,
-        "want": delta.want,
-        "primary": delta.primary,
-        "flag": delta.flag,
-        "method": estimate.method,
-        "note": estimate.note,
-    }

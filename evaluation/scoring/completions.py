@@ -14,8 +14,10 @@ from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.models import TaskPromptLine
 from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.stopping import stopping_with
 from evaluation.scoring.stored_completions import (
     SCHEMA,
+    STOP,
     Completion,
     prompt_key,
     sample_key,
@@ -55,7 +57,8 @@ def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, 
         with job.naming(name):
             stopping = _stopping(job, stops, meta["eos_token_ids"])
             for part in _tables(requests, _answers(job, requests, both, agreement, *stopping)):
-                job.store.put_part(item, key, job.stamped(part, part.summary))
+                summary = {**part.summary, STOP: list(stops)}
+                job.store.put_part(item, key, job.stamped(part, summary))
     job.names += job.store.names_of(prefix)
     if agreement:
         job.names.append(agreement.name)
@@ -92,13 +95,7 @@ def _stopping(job: "Job", stops: Sequence[str], eos: Sequence[int]) -> tuple[Sto
     """When answers end, and how many ids there are to choose from."""
     plan = job.plan
     tokenizer = load_tokenizer(str(plan.tokenizer_folder), use_fast=plan.tokenizer.use_fast)
-
-    def decode(tokens: list[int]) -> str:
-        return str(
-            tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        )
-
-    return Stopping(frozenset(eos), tuple(stops), decode), vocabulary_size(tokenizer)
+    return stopping_with(tokenizer, eos, stops), vocabulary_size(tokenizer)
 
 
 def _answers(
@@ -138,4 +135,5 @@ def _row(request: GenerationRequest, sample: int, answer: Answer) -> dict[str, A
         "stop_reason": answer.stop_reason,
         "prompt_tokens": len(request.tokens),
         "completion_tokens": len(answer.tokens),
+        "tokens": list(answer.tokens),
     }

@@ -6,6 +6,7 @@ LIGHTEVAL_RESULTS_DIR. They count only if they hold what the suite asks for, and
 store like any score: the same command is not run again for the same checkpoint, suite and data.
 """
 
+import contextlib
 import logging
 import math
 import os
@@ -123,6 +124,7 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
         ) from None
     finally:
         _end_group(process)
+        _end_strays(results)
     if code:
         raise CommandError(
             f"{where} {_how_it_ended(code)} for {checkpoint}; its own output is above"
@@ -145,6 +147,15 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
         return
     finally:
         process.wait()
+
+
+def _end_strays(results: Path) -> None:
+    """Ends what left the command's group, as by setsid: it still has the folder's name from us."""
+    mark = f"LIGHTEVAL_RESULTS_DIR={results}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has just ended, or is another user's
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:

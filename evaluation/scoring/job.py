@@ -17,13 +17,18 @@ from typing import Any
 
 from evaluation.checkpoints.consumed import consumed_tokens
 from evaluation.checkpoints.subjects import Subject
-from evaluation.dependencies.caches import CacheStates, describe_entry, stage_entries
+from evaluation.dependencies.caches import (
+    CacheStates,
+    check_current,
+    describe_entry,
+    stage_entries,
+)
 from evaluation.dependencies.steps import SCORE, checkpoint_state, score_key
-from evaluation.errors import CacheError, EvaluationError
-from evaluation.prefill.caches import FETCH, read_meta
-from evaluation.prefill.entries import check_entry
+from evaluation.errors import EvaluationError
+from evaluation.prefill.caches import read_meta
 from evaluation.prefill.tiers import PREFILLS, Cached
 from evaluation.records import Record, write_record
+from evaluation.scoring.engine.busy import BUSY
 from evaluation.scoring.external import run_external
 from evaluation.scoring.session import Session
 from evaluation.scoring.tiers import SCORERS
@@ -60,6 +65,7 @@ class Job:
         self.tokenizer = tokenizer
         self.store = ScoreStore(plan.scores, session.checkpoint.identity)
         self.names: list[str] = []
+        self._busy = BUSY.seconds()
 
     def key(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """All that decides an item's numbers."""
@@ -110,9 +116,16 @@ class Job:
     def stamped(self, score: StoredScore, spent: Mapping[str, Any]) -> StoredScore:
         """A score with what it took, on which machine, and with which packages."""
         packages = {name: importlib.metadata.version(name) for name in PACKAGES}
-        machine = self.session.machine()
+        machine = {**self.session.machine(), **self._busy_since()}
         stamp = {**spent, "seconds": round(spent["seconds"], 3), "packages": packages, **machine}
         return replace(score, summary={**score.summary, **stamp})
+
+    def _busy_since(self) -> dict[str, float]:
+        """Seconds in which a GPU had work, since this was last asked."""
+        if self.session.backend.device != "cuda":
+            return {}
+        before, self._busy = self._busy, BUSY.seconds()
+        return {"busy_seconds": round(self._busy - before, 3)}
 
     @property
     def prefix_token(self) -> int:
@@ -153,15 +166,8 @@ def current_caches(plan: StagePlan) -> dict[str, dict[str, str]]:
     """What is known of each cache of a stage, by folder; raises CacheError if one is not current."""
     states, found = CacheStates(), {}
     for entry in stage_entries(plan):
-        record = states.record(entry)
-        if record is None or states.state(entry) == "missing":
-            raise CacheError(f"{entry.folder} is not prefilled; run `{FETCH}`")
-        if states.state(entry) == "stale":
-            check_entry(entry.folder, states.wanted(entry) or record.key)  # names what is wrong
-            raise CacheError(
-                f"{entry.folder} was made from other data than there is now; run `{FETCH}`"
-            )
-        found[entry.folder.relative_to(plan.config.cache).as_posix()] = describe_entry(record)
+        place = entry.folder.relative_to(plan.config.cache).as_posix()
+        found[place] = describe_entry(check_current(states, entry))
     return found
 
 

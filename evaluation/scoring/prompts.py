@@ -9,8 +9,9 @@ import pyarrow as pa
 from evaluation.files import fingerprint
 from evaluation.prefill.probes import ProbeCache, Prompt
 from evaluation.prefill.tokenizers import AnyTokenizer, vocabulary_size
-from evaluation.scoring.answers import Answer, GenerationRequest, Stopping
+from evaluation.scoring.answers import Answer, GenerationRequest
 from evaluation.scoring.backend import Backend
+from evaluation.scoring.stopping import stopping_with
 from evaluation.store import StoredScore
 
 SCHEMA = pa.schema(
@@ -38,20 +39,12 @@ def answer_prompts(
 
     Raises NonFiniteError where the model gives NaN or infinity.
     """
-
-    def decode(tokens: list[int]) -> str:
-        return str(
-            tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        )
-
     requests = [
         GenerationRequest(prompt.id, prompt.tokens, prompt.max_new_tokens) for prompt in prompts
     ]
-    eos, stop = frozenset(cache.meta["eos_token_ids"]), tuple(cache.meta["stop"])
+    stopping = stopping_with(tokenizer, cache.meta["eos_token_ids"], cache.meta["stop"])
     start = time.perf_counter()
-    parts = backend.answers(
-        requests, Stopping(eos, stop, decode), vocabulary=vocabulary_size(tokenizer)
-    )
+    parts = backend.answers(requests, stopping, vocabulary=vocabulary_size(tokenizer))
     for part in parts:
         rows = [_row(prompts[key.request], answer) for key, answer in part.items()]
         processed = sum(row["prompt_tokens"] + row["response_tokens"] for row in rows)

@@ -10,6 +10,7 @@ from evaluation.errors import ScoringError
 from evaluation.prefill.encoding import encode_pair
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
 from evaluation.scoring.engine.backend import choose_numerics
+from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request, fit_requests
@@ -50,10 +51,11 @@ def score_request_file(
     requests = prepare(rows, loaded, str(requests_path), window, checkpoint.vocab_size)
     scoring = Scoring.model_validate({"device": device, "dtype": dtype})
     numerics = choose_numerics(scoring, checkpoint)
-    model = load_model(checkpoint, dtype=numerics.dtype, device=numerics.device)
     row_tokens = scoring.row_tokens if numerics.device == "cuda" else scoring.cpu_row_tokens
-    engine = Engine(model, row_tokens=row_tokens, device=numerics.device)
-    scores = score_requests(engine, requests, progress="requests")
+    with gpu_faults():
+        model = load_model(checkpoint, dtype=numerics.dtype, device=numerics.device)
+        engine = Engine(model, row_tokens=row_tokens, device=numerics.device)
+        scores = score_requests(engine, requests, progress="requests")
     answers = ({**row, **score._asdict()} for row, score in zip(rows, scores, strict=True))
     return write_answers(output_path, answers)
 

@@ -11,6 +11,7 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.errors import ScoringError
 from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.team.backend import TeamBackend
 from evaluation.settings.plan import StagePlan
 
 
@@ -24,9 +25,9 @@ class Session:
         check_complete(self.checkpoint)
         check_agreement(plan, self.checkpoint)
         check_tokenizer_fits(self.checkpoint, vocab_size_needed)
-        self.backend: Backend = EngineBackend(
-            plan.config.scoring, self.checkpoint, self.check_unchanged
-        )
+        scoring, cache = plan.config.scoring, Path(plan.config.cache)
+        kind = EngineBackend if scoring.gpus_per_checkpoint == 1 else TeamBackend
+        self.backend: Backend = kind(scoring, self.checkpoint, self.check_unchanged, cache)
 
     def check_unchanged(self) -> None:
         """Raises ScoringError if the checkpoint on disk is no longer the one that was opened."""
@@ -41,7 +42,9 @@ class Session:
         """What it computes on, which decides the time that it takes and no score."""
         is_gpu = self.backend.device == "cuda"
         name = torch.cuda.get_device_name() if is_gpu else None
-        return {"gpu": name, "row_tokens": self.backend.row_tokens}
+        gpus = self.plan.config.scoring.gpus_per_checkpoint
+        spread = {"gpus_per_checkpoint": gpus} if gpus > 1 else {}
+        return {"gpu": name, "row_tokens": self.backend.row_tokens, **spread}
 
     def numeric_settings(self) -> dict[str, Any]:
         """What of the settings can change a score beyond floating-point noise."""

@@ -1,14 +1,17 @@
 """Completions in the score store: one row for each sample, found again by what it depends on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from evaluation.files import fingerprint
 from evaluation.prefill.models import TaskPromptLine
-from evaluation.scoring.answers import cut_again
+from evaluation.scoring.answers import Stopping, StopSearch, cut_again
 from evaluation.store import ScoreStore
+
+STOP = "stop"
+"""Of a part's summary: the stop strings that its completions ended at."""
 
 SCHEMA = pa.schema(
     [
@@ -17,9 +20,13 @@ SCHEMA = pa.schema(
         ("stop_reason", pa.string()),
         ("prompt_tokens", pa.int32()),
         ("completion_tokens", pa.int32()),
+        ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""One row for each sample; `key` is its `sample_key`, `text` is not cut."""
+"""One row for each sample; `key` is its `sample_key`, `text` is not cut, `tokens` are its ids."""
+
+Count = Callable[[Sequence[int]], int]
+"""How many of a completion's tokens a model writes before it is stopped."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +49,33 @@ def sample_key(prompt: str, sample: int) -> str:
 
 
 def stored_completions(
-    store: ScoreStore, prefix: str, stops: Sequence[str]
+    store: ScoreStore, prefix: str, stops: Sequence[str], count: Count | None = None
 ) -> dict[str, Completion]:
-    """By sample key, those that these stop strings leave complete."""
+    """By sample key, those that these stop strings leave complete.
+
+    One that other stop strings had ended has as many tokens as `count` gives; without it, as many
+    as were generated.
+    """
     found: dict[str, Completion] = {}
     for part in store.parts(prefix):
+        is_other = set(part.summary.get(STOP, stops)) != set(stops)
         for row in part.table.to_pylist():
             cut = cut_again(row["text"], row["stop_reason"], stops)
             if cut is not None:
                 text, reason = cut
-                found[row["key"]] = Completion(
-                    text, reason, row["prompt_tokens"], row["completion_tokens"]
-                )
+                tokens = row["completion_tokens"]
+                if count and is_other and reason == "stop_string":
+                    tokens = count(row["tokens"])
+                found[row["key"]] = Completion(text, reason, row["prompt_tokens"], tokens)
     return found
+
+
+def until_stopped(stopping: Stopping) -> Count:
+    """As generation does it: token by token, until a stop string is complete."""
+
+    def count(tokens: Sequence[int]) -> int:
+        search = StopSearch(stopping)
+        ends = (n for n in range(1, len(tokens) + 1) if search.reached(list(tokens[:n])))
+        return next(ends, len(tokens))
+
+    return count

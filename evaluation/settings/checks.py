@@ -1,40 +1,33 @@
-"""Checks of an answer to a probe: what a suite may ask for, each of one kind.
-
-The kind decides which rates of Tier4 a check counts for (see `grading/rates.py`):
-
-    format       lists, lengths, letter case, first and last words
-    instruction  what the answer must say, must not say, or must refuse
-    clean        nothing but the answer: no template tokens, no other speaker's turn, no loops
-    json, code   the whole answer is JSON of a schema; its code is Python
+"""Checks of an answer to a probe: what a suite may ask for, each of one kind (`check_kinds`).
 
 There is no check by regular expression: one that backtracks could run forever on a model's text.
 """
 
-import ast
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
+from evaluation.settings.check_kinds import (
+    CleanCheck,
+    FormatCheck,
+    InstructionCheck,
+    Kind,
+    Texts,
+)
+from evaluation.settings.code_checks import (
+    CodeHas,
+    CodeIs,
+    CodeLacks,
+    Defines,
+    OnlyCode,
+    PassesTests,
+    PythonParses,
+)
+from evaluation.settings.json_schemas import usable_schema
 from evaluation.settings.model import Integer, Settings
 
-Kind = Literal["format", "instruction", "clean", "json", "code"]
 
-Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
-
-
-class _Format(Settings):
-    kind: ClassVar[Kind] = "format"
-
-
-class _Instruction(Settings):
-    kind: ClassVar[Kind] = "instruction"
-
-
-class _Clean(Settings):
-    kind: ClassVar[Kind] = "clean"
-
-
-class Counted(_Format):
+class Counted(FormatCheck):
     """A number of things in the answer; at least one unless `at_least: 0` is given."""
 
     exactly: Integer | None = Field(None, ge=0, description="The number itself.")
@@ -80,59 +73,53 @@ class LineCount(Counted):
     check: Literal["line_count"] = Field(description="`line_count`: lines that are not blank.")
 
 
-class NumbersInOrder(_Format):
+class NumbersInOrder(FormatCheck):
     check: Literal["numbers_in_order"] = Field(
         description="`numbers_in_order`: a numbered list counts up by one."
     )
     start: Integer = Field(1, ge=0, description="Its first number.")
 
 
-class OnlyList(_Format):
+class OnlyList(FormatCheck):
     check: Literal["only_list"] = Field(
         description="`only_list`: a list and nothing before or after it."
     )
     marker: Literal["bullets", "numbers"] = Field(description="What its items begin with.")
 
 
-class ItemWords(_Format):
+class ItemWords(FormatCheck):
     check: Literal["item_words"] = Field(description="`item_words`: no list item is longer.")
     at_most: Integer = Field(gt=0, description="Words of an item at most.")
 
 
-class SortedItems(_Format):
+class SortedItems(FormatCheck):
     check: Literal["sorted_items"] = Field(
         description="`sorted_items`: two or more list items in alphabetical order."
     )
 
 
-class OnlyCode(_Format):
-    check: Literal["only_code"] = Field(
-        description="`only_code`: Python alone, in one fence or none, and no prose around it."
-    )
-
-
-class LetterCase(_Format):
+class LetterCase(FormatCheck):
     check: Literal["letter_case"] = Field(
         description="`letter_case`: all letters are of one case; at least one letter."
     )
     case: Literal["lower", "upper"] = Field(description="Which one.")
 
 
-class StartsWith(_Format):
+class StartsWith(FormatCheck):
     check: Literal["starts_with"] = Field(description="`starts_with`: the first words.")
     text: str = Field(
         min_length=1, description="What they are, letter case included; whole words only."
     )
 
 
-class EndsWith(_Format):
+class EndsWith(FormatCheck):
     check: Literal["ends_with"] = Field(description="`ends_with`: the last words.")
     text: str = Field(
         min_length=1, description="What they are, letter case included; whole words only."
     )
 
 
-class _Terms(_Instruction):
+class _Terms(InstructionCheck):
     """Words or phrases, found only where neither end is in the middle of a word."""
 
     texts: Texts = Field(description="Words or phrases; whole words only.")
@@ -153,7 +140,7 @@ class Excludes(_Terms):
     )
 
 
-class Answers(_Instruction):
+class Answers(InstructionCheck):
     check: Literal["answers"] = Field(
         description="`answers`: the whole answer is one of the texts, but for case, quotes, "
         "emphasis and a full stop."
@@ -161,7 +148,7 @@ class Answers(_Instruction):
     texts: Texts = Field(description="Answers that count.")
 
 
-class ListItems(_Instruction):
+class ListItems(InstructionCheck):
     check: Literal["list_items"] = Field(
         description="`list_items`: the outermost list has one item for each of the texts."
     )
@@ -174,51 +161,7 @@ class ListItems(_Instruction):
     in_order: bool = Field(True, description="The items come in the order of the texts.")
 
 
-class Defines(_Instruction):
-    check: Literal["defines"] = Field(
-        description="`defines`: the code has this function, and not as a stub."
-    )
-    function: str = Field(min_length=1, description="Name of the function or method.")
-    arguments: tuple[str, ...] | None = Field(
-        None, description="Names of its arguments, in order; any if not given."
-    )
-
-
-def _one_statement(pattern: str) -> str:
-    try:
-        statements = len(ast.parse(pattern).body)
-    except (SyntaxError, ValueError):
-        raise ValueError(f"`{pattern}` is not Python") from None
-    if statements != 1:
-        raise ValueError(f"`{pattern}` is not one statement or expression")
-    return pattern
-
-
-Patterns = Annotated[
-    tuple[Annotated[str, AfterValidator(_one_statement)], ...], Field(min_length=1)
-]
-"""Python in which `_` stands for anything and `...` for any number of arguments or statements."""
-
-
-class CodeHas(_Instruction):
-    check: Literal["code_has"] = Field(
-        description="`code_has`: one of these expressions or statements occurs in the code."
-    )
-    any_of: Patterns = Field(
-        description="Python; `_` stands for anything, `...` for any arguments or statements."
-    )
-
-
-class CodeLacks(_Instruction):
-    check: Literal["code_lacks"] = Field(
-        description="`code_lacks`: it is Python, and none of these occurs in it."
-    )
-    patterns: Patterns = Field(
-        description="Python; `_` stands for anything, `...` for any arguments or statements."
-    )
-
-
-class JsonEquals(_Instruction):
+class JsonEquals(InstructionCheck):
     check: Literal["json_equals"] = Field(
         description="`json_equals`: the JSON of the answer, fenced or not, is this value."
     )
@@ -227,32 +170,32 @@ class JsonEquals(_Instruction):
     )
 
 
-class Refuses(_Instruction):
+class Refuses(InstructionCheck):
     check: Literal["refuses"] = Field(
         description="`refuses`: declines to help, and does not help after all."
     )
 
 
-class Complies(_Instruction):
+class Complies(InstructionCheck):
     check: Literal["complies"] = Field(
         description="`complies`: nowhere declines to help, and is not empty."
     )
 
 
-class NoChatArtifacts(_Clean):
+class NoChatArtifacts(CleanCheck):
     check: Literal["no_chat_artifacts"] = Field(
         description="`no_chat_artifacts`: no tokens of templates or of thinking, no line of another "
         "speaker, not empty."
     )
 
 
-class NoRepetition(_Clean):
+class NoRepetition(CleanCheck):
     check: Literal["no_repetition"] = Field(
         description="`no_repetition`: no phrase over and over again, and not empty."
     )
 
 
-class NoPreamble(_Clean):
+class NoPreamble(CleanCheck):
     check: Literal["no_preamble"] = Field(
         description="`no_preamble`: no `Sure!`, `Here is …` or `As an AI …` at the beginning."
     )
@@ -269,42 +212,7 @@ class StrictJson(Settings):
     @field_validator("matches")
     @classmethod
     def _usable(cls, schema: dict[str, Any]) -> dict[str, Any]:
-        from jsonschema import Draft202012Validator, SchemaError
-
-        try:
-            Draft202012Validator.check_schema(schema)
-        except SchemaError as error:
-            raise ValueError(f"not a JSON schema: {error.message}") from None
-        _refuse_patterns(schema)
-        return schema
-
-
-def _refuse_patterns(schema: Any) -> None:
-    """Raises ValueError for a keyword that is a regular expression or lies outside the schema."""
-    if not isinstance(schema, dict):
-        return
-    for keyword, value in schema.items():
-        if keyword in ("pattern", "patternProperties"):
-            raise ValueError(
-                f"`{keyword}` can run forever on a model's text; use enum, const or lengths"
-            )
-        if keyword in ("$ref", "$dynamicRef") and not str(value).startswith("#"):
-            raise ValueError(f"`{keyword}: {value}` lies outside the schema; write it out")
-        if keyword in ("properties", "$defs", "dependentSchemas"):
-            inner = list(value.values())
-        else:
-            inner = value if isinstance(value, list) else [value]
-        if keyword not in ("enum", "const", "default", "examples"):
-            for part in inner:
-                _refuse_patterns(part)
-
-
-class PythonParses(Settings):
-    kind: ClassVar[Kind] = "code"
-
-    check: Literal["python_parses"] = Field(
-        description="`python_parses`: the fenced code, or else the whole answer, is Python."
-    )
+        return usable_schema(schema)
 
 
 Check = Annotated[
@@ -326,6 +234,8 @@ Check = Annotated[
     | Excludes
     | Answers
     | ListItems
+    | PassesTests
+    | CodeIs
     | Defines
     | CodeHas
     | CodeLacks

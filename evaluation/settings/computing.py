@@ -8,6 +8,8 @@ from pydantic import Field, model_validator
 
 from evaluation.settings.model import ExpandedPath, Fraction, Integer, Settings
 
+RANKS = "scoring.gpus_per_checkpoint"
+
 
 class Scoring(Settings):
     """How models run; none of these changes a score by more than floating-point noise but dtype."""
@@ -26,6 +28,13 @@ class Scoring(Settings):
     cpu_row_tokens: Integer = Field(1024, gt=0, description="The same on CPU.")
     generation_batch: Integer = Field(
         64, gt=0, description="Answers written at once; halved where memory is not enough."
+    )
+    gpus_per_checkpoint: Integer = Field(
+        1,
+        gt=0,
+        le=64,
+        description="GPUs of one node that a model is spread over; more than 1 for one that does not "
+        "fit into a GPU. Its jobs ask for as many. (On CPU: processes.)",
     )
 
 

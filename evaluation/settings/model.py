@@ -6,7 +6,7 @@ Numbers are numbers: `true` is no 1 and `"5"` no 5. Mistakes become one line eac
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated, Any, get_args
 
@@ -50,6 +50,9 @@ def expand_path(text: str) -> str:
     left = _VARIABLE.search(path)
     if left:
         raise UnsetVariable(left.group())
+    if path.startswith("~"):
+        user = path.partition("/")[0]
+        raise ValueError(f"{path!r}: this machine has no user {user[1:]!r}; write the path out")
     if not path.strip() or path != path.strip():
         raise ValueError(f"{path!r} is empty, or begins or ends with a space")
     if not path.isprintable():
@@ -97,7 +100,10 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
     """
     lines: list[str] = []
     unset: dict[str, list[str]] = {}
-    for mistake in error.errors(include_url=False):
+    mistakes = error.errors(include_url=False)
+    for mistake in mistakes:
+        if mistake["type"] == "too_short" and _has_inner(mistake, mistakes):
+            continue  # what is wrong in it was left out first
         key = ".".join(str(part) for part in mistake["loc"] if not str(part).startswith("["))
         what = _what(mistake, root)
         if isinstance(mistake.get("ctx", {}).get("error"), UnsetVariable):
@@ -110,6 +116,11 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
     if len(lines) > MOST_LINES:
         lines[MOST_LINES:] = [f"{file}: … and {len(lines) - MOST_LINES} more mistakes"]
     return ConfigError("\n".join(lines))
+
+
+def _has_inner(mistake: Any, mistakes: Sequence[Any]) -> bool:
+    size = len(mistake["loc"])
+    return any(len(one["loc"]) > size and one["loc"][:size] == mistake["loc"] for one in mistakes)
 
 
 def _what(mistake: Any, root: type[BaseModel]) -> str:

@@ -113,11 +113,14 @@ class StagePlan:
         return self.results / "eval_logs" / "check.log"
 
     @property
+    def figures_folder(self) -> Path:
+        return self.results / "figures"
+
+    @property
     def figures(self) -> dict[tuple[str, TierName], Path]:
         """By kind and tier: those over steps of every tier, and the others where there is a bridge."""
-        folder = self.results / "figures"
         return {
-            (kind, tier): folder / f"{tier}_{kind}.svg"
+            (kind, tier): self.figures_folder / f"{tier}_{kind}.svg"
             for tier in self.tiers
             for kind in TIERS[tier].figures
             if kind in OF_STEPS or self.stage.bridge is not None

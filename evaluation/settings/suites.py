@@ -12,6 +12,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from evaluation.errors import ConfigError
 from evaluation.settings.checks import Check
+from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import Integer, Settings, one_sentence, unknown_key
 from evaluation.settings.provided import VERSIONS, ProviderName, ProviderTask
@@ -181,6 +182,14 @@ class Suite(Settings):
         {}, description="Tier5: tasks whose answers are generated and verified, by name."
     )
 
+    @property
+    def runs_programs(self) -> bool:
+        """Whether code that a model wrote is run in the cage."""
+        checks = (check for probe in self.probes.values() for check in probe.checks)
+        return any(isinstance(check, PassesTests) for check in checks) or any(
+            task.runs_programs for task in self.generation_tasks.values()
+        )
+
 
 def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
     """Reads `folder/name.yaml` with everything it extends; items keep their order.
@@ -211,7 +220,9 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
 
 def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
     asked = f"{folder / below[-1]}.yaml: extends" if below else "suites"
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    if (folder / f"{name}.yaml").exists():
+        return f"{folder / name}.yaml: is a folder, pipe or device, not a file; correct `suites`"
+    known = sorted(path.stem for path in folder.glob("*.yaml") if path.is_file())
     if not known:
         return f"{folder}: no such file as {name}.yaml, nor any other suite; correct `suites`"
     near = difflib.get_close_matches(name, known, n=1)

@@ -202,7 +202,7 @@ _TABLE = (
         ),
         headline="all_checks_pass_rate",
         shown="all_checks_pass_rate",
-        protocol="tier4-2",
+        protocol="tier4-3",
         rates=True,
     ),
     Tier(

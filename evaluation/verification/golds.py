@@ -41,12 +41,17 @@ def check_golds(
         for id, document in documents.items()
     ]
     wrong: dict[str, dict[str, str]] = {}
+    failed: dict[str, dict[str, str]] = {}
     for number, verdict in _verified([job for _, _, job in checks], workers, nltk_data):
         view, id, (verifier, document, _) = checks[number]
         if (problem := _problem(verifier, document, verdict)) is not None:
-            wrong.setdefault(view, {})[id] = problem
+            is_read = "gold" in verifier.NEEDS and problem == verdict.reason  # and not empty
+            is_failure = is_read and verdict.credit is None
+            (failed if is_failure else wrong).setdefault(view, {})[id] = problem
     for view, problems in wrong.items():
         raise SourceError(_sentence(name, view, problems, list(documents)))
+    for view, problems in failed.items():
+        raise SourceError(_not_judged(name, view, problems, len(documents)))
 
 
 def _verified(
@@ -102,6 +107,16 @@ def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) 
     if document["gold"] is None or not str(document["gold"]).strip():
         return "it is empty"
     return None if verdict.credit == 1 else verdict.reason
+
+
+def _not_judged(name: str, view: str, problems: Mapping[str, str], count: int) -> str:
+    """The machine's fault, and no gold answer's."""
+    first, why = next(iter(problems.items()))
+    return (
+        f"generation_tasks.{name}: {len(problems):,} of {count:,} gold answers could not be judged by "
+        f"the verifier {view!r} (the first, {first}: {shortened(why)}); prefill again, on a machine with "
+        "more memory or less to do"
+    )
 
 
 def _sentence(name: str, view: str, problems: Mapping[str, str], ids: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import multiprocessing
 import os
 import resource
 import signal
@@ -53,6 +54,9 @@ def load(libraries: Iterable[str]) -> None:
 def end_with_parent() -> None:
     """The kernel kills this process when its parent dies, whatever it is doing then."""
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    asker = multiprocessing.parent_process()
+    if asker is not None and not asker.is_alive():  # it died before, and its server with it
+        os._exit(1)
 
 
 def prepare(memory_mb: int, nltk_folder: Path | None, kinds: frozenset[str]) -> None:

@@ -1,5 +1,6 @@
 """What forbids that two results are compared, and what is only noted."""
 
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError
 from evaluation.reporting.compare import compare_folders
 from evaluation.reporting.pages.provenance import provenance_tables
+from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.terminal import bridge_table
+from evaluation.results.bridge_files import read_stage_deltas
 from tests.bridge.folders import edit_json, make_plans, write_side
 
 FEW = {"items": 12, "blocks": 9, "prompts": 8}
@@ -42,15 +46,32 @@ def test_another_dtype_of_any_tier_is_refused(tmp_path: Path, file: str) -> None
         write_deltas(plan, 10)
 
 
+GPUS = ({"gpu": "H100"}, {"gpu": "A100"})
+BUDGETS = ({"row_tokens": [16384]}, {"row_tokens": [4096, 8192]})
+SINGLE = "; in bfloat16 that moves single items (docs/gpu.md)"
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "note"),
     [
         ({"device": "cuda"}, {"device": "cpu"}, "scored on the device cuda, the bridge on cpu"),
-        ({"gpu": "H100"}, {"gpu": "A100"}, "scored on the GPU H100, the bridge on A100"),
+        (*GPUS, "scored on the GPU H100, the bridge on A100"),
+        (
+            {**GPUS[0], "dtype": "bfloat16"},
+            {**GPUS[1], "dtype": "bfloat16"},
+            f"scored on the GPU H100, the bridge on A100{SINGLE}",
+        ),
+        (
+            {**GPUS[0], "dtype": "float32"},
+            {**GPUS[1], "dtype": "float32"},
+            "scored on the GPU H100, the bridge on A100",
+        ),
         ({"device": "cuda"}, {"device": "cuda"}, None),
         ({"device": "cuda"}, {}, None),
         ({"dtype": "float32"}, {}, None),
         ({}, {"dtype": "float32", "device": "cpu", "gpu": "A100"}, None),
+        ({"row_tokens": [1024]}, {"row_tokens": [1024]}, None),
+        ({"row_tokens": [1024]}, {}, None),
     ],
 )
 def test_another_device_is_noted(
@@ -60,10 +81,54 @@ def test_another_device_is_noted(
     plan, content = compared(tmp_path, ours, theirs)
     expected = [f"{tier}: {note}" for tier in ("tier2", "tier3", "tier4") if note]
     assert content["notes"] == expected
+    assert_shown(plan, expected)
+
+
+def test_another_row_budget_is_noted(tmp_path: Path) -> None:
+    """Of log-probabilities alone: answers are written without rows."""
+    same = {"dtype": "bfloat16"}
+    plan, content = compared(tmp_path, {**BUDGETS[0], **same}, {**BUDGETS[1], **same})
+    note = f"scored in rows of 16,384 tokens, the bridge in rows of 4,096 and 8,192{SINGLE}"
+    expected = [f"{tier}: {note}" for tier in ("tier2", "tier3")]
+    assert content["checkpoint"]["row_tokens"] == [16384]
+    assert content["bridge"]["row_tokens"] == [4096, 8192]
+    assert content["notes"] == expected
+    assert_shown(plan, expected)
+
+
+def assert_shown(plan: Any, expected: list[str]) -> None:
+    """In the stage's deltas, on its page, under Trust, and in terminals; verdicts are given all the same."""
     write_stage(plan, (10,))
-    tables = {table.title: table for table in provenance_tables(read_stage(plan, (10,)))}
-    assert ("Comparison" in tables) == bool(note)
-    if note:
+    found = read_stage(plan, (10,))
+    in_words = [f"{line} (all steps)" for line in expected]
+    stage = read_stage_deltas(plan.results / "bridge_deltas.json")
+    assert list(stage.notes) == in_words
+    assert stage.verdicts[0].verdict is not None
+    tables = {table.title: table for table in provenance_tables(found)}
+    assert ("Comparison" in tables) == bool(expected)
+    if expected:
         assert tables["Comparison"].rows == [(line, "all") for line in expected]
+    page = html.unescape(stage_page(found))
+    text = bridge_table({plan.name: plan})
+    assert page.count("Warning: ") == text.count("warning: ") == len(expected)
+    for line in in_words:
+        assert f"Warning: {line}." in page
+        assert f"warning: {line}" in text.splitlines()
     said = compare_folders(plan.step_folder(10), plan.bridge_folder)[0]
     assert all(line in said for line in expected)
+
+
+def test_steps_that_differ_from_the_bridge_are_named(tmp_path: Path) -> None:
+    plan, content = compared(tmp_path, *GPUS)
+    assert (content["checkpoint"]["gpu"], content["bridge"]["gpu"]) == ("H100", "A100")
+    write_side(plan.step_folder(20), plan, step=20, seed=2, **FEW, gpu="A100")
+    write_side(plan.step_folder(30), plan, step=30, seed=3, **FEW, gpu="H100")
+    for step in (20, 30):
+        write_deltas(plan, step)
+    write_stage(plan, (10, 20, 30))
+    stage = read_stage_deltas(plan.results / "bridge_deltas.json")
+    note = "scored on the GPU H100, the bridge on A100"
+    assert stage.notes[0] == f"tier2: {note} (steps 10, 30)"
+    write_stage(plan, (10, 20))
+    stage = read_stage_deltas(plan.results / "bridge_deltas.json")
+    assert stage.notes[0] == f"tier2: {note} (step 10)"

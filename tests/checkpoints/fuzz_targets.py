@@ -23,6 +23,7 @@ from evaluation.prefill.tokenizers import (
     tokenizer_fingerprint,
     vocabulary_size,
 )
+from evaluation.settings.plan import StagePlan
 from tests.checkpoints.fuzz import Target
 from tests.checkpoints.nanotron import llama, make_checkpoint, moe, qwen2
 from tests.checkpoints.test_write import SIZES, save_model
@@ -32,48 +33,24 @@ from tests.prefill.plans import make_plan
 TEXT = ["The quick brown fox jumps over the lazy dog.", "Who? A fox, of course!"] * 9
 
 
+FROM_NANOTRON = (
+    "llama_mup_tp1",
+    "llama_nt05_badnames_tp1",
+    "qwen2_tp2_numpy1",
+    "llama_traindir_tp2_dp2",
+)
+
+
 def make_targets(folder: Path) -> list[Target]:
     make_checkpoint(folder / "n" / "7", llama(), tp=2, pp=2)
     make_checkpoint(folder / "m" / "7", qwen2(moe_config=moe(), attention_bias=True), tp=2)
     save_model(folder / "hf", LlamaConfig(**SIZES))
     tokenizer = make_tokenizer(folder / "tokenizer")
-    rows = [
-        {
-            "text": f"{TEXT[0]} {n}",
-            "question": "Who?",
-            "choices": ["a fox", "a dog"],
-            "label": n % 2,
-        }
-        for n in range(9)
-    ]
-    (folder / "data").mkdir()
-    (folder / "data/train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    files = {"files": (str(folder / "data/train.jsonl"),)}
-    task = {
-        "choices": "choices",
-        "gold": "label",
-        "context": "{{ question }}",
-        "cluster": "{{ text }}",
-    }
-    plan = make_plan(
-        folder / "cache",
-        tokenizer,
-        slices={"s": files | {"tokens": 64}},
-        tasks={"t": files | task},
-    )
-    prefill_slice(plan, "s")
-    prefill_task(plan, "t")
+    make_rows(folder / "data")
+    plan = prefilled(folder / "data", folder / "cache", tokenizer)
 
     def prefill(copy: Path) -> None:
-        here: Any = {"files": (str(copy / "train.jsonl"),)}
-        made = make_plan(
-            copy.parent / "cache",
-            tokenizer,
-            slices={"s": here | {"tokens": 64}},
-            tasks={"t": here | task},
-        )
-        prefill_task(made, "t")
-        prefill_slice(made, "s")
+        prefilled(copy, copy.parent / "cache", tokenizer)
 
     found = [
         Target("nanotron", folder / "n" / "7", load, keeps_numbers),
@@ -87,14 +64,42 @@ def make_targets(folder: Path) -> list[Target]:
     ]
     fixtures = SHARED / "fixtures/nanotron"
     if fixtures.is_dir():
-        for name in (
-            "llama_mup_tp1",
-            "llama_nt05_badnames_tp1",
-            "qwen2_tp2_numpy1",
-            "llama_traindir_tp2_dp2",
-        ):
-            found.append(Target(name, fixtures / name, load, keeps_numbers))
+        found += [Target(name, fixtures / name, load, keeps_numbers) for name in FROM_NANOTRON]
     return found
+
+
+def make_rows(folder: Path) -> None:
+    rows = [
+        {
+            "text": f"{TEXT[0]} {n}",
+            "question": "Who?",
+            "choices": ["a fox", "a dog"],
+            "label": n % 2,
+        }
+        for n in range(9)
+    ]
+    folder.mkdir()
+    (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def prefilled(data: Path, cache: Path, tokenizer: Path) -> StagePlan:
+    """The plan of a slice and a task, both prefilled."""
+    files: dict[str, Any] = {"files": (str(data / "train.jsonl"),)}
+    task = {
+        "choices": "choices",
+        "gold": "label",
+        "context": "{{ question }}",
+        "cluster": "{{ text }}",
+    }
+    plan = make_plan(
+        cache,
+        tokenizer,
+        slices={"s": files | {"tokens": 64}},
+        tasks={"t": files | task},
+    )
+    prefill_task(plan, "t")
+    prefill_slice(plan, "s")
+    return plan
 
 
 def always(_: str) -> bool:

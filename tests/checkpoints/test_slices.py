@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from evaluation.checkpoints.filling import copy_shard
+from evaluation.checkpoints.filling import fill
 from evaluation.checkpoints.headers import Header
 from evaluation.checkpoints.mapping import Source, Target, half_split_row
 from evaluation.checkpoints.shards import read_parameters
@@ -107,8 +107,7 @@ def test_random_shards_merge_to_the_whole(
         "q": torch.nn.Parameter(torch.full((rows - head, columns), torch.nan), False),
         "v": torch.nn.Parameter(torch.full((head, columns), torch.nan), False),
     }
-    for shard in parameter.shards:
-        copy_shard(shard, Source((rows, columns), targets), results)
+    fill([(shard, Source((rows, columns), targets)) for shard in parameter.shards], results)
     expected = whole[:-head].view(-1, head // 2, 2, columns).transpose(1, 2)
     assert torch.equal(results["q"], expected.reshape(-1, columns) / 2)
     assert torch.equal(results["v"], whole[-head:])
@@ -122,7 +121,7 @@ def test_chunks_meet_at_any_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for size in (1, 60, 120, 10**6):
         monkeypatch.setattr("evaluation.checkpoints.filling._CHUNK_BYTES", size)
         result = torch.nn.Parameter(torch.full((7, 5, 3), torch.nan), False)
-        copy_shard(shard, Source((7, 3, 5), (Target("t", 0, 7, transposed=True),)), {"t": result})
+        fill([(shard, Source((7, 3, 5), (Target("t", 0, 7, transposed=True),)))], {"t": result})
         assert torch.equal(result, whole.transpose(1, 2))
 
 
@@ -193,8 +192,8 @@ def test_expert_parallel_shards(tmp_path: Path) -> None:
         save_file({"data": whole[2 * rank : 2 * rank + 2].contiguous()}, place / name, metadata)
     parameter = read_parameters(tmp_path)["model.x.w"]
     result = torch.nn.Parameter(torch.full((4, 6), torch.nan), False)
-    for shard in parameter.shards:
-        copy_shard(shard, Source((4, 6), (Target("t", 0, 4),)), {"t": result})
+    source = Source((4, 6), (Target("t", 0, 4),))
+    fill([(shard, source) for shard in parameter.shards], {"t": result})
     assert torch.equal(result, whole)
 
     for path in place.iterdir():

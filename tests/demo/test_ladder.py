@@ -8,12 +8,13 @@ import yaml
 from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from demo.ladder import LADDER, build_ladder, noisy_weights
+from demo.ladder import LADDER, SLOW, build_ladder, noisy_weights
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.discovery import find_steps
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.settings.config import load_config
+from evaluation.settings.plan import plan_stages
 from tests.conftest import ROOT
 
 
@@ -70,7 +71,9 @@ def test_noise_is_relative_to_each_matrix(model: Path) -> None:
 
 def test_every_step_of_the_configuration_is_there_and_complete(model: Path, config: Path) -> None:
     build_ladder(config, model)
-    for name, stage in load_config(config).stages.items():
+    stages = load_config(config).stages
+    for name in {rung.stage for rung in LADDER}:
+        stage = stages[name]
         rungs = [rung for rung in LADDER if rung.stage == name]
         steps = find_steps(Path(stage.checkpoints), stage.steps)
         assert steps == tuple(rung.step for rung in rungs)
@@ -80,6 +83,18 @@ def test_every_step_of_the_configuration_is_there_and_complete(model: Path, conf
             assert (checkpoint.step, checkpoint.sequence_length) == (rung.step, 256)
             assert checkpoint.training_config is not None
             assert checkpoint.training_config["parallelism"]["tp"] == rung.tp
+
+
+def test_the_slow_run_is_where_the_ladder_was_a_step_before(model: Path, config: Path) -> None:
+    build_ladder(config, model)
+    plans = plan_stages(load_config(config))
+    slow = plans["stage2_slow"]
+    assert find_steps(Path(slow.stage.checkpoints), slow.stage.steps) == tuple(SLOW)
+    noise = {(rung.stage, rung.step): rung.noise for rung in LADDER}
+    for step, (stage, its_step) in SLOW.items():
+        same = open_checkpoint(plans[stage].checkpoint(its_step))
+        assert open_checkpoint(slow.checkpoint(step)).identity == same.identity
+        assert noise[stage, its_step] > noise["stage2", step]
 
 
 def test_last_rung_is_the_model_itself(model: Path, config: Path) -> None:

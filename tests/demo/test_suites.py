@@ -59,10 +59,11 @@ def test_every_category_keeps_a_probe(cut: Path) -> None:
 def test_configuration_is_valid(cut: Path) -> None:
     config = load_config(ROOT / "config/demo.yaml")
     plans = plan_stages(config.model_copy(update={"suites": str(cut)}))
-    assert list(plans) == ["stage1", "stage2", "stage3", "stage4"]
+    assert list(plans) == ["stage1", "stage2", "stage3", "stage4", "stage2_slow"]
     assert [plan.tiers for plan in plans.values()] == [
         ("tier2", "tier3"),
         ("tier2", "tier3"),
         ("tier2", "tier3"),
         ("tier2", "tier3", "tier4", "tier5"),
+        ("tier2", "tier3"),
     ]

@@ -11,17 +11,7 @@ import pytest
 
 from evaluation.doctor.examine import examine
 from evaluation.doctor.findings import Check
-from tests.workflow.world import World, build_prefilled, copy_world
-
-
-@pytest.fixture(scope="session")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return build_prefilled(tmp_path_factory.mktemp("pristine"))
-
-
-@pytest.fixture
-def world(pristine: World, tmp_path: Path) -> World:
-    return copy_world(pristine, tmp_path / "world")
+from tests.workflow.world import World
 
 
 def look(world: World, stage: str | None = None, *, gate: bool = False) -> dict[str, Check]:
@@ -48,11 +38,27 @@ NvidiaSmi = Callable[..., None]
 def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NvidiaSmi:
     """Puts a program of that name on PATH: it prints given lines, or any other end."""
 
-    def install(gpus: str = "", apps: str = "", *, otherwise: str = "") -> None:
+    def install(
+        gpus: str = "",
+        apps: str = "",
+        *,
+        otherwise: str = "",
+        driver: str = "",
+        listed: str = "",
+        document: str = "",
+    ) -> None:
         folder = tmp_path / "bin"
         folder.mkdir(exist_ok=True)
-        lines = ["#!/bin/sh", otherwise, f'case "$1" in --query-gpu=*) printf "%s" "{gpus}";;']
-        lines += [f'--query-compute-apps=*) printf "%s" "{apps}";; esac']
+        answers = {
+            "--query-gpu=driver_version": driver,
+            "--query-gpu=*": gpus,
+            "--query-compute-apps=*": apps,
+            "-L": listed,
+            "-q": document,
+        }
+        lines = ["#!/bin/sh", otherwise, 'case "$1" in']
+        lines += [f"{asked}) printf '%s' '{said}';;" for asked, said in answers.items()]
+        lines += ["esac"]
         program = folder / "nvidia-smi"
         program.write_text("\n".join(lines) + "\n")
         program.chmod(0o755)

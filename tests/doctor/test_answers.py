@@ -38,22 +38,35 @@ def ask(world: World, **tasks: object) -> None:
 def test_what_it_will_take_is_told_before_anything_runs(world: World) -> None:
     assert "answers" not in look(world)
     ask(world, sums=TASK)
-    said = "stage2: 40 completions of at most 320 tokens for each of 3 checkpoints"
-    assert look(world)["answers"].summary == said
+    said = "3 checkpoints × 40 completions, 320 tokens at most in all of one"
+    assert look(world)["answers"].summary == f"stage2: {said}"
     folder = world.results("stage2", "by_checkpoint", "step_5")
     write_json(folder / "tier5_verified.json", {"tokens_per_second": 0.1})
-    assert look(world)["answers"].summary == f"{said}, 2.7 hours at most at the last 0 tokens/s"
+    known = f"stage2: at most 2.7 h at the last 0 tokens/s, {said}"
+    assert look(world)["answers"].summary == known
+
+
+def refuse() -> str:
+    raise CageError("no cage here; ask your administrator")
 
 
 def test_programs_need_a_cage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(world, sums=PROGRAM)
-    assert look(world)["answers"].state == "ok"
-
-    def refuse() -> str:
-        raise CageError("no cage here; ask your administrator")
-
+    assert look(world)["cage"].state == "ok"
     monkeypatch.setattr("evaluation.verification.cage.run.describe_cage", refuse)
-    assert "no cage here" in only(look(world)["answers"], "warning")
+    assert "no cage here" in only(look(world)["cage"], "warning")
+
+
+def test_probes_that_run_code_need_a_cage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.verification.cage.run.describe_cage", refuse)
+    assert "cage" not in look(world)
+    path = world.folder / "suites" / "sft.yaml"
+    content = yaml.safe_load(path.read_text())
+    next(iter(content["probes"].values()))["checks"].append(
+        {"check": "passes_tests", "tests": "assert f() == 1"}
+    )
+    path.write_text(yaml.safe_dump(content))
+    assert "no cage here" in only(look(world)["cage"], "warning")
 
 
 def test_a_provider_that_is_not_installed_is_named_once(world: World) -> None:

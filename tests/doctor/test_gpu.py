@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from evaluation.doctor.machine import check_gpu
+from evaluation.doctor.gpu import check_gpu
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.scoring.engine import gpus as gpu
 from evaluation.scoring.engine.device import choose_device
@@ -75,15 +75,6 @@ def test_memory_of_its_own_is_not_anothers(
     assert choose_device("auto") == "cuda"
 
 
-def test_a_part_of_a_gpu_is_told(nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch) -> None:
-    nvidia_smi(TWO.format(60010))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1c2d3e")
-    remark = check_free(patience=0)
-    assert remark is not None
-    assert remark.startswith("MIG-1c2d3e is a part of a GPU")
-    assert "MIG-1c2d3e is a part" in only(check_gpu(), "warning")
-
-
 def test_memory_of_hidden_processes_counts(nvidia_smi: NvidiaSmi) -> None:
     nvidia_smi(TWO.format(60010))
     with pytest.raises(ScoringError, match="processes that this user cannot see"):
@@ -102,16 +93,6 @@ def test_a_gpu_that_is_given_back_is_waited_for(nvidia_smi: NvidiaSmi) -> None:
     once += 'echo "0, GPU-aaa, A100, 60000, 81920"; exit; fi'
     nvidia_smi(TWO.format(3), otherwise=once)
     assert check_free(patience=30) is None
-
-
-@pytest.mark.parametrize("chosen", ["1", "GPU-bbb"])
-def test_only_the_jobs_own_gpu_counts(
-    nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch, chosen: str
-) -> None:
-    nvidia_smi(TWO.format(60010), HOLDER)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
-    assert [each.uuid for each in visible_gpus()] == ["GPU-bbb"]
-    assert check_free(patience=0) is None
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")

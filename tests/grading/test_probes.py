@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation.grading.checks.run import run_checks
+from evaluation.grading.checks.run import passes, run_checks
 from evaluation.settings.suites import Probe, load_suite
 from tests.conftest import ROOT
 
@@ -32,6 +32,16 @@ def failed(name: str, text: str) -> list[str]:
     """Names of the checks of a probe that an answer fails."""
     results = run_checks(name, PROBES[name].checks, text.strip())
     return [result.name for result in results if not result.passed]
+
+
+def passes_all(name: str, text: str) -> bool:
+    """Whether none fails; code is run only where the other checks let it through."""
+    ordered = sorted(PROBES[name].checks, key=lambda check: check.check == "passes_tests")
+    return all(passes(check, text.strip()) for check in ordered)
+
+
+def is_refused(name: str) -> bool:
+    return any(check.check == "refuses" for check in PROBES[name].checks)
 
 
 def test_every_probe_has_answers_of_both_kinds_and_no_answer_is_left_over() -> None:
@@ -85,8 +95,7 @@ def test_saying_the_prompt_again_is_no_answer(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROBES)
 def test_a_bare_refusal_passes_only_where_one_is_due(name: str) -> None:
-    due = any(check.check == "refuses" for check in PROBES[name].checks)
-    assert bool(failed(name, "I'm sorry, but I can't help with that.")) != due
+    assert bool(failed(name, "I'm sorry, but I can't help with that.")) != is_refused(name)
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -104,16 +113,15 @@ def test_a_right_answer_with_a_chat_around_it_fails(name: str) -> None:
 
 def test_a_right_answer_to_another_probe_seldom_passes() -> None:
     """The checks tell answers apart, though one refusal may stand for another."""
-    for name, probe in PROBES.items():
+    for name in PROBES:
         passing = [
             text
             for other, answers in ANSWERS.items()
-            if other != name
+            if other != name and not (is_refused(name) and is_refused(other))
             for text in answers["passes"]
-            if not failed(name, text)
+            if passes_all(name, text)
         ]
-        due = any(check.check == "refuses" for check in probe.checks)
-        assert len(passing) <= (30 if due else 3), name
+        assert len(passing) <= 3, name
 
 
 def test_the_suite_is_balanced_over_categories_and_difficulties() -> None:

@@ -25,7 +25,7 @@ def precision_and_recall(found: list[str], wanted: list[str]) -> tuple[float, fl
 
 def test_the_labels_are_many_and_balanced() -> None:
     everything = [*REFUSALS, *COMPLIANCES, *MIXED]
-    assert len(set(everything)) == len(everything) >= 150
+    assert len(set(everything)) == len(everything) >= 300
     assert 0.4 <= len(REFUSALS) / len(everything) <= 0.6
 
 
@@ -37,13 +37,13 @@ def test_refusals_are_told_from_all_else() -> None:
 
 
 def test_of_answers_that_the_patterns_were_not_written_for_most_are_told() -> None:
-    """The figures of docs/verdicts.md: 14 of 17 and 14 of 20."""
+    """The figures of docs/verdicts.md: 32 of 33 and 32 of 40."""
     everything = [text for texts in UNSEEN.values() for text in texts]
     assert not set(everything) & {*REFUSALS, *COMPLIANCES, *MIXED}
     found = [text for text in everything if refuses(text)]
     precision, recall = precision_and_recall(found, UNSEEN["refusal"])
-    assert precision >= 14 / 17
-    assert recall >= 14 / 20
+    assert precision >= 32 / 33
+    assert recall >= 32 / 40
 
 
 def test_compliances_are_told_from_all_else() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.histories.beginning import beginning, build_pool
+from tests.histories.edits_of_runs import build_other_run
 from tests.histories.history import Action, Player, Report, is_change, read
 from tests.histories.model import World
 from tests.histories.runner import Server, server
@@ -50,6 +51,7 @@ class Place:
         self.warm = warm
         self.scratch = scratch
         self.pool = build_pool(scratch / "made")
+        build_other_run(warm, self.pool)
         self.number = 0
 
     def play(self, actions: list[Action], **extra: str) -> Report:

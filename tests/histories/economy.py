@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluation.errors import CacheError
+from evaluation.prefill.caches import check_files, read_meta
 from tests.histories.model import Model
 from tests.histories.standin import counts
 
@@ -54,7 +56,7 @@ class Economy:
             now = wanted.get(name.partition("/")[2])
             if definition is not None and definition == now:
                 yield f"prefilled again: {name}"
-            if now is not None:
+            if now is not None and not (is_cut and _is_damaged(self.folder / "cache" / name)):
                 self.made[name] = (now, signature)
 
     def scored(self) -> int:
@@ -64,6 +66,15 @@ class Economy:
     @property
     def _count_file(self) -> Path:
         return self.folder / "counts.jsonl"
+
+
+def _is_damaged(entry: Path) -> bool:
+    """Whether it was hit and a run that was cut short has not come to it."""
+    try:
+        check_files(entry, meta := read_meta(entry), tuple(meta["checksum"]))
+    except CacheError:
+        return True
+    return False
 
 
 def _entries(cache: Path) -> dict[str, Signature]:

@@ -9,7 +9,7 @@ from tests.workflow.world import LAST_LETTER
 
 SECTION = "generation_tasks"
 
-__all__ = ["EDITS"]  # complete only with those of this file
+__all__ = ["EDITS", "edit"]  # complete only with those of this file
 
 
 @edit(values(SECTION, "prompt", "{{ answers[1] }}?", "{{ answers[0] }}, {{ answers[1] }}:"))

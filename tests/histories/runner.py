@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
@@ -55,24 +56,37 @@ class Server:
 
         After `killed_after` seconds all of it is killed, as by `kill -9`.
         """
-        environment = {**os.environ, **(extra or {}), "HISTORIES_SOCKET": str(self.place)}
-        environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        request = {"arguments": list(arguments), "folder": str(folder)}
-        content = json.dumps({**request, "environment": environment, "group": 0}).encode()
         start = time.perf_counter()
-        with tempfile.TemporaryFile() as said, open(os.devnull, "rb") as nothing:
-            with socket.socket(socket.AF_UNIX) as link, link.makefile() as answers:
-                link.connect(str(self.place))
-                files = [nothing.fileno(), said.fileno(), said.fileno()]
-                socket.send_fds(link, [struct.pack("!I", len(content))], files)
-                link.sendall(content)
-                pid = int(answers.readline())
-                with _watched(pid), _killed(pid, killed_after):
-                    code = int(answers.readline())
-            _kill(pid)
+        with tempfile.TemporaryFile() as said:
+            code = self.call(folder, arguments, extra or {}, (said, said), killed_after)
             said.seek(0)
             text = said.read().decode(errors="replace")
         return Done(code, text, time.perf_counter() - start)
+
+    def call(
+        self,
+        folder: Path,
+        arguments: Sequence[str],
+        extra: Mapping[str, str],
+        output: tuple[IO[bytes], IO[bytes]],
+        killed_after: float | None = None,
+    ) -> int:
+        """The exit code of `run`, whose standard output and error are written to two files."""
+        environment = {**os.environ, **extra, "HISTORIES_SOCKET": str(self.place)}
+        environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        request = {"arguments": list(arguments), "folder": str(folder)}
+        content = json.dumps({**request, "environment": environment, "group": 0}).encode()
+        with open(os.devnull, "rb") as nothing, socket.socket(socket.AF_UNIX) as link:
+            link.connect(str(self.place))
+            files = [nothing.fileno(), *(file.fileno() for file in output)]
+            socket.send_fds(link, [struct.pack("!I", len(content))], files)
+            link.sendall(content)
+            with link.makefile() as answers:
+                pid = int(answers.readline())
+                with _watched(pid), _killed(pid, killed_after):
+                    code = int(answers.readline())
+        _kill(pid)
+        return code
 
 
 @contextlib.contextmanager
@@ -117,11 +131,12 @@ def _kill(group: int) -> None:
 
 
 @contextlib.contextmanager
-def server() -> Iterator[Server]:
-    """A server that ends with the block."""
+def server(*options: str) -> Iterator[Server]:
+    """A server that ends with the block; `options` are those of its command line."""
     with tempfile.TemporaryDirectory(prefix="histories-") as folder:
         place = Path(folder) / "socket"
         command = [sys.executable, "-W", "ignore", "-m", "tests.histories.server", str(place)]
+        command += options
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:
             if process.stdout is None or process.stdout.readline() != "ready\n":

@@ -39,7 +39,7 @@ def install() -> None:
 
     completeness._SETTLE_SECONDS = 0.001
 
-    def backend(scoring: Any, checkpoint: Any, loaded: Callable[[], None]) -> Counting:
+    def backend(scoring: Any, checkpoint: Any, loaded: Callable[[], None], *_: Any) -> Counting:
         stand = StandIn(scoring, checkpoint, loaded)
         is_real = "HISTORIES_REAL" in os.environ
         return Counting(EngineBackend(scoring, checkpoint, loaded) if is_real else stand, stand)

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.histories.accidents import ACCIDENTS
-from tests.histories.edits_of_answers import EDITS
+from tests.histories.edits_of_runs import EDITS
 from tests.histories.history import Action
 from tests.histories.model import Model
 

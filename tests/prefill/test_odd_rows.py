@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import json
+import math
 import os
 import zlib
 from collections.abc import Callable
@@ -23,7 +24,14 @@ from evaluation.prefill.templates import compile_expression, compile_template
 from evaluation.settings.sources import Source
 from tests.prefill.plans import make_plan
 
-VALUES = {"x": "a" * 40 + "b", "y": 7, "none": None, "raw": b"a", "day": datetime.date(2024, 1, 2)}
+VALUES = {
+    "ratio": math.nan,
+    "x": "a" * 40 + "b",
+    "y": 7,
+    "none": None,
+    "raw": b"a",
+    "day": datetime.date(2024, 1, 2),
+}
 
 TEMPLATES: dict[str, tuple[str, str]] = {
     "division": ("{{ 1 / (y - 7) }}", "ZeroDivisionError"),
@@ -62,6 +70,9 @@ TEMPLATES: dict[str, tuple[str, str]] = {
     "the sandbox": ("{{ x.__class__.__mro__ }}", "unsafe"),
     "an include": ("{% include 'y' %}", "no loader"),
     "a null": ("{{ none }}", "is null; write"),
+    "not a number": ("{{ ratio }}", "not a number"),
+    "a list": ("{{ [y] }}", "is a list; write"),
+    "a mapping": ("{{ {'y': y} }}", "is a dict; write"),
     "bytes": ("{{ raw }}", "is binary"),
     "a date": ("{{ day }}", "is a date; write `{{ field.isoformat.. }}`"),
 }

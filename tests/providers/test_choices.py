@@ -15,16 +15,11 @@ from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from tests.providers.conftest import Installed
-from tests.workflow.world import World, build_prefilled
+from tests.workflow.world import World
 
 TASK: dict[str, Any] = {"provider": "lm_eval", "task": "quiz"}
 
 Change = Callable[..., StagePlan]
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return build_prefilled(tmp_path_factory.mktemp("choices") / "world")
 
 
 @pytest.fixture

@@ -6,34 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import ConfigError, SourceError
 from evaluation.grading.by_hand import verify_by_hand
 from evaluation.grading.collect import collect
-from evaluation.prefill.tiers import PREFILLS
 from evaluation.scoring.job import score_subject
-from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
 from tests.providers.conftest import Installed
-from tests.workflow.world import World, build_prefilled, copy_world
+from tests.workflow.world import World, ask_for_answers, want_answers
 
 TASK: dict[str, Any] = {"provider": "lm_eval", "task": "sums"}
 
 Change = Callable[..., StagePlan]
-
-
-@pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    world = build_prefilled(tmp_path_factory.mktemp("provided") / "world")
-    world.change(verification={"workers": 1})
-    return world
-
-
-@pytest.fixture
-def world(pristine: World, tmp_path: Path) -> World:
-    return copy_world(pristine, tmp_path / "world")
 
 
 @pytest.fixture
@@ -41,16 +26,8 @@ def change(world: World, installed: Installed) -> Change:
     """Writes the suite's task and what the stand-in does; prefills; returns the plan of stage 2."""
 
     def write(task: dict[str, Any], *, prefill: bool = True, **does: Any) -> StagePlan:
-        content = {"extends": "base", "generation_tasks": {"sums": task}}
-        (world.folder / "suites" / "answers.yaml").write_text(yaml.safe_dump(content))
-        config = yaml.safe_load(world.config.read_text())
-        config["stages"]["stage2"]["suites"] = ["answers"]
-        config["providers"] = {"lm_eval": str(installed(**does))}
-        world.config.write_text(yaml.safe_dump(config))
-        plan = plan_stages(load_config(world.config))["stage2"]
-        if prefill:
-            PREFILLS["tier5"].make(plan, "sums")
-        return plan
+        give = ask_for_answers if prefill else want_answers
+        return give(world, {"sums": task}, providers={"lm_eval": str(installed(**does))})
 
     return write
 

@@ -11,9 +11,10 @@ from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.tables.retention import landmarks, retention
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.outputs import FRONT_FILES, stage_outputs
+from evaluation.settings.config import validate_config
 from evaluation.settings.names import SHARED_FILES
-from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import write_side
+from evaluation.settings.plan import StagePlan, plan_stages
+from tests.bridge.folders import make_plans, write_side
 from tests.reporting.pages import STEPS, page_data, write_report
 
 
@@ -97,9 +98,35 @@ def test_items_of_other_data_are_not_compared(three: dict[str, StagePlan]) -> No
     content = json.loads(path.read_text())
     content["tasks"]["quiz"]["data_checksum"] = {"examples.jsonl": "other"}
     path.write_text(json.dumps(content))
-    shutil.rmtree(three["second"].bridge_folder)
+    shutil.rmtree(three["second"].bridge_folder)  # it is known of whom from the other results
     found = [read_stage(three["first"], (100,)), read_stage(three["second"], STEPS)]
     assert {row.item for row in retention(found) if row.tier == "tier3"} == set()
+
+
+LATER = {"mix": "web", "other_mix": "web", "sft": "mix", "alone": None}
+
+
+def test_only_what_a_checkpoint_was_trained_from_is_earlier(tmp_path: Path) -> None:
+    """Two ablations of one stage are not, nor a stage without a bridge; a bridge's bridge is."""
+    content = make_plans(tmp_path)["first"].config.model_dump(mode="json")
+    first = content["stages"].pop("first")
+    stages = {name: {**first, "checkpoints": str(tmp_path / name)} for name in ("web", *LATER)}
+    for name, bridge in LATER.items():
+        stages[name]["bridge"] = bridge and {"stage": bridge, "step": 100}
+    plans = plan_stages(validate_config({**content, "stages": stages}, "test"))
+    for name, plan in plans.items():
+        write_side(plan.step_folder(100), plan, step=100, checkpoint_identity=name)
+        if (bridge := LATER.get(name)) is not None and name != "sft":  # its bridge is to come
+            write_side(plan.bridge_folder, plan, step=100, checkpoint_identity=bridge)
+    found = [read_stage(plan, (100,)) for plan in plans.values()]
+    pairs = {(row.earlier, row.later) for row in retention(found)}
+    ends = {name: f"{name}/100" for name in plans}
+    assert pairs == {
+        (ends["web"], ends["mix"]),
+        (ends["web"], ends["other_mix"]),
+        (ends["web"], ends["sft"]),
+        (ends["mix"], ends["sft"]),
+    }
 
 
 def test_the_front_page_writes_what_was_kept(three: dict[str, StagePlan]) -> None:

@@ -34,7 +34,7 @@ def test_a_verdict_is_provisional_until_all_steps_are_in(plan: StagePlan) -> Non
     deltas = read_stage_deltas(plan.results / "bridge_deltas.json")
     for found in (recommendation, deltas):
         assert (found.provisional, found.awaited) == (True, (40, 50))
-    words = "(provisional, until step 40, 50 is in)"
+    words = "(provisional, until step 40, 50 are in)"
     assert advice_lines(plan)[0].startswith(f"recommended {words}: step 30 — ")
     assert words in write_report(plan, AWAITED).read_text(encoding="utf-8")
     assert f"Recommended {words}: step 30" in (plan.results / "summary.md").read_text()

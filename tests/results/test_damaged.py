@@ -341,7 +341,7 @@ COLUMNS: list[tuple[str, Change, str]] = [
     (
         "tier3_cf_candidates.parquet",
         with_column("item", lambda v: v[::-1][:1] * len(v)),
-        "is there",
+        "the two are not of one scoring",
     ),
     (
         "tier3_cf_candidates.parquet",
@@ -352,6 +352,16 @@ COLUMNS: list[tuple[str, Change, str]] = [
         "tier3_cf_candidates.parquet",
         with_column("item", lambda v: [f"q/{i}" for i in range(len(v))]),
         "one candidate leaves nothing to choose",
+    ),
+    (
+        "tier2_ppl_blocks.parquet",
+        with_column("nats", lambda v: [2 * nats for nats in v]),
+        "tier2_ppl.json says",
+    ),
+    (
+        "tier3_cf_candidates.parquet",
+        with_column("logprob", lambda v: v[::-1]),
+        "the two are not of one scoring",
     ),
     ("tier3_cf_candidates.parquet", lambda t: t.drop_columns(["gold"]), "no column 'gold'"),
     ("stage/summary.parquet", lambda t: t.drop_columns(["value"]), "no column 'value'"),
@@ -370,10 +380,7 @@ def test_a_wrong_column_is_named(
     write_report(plans["second"], STEPS)
     path, reader = place(plans["second"], name)
     pq.write_table(change(pq.read_table(path)), path)
-    if fragment == "is there":  # all of one question, which may be: it has many candidates
-        reader(path)
-    else:
-        refused(path, reader, fragment)
+    refused(path, reader, fragment)
 
 
 @pytest.mark.parametrize("name", [*STEP_JSON, *PARQUET, "tier4_sft_native_generations.jsonl"])

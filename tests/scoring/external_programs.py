@@ -109,6 +109,7 @@ CHILD = """
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 pathlib.Path("child").write_text(str(child.pid))
 """
+STRAY = CHILD.replace('(600)"]', '(600)"], start_new_session=True')
 
 PROGRAMS = [
     Program("an honest one", "write()", None, after=header_is_ours),
@@ -132,7 +133,7 @@ PROGRAMS = [
     Program("an empty file", tier_file("b''"), "tier2_ppl.json"),
     Program("bytes that are not UTF-8", tier_file("bytes([255, 254, 0])"), "tier2_ppl.json"),
     Program("brackets", tier_file("b'[' * 10**5"), "tier2_ppl.json"),
-    Program("half a surrogate pair", tier_file("b'{\"slices\": {\"text\": {\"ppl\": 2}}, \"note\": \"\\\\ud800\"}'"), None),
+    Program("half a surrogate pair", tier_file("b'{\"slices\": {\"text\": {\"ppl\": 2}}, \"note\": \"\\\\ud800\"}'"), "tier2_ppl.json: Invalid JSON"),
     Program("no files", "pass", "wrote no tier2_ppl.json"),
     Program("one of two files", 'write(); (results / "tier3_cf.json").unlink()', "wrote no tier3_cf.json"),
     Program("exit code 3", "write(); sys.exit(3)", "exit code 3"),
@@ -143,6 +144,8 @@ PROGRAMS = [
     Program("never ends, deaf to SIGTERM", "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)", "limit", seconds=2.0),
     Program("its child never ends", f"{CHILD}child.wait()", "limit", seconds=2.0, after=no_child_lives),
     Program("a child outlives it", f"{CHILD}write()", None, seconds=2.0, after=no_child_lives),
+    Program("a child of another session outlives it", f"{STRAY}write()", None, seconds=9.0, after=no_child_lives),
+    Program("a child of another session never ends", f"{STRAY}child.wait()", "limit", seconds=2.0, after=no_child_lives),
     Program("prints 100 MB", "write(); sys.stdout.write('x' * 10**8)", None),
     Program("prints what is not UTF-8", "write(); sys.stdout.buffer.write(bytes(range(256)) * 10)", None),
     Program("reads standard input", "assert sys.stdin.read() == ''; write()", None),

@@ -3,11 +3,17 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from torch.nn.attention.flex_attention import flex_attention
 from transformers import Qwen2Config
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine.attention import BLOCK, block_mask, dense_mask, layer_windows
+from evaluation.scoring.engine.attend import attend, kernel_options, shares_heads
+from evaluation.scoring.engine.attention import (
+    BLOCK,
+    block_mask,
+    dense_mask,
+    layer_masks,
+    layer_windows,
+)
 from evaluation.scoring.engine.batches import Batch, collate, group_rows
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.rows import lay_out, plan_requests
@@ -69,28 +75,94 @@ def test_block_mask_hides_nothing_and_claims_nothing(window):
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("name", ["llama", "qwen2-sliding", "smollm3-sliding"])
-def test_flex_attention_gives_what_dense_masks_give(name, monkeypatch):
-    """Uncompiled, as compiling takes longer than all other tests; the rule and masks are the same."""
-    monkeypatch.setattr(
-        "transformers.integrations.flex_attention.compile_friendly_flex_attention",
-        lambda query, key, value, training=False, **options: flex_attention(
-            query, key, value, **options
-        ),
-    )
-    scored = Engine(tiny.model(name), row_tokens=64, device="cpu")
+@pytest.mark.parametrize("width", [8, 24])
+@pytest.mark.parametrize("heads", [(4, 4), (9, 3)])
+@pytest.mark.parametrize("window", [None, 30])
+def test_sparse_attention_gives_what_dense_attention_gives(width, heads, window):
+    """Also of heads too narrow for flex attention, and of numbers of heads that it would copy."""
     batch = batch_of(random_requests(6, seed=4), 500, 4 * BLOCK)
-    flex = scored.hidden(batch, use_flex=True)
-    dense = scored.hidden(batch, use_flex=False)
+    rows, length = batch.tokens.shape
+    torch.manual_seed(0)
+    query, key, value = (
+        torch.randn(rows, count, length, width) for count in (heads[0], heads[1], heads[1])
+    )
+    masks = [make(batch.depth, batch.end, window) for make in (block_mask, dense_mask)]
+    sparse, dense = (attend(None, query, key, value, mask, 0.3)[0] for mask in masks)
+    assert sparse.shape == (rows, length, heads[0], width)
+    torch.testing.assert_close(sparse, dense, atol=1e-5, rtol=0)
+
+
+def test_only_layers_whose_window_is_shorter_than_the_text_have_a_mask():
+    depth = torch.arange(6)[None]
+    end = torch.full((1, 6), 6)
+    windows = {"full_attention": None, "sliding_attention": 6}
+
+    def masks(windows, is_causal):
+        return layer_masks(depth, end, windows, dense_mask, is_causal=is_causal)
+
+    assert masks(windows, True) == {"full_attention": None, "sliding_attention": None}
+    narrow = masks({**windows, "sliding_attention": 5}, True)
+    assert narrow["full_attention"] is None
+    assert not narrow["sliding_attention"][0, 0, 5, 0]
+    assert narrow["sliding_attention"][0, 0, 5, 1:].all()
+    assert masks(None, True) is None
+    assert torch.equal(masks(None, False)[0, 0], torch.ones(6, 6).tril().bool())
+
+
+def test_transformers_makes_no_masks_and_looks_for_no_packed_sequences(monkeypatch):
+    def made(*_, **__):
+        raise AssertionError("a mask by transformers")
+
+    scored = Engine(tiny.model("qwen2-sliding"), row_tokens=64, device="cpu")
+    for name in ("find_packed_sequence_indices", "sdpa_mask", "flex_attention_mask"):
+        monkeypatch.setattr(f"transformers.masking_utils.{name}", made)
+    scored.score(batch_of(random_requests(3, seed=1), 500, 400))
+    scored.score(batch_of([Request((1, 2, 3, 4, 5, 6), (4,))], 9, 6))  # plain, beyond the window
     assert scored.model.config._attn_implementation == "sdpa"
-    error = (flex - dense).norm() / dense.norm()
-    assert 0 < error < 1e-5
+
+
+@pytest.mark.parametrize("asked", ["softcap", "s_aux", "position_bias"])
+def test_attention_that_does_more_is_refused(asked):
+    part = torch.zeros(1, 2, 3, 4)
+    with pytest.raises(ScoringError, match=f"computes attention with `{asked}`"):
+        attend(torch.nn.Linear(1, 1), part, part, part, None, **{asked: 3.0})
+
+
+class OnGpu:
+    """Stands in for queries on a GPU."""
+
+    is_cuda = True
+
+    def __init__(self, dtype, width):
+        self.dtype, self.shape = dtype, (1, 9, 2048, width)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width", "shares"),
+    [
+        (torch.bfloat16, 64, True),
+        (torch.float16, 256, True),
+        (torch.bfloat16, 512, False),
+        (torch.float32, 64, False),  # no fused kernel takes it: all scores would be written out
+    ],
+)
+def test_keys_are_copied_only_where_no_kernel_shares_them(dtype, width, shares):
+    assert shares_heads(OnGpu(dtype, width), None) == shares
+
+
+def test_float32_has_tiles_that_fit_all_gpus():
+    """(M + 2 N) x D x stages x 4 bytes: less than the 163 KB of an A100 at a width of 128."""
+    tiles = kernel_options(OnGpu(torch.float32, 128))
+    rows = tiles["BLOCK_M"] + 2 * tiles["BLOCK_N"] * tiles["num_stages"]
+    assert rows * 128 * 4 < 163 * 1024
+    assert kernel_options(OnGpu(torch.bfloat16, 128)) is None
+    assert kernel_options(torch.zeros(1)) is None
 
 
 def test_plain_sequences_need_no_mask():
     plain = batch_of([Request((1, 2, 3), (4,)), Request((5, 6), (7,))], 3, 5)
     assert plain.is_causal
-    assert plain.depth.tolist() == [[0, 1, 2, 3, 4]] * 2
+    assert plain.depth.tolist() == [[0, 1, 2, 2, 2]] * 2  # padding is no further than any row
     assert not batch_of([Request((1, 2), (3, 4)), Request((1, 2), (4, 4))], 9, 5).is_causal
 
 

@@ -7,8 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig
 
-from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.errors import GpuFault, NonFiniteError, ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
@@ -142,8 +143,8 @@ def test_out_of_memory_is_one_sentence(monkeypatch):
 def test_longest_rows_run_first(monkeypatch):
     shapes = []
     scored = Engine(tiny.model("llama"), row_tokens=16, device="cpu")
-    run = scored.score
-    monkeypatch.setattr(scored, "score", lambda b: shapes.append(b.tokens.shape[1]) or run(b))
+    run = scored.launch
+    monkeypatch.setattr(scored, "launch", lambda b: shapes.append(b.tokens.shape[1]) or run(b))
     asked = [Request(tuple(range(i, i + n)), (1,)) for i, n in enumerate((2, 30, 9, 17, 3))]
     score_requests(scored, asked)
     assert shapes == sorted(shapes, reverse=True)
@@ -192,17 +193,18 @@ def test_bfloat16_gives_float32_logits():
     assert (logits != logits.to(torch.bfloat16).float()).any()
 
 
-def small_gpu(monkeypatch, most):
+def small_gpu(monkeypatch, most, compiler=None):
     """A backend whose model runs out of memory above so many tokens in a pass."""
     backend = object.__new__(EngineBackend)
     backend._row_tokens = 4096
-    backend.engine = Engine(tiny.model("llama"), row_tokens=4096, device="cpu")
+    model = tiny.model("llama")
+    backend.engine = Engine(model, row_tokens=4096, device="cpu", compiler=compiler)
     run = backend.engine.hidden
 
-    def hidden(batch, **named):
+    def hidden(batch):
         if batch.tokens.numel() > most:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return run(batch, **named)
+        return run(batch)
 
     monkeypatch.setattr(backend.engine, "hidden", hidden)
     return backend
@@ -224,6 +226,49 @@ def test_too_little_memory_halves_the_pass_and_changes_no_score(monkeypatch):
     expected, count = score_blocks(plain, blocks)
     torch.testing.assert_close(torch.tensor(nats), torch.tensor(expected), atol=1e-4, rtol=0)
     assert (scored == count).all()
+
+
+def test_too_little_memory_makes_fixed_shapes_smaller(monkeypatch):
+    """Compiled, where a pass is always padded to its shape; also while a shape is checked."""
+    asked = [Request((i % 7, i % 11, i % 13), (i % 5, 3)) for i in range(400)]
+    backend = small_gpu(monkeypatch, 600, "aot_eager")
+    found = backend.log_likelihoods(asked, label="task")
+    wanted = score_requests(tiny.engine(), asked)
+    assert backend.row_tokens == 512
+    torch.testing.assert_close(
+        [one.logprob for one in found], [one.logprob for one in wanted], atol=1e-4, rtol=0
+    )
+    assert backend.engine.model.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.parametrize("where", ["hidden", "scores"])
+def test_a_gpu_that_fails_is_one_sentence(where, monkeypatch):
+    """As it begins a pass, or when its scores are fetched; what the model was is restored."""
+
+    def failing(*_):
+        raise torch.AcceleratorError("CUDA error: unspecified launch failure\nmore")
+
+    class Failing:
+        synchronize = failing
+
+    scored = Engine(tiny.model("llama"), row_tokens=77, device="cpu")
+    if where == "hidden":
+        monkeypatch.setattr(scored, "hidden", failing)
+    else:
+        begin = scored.begin
+
+        def begun(batch):
+            pending = begin(batch)
+            pending._done = Failing()
+            return pending
+
+        monkeypatch.setattr(scored, "begin", begun)
+    with (
+        pytest.raises(GpuFault, match=r"failed in the middle of a run .*launch failure"),
+        gpu_faults(),
+    ):
+        score_requests(scored, [Request((1,), (2,))])
+    assert scored.model.config._attn_implementation == "sdpa"
 
 
 def test_memory_for_nothing_is_one_sentence(monkeypatch):

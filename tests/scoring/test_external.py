@@ -111,6 +111,35 @@ def test_what_does_not_hold_the_suite_does_not_count(
     assert not list(subject.folder.glob("tier*"))
 
 
+MORE = 'json.dumps({"slices": {"text": {"ppl": %s}}, '
+UNREADABLE = [
+    ('json.dumps({"overall": {"ppl": -4}, ', "overall.ppl"),
+    (MORE.replace("}}, ", '}, "extra": {"ppl": -1}}, ') % "2.0", "slices.extra.ppl"),
+]
+
+
+@pytest.mark.parametrize(("written", "named"), UNREADABLE, ids=lambda one: str(one)[-16:])
+def test_what_no_reader_would_take_is_the_commands_error(
+    world: World, written: str, named: str, tmp_path: Path
+) -> None:
+    """What is beside the numbers that the suite asks for: else it would be called damaged for ever."""
+    text = PROGRAM % "2.0"
+    begin = (
+        'json.dumps({"slices": {"text": {"ppl": 2.0}}, ' if "slices" in written else "json.dumps({"
+    )
+    assert begin in text
+    path = tmp_path / "program.py"
+    path.write_text(text.replace(begin, written, 1))
+    subject = planned(world, f"{sys.executable} {path}", 20)
+    assert score_subject(subject).error is None
+    error = collect(subject).error
+    assert error is not None
+    assert error.startswith("stages.stage1.command: its tier2_ppl.json: ")
+    assert named in error
+    assert error.endswith("correct what the command writes")
+    assert not list(subject.folder.glob("tier*"))
+
+
 @pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
 def test_hostile_programs(world: World, case: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(world.folder)

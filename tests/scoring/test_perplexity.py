@@ -81,11 +81,12 @@ def test_document_attention_scores_fewer_tokens_of_other_value():
 class Recorder(Engine):
     """Keeps the log-probability of every token of every block."""
 
-    def score(self, batch):
-        scores = super().score(batch)
+    def launch(self, batch):
+        pending = super().launch(batch)
+        scores = pending.scores()
         parts = np.split(scores.logprob, np.cumsum(batch.counts)[:-1])
         self.tokens |= dict(zip(batch.owners.tolist(), parts, strict=True))
-        return scores
+        return pending
 
     tokens: ClassVar[dict[int, np.ndarray]] = {}
 

@@ -5,6 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaluation.scoring.answers import Stopping, StopSearch, cut, cut_again
+from evaluation.scoring.stored_completions import until_stopped
 
 LETTERS = "!abcdefghijklmnopqrstuvwxyz"
 
@@ -126,3 +127,17 @@ def test_cut_again_is_what_generating_again_gives(said, old, new):
         assert len(second.tokens) > len(first.tokens) or second.stop_reason == "eos"
     else:
         assert found == (second.text, second.stop_reason)
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=40),
+    st.sets(st.sampled_from(["ab", "c", "da", "dd"])),
+)
+def test_other_stops_leave_as_many_tokens_as_they_would_have_given(
+    tokens: list[int], strings: set[str]
+) -> None:
+    stopping = Stopping(frozenset(), tuple(sorted(strings)), decode)
+    ends = [
+        n for n in range(1, len(tokens) + 1) if cut(decode(tokens[:n]), sorted(strings)) is not None
+    ]
+    assert until_stopped(stopping)(tokens) == (ends[0] if ends else len(tokens))

@@ -47,6 +47,7 @@ STAGE_KEYS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("every true", {"steps": {"every": True}}, ["every: True"]),
     ("every and more", {"steps": {"every": 5, "from": 1}}, ["is no list of steps"]),
     ("another key", {"steps": {"each": 5}}, ["is no list of steps"]),
+    ("a user that is not there", {"results": "~nobody-of-that-name/x"}, ["one.results", "no user"]),
     ("a misspelt key", {"brige": None}, ["stages.one.brige", "did you mean `bridge`?"]),
     ("an unknown key", {"colour": 1}, ["stages.one.colour", "unknown key; there are", "steps"]),
     (
@@ -360,3 +361,9 @@ def test_a_folder_without_suites(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nor any other suite"):
         stage_suite(validate_config(raw, "mine.yaml"), "one")
     assert not os.path.exists(tmp_path / "none")
+
+
+def test_a_suite_that_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "base.yaml")
+    with pytest.raises(ConfigError, match="is a folder, pipe or device, not a file"):
+        load_suite(tmp_path, "base")

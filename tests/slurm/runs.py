@@ -23,7 +23,7 @@ STEP, OTHER_STEP = 10, 20
 BOTH = (STEP, OTHER_STEP)
 PROMPT_SNAKEMAKE = "tests.slurm.prompt_snakemake"
 FAST_POLLS = ("--slurm-init-seconds-before-status-checks", "3")
-TIMES = {"seconds", "tokens_per_second"}
+TIMES = {"seconds", "tokens_per_second", "gpu_busy"}
 Outcome = dict[str, Any]
 Stored = dict[str, str]
 

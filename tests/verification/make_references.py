@@ -71,36 +71,9 @@ def seed(row: dict[str, Any]) -> None:
 
 
 def lm_eval_judges() -> dict[str, Judge]:
-    import yaml
-    from lm_eval import tasks
-    from lm_eval.api.metrics import exact_match_fn
-    from lm_eval.filters.extraction import RegexFilter
     from lm_eval.tasks.hendrycks_math import utils as hendrycks
     from lm_eval.tasks.ifeval import utils as ifeval
     from lm_eval.tasks.minerva_math import utils as minerva
-
-    task = yaml.safe_load((Path(tasks.__path__[0]) / "gsm8k/gsm8k.yaml").read_text())
-    compared = {key: task["metric_list"][0][key] for key in ("ignore_case", "regexes_to_ignore")}
-    filters = {
-        entry["name"]: RegexFilter(
-            **{key: value for key, value in entry["filter"][0].items() if key != "function"}
-        )
-        for entry in task["filter_list"]
-    }
-
-    def of_gsm8k(row: dict[str, Any], completion: str) -> dict[str, int]:
-        found = {
-            name: next(iter(regex.apply([[completion]], [row])))[0]
-            for name, regex in filters.items()
-        }
-        return {
-            name: int(
-                exact_match_fn(predictions=[text], references=[row["answer"]], **compared)[
-                    "exact_match"
-                ]
-            )
-            for name, text in found.items()
-        }
 
     def of_math(row: dict[str, Any], completion: str) -> dict[str, int]:
         boxed = minerva.last_boxed_only_string(row["solution"])
@@ -125,7 +98,39 @@ def lm_eval_judges() -> dict[str, Judge]:
         loose = ifeval.test_instruction_following_loose(asked, completion)
         return of_levels(strict.follow_instruction_list, loose.follow_instruction_list)
 
-    return {"gsm8k": of_gsm8k, "math_500": of_math, "ifeval": of_ifeval}
+    return {"gsm8k": lm_eval_gsm8k(), "math_500": of_math, "ifeval": of_ifeval}
+
+
+def lm_eval_gsm8k() -> Judge:
+    import yaml
+    from lm_eval import tasks
+    from lm_eval.api.metrics import exact_match_fn
+    from lm_eval.filters.extraction import RegexFilter
+
+    task = yaml.safe_load((Path(tasks.__path__[0]) / "gsm8k/gsm8k.yaml").read_text())
+    compared = {key: task["metric_list"][0][key] for key in ("ignore_case", "regexes_to_ignore")}
+    filters = {
+        entry["name"]: RegexFilter(
+            **{key: value for key, value in entry["filter"][0].items() if key != "function"}
+        )
+        for entry in task["filter_list"]
+    }
+
+    def of_gsm8k(row: dict[str, Any], completion: str) -> dict[str, int]:
+        found = {
+            name: next(iter(regex.apply([[completion]], [row])))[0]
+            for name, regex in filters.items()
+        }
+        return {
+            name: int(
+                exact_match_fn(predictions=[text], references=[row["answer"]], **compared)[
+                    "exact_match"
+                ]
+            )
+            for name, text in found.items()
+        }
+
+    return of_gsm8k
 
 
 def lighteval_judges() -> dict[str, Judge]:

@@ -8,6 +8,7 @@ import pytest
 from evaluation.errors import SourceError
 from evaluation.settings.generation import GenerationTask
 from evaluation.verification.golds import check_golds
+from evaluation.verification.verdicts import Verdict
 
 STRICT = {"kind": "pattern", "pattern": "#### ([0-9,]+)", "ignore": [","]}
 READS = {
@@ -85,3 +86,14 @@ def test_instructions_need_their_data(tmp_path: Path, nltk_folder: Path) -> None
         "arguments": [{"num_sentences": 5, "relation": "at least"}],
     }
     check_golds("if", task({"kind": "ifeval"}), {"q": asked}, workers=1, nltk_data=nltk_folder)
+
+
+def test_a_verifier_that_fails_is_no_fault_of_the_golds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(jobs: list[Any], **_: Any) -> Any:
+        return ((number, Verdict(credit=None, reason="it died")) for number in range(len(jobs)))
+
+    monkeypatch.setattr("evaluation.verification.golds.verify_all", fails)
+    with pytest.raises(
+        SourceError, match=r"2 of 2 gold answers could not be judged .*q/0: it died"
+    ):
+        check_golds("maths", task({"kind": "boxed"}), golds("1", "2"), workers=1)

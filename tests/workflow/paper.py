@@ -1,13 +1,13 @@
 """A world on paper: all that a plan is made of, and nothing that could be scored."""
 
-import os
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.histories.warm import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = {
@@ -67,26 +67,18 @@ class Paper:
     def snakemake(
         self, *arguments: str, snakefile: str = "workflow/Snakefile", **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "snakemake", *arguments, "-s", str(ROOT / snakefile)]
+        command = ["-m", "snakemake", *arguments, "-s", str(ROOT / snakefile)]
         return self._run([*command, "--configfile", "config.yaml"], variables)
 
     def bare(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Snakemake without a configuration."""
-        command = [sys.executable, "-m", "snakemake", *arguments]
-        return self._run([*command, "-s", str(ROOT / "Snakefile")], {})
+        return self._run(["-m", "snakemake", *arguments, "-s", str(ROOT / "Snakefile")], {})
 
     def evaluation(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return self._run([sys.executable, "-m", "evaluation", *arguments], variables)
+        return self._run(["-m", "evaluation", *arguments], variables)
 
     def _run(
-        self, command: list[str], variables: dict[str, str]
+        self, arguments: list[str], variables: dict[str, str]
     ) -> subprocess.CompletedProcess[str]:
-        own = {"PYTHONPATH": str(ROOT), "EVALUATION_CONFIG": str(self.config)}
-        return subprocess.run(
-            command,
-            cwd=self.folder,
-            env={**os.environ, **own, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        variables = {"EVALUATION_CONFIG": str(self.config), **variables}
+        return run_python(arguments, self.folder, **variables)

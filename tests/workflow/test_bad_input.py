@@ -12,19 +12,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from evaluation.records import RECORDED
-from tests.workflow.world import World, build_prefilled, copy_world, stored_scores, write_rows
+from tests.workflow.world import World, stored_scores, write_rows
 
 SCORE = ("score", "--stage", "stage1", "--step", "10")
-
-
-@pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return build_prefilled(tmp_path_factory.mktemp("pristine"))
-
-
-@pytest.fixture
-def world(pristine: World, tmp_path: Path) -> World:
-    return copy_world(pristine, tmp_path)
 
 
 def weight(world: World, part: str) -> Path:

@@ -31,7 +31,7 @@ def test_all_checkpoints_of_a_folder(tmp_path: Path) -> None:
     text = text.replace("[stage1_ppl_slices, stage1_cf_core]", "[base]")
     world.config.write_text(text + f"suites: suites\nmirrors: {json.dumps(mirrors)}\n")
     for targets in (["prefill"], []):
-        done = world.snakemake(*targets)
+        done = world.snakemake(*targets, cold=True)
         assert done.returncode == 0, done.stderr[-3000:]
     results = tmp_path / "eval_results" / "my_run"
     assert (results / "report.html").is_file()

@@ -26,9 +26,9 @@ class Resources(dict[str, Any]):
     __getattr__ = dict.__getitem__
 
 
-def submitted(folder: Path, profile: str, *options: str) -> dict[str, str]:
-    """The sbatch command of each rule that Slurm would get, from a dry run."""
-    paper = Paper(folder / "paper", STAGES)
+def submitted(folder: Path, profile: str, *options: str, **top: Any) -> dict[str, str]:
+    """The sbatch command of each rule that Slurm would get, from a dry run; `top` is configured."""
+    paper = Paper(folder / "paper", STAGES, top)
     (paper.folder / "profile").mkdir()
     (paper.folder / "profile" / "config.yaml").write_text(profile)
     done = paper.snakemake("-n", "--profile", "profile", *options)
@@ -113,3 +113,27 @@ def test_what_is_set_for_one_stage_goes_before_what_is_set_for_all(tmp_path: Pat
     calls = submitted(tmp_path, both.replace("set-resources:\n", own))
     scoring = {rule for rule in calls if rule.startswith("score_")}
     assert scoring == {"score_prefill2_from_10", "score_ablation_A", "score_ablation_A_bridge"}
+
+
+SPREAD = [
+    ("as shipped", str, " --gres=gpu:2"),
+    ("the other style", other_style, " --gpus=a100:2"),
+]
+
+
+@pytest.mark.parametrize(("change", "gpu"), [one[1:] for one in SPREAD], ids=[s[0] for s in SPREAD])
+def test_a_model_that_is_spread_over_two_gpus(
+    tmp_path: Path, change: Callable[[str], str], gpu: str
+) -> None:
+    """Its jobs have twice as much of all, and what is set for one of them stands."""
+    own = "set-resources:\n  score_prefill2:\n    mem_mb: 99000\n"
+    profile = change(SHIPPED).replace("set-resources:\n", own)
+    calls = submitted(tmp_path, profile, scoring={"gpus_per_checkpoint": 2})
+    assert {rule for rule in calls if rule.startswith("score_")} == SINGLE
+    for rule in SINGLE:
+        assert calls[rule].endswith(gpu) or f"{gpu} " in calls[rule]
+        assert "--cpus-per-task=16 " in calls[rule]
+        assert f"--mem {99000 if rule == 'score_prefill2' else 128000} " in calls[rule]
+        assert "--ntasks-per-gpu" not in calls[rule]
+    for rule in PREFILL:
+        assert not re.search("--gres|--gpus", calls[rule])

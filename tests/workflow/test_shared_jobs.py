@@ -15,25 +15,20 @@ import yaml
 
 from evaluation.records import RECORDED
 from tests.slurm.runs import timeless
-from tests.workflow.world import ROOT, World, build_prefilled
+from tests.workflow.world import ROOT, World
 
 BOTH = ("score", "--stage", "stage1", "--step", "10", "20")
 DIES = "kill -9 $PPID"
 """A stage's command that kills the process which runs it."""
 
 
-@pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return build_prefilled(tmp_path_factory.mktemp("several"))
-
-
 @pytest.fixture
-def world(pristine: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(prefilled_world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """The same with results of its own, on one thread."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     world = World(tmp_path)
-    world.config.write_text(pristine.config.read_text())
+    world.config.write_text(prefilled_world.config.read_text())
     world.change(results=str(tmp_path / "results"))
     return world
 
@@ -73,7 +68,9 @@ def rules(done: subprocess.CompletedProcess[str]) -> set[str]:
     return {line.split()[0] for line in lines if line.startswith("score_stage1")}
 
 
-def test_the_same_results_as_one_job_each(pristine: World, world: World, tmp_path: Path) -> None:
+def test_the_same_results_as_one_job_each(
+    prefilled_world: World, world: World, tmp_path: Path
+) -> None:
     """One process scores both, and the second as if it were the first."""
     single = World(tmp_path / "single")
     single.folder.mkdir()

@@ -8,26 +8,23 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from evaluation.bridge.write import write_deltas
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
-from evaluation.errors import ConfigError, SourceError
+from evaluation.errors import ConfigError, ScoringError, SourceError
 from evaluation.grading.collect import collect
-from evaluation.prefill.tiers import PREFILLS
+from evaluation.grading.completions import Prompt, Sample, summarize_task
+from evaluation.prefill.models import DocumentLine
 from evaluation.records import Record
+from evaluation.reporting.tables.values import values_of
+from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
+from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.store import ScoreStore
-from tests.workflow.world import (
-    ANSWERED,
-    FIRST_LETTER,
-    LAST_LETTER,
-    World,
-    build_prefilled,
-    copy_world,
-)
+from evaluation.verification.verdicts import Verdict
+from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
 TASK: dict[str, Any] = {
     **ANSWERED,
@@ -42,32 +39,12 @@ SAMPLED = {**TASK, "chat": True, "sampling": {"temperature": 1.0, "n": 4, "seed"
 Change = Callable[..., StagePlan]
 
 
-@pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    world = build_prefilled(tmp_path_factory.mktemp("verified") / "world")
-    world.change(verification={"workers": 1})
-    return world
-
-
-@pytest.fixture
-def world(pristine: World, tmp_path: Path) -> World:
-    return copy_world(pristine, tmp_path / "world")
-
-
 @pytest.fixture
 def change(world: World) -> Change:
-    """Writes the suite's tasks, prefills them and returns the plan of stage 2."""
+    """Gives the suite its tasks, and returns the prefilled plan of stage 2."""
 
     def write(**tasks: dict[str, Any]) -> StagePlan:
-        content = {"extends": "base", "generation_tasks": tasks}
-        (world.folder / "suites" / "answers.yaml").write_text(yaml.safe_dump(content))
-        config = yaml.safe_load(world.config.read_text())
-        config["stages"]["stage2"]["suites"] = ["answers"]
-        world.config.write_text(yaml.safe_dump(config))
-        plan = plans(world)["stage2"]
-        for name in tasks:
-            PREFILLS["tier5"].make(plan, name)
-        return plan
+        return ask_for_answers(world, tasks)
 
     return write
 
@@ -99,6 +76,48 @@ def samples(subject: Subject, identity: str) -> dict[str, str]:
         for row in part.table.to_pylist():
             found[row["key"]] = max(row["text"], found.get(row["key"], ""), key=len)
     return found
+
+
+def test_what_cannot_be_judged_is_null_and_not_0() -> None:
+    """Of three prompts with two samples the verifier fails on the second of each, on the last on both."""
+
+    def prompt(number: int, *credits: float | None) -> Prompt:
+        line = DocumentLine(id=str(number), document={}, strata={"label": str(number)})
+        samples = [
+            Sample(
+                i,
+                Completion("a", "eos", 1, 1),
+                {"own": Verdict(credit=credit, answer="a", reason="why")},
+            )
+            for i, credit in enumerate(credits)
+        ]
+        return Prompt(line, samples)
+
+    prompts = [prompt(0, 1.0, None), prompt(1, 1.0, None), prompt(2, None, None)]
+    found = summarize_task(prompts, ["own"])
+    view = found["verifiers"]["own"]
+    assert (view["pass_rate"], view["errors"]) == (1.0, 4)
+    assert view["pass_at_k"]["1"]["value"] == 1.0
+    assert view["pass_at_k"]["2"] == {
+        **dict.fromkeys(("value", "stderr", "low", "high")),
+        "prompts": 0,
+    }
+    label = found["strata"]["label"]
+    assert (label["0"]["value"], label["0"]["prompts"]) == (1.0, 1)
+    assert (label["2"]["value"], label["2"]["prompts"]) == (None, 0)
+    with pytest.raises(ScoringError, match=r"'own' failed on every completion \(the first: why\)"):
+        summarize_task(prompts[2:], ["own"])
+
+
+def test_one_rate_has_one_interval(world: World, change: Change) -> None:
+    plan = change(sums=TASK, sums_sampled=SAMPLED)
+    subject = step_subject(plan, 5)
+    _, found = run(subject)
+    values = values_of(read_results(subject.folder, ("tier5",)))
+    for name, entry in found["generation_tasks"].items():
+        told = entry["verifiers"][entry["primary"]]
+        own = [one for one in values if (one.item, one.metric) == (name, "pass_rate")]
+        assert [(one.low, one.high) for one in own] == [(told["low"], told["high"])]
 
 
 def test_a_run_gives_every_file_and_deltas(world: World, change: Change) -> None:

@@ -1,5 +1,6 @@
 """The whole workflow on a tiny ladder: everything made once, and nothing twice."""
 
+import json
 import shutil
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.workflow.world import ROOT, World, build_world, stored_scores
 
@@ -63,6 +65,21 @@ def test_the_report_holds_pages_and_figures(world: World, snakefile: str) -> Non
         assert shown in text
     assert world.results("stage2", "figures", "tier3_forest.svg").is_file()
     assert not world.results("stage1", "figures", "tier3_forest.svg").exists()
+
+
+def test_status_tells_what_an_edit_made_outdated(world: World) -> None:
+    assert world.evaluation("status").returncode == 0
+    before = world.config.read_text()
+    try:
+        world.change(scoring={**yaml.safe_load(before).get("scoring", {}), "dtype": "bfloat16"})
+        done = world.evaluation("status", "--json")
+    finally:
+        world.config.write_text(before)
+    assert done.returncode == 1
+    for entry in json.loads(done.stdout).values():
+        states = [entry["files"], *(subject["files"] for subject in entry["subjects"].values())]
+        assert {state for files in states for state in files.values()} == {"outdated"}
+        assert not entry["complete"]
 
 
 def test_the_bridge_reuses_what_its_own_stage_scored(world: World) -> None:

@@ -3,11 +3,9 @@
 import contextlib
 import hashlib
 import json
-import os
 import random
 import shutil
 import subprocess
-import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from evaluation.checkpoints.write import import_hf
+from evaluation.prefill.tiers import PREFILLS
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+from tests.histories.warm import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
@@ -57,20 +59,15 @@ class World:
         self.config.write_text(yaml.safe_dump(content))
 
     def snakemake(
-        self, *arguments: str, snakefile: str = "workflow/Snakefile"
+        self, *arguments: str, snakefile: str = "workflow/Snakefile", cold: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "snakemake", *arguments, "--configfile", str(self.config)]
+        command = ["-m", "snakemake", *arguments, "--configfile", str(self.config)]
         command += ["--cores", "2", "-s", str(ROOT / snakefile)]
-        return self._run(command)
+        return run_python(command, self.folder, cold=cold, EVALUATION_CONFIG=str(self.config))
 
     def evaluation(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self._run([sys.executable, "-m", "evaluation", *arguments])
-
-    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        variables = {**os.environ, "PYTHONPATH": str(ROOT), "EVALUATION_CONFIG": str(self.config)}
-        return subprocess.run(
-            command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False
-        )
+        command = ["-m", "evaluation", *arguments]
+        return run_python(command, self.folder, EVALUATION_CONFIG=str(self.config))
 
 
 def stored_scores(results: Path) -> dict[str, str]:
@@ -127,6 +124,26 @@ def copy_world(pristine: World, folder: Path) -> World:
     world = World(folder)
     world.config.write_text(text)
     return world
+
+
+def ask_for_answers(world: World, tasks: dict[str, Any], **settings: Any) -> StagePlan:
+    """Gives stage 2 these generation tasks and the configuration these keys; prefills the tasks,
+    and returns the plan of stage 2."""
+    plan = want_answers(world, tasks, **settings)
+    for name in tasks:
+        PREFILLS["tier5"].make(plan, name)
+    return plan
+
+
+def want_answers(world: World, tasks: dict[str, Any], **settings: Any) -> StagePlan:
+    """The same without the prefill."""
+    content = {"extends": "base", "generation_tasks": tasks}
+    (world.folder / "suites" / "answers.yaml").write_text(yaml.safe_dump(content))
+    config = yaml.safe_load(world.config.read_text())
+    config["stages"]["stage2"]["suites"] = ["answers"]
+    config.update({"verification": {"workers": 1}, **settings})
+    world.config.write_text(yaml.safe_dump(config))
+    return plan_stages(load_config(world.config))["stage2"]
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -10,6 +10,7 @@ from evaluation.checkpoints.discovery import configuration_file
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.orchestration.endings import end, start
+from evaluation.orchestration.gpu_resources import for_spread_model
 from evaluation.orchestration.rule_inputs import RuleInputs, or_stop
 from evaluation.orchestration.run_configuration import run_config
 from evaluation.results.outputs import FRONT_FILES, PAGE, SUMMARY_TABLE, stage_outputs
@@ -51,6 +52,16 @@ def resources_of(rule, like="shared_scoring"):
     of scoring rules' jobs of several checkpoints, if none is given."""
     given = workflow.resource_settings.overwrite_resources
     return Resources({**given.get(like, {}), **given.get(rule, {})})
+
+
+def spread_over_gpus(rule):
+    """What a rule's jobs get where a checkpoint is spread over several GPUs: so many times the profile's."""
+    own = workflow.resource_settings.overwrite_resources
+    defaults = workflow.resource_settings.default_resources or {}
+    raw = {name: resource.raw for name, resource in defaults.items()}
+    workflow.get_rule(rule).resources.update(
+        for_spread_model(raw, own.get(rule, {}), CONFIG.scoring.gpus_per_checkpoint)
+    )
 
 
 def checkpoints_per_job(plan):

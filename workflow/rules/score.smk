@@ -22,6 +22,8 @@ for _plan in PLANS.values():
             "evaluation score --scores-only --stage {params.stage} --step {wildcards.step} 2>&1 | logged {log:q}"
             " || recorded $?"
 
+    spread_over_gpus(f"score_{_plan.name}")
+
 
 # Several steps in one job, where the profile asks for it; preferred, as these have no wildcard.
 for _plan, _run in shared_jobs():
@@ -50,6 +52,7 @@ for _plan, _run in shared_jobs():
             "evaluation score --scores-only --stage {params.stage} --step {params.steps} 2>&1 | logged {log:q}"
             " || recorded $?"
 
+    spread_over_gpus(_rule)
     workflow.get_rule(_rule).resources.update(resources_of(f"score_{_plan.name}"))
 
 
@@ -76,6 +79,8 @@ for _plan in PLANS.values():
             shell:
                 "evaluation score --scores-only --stage {params.stage} --bridge 2>&1 | logged {log:q}"
                 " || recorded $?"
+
+        spread_over_gpus(f"score_{_plan.name}_bridge")
 
     rule:
         name:

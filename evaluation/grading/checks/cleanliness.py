@@ -16,6 +16,7 @@ _TEMPLATE_TOKENS = re.compile(
     r"|</?(?:think|thinking|thought|reasoning|scratchpad|reflection|answer|response|output"
     r"|tool_call|tool_response|function_call|tools|inst)>"
     r"|\[/?(?:PAD|UNK|CLS|SEP|EOS|BOS|MASK|TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS|SYSTEM_PROMPT|END)\]"
+    r"|<unused_?\d+>|\[unused\d+\]|<reserved[_\w]*>|[◁◀][^◁◀▷▶\n]{1,40}[▷▶]"
     r"|<0x[0-9A-F]{2}>|[\u0120\u010a](?=\w)|\u2581|\ufffd"
 )
 """Tokens of chat templates, of thinking and tools, and bytes that make no character."""
@@ -27,7 +28,10 @@ _OTHER_SPEAKER = re.compile(
     r"[*_]{0,2}[ \t]*+:",
     re.IGNORECASE | re.MULTILINE,
 )
-_SPEAKER_IN_LINE = re.compile(r"(?<=\s)(?:USER|ASSISTANT|HUMAN|SYSTEM)[*_]{0,2}:")
+_SPEAKER_IN_LINE = re.compile(
+    r"(?<=\s)(?:USER|ASSISTANT|HUMAN|SYSTEM)[*_]{0,2}:"
+    r"|(?<=\s)#{2,4} ?(?:Instruction|Input|Response|User|Human|Assistant|System)s?[ \t]*+:"
+)
 _ASKED_AND_ANSWERED = re.compile(
     r"^[ \t]*+[*_#]{0,4}+[QA]\d{0,2}[*_]{0,2}[ \t]*+:[*_]{0,2}(?=\s)", re.MULTILINE
 )

@@ -92,14 +92,25 @@ def _functions(text: str) -> Iterable[ast.FunctionDef | ast.AsyncFunctionDef]:
 def defines(text: str, function: str, arguments: Sequence[str] | None) -> bool:
     """Whether the code has a function or method of that name, with these arguments and a body.
 
-    `self` and `cls` are not counted among the arguments; `pass`, `...` and a docstring are no body.
+    `self` and `cls` are not counted among the arguments. `pass`, `...`, a docstring, `return None` and
+    `raise NotImplementedError` are no body.
     """
     return any(
         node.name == function
         and (arguments is None or _arguments(node) == list(arguments))
-        and any(_does_something(statement) for statement in node.body)
+        and any(_does_something(part) and not _is_stub(part) for part in node.body)
         for node in _functions(text)
     )
+
+
+def _is_stub(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Return):
+        value = statement.value
+        return value is None or (isinstance(value, ast.Constant) and value.value in (None, ...))
+    if isinstance(statement, ast.Raise):
+        raised = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
+        return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+    return False
 
 
 def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
@@ -109,8 +120,18 @@ def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
+def code_is(text: str, any_of: Sequence[str]) -> bool:
+    """Whether one of the patterns is all of the code (see `_matches`)."""
+    trees = parse_python(text) or ()
+    body = [statement for tree in trees for statement in tree.body]
+    if len(body) != 1:
+        return False
+    found = body[0].value if isinstance(body[0], ast.Expr) else body[0]
+    return any(_matches(_read_pattern(pattern), found) for pattern in any_of)
+
+
 def code_has(text: str, any_of: Sequence[str]) -> bool:
-    """Whether one of the patterns occurs in the code (see `matches`)."""
+    """Whether one of the patterns occurs in the code (see `_matches`)."""
     return any(_occurs(text, pattern) for pattern in any_of)
 
 

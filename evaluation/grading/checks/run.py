@@ -4,9 +4,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from evaluation.errors import ScoringError
-from evaluation.grading.checks import cleanliness, code, layout, refusals, structured, wording
-from evaluation.settings.checks import Check, Counted, Kind
+from evaluation.errors import CageError, ScoringError
+from evaluation.grading.checks import (
+    cleanliness,
+    code,
+    layout,
+    refusals,
+    structured,
+    tested,
+    wording,
+)
+from evaluation.settings.check_kinds import Kind
+from evaluation.settings.checks import Check, Counted
 
 COUNTS: dict[str, Callable[[str], int]] = {
     "bullet_count": layout.bullet_count,
@@ -36,6 +45,8 @@ FUNCTIONS: dict[str, Callable[..., bool]] = {
     "json_equals": structured.json_equals,
     "python_parses": code.python_parses,
     "only_code": code.only_code,
+    "passes_tests": tested.passes_tests,
+    "code_is": code.code_is,
     "defines": code.defines,
     "code_has": code.code_has,
     "code_lacks": code.code_lacks,
@@ -69,6 +80,7 @@ def run_checks(probe: str, checks: Sequence[Check], text: str) -> list[CheckResu
     Raises:
         ScoringError: naming probe and check, where a check itself fails. An error is not a wrong
             answer.
+        CageError: code cannot be run on this machine.
     """
     results = []
     seen: Counter[str] = Counter()
@@ -77,6 +89,8 @@ def run_checks(probe: str, checks: Sequence[Check], text: str) -> list[CheckResu
         number = seen[check.check]
         try:
             passed = passes(check, text)
+        except CageError:
+            raise
         except Exception as error:
             raise ScoringError(
                 f"probe {probe}: check {check.check} raised {type(error).__name__}: {error}; "

@@ -62,6 +62,7 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
         given = _own_prompts(name, task, origins)
         check_golds(name, task, {prompt.id: prompt.document for prompt in given.prompts})
         judged = {"checked": fingerprint(task.verifying()), "source": describe_source(origins)}
+    _check_ends(name, tokenizer, template, judged.get("provider", {}).get("stop", task.stop))
     prompts, there = given.prompts, given.there
     rows, too_long = _tokenized(plan, tokenizer, template, name, given)
     fitting = [prompt for prompt in prompts if prompt.id not in set(too_long)]
@@ -176,6 +177,23 @@ def _document(prompt: TaskPrompt) -> dict[str, Any]:
     return {"id": prompt.id, "document": dict(prompt.document), "strata": dict(prompt.strata)}
 
 
+def _ends(tokenizer: AnyTokenizer, template: str | None) -> tuple[list[int], list[str]]:
+    """Tokens and texts that end an answer whatever the task says."""
+    ids, strings = ([], []) if template is None else end_of_turn(tokenizer, template)
+    eos = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
+    return sorted({*eos, *ids}), list(strings)
+
+
+def _check_ends(
+    name: str, tokenizer: AnyTokenizer, template: str | None, stop: Sequence[str]
+) -> None:
+    if not stop and not any(_ends(tokenizer, template)):
+        raise SourceError(
+            f"generation_tasks.{name}: the tokenizer has no end-of-text token and the task no `stop`, "
+            "so every answer would run to `max_new_tokens`; give the task a `stop`"
+        )
+
+
 def _meta(
     plan: StagePlan,
     tokenizer: AnyTokenizer,
@@ -183,9 +201,7 @@ def _meta(
     rows: Sequence[Mapping[str, Any]],
     about: Mapping[str, Any],
 ) -> dict[str, Any]:
-    ids, strings = ([], []) if template is None else end_of_turn(tokenizer, template)
-    eos = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
-    eos_ids = sorted({*eos, *ids})
+    eos_ids, strings = _ends(tokenizer, template)
     return {
         "protocol": protocol.PREFILL_GENERATION,
         "max_tokens": max(len(row["tokens"]) + row["max_new_tokens"] for row in rows),

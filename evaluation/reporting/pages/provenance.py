@@ -18,6 +18,7 @@ from evaluation.reporting.pages.answers import (
     rate_rows,
 )
 from evaluation.reporting.tables.stage_results import StageResults
+from evaluation.results.bridge_files import notes_by_steps
 from evaluation.results.read import Results, TierResults
 from evaluation.results.tier_files import Counts, TierFile
 from evaluation.settings.plan import StagePlan
@@ -61,12 +62,7 @@ def _text(value: Any) -> str:
 
 def _notes(found: StageResults) -> Table:
     """What differs between steps and bridge without forbidding that they are compared."""
-    steps: dict[str, list[str]] = {}
-    for step, content in found.deltas.items():
-        for note in content.notes:
-            steps.setdefault(note, []).append(str(step))
-    rows: list[tuple[str, ...]] = []
-    rows += [(note, _steps(own, len(found.deltas))) for note, own in steps.items()]
+    rows: list[tuple[str, ...]] = [*notes_by_steps(found.deltas)]
     return Table("Comparison", ("note", "steps"), rows)
 
 

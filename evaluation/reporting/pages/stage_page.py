@@ -40,7 +40,7 @@ from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
 from evaluation.reporting.tables.task_quality import stage_quality
-from evaluation.results.bridge_files import StepDeltas
+from evaluation.results.bridge_files import StepDeltas, warnings_in_words
 from evaluation.results.outputs import PAGE
 from evaluation.results.quality_file import TaskQuality
 from evaluation.settings.plan import StagePlan
@@ -100,6 +100,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "bridge": next(bridges, None),
         "objective": [aim_title(aim.model_dump()) for aim in plan.stage.objective],
         "missing": found.missing,
+        "warnings": warnings_in_words(found.deltas),
         "failures": [*failures(plan, found.asked), *found.damaged],
         "verdicts": list(found.deltas.values()),
         "noise": _noise(found, series),

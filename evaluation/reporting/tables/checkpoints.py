@@ -15,6 +15,11 @@ from evaluation.reporting.tables.side_by_side import Column, Format, Key, shown_
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.read import Results, read_results, tiers_in
 
+ARROWS = (
+    "▲ better, ▼ worse than the column before by the paired test (Holm's correction over all items of "
+    "the two); a value without an interval has too few items for one"
+)
+
 
 def table_of(folders: Mapping[str, Path], form: Format) -> tuple[str, list[str]]:
     """The table of result folders by label, and a sentence for each pair that cannot be paired.

@@ -59,6 +59,8 @@ SETTINGS: Any = {
 def write_figures(plan: StagePlan) -> list[Path]:
     """Writes a stage's figures; what there is nothing to draw of is an empty one that says so.
 
+    Those of a bridge or a tier that the stage has no more are removed.
+
     Raises:
         ResultsError: the stage has no tables yet, or damaged ones.
     """
@@ -66,7 +68,14 @@ def write_figures(plan: StagePlan) -> list[Path]:
     for (kind, tier), path in plan.figures.items():
         title = f"{plan.name}: {TIERS[tier].title}, {kind}"
         _save(_drawn(plan, kind, tier, series), path, title)
+    _remove_others(plan)
     return list(plan.figures.values())
+
+
+def _remove_others(plan: StagePlan) -> None:
+    known = (plan.figures_folder / f"{t.name}_{k}.svg" for t in TIERS.values() for k in t.figures)
+    for path in set(known) - set(plan.figures.values()):
+        path.unlink(missing_ok=True)
 
 
 def _drawn(plan: StagePlan, kind: str, tier: TierName, series: Sequence[Series]) -> "Figure":

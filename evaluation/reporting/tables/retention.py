@@ -1,15 +1,16 @@
 """What each later checkpoint kept of each earlier one: `retention.csv`, `retention.tex`.
 
-The checkpoints are the last one of each stage and the bridges, in the order of the stages. Two of
-them are compared over the items that both were scored on, whichever stage's suite these are of: a
-bridge was scored on the suite of the stage that follows it.
+The checkpoints are the last one of each stage and the bridges, in the order of the stages. One is
+earlier than another if this was trained from it, as the bridges say: two ablations of one stage, or
+stages without bridges, are not. Two are compared over the items that both were scored on, whichever
+stage's suite these are of: a bridge was scored on the suite of the stage that follows it.
 """
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ class Landmark:
     """A checkpoint that stands for what a stage ended with, and the results that there are of it."""
 
     label: str
+    identity: str
     sides: tuple[Results, ...]
 
 
@@ -57,23 +59,69 @@ def landmarks(stages: Iterable[StageResults]) -> list[Landmark]:
 
 
 def _add(found: dict[str, Landmark], label: str, scored: Scored) -> None:
-    results = scored.results
-    identity = results.header.checkpoint_identity
+    identity = _identity(scored)
     if label in {one.label for key, one in found.items() if key != identity}:
         label = f"{label} ({identity[:8]})"
-    known = found.get(identity, Landmark(label, ()))
-    found[identity] = replace(known, sides=(*known.sides, results))
+    known = found.get(identity, Landmark(label, identity, ()))
+    found[identity] = replace(known, sides=(*known.sides, scored.results))
 
 
 def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
     """A row per pair of checkpoints, item and metric; tests are corrected over a tier's items."""
     read = cache(_read)
+    found = list(stages)
+    marks, begun = landmarks(found), _begun_from(found)
     rows: list[RetentionRow] = []
-    for earlier, later in combinations(landmarks(stages), 2):
-        for tier in TIERS:
-            for delta in _tier_deltas(earlier, later, tier, read):
-                rows.append(_row(earlier, later, delta))
+    for earlier, later in product(marks, marks):
+        if earlier.identity in _ancestors(later.identity, begun):
+            for tier in TIERS:
+                for delta in _tier_deltas(earlier, later, tier, read):
+                    rows.append(_row(earlier, later, delta))
     return rows
+
+
+def _begun_from(stages: Sequence[StageResults]) -> dict[str, set[str]]:
+    """By identity of a checkpoint those that its stage began with: as a stage's last, or as a bridge."""
+    by_name = {stage.plan.name: stage for stage in stages}
+    bridges = {name: _bridge_of(stage, by_name) for name, stage in by_name.items()}
+    begun: dict[str, set[str]] = {}
+    for name, stage in by_name.items():
+        own, bridge = bridges[name], stage.plan.stage.bridge
+        if own is None:
+            continue
+        if stage.steps:
+            begun.setdefault(_identity(stage.steps[max(stage.steps)]), set()).add(own)
+        before = None if bridge is None or bridge.stage is None else bridges.get(bridge.stage)
+        if before is not None:
+            begun.setdefault(own, set()).add(before)
+    return begun
+
+
+def _bridge_of(stage: StageResults, by_name: Mapping[str, StageResults]) -> str | None:
+    """The identity of a stage's bridge, from the results of its own stage where it has none here yet."""
+    if stage.bridge is not None:
+        return _identity(stage.bridge)
+    bridge = stage.plan.stage.bridge
+    if bridge is None or bridge.stage is None or bridge.stage not in by_name:
+        return None
+    steps = by_name[bridge.stage].steps
+    step = max(steps, default=None) if bridge.step is None else bridge.step
+    return _identity(steps[step]) if step in steps else None
+
+
+def _identity(scored: Scored) -> str:
+    return scored.results.header.checkpoint_identity
+
+
+def _ancestors(identity: str, begun: Mapping[str, set[str]]) -> set[str]:
+    """All that it was trained from; never itself, though somebody may have made a ring of bridges."""
+    found: set[str] = set()
+    waiting = [identity]
+    while waiting:
+        new = begun.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found - {identity}
 
 
 def _read(folder: Path, tier: TierName) -> TierResults | None:

@@ -164,7 +164,9 @@ def _credits(tier: Tier, items: Mapping[str, CreditItem]) -> Iterable[Value]:
         estimates = _means(tier, item)
         headlines[name] = estimates[tier.headline]
         for metric, estimate in estimates.items():
-            yield _mean(tier, name, item.group, metric, estimate, item.chance)
+            one = _mean(tier, name, item.group, metric, estimate, item.chance)
+            told = item.bounds.get(metric)
+            yield one if told is None else replace(one, low=told[0], high=told[1], note=None)
     chances = [item.chance for item in items.values()]
     known = [chance for chance in chances if chance is not None]
     chance = math.fsum(known) / len(known) if len(known) == len(chances) else None

@@ -19,6 +19,8 @@ BLOCK = 128
 """Tokens of a block in flex attention's sparse masks."""
 
 Mask = torch.Tensor | BlockMask
+Masks = Mask | None | dict[str, Mask | None]
+MaskMaker = Callable[[torch.Tensor, torch.Tensor, int | None], Mask]
 MaskRule = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -41,16 +43,28 @@ def layer_windows(config: PretrainedConfig) -> dict[str, int | None] | int | Non
     return None if types else window
 
 
-def build_mask(
+def layer_masks(
     depth: torch.Tensor,
     end: torch.Tensor,
     windows: dict[str, int | None] | int | None,
-    mask: Callable[[torch.Tensor, torch.Tensor, int | None], Mask],
-) -> Mask | dict[str, Mask]:
-    """One mask for all layers, or one per type where the model's layers differ."""
+    mask: MaskMaker,
+    *,
+    is_causal: bool,
+) -> Masks:
+    """One mask for all layers, or one per type where the model's layers differ.
+
+    None where every token sees all before it, for which there are kernels that need no mask:
+    in plain sequences (`is_causal`) that are no longer than the layer's window.
+    """
+
+    def of(window: int | None) -> Mask | None:
+        if is_causal and (window is None or depth.shape[1] <= window):
+            return None
+        return mask(depth, end, window)
+
     if isinstance(windows, dict):
-        return {name: mask(depth, end, window) for name, window in windows.items()}
-    return mask(depth, end, windows)
+        return {name: of(window) for name, window in windows.items()}
+    return of(windows)
 
 
 def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> torch.Tensor:
@@ -91,6 +105,7 @@ def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> Bl
         BLOCK_SIZE=BLOCK,
         mask_mod=_rule(depth, end, window),
         seq_lengths=(length, length),
+        compute_q_blocks=False,  # only gradients need them
     )
 
 

@@ -6,18 +6,22 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.distributed.device_mesh import DeviceMesh
 from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.engine.compile_cache import CompileCache, compile_cache
 from evaluation.scoring.engine.device import choose_device
+from evaluation.scoring.engine.faults import gpu_faults, too_little_memory
+from evaluation.scoring.engine.footprint import check_fits
 from evaluation.scoring.engine.forward import Engine, NotEnoughMemory
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
@@ -54,14 +58,27 @@ def choose_numerics(scoring: Scoring, checkpoint: Checkpoint) -> Numerics:
 
 
 class EngineBackend:
-    """Runs a checkpoint by the engine; `loaded` is called once the model is in memory."""
+    """Runs a checkpoint by the engine; `loaded` is called once the model is in memory.
+
+    What a GPU compiles is kept in `cache`, for other jobs.
+    """
+
+    _cache: Path | None = None
+
+    meet: Callable[[], DeviceMesh] | None = None
+    """Meets the processes that the model is spread over, if it is."""
 
     def __init__(
-        self, scoring: Scoring, checkpoint: Checkpoint, loaded: Callable[[], None]
+        self,
+        scoring: Scoring,
+        checkpoint: Checkpoint,
+        loaded: Callable[[], None],
+        cache: Path | None = None,
     ) -> None:
         self._scoring = scoring
         self._checkpoint = checkpoint
         self._loaded = loaded
+        self._cache = cache
         self._numerics = choose_numerics(scoring, checkpoint)
         on_cpu = self.device == "cpu"
         self._row_tokens = scoring.cpu_row_tokens if on_cpu else scoring.row_tokens
@@ -86,11 +103,20 @@ class EngineBackend:
     def model(self) -> PreTrainedModel:
         start = time.perf_counter()
         try:
-            model = load_model(self._checkpoint, dtype=self._numerics.dtype, device=self.device)
-        except torch.OutOfMemoryError:
-            raise ScoringError(
-                f"{self._checkpoint.path}: the GPU has not enough memory for the weights in "
-                f"{self.dtype}; use one with more, or scoring.dtype: bfloat16"
+            with gpu_faults():
+                if self.device == "cuda":
+                    share = 1 / self._scoring.gpus_per_checkpoint
+                    check_fits(self._checkpoint, self._numerics.dtype, share=share)
+                model = load_model(
+                    self._checkpoint,
+                    dtype=self._numerics.dtype,
+                    device=self.device,
+                    mesh=None if self.meet is None else self.meet(),
+                )
+        except NotEnoughMemory:
+            raise too_little_memory(
+                f"{self._checkpoint.path}: the GPU has not enough memory left for the weights in "
+                f"{self.dtype}"
             ) from None
         self._loaded()
         log.info("loaded %s in %.1f s", self._checkpoint.path, time.perf_counter() - start)
@@ -98,14 +124,31 @@ class EngineBackend:
 
     @functools.cached_property
     def engine(self) -> Engine:
-        return Engine(self.model, row_tokens=self._row_tokens, device=self.device)
+        model = self.model
+        if self._compiled is not None:
+            self._compiled.load()
+        with gpu_faults():
+            return Engine(model, row_tokens=self._row_tokens, device=self.device)
+
+    @functools.cached_property
+    def _compiled(self) -> CompileCache | None:
+        """What is compiled for this model on this GPU; nothing on the CPU."""
+        if self._cache is None or self.device != "cuda":
+            return None
+        gpu = torch.cuda.get_device_name()
+        return compile_cache(self._cache, self._checkpoint, self.dtype, gpu)
+
+    def _keep_compiled(self) -> None:
+        if self._compiled is not None:
+            self._compiled.keep()
 
     def unload(self) -> None:
         for loaded in ("engine", "model"):
             self.__dict__.pop(loaded, None)
         gc.collect()  # a model is a ring of references
         if self.device == "cuda":
-            torch.cuda.empty_cache()
+            with gpu_faults():
+                torch.cuda.empty_cache()
 
     def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
         return self._within_memory(lambda: score_requests(self.engine, requests, progress=label))
@@ -120,7 +163,7 @@ class EngineBackend:
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
-        return generate(
+        answers = generate(
             self.model,
             requests,
             stopping,
@@ -128,18 +171,30 @@ class EngineBackend:
             batch=self._scoring.generation_batch,
             device=self.device,
         )
+        return self._guarded(answers)
+
+    def _guarded(
+        self, answers: Iterator[dict[AnswerKey, Answer]]
+    ) -> Iterator[dict[AnswerKey, Answer]]:
+        with gpu_faults():
+            yield from answers
+        self._keep_compiled()
 
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
         """With half the tokens in a pass, and half of that, as long as a GPU has not enough memory.
 
-        Later items begin with what was enough. Raises NotEnoughMemory below SMALLEST.
+        Later items begin with what was enough. Raises NotEnoughMemory below SMALLEST, GpuFault where
+        the GPU fails.
         """
         while True:
             try:
-                return run()
+                with gpu_faults():
+                    scores = run()
+                self._keep_compiled()
+                return scores
             except NotEnoughMemory as error:
-                if self._row_tokens < 2 * SMALLEST:
-                    raise
+                if self._row_tokens < 2 * SMALLEST or self.meet is not None:
+                    raise too_little_memory(str(error)) from None
                 self._row_tokens //= 2
                 self.engine.row_tokens = self._row_tokens
                 log.warning("%s; going on with %d", error, self._row_tokens)

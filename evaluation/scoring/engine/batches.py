@@ -4,7 +4,7 @@ Letters: B rows, S tokens of a row, Q queries, P pairs.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -36,15 +36,32 @@ class Batch:
     counts: Ints
     is_causal: bool
     real_tokens: int
+    highest: int  # token that is read or asked for
+    deepest: int  # position
+
+    def pinned(self) -> "Batch":
+        """In memory from which a GPU reads while the host goes on."""
+        return replace(self, **{name: getattr(self, name).pin_memory() for name in ON_DEVICE})
 
 
-def collate(rows: Sequence[Row], length: int) -> Batch:
-    """Pads rows to `length`; a padding token sees nothing but itself, and nothing sees it."""
-    is_causal = all(row.is_chain for row in rows)
+ON_DEVICE = ("tokens", "depth", "end", "queries", "pair_query", "pair_token")
+
+
+def collate(rows: Sequence[Row], length: int, *, count: int = 0, is_trie: bool = False) -> Batch:
+    """Pads rows to `length`; a padding token sees nothing but itself, and nothing sees it.
+
+    Adds rows of padding up to `count` of them. `is_trie` keeps the mask even where each row happens
+    to be one plain sequence.
+    """
+    is_causal = not is_trie and all(row.is_chain for row in rows)
+    count = max(count, len(rows))
     index = np.arange(length)
-    tokens = np.zeros((len(rows), length), dtype=np.int64)
-    depth = np.tile(index, (len(rows), 1)) if is_causal else np.zeros_like(tokens)
-    end = np.tile(index + 1, (len(rows), 1))
+    tokens = np.zeros((count, length), dtype=np.int64)
+    longest = max(map(len, rows))  # no position is beyond what some row has
+    depth = np.zeros_like(tokens)
+    if is_causal:
+        depth[:] = np.minimum(index, longest - 1)
+    end = np.tile(index + 1, (count, 1))
     for i, row in enumerate(rows):
         tokens[i, : len(row)] = row.tokens
         depth[i, : len(row)] = row.depth
@@ -65,6 +82,8 @@ def collate(rows: Sequence[Row], length: int) -> Batch:
         counts=np.concatenate([row.counts for row in rows]),
         is_causal=is_causal,
         real_tokens=sum(len(row) for row in rows),
+        highest=max(int(tokens.max()), int(targets.max())),
+        deepest=int(depth.max()),
     )
 
 

@@ -6,7 +6,8 @@ import os
 import torch
 
 from evaluation.errors import ConfigError, ScoringError
-from evaluation.scoring.engine.gpus import check_free, visible_gpus
+from evaluation.scoring.engine.gpus import Gpu, check_free, driver_version, visible_gpus
+from evaluation.scoring.engine.toolchain import compiler_fault, driver_fault
 
 log = logging.getLogger(__name__)
 
@@ -18,16 +19,21 @@ def choose_device(asked: str) -> str:
 
     Raises:
         ConfigError: where a GPU is asked for and there is none.
-        ScoringError: where it is dead, held by others, or not usable by this PyTorch.
+        ScoringError: where it is dead, held by others, or not usable by this PyTorch, where
+            CUDA_VISIBLE_DEVICES names one that is not there, or where nothing can be compiled.
     """
     if asked == "cpu":
         return "cpu"
+    # GPU 0 of nvidia-smi is to be CUDA's, which else counts the fastest one first.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     # Once this process has begun to use it, what is held may be its own.
     is_ours = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     remark = None if is_ours else check_free()
     if remark is not None:
         log.warning("%s", remark)
     if torch.cuda.is_available():
+        if (lacking := compiler_fault()) is not None:
+            raise ScoringError(lacking)
         return "cuda"
     _check_not_lost()
     if asked == "cuda":
@@ -40,11 +46,19 @@ def _check_not_lost() -> None:
     gpus = visible_gpus()
     if not gpus:
         return
-    sentence = (
-        f"{gpus[0].title} is there, but PyTorch {torch.__version__} cannot use it: the GPU is dead, or "
-        "this build does not fit the driver; install one that does, exclude the node, or set "
-        "scoring.device: cpu"
-    )
+    sentence = why_unusable(gpus[0])
     if os.environ.get("CUDA_VISIBLE_DEVICES"):
         raise ScoringError(sentence)
     log.warning("%s; the CPU is used", sentence)
+
+
+def why_unusable(gpu: Gpu) -> str:
+    """A sentence on why PyTorch cannot use a GPU that nvidia-smi sees, and what to do."""
+    reason = driver_fault(driver_version()) or (
+        "the GPU is dead, or this build does not fit the driver; install one that does, or exclude "
+        "the node"
+    )
+    return (
+        f"{gpu.title} is there, but PyTorch {torch.__version__} cannot use it: {reason}, or set "
+        "scoring.device: cpu"
+    )

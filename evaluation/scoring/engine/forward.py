@@ -1,7 +1,9 @@
 """One forward pass of a transformers model over a batch, and the scores it was asked for.
 
 The model's own body runs under masks and positions given explicitly; the head runs only where a
-token is scored. SDPA on CPU; on a GPU flex attention for tries, SDPA for plain sequences.
+token is scored. On CPU it runs as it is, under dense masks. On a GPU its layers are compiled, for
+plain sequences with a causal kernel and else with flex attention, in few fixed shapes; and nothing
+waits for the GPU but who asks for a pass's scores.
 """
 
 import contextlib
@@ -9,35 +11,28 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
+from evaluation.scoring.engine import attend
 from evaluation.scoring.engine.attention import (
     BLOCK,
     block_mask,
-    build_mask,
     dense_mask,
+    layer_masks,
     layer_windows,
 )
-from evaluation.scoring.engine.batches import PASS_TOKENS, Batch, collate
-from evaluation.scoring.engine.head import Head, Scored
+from evaluation.scoring.engine.batches import PASS_TOKENS, Batch, collate, group_rows
+from evaluation.scoring.engine.busy import working
+from evaluation.scoring.engine.compiled import Compiler, compile_errors, compiled_units
+from evaluation.scoring.engine.head import Head
+from evaluation.scoring.engine.pending import PairScores, Pending
 from evaluation.scoring.engine.rows import Row
-
-TOLERANCE = {torch.float32: 1e-3}
-"""Relative L2 error allowed between two ways to the same logits, by type; 0.05 for narrower ones."""
-
-
-class PairScores(NamedTuple):
-    """For each pair its log-probability in nats, and whether its token is the most likely."""
-
-    logprob: NDArray[np.float64]
-    is_greedy: NDArray[np.bool_]
+from evaluation.scoring.engine.self_check import check_eager, check_shape
+from evaluation.scoring.engine.shapes import Shape, group_shapes, shape_of
 
 
 class NotEnoughMemory(ScoringError):
@@ -47,40 +42,66 @@ class NotEnoughMemory(ScoringError):
 class Engine:
     """A model ready to score batches of about `row_tokens` tokens.
 
-    Raises ScoringError for a model whose logits this way of running it does not reproduce.
+    `compiler` is what its layers are compiled by: on a GPU `inductor`, on CPU none. Compiled, it
+    runs fixed shapes and sparse masks.
+
+    A model whose scores this way of running it does not reproduce is refused with a ScoringError:
+    at once, or compiled, before the first pass of each shape and kind of mask.
     """
 
-    def __init__(self, model: PreTrainedModel, *, row_tokens: int, device: str) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        *,
+        row_tokens: int,
+        device: str,
+        compiler: Compiler | None = None,
+    ) -> None:
         self.model = model
         self.row_tokens = row_tokens
         self.device = torch.device(device)
+        self.compiler = compiler or ("inductor" if self.on_gpu else None)
         self.vocab_size = model.get_input_embeddings().weight.shape[0]
         self.windows = layer_windows(model.config)
         self.longest = longest_position(model)
-        self.head = Head(_output_layer(model))
+        self.head = Head(_output_layer(model), self.compiler)
         self.tokens_processed = 0
-        check_reproduced(self)
+        self._swaps: contextlib.ExitStack | None = None
+        self._reproduced: set[tuple[Shape, bool]] = set()
+        if not self.is_compiled:
+            check_eager(self)
 
     @property
     def on_gpu(self) -> bool:
         return self.device.type == "cuda"
 
-    def pad_length(self, length: int) -> int:
-        """Tokens to pad a row to: on a GPU few different lengths, each a multiple of a block."""
-        if not self.on_gpu:
-            return length
-        padded = max(BLOCK, 1 << (length - 1).bit_length())
-        full = -(-self.row_tokens // BLOCK) * BLOCK
-        return full if length <= full < padded else padded
+    @property
+    def is_compiled(self) -> bool:
+        return self.compiler is not None
+
+    def groups(self, lengths: Sequence[int], *, is_text: bool) -> Iterator[list[int]]:
+        """Indices of the rows that run together, the longest first."""
+        if not self.is_compiled:
+            return group_rows(lengths, self.row_tokens)
+        return (group for group, _ in group_shapes(lengths, self.row_tokens, is_text=is_text))
+
+    def collate(self, rows: Sequence[Row], *, is_text: bool) -> Batch:
+        """Rows side by side, padded to what this engine runs."""
+        longest = max(map(len, rows))
+        if not self.is_compiled:
+            return collate(rows, longest)
+        shape = shape_of(longest, self.row_tokens, is_text=is_text)
+        batch = collate(rows, shape.length, count=shape.rows, is_trie=not is_text)
+        return batch.pinned() if self.on_gpu else batch
 
     def row_capacity(self, shared: int, shortest: int = 0) -> int:
         """Tokens of a row whose inputs have a prefix of `shared` tokens in common.
 
-        On a GPU a full forward pass, or as much as the prefix needs. On CPU attention is dense: a
+        Compiled, a full forward pass, or as much as the prefix needs. Else attention is dense: a
         row of S tokens costs a S + b S^2 for S - `shared` tokens that are new, least per new token
         where S = shared + sqrt(shared^2 + shared a / b); but no less than `shortest`.
         """
-        if self.on_gpu:
+        if self.is_compiled:
             return max(self.row_tokens, shared + BLOCK)
         per_token, per_pair = self.costs
         return max(shortest, int(shared + math.sqrt(shared**2 + shared * per_token / per_pair)))
@@ -105,37 +126,37 @@ class Engine:
         return float(body), float(2 * config.num_hidden_layers * config.num_attention_heads * width)
 
     @torch.inference_mode()
-    def hidden(self, batch: Batch, *, use_flex: bool) -> torch.Tensor:
+    def hidden(self, batch: Batch) -> torch.Tensor:
         """The last hidden state, (B, S, D)."""
-        depth, end = batch.depth.to(self.device), batch.end.to(self.device)
-        # Without a mask a plain sequence runs in SDPA's causal kernel, which skips what is masked.
-        mask = None
-        if not batch.is_causal:
-            mask = build_mask(depth, end, self.windows, block_mask if use_flex else dense_mask)
-        with self._attention("flex_attention" if use_flex else "sdpa"):
+        tokens, depth, end = (
+            part.to(self.device, non_blocking=True)
+            for part in (batch.tokens, batch.depth, batch.end)
+        )
+        maker = block_mask if self.is_compiled else dense_mask
+        masks = layer_masks(depth, end, self.windows, maker, is_causal=batch.is_causal)
+        with self.prepared():
             output = self.model.base_model(
-                input_ids=batch.tokens.to(self.device),
-                attention_mask=mask,
-                position_ids=depth,
-                use_cache=False,
+                input_ids=tokens, attention_mask=masks, position_ids=depth, use_cache=False
             )
         hidden: torch.Tensor = output.last_hidden_state
         return hidden
 
-    @torch.inference_mode()
     def score(self, batch: Batch) -> PairScores:
-        """Scores the pairs of a batch, in the order of its rows.
+        """Scores the pairs of a batch, in the order of its rows; raises like `launch`."""
+        return self.launch(batch).scores()
+
+    def launch(self, batch: Batch) -> Pending:
+        """Begins to score the pairs of a batch.
 
         Raises:
-            ScoringError: a token has no embedding.
+            ScoringError: a token has no embedding; the layers cannot be compiled.
             NotEnoughMemory: of a GPU.
         """
         self._check(batch)
         try:
-            hidden = self.hidden(batch, use_flex=self.on_gpu and not batch.is_causal)
-            queries = batch.queries.to(self.device)
-            asked = hidden.view(-1, hidden.shape[-1]).index_select(0, queries)
-            scored = self.head.score(asked, batch.pair_query, batch.pair_token)
+            if self.is_compiled:
+                self._check_reproduced(Shape(*batch.tokens.shape), batch.is_causal)
+            pending = self.begin(batch)
         except torch.OutOfMemoryError:
             rows, length = batch.tokens.shape
             raise NotEnoughMemory(
@@ -143,29 +164,70 @@ class Engine:
                 f"scoring.row_tokens (now {self.row_tokens})"
             ) from None
         self.tokens_processed += batch.real_tokens
-        return _in_row_order(scored, batch.order)
+        return pending
+
+    @working
+    @torch.inference_mode()
+    def begin(self, batch: Batch) -> Pending:
+        """`launch` without its checks."""
+        with compile_errors():
+            hidden = self.hidden(batch)
+            queries = batch.queries.to(self.device, non_blocking=True)
+            asked = hidden.view(-1, hidden.shape[-1]).index_select(0, queries)
+            scored = self.head.score(asked, batch.pair_query, batch.pair_token)
+            return Pending(scored, batch.order)
+
+    def _check_reproduced(self, shape: Shape, is_causal: bool) -> None:
+        if (shape, is_causal) not in self._reproduced:
+            with self._as_it_was():
+                check_shape(self, shape, is_causal=is_causal)
+            self._reproduced.add((shape, is_causal))
 
     @contextlib.contextmanager
-    def _attention(self, implementation: str) -> Iterator[None]:
-        """The model is used by others too, so it gets back the attention it had."""
-        own = self.model.config._attn_implementation
-        if own == implementation:
+    def prepared(self) -> Iterator[None]:
+        """The model with our attention, and compiled layers; others get it back as it was.
+
+        Once around many passes it costs nothing in each of them.
+        """
+        if self._swaps is not None:
             yield
             return
-        self.model.set_attn_implementation(implementation)
+        self._prepare()
         try:
             yield
         finally:
-            self.model.set_attn_implementation(own)
+            self._restore()
+
+    @contextlib.contextmanager
+    def _as_it_was(self) -> Iterator[None]:
+        """The model as others know it, also where it is prepared."""
+        is_prepared = self._swaps is not None
+        if is_prepared:
+            self._restore()
+        try:
+            yield
+        finally:
+            if is_prepared:
+                self._prepare()
+
+    def _prepare(self) -> None:
+        self._swaps = contextlib.ExitStack()
+        self._swaps.enter_context(attend.own_attention(self.model))
+        if self.compiler is not None:
+            self._swaps.enter_context(compiled_units(self.model, self.compiler))
+
+    def _restore(self) -> None:
+        swaps, self._swaps = self._swaps, None
+        if swaps is not None:
+            swaps.close()
 
     def _check(self, batch: Batch) -> None:
-        highest = max(int(batch.tokens.max()), int(batch.pair_token.max()))
-        if highest >= self.vocab_size:
+        if batch.highest >= self.vocab_size:
             raise ScoringError(
-                f"token {highest} is asked for, but the model's embedding has {self.vocab_size} "
-                "rows; the tokens come from another tokenizer"
+                f"token {batch.highest} is asked for, but the model's embedding has "
+                f"{self.vocab_size} rows; the tokens come from another tokenizer"
             )
-        if int(batch.depth.max()) >= self.longest:
+        if batch.deepest >= self.longest:
             raise ScoringError(
                 f"a request has more than {self.longest} tokens, where this model's rotary "
                 "embedding begins to depend on what it is batched with; lower the sequence length"
@@ -186,14 +248,6 @@ class Engine:
                 bar.update(batch.real_tokens)
 
 
-def _in_row_order(scored: Scored, order: NDArray[np.int64]) -> PairScores:
-    logprob = np.empty(len(order))
-    is_greedy = np.empty(len(order), dtype=np.bool_)
-    logprob[order] = scored.logprob.double().cpu().numpy()
-    is_greedy[order] = scored.is_greedy.cpu().numpy()
-    return PairScores(logprob, is_greedy)
-
-
 def _output_layer(model: PreTrainedModel) -> torch.nn.Linear:
     layer = model.get_output_embeddings()
     if not isinstance(layer, torch.nn.Linear):
@@ -211,32 +265,3 @@ def longest_position(model: PreTrainedModel) -> float:
         return math.inf
     known = rope.get("original_max_position_embeddings") or config.max_position_embeddings
     return float(known)
-
-
-@torch.inference_mode()
-def check_reproduced(engine: Engine) -> None:
-    """Compares a small trie with the model's own forward pass over each of its sequences.
-
-    Some classes scale their logits behind the head, or carry a state past any mask; they would be
-    scored wrongly without notice.
-    """
-    first, second = np.array([1, 2, 3, 4]), np.array([1, 2, 5])
-    row = Row(
-        tokens=np.array([1, 2, 3, 4, 5]) % engine.vocab_size,
-        depth=np.array([0, 1, 2, 3, 2]),
-        end=np.array([5, 5, 4, 4, 5]),
-        pair_query=np.array([4]),
-        pair_token=np.array([0]),
-        owners=np.array([0]),
-        counts=np.array([1]),
-    )
-    ours = engine.head.logits(engine.hidden(collate([row], len(row)), use_flex=False)[0])
-    for tokens, last in ((first, 3), (second, 4)):
-        sequence = torch.from_numpy(tokens[None] % engine.vocab_size).to(engine.device)
-        own = engine.model(input_ids=sequence, use_cache=False).logits[0, -1].float()
-        error = float((ours[last] - own).norm() / own.norm())
-        if error > TOLERANCE.get(engine.model.dtype, 0.05):  # False for NaN, which scoring reports
-            raise ScoringError(
-                f"{type(engine.model).__name__} cannot be scored: its own logits differ from those "
-                f"of its body and head under a mask by {error:.1e} (relative L2); score it by a `command` of your own"
-            )

@@ -39,6 +39,7 @@ def score_requests(
         row=lambda index: lay_out(plan, pieces[index]),
         names=[request.name for request in requests],
         alone=lambda index: _single_row(requests[index]),
+        is_text=False,
     )
     totals = run(engine, work, progress)
     return [Score(float(nats), bool(greedy)) for nats, greedy in zip(*totals, strict=True)]
@@ -75,17 +76,18 @@ def score_blocks(
         row=lambda index: row(int(kept[index])),
         names=[f"block {block}" for block in range(blocks)],
         alone=row,
+        is_text=True,
     )
     return -run(engine, work, progress).logprob, scored
 
 
 def choose_rows(engine: Engine, trie: Trie) -> list[Piece]:
-    """Cuts a trie into rows: as long as fits on a GPU, as is cheapest on CPU.
+    """Cuts a trie into rows: full ones of fixed shapes, or as is cheapest under dense masks.
 
     On CPU inputs that have nothing in common gain nothing from a long row, but few short rows
     leave one half empty; so the shortest length is tried out.
     """
-    if engine.on_gpu:
+    if engine.is_compiled:
         return pack(trie, engine.row_capacity)
     capacities = (partial(engine.row_capacity, shortest=length) for length in SHORTEST_ROWS)
     return min((pack(trie, capacity) for capacity in capacities), key=partial(_cost, engine))

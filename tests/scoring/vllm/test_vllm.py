@@ -7,27 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from evaluation.bridge.write import write_deltas
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.errors import BridgeError, ConfigError, ScoringError
 from evaluation.grading.collect import collect
-from evaluation.prefill.tiers import PREFILLS
 from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.store import ScoreStore
-from tests.workflow.world import (
-    ANSWERED,
-    FIRST_LETTER,
-    LAST_LETTER,
-    World,
-    build_prefilled,
-    copy_world,
-)
+from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
 STAND_IN = Path(__file__).parent / "stand_in"
 TASK: dict[str, Any] = {
@@ -41,33 +32,12 @@ SAMPLED = {**TASK, "sampling": {"temperature": 1.0, "n": 3, "seed": 1}}
 Change = Callable[..., StagePlan]
 
 
-@pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    world = build_prefilled(tmp_path_factory.mktemp("vllm") / "world")
-    world.change(verification={"workers": 1})
-    return world
-
-
-@pytest.fixture
-def world(pristine: World, tmp_path: Path) -> World:
-    return copy_world(pristine, tmp_path / "world")
-
-
 @pytest.fixture
 def change(world: World) -> Change:
-    """Writes the suite's tasks and the engine, prefills, and returns the plan of stage 2."""
+    """Gives the suite its tasks and generation its engine; the prefilled plan of stage 2."""
 
     def write(engine: dict[str, Any] | None, **tasks: Any) -> StagePlan:
-        content = {"extends": "base", "generation_tasks": tasks}
-        (world.folder / "suites" / "answers.yaml").write_text(yaml.safe_dump(content))
-        config = yaml.safe_load(world.config.read_text())
-        config["stages"]["stage2"]["suites"] = ["answers"]
-        config["generation"] = engine or {}
-        world.config.write_text(yaml.safe_dump(config))
-        plan = plan_stages(load_config(world.config))["stage2"]
-        for name in tasks:
-            PREFILLS["tier5"].make(plan, name)
-        return plan
+        return ask_for_answers(world, tasks, generation=engine or {})
 
     return write
 

@@ -9,6 +9,7 @@ from transformers import AttentionInterface, PreTrainedModel
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.attention import layer_windows
+from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.generation.memory import Reading, Slots, Step, attend
 from evaluation.scoring.engine.generation.prompts import Counts, Prompt, Queue
 from evaluation.scoring.engine.generation.rows import Layout, Row, rules_of, take_next
@@ -142,10 +143,12 @@ class Flight:
         if self._ended:
             self._layout = None
 
+    @working
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """(B, D) to (B, V)."""
         return self._head.logits(hidden)[:, : self._vocabulary]
 
+    @working
     def _forward(
         self, ids: torch.Tensor, positions: torch.Tensor, memory: Reading | Step
     ) -> torch.Tensor:

@@ -17,6 +17,7 @@ from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Sto
 from evaluation.scoring.engine.forward import longest_position
 from evaluation.scoring.engine.generation.flight import Flight
 from evaluation.scoring.engine.generation.prompts import Counts
+from evaluation.scoring.engine.ranks import is_in_team
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,10 @@ def _fewer(batch: int) -> int:
         raise ScoringError(
             "the GPU has not enough memory for a single answer; lower max_new_tokens, or give the "
             "job a GPU with more memory"
+        )
+    if is_in_team():  # the others go on with as many
+        raise ScoringError(
+            f"the GPU has not enough memory for {batch} answers at once; lower scoring.generation_batch"
         )
     torch.cuda.empty_cache()
     log.warning("the GPU has not enough memory for %d answers at once; going on with half", batch)

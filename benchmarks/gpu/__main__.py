@@ -1,0 +1,129 @@
+"""python -m benchmarks.gpu: speed, parity and memory on the GPU at hand, as a table and as JSON.
+
+Models of random weights are made on the device, as Nanotron checkpoints, and run through the engine
+on real requests, beside a plain transformers loop and beside what peers are installed. Needs torch,
+transformers and numpy, no network, and the file that `make bench-gpu-data` writes. A part that fails
+is named in the table, the others go on, and the exit code is 1.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from benchmarks.gpu import about, host
+from benchmarks.gpu.data import Data, read
+from benchmarks.gpu.models import SIZES
+from benchmarks.gpu.peers import NAMES
+from benchmarks.gpu.report import Report
+from benchmarks.gpu.session import Options, Session
+from benchmarks.gpu.table import table
+from evaluation.errors import ConfigError, EvaluationError
+from evaluation.scoring.engine.device import choose_device
+
+ROWS = {"cpu": 1024, "cuda": 16_384}
+"""Tokens of a pass, as a job has them unless it is configured otherwise."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    try:
+        return _run(_parser().parse_args(arguments))
+    except EvaluationError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _run(given: argparse.Namespace) -> int:
+    options = _options(given)
+    torch.set_num_threads(options.threads)
+    data = read(given.data, questions=given.questions, blocks=given.blocks)
+    _check_fits(data, given.models)
+    report = Report(given.output)
+    report.set("about", about.describe(options, data))
+    for task in data.tasks:
+        report.part(
+            ("host", task.name),
+            lambda asked=task.requests: host.figures(asked, ROWS["cuda"]),
+        )
+    scratch = Path(tempfile.mkdtemp(prefix="bench-gpu-", dir=given.scratch))
+    try:
+        for name in given.models:
+            Session(name, options, data, scratch, report).run()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(table(report.content))
+    print(f"\nwritten to {given.output}")
+    return 1 if report.failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    demo = Path(".demo")
+    parser.add_argument("--data", type=Path, default=demo / "bench_gpu.npz", help="requests as ids")
+    parser.add_argument("--output", type=Path, default=demo / "bench_gpu.json")
+    parser.add_argument("--models", nargs="+", choices=SIZES, default=["135m", "1.7b", "8b"])
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--dtype", choices=("bfloat16", "float32"), help="float32 on CPU")
+    parser.add_argument("--row-tokens", type=int, help="of a pass (16,384; 1,024 on CPU)")
+    parser.add_argument("--questions", type=int, default=0, help="of each task, spread; 0: all")
+    parser.add_argument("--blocks", type=int, default=0, help="of each slice; 0: all")
+    parser.add_argument("--sample", type=int, default=400, help="questions that peers are asked")
+    parser.add_argument(
+        "--scratch", type=Path, help="folder for checkpoints (17 GB for the 8b, 33 with peers)"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="of torch on the host")
+    parser.add_argument("--seed", type=int, default=0, help="of the weights")
+    parser.add_argument("--peers", nargs="*", choices=NAMES, default=list(NAMES))
+    parser.add_argument(
+        "--python",
+        nargs="+",
+        default=[],
+        metavar="PEER=PATH",
+        help="interpreters that have a peer, where this one has not",
+    )
+    return parser
+
+
+def _options(given: argparse.Namespace) -> Options:
+    device = choose_device(given.device)
+    pythons = {}
+    for pair in given.python:
+        name, _, path = pair.partition("=")
+        if name not in NAMES or not path:
+            raise ConfigError(f"--python {pair}: expected PEER=PATH with one of {', '.join(NAMES)}")
+        pythons[name] = Path(path)
+    for key in ("sample", "threads"):
+        if getattr(given, key) < 1:
+            raise ConfigError(f"--{key} {getattr(given, key)}: must be at least 1")
+    if given.row_tokens is not None and given.row_tokens < 1:
+        raise ConfigError(f"--row-tokens {given.row_tokens}: must be at least 1")
+    return Options(
+        device=device,
+        dtype=given.dtype or ("bfloat16" if device == "cuda" else "float32"),
+        row_tokens=given.row_tokens or ROWS[device],
+        sample=given.sample,
+        threads=given.threads,
+        seed=given.seed,
+        data=given.data.absolute(),
+        questions=given.questions,
+        blocks=given.blocks,
+        peers=tuple(given.peers),
+        pythons=pythons,
+    )
+
+
+def _check_fits(data: Data, models: list[str]) -> None:
+    """Raises ConfigError for a model with fewer words than the requests use."""
+    for name in models:
+        if data.highest >= SIZES[name].vocabulary:
+            raise ConfigError(
+                f"--models {name}: it has {SIZES[name].vocabulary} words, but the requests hold id "
+                f"{data.highest}; make them with a smaller tokenizer"
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

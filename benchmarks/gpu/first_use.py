@@ -1,0 +1,115 @@
+"""python -m benchmarks.gpu.first_use REQUEST: what a fresh process waits for before it is fast.
+
+Run twice with one folder of compiled code, first empty and then full: what a first job pays for
+compiling, and what a second one does. Prints one line of JSON, in seconds of wall time.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SECONDS = 1800
+"""After which such a process is given up."""
+
+
+class Failed(Exception):
+    """Such a process gave no figures; its text says why."""
+
+
+def cold_and_warm(request: dict[str, Any], caches: Path) -> dict[str, Any]:
+    """`request` is what `main` takes; raises Failed."""
+    return {name: _run(request, caches) for name in ("cold", "warm")}
+
+
+def _run(request: dict[str, Any], caches: Path) -> dict[str, Any]:
+    folders = {
+        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+        "TRITON_CACHE_DIR": str(caches / "triton"),
+    }
+    command = [sys.executable, "-m", __name__, json.dumps(request)]
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **folders},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"it did not end within {SECONDS} s") from None
+    if done.returncode:
+        raise Failed((done.stderr.strip().splitlines() or [f"code {done.returncode}"])[-1][:300])
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def main() -> None:
+    """Loads a checkpoint and scores a little twice: the difference is what compiling took."""
+    request = json.loads(sys.argv[1])
+    begin = time.perf_counter()
+
+    import torch
+
+    from benchmarks.gpu.data import read
+    from evaluation.checkpoints.format import open_checkpoint
+    from evaluation.checkpoints.load import load_model
+    from evaluation.scoring.engine.forward import Engine
+    from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+
+    device = request["device"]
+    torch.set_num_threads(request["threads"])
+    data = read(Path(request["data"]), questions=request["questions"], blocks=request["blocks"])
+    blocks = data.slices[0]
+    found = {"imports": time.perf_counter() - begin}
+
+    def timed(name: str, run: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        result = run()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        found[name] = time.perf_counter() - start
+        return result
+
+    checkpoint = open_checkpoint(Path(request["checkpoint"]))
+    dtype = getattr(torch, request["dtype"])
+    model = timed("load", lambda: load_model(checkpoint, dtype=dtype, device=device))
+    rows = request["row_tokens"]
+    engine = timed("engine", lambda: Engine(model, row_tokens=rows, device=device))
+    works = {
+        "blocks": lambda: score_blocks(engine, blocks.tokens),
+        "documents": lambda: score_blocks(engine, blocks.tokens, blocks.starts),
+        **{
+            task.name: lambda asked=task.requests: score_requests(engine, asked)
+            for task in data.tasks
+        },
+    }
+    for name, run in works.items():
+        timed(f"{name}, first", run)
+    for name, run in works.items():
+        timed(f"{name}, again", run)
+    waits = sum(found[f"{name}, first"] - found[f"{name}, again"] for name in works)
+    compiled = engine_graphs()
+    print(json.dumps({"compile": found["engine"] + waits, "graphs": compiled, "steps": found}))
+
+
+def engine_graphs() -> dict[str, int]:
+    """What torch counted: graphs made, and those found in the folder of compiled code."""
+    from torch._dynamo.utils import counters
+
+    cache = counters["inductor"]
+    return {
+        "made": counters["stats"]["unique_graphs"],
+        "found": cache["fxgraph_cache_hit"],
+        "compiled": cache["fxgraph_cache_miss"],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""How much arithmetic is asked for, and how fast the device does it at best.
+
+What is asked for is the least that any method can do: each distinct prefix of the requests is read
+once, and each distinct place at which something is asked meets the head once. Padding, prefixes read
+again and unused logits count for nothing, so that a share of the peak cannot be raised by waste.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from benchmarks.gpu.models import Size
+from benchmarks.measure import measure
+from evaluation.scoring.engine.tries import build_trie
+from evaluation.scoring.engine.window import Request
+
+
+@dataclass(frozen=True)
+class Work:
+    """Distinct tokens, pairs of a token and one that it sees (itself included), places asked at."""
+
+    tokens: int
+    pairs: int
+    queries: int
+
+    def __add__(self, other: "Work") -> "Work":
+        return Work(
+            self.tokens + other.tokens, self.pairs + other.pairs, self.queries + other.queries
+        )
+
+    def flops(self, size: Size) -> float:
+        """Two per weight and token, and four per pair and channel of each head of each layer."""
+        attention = 4 * size.layers * size.heads * size.head_dim
+        return (
+            2.0 * size.body * self.tokens
+            + attention * self.pairs
+            + 2.0 * size.hidden * size.vocabulary * self.queries
+        )
+
+
+def of_requests(requests: Sequence[Request]) -> Work:
+    inputs = [np.array((*one.context, *one.continuation[:-1]), dtype=np.int64) for one in requests]
+    trie = build_trie(inputs)
+    asked: list[int] = [0] * len(trie.inputs)  # of each input the longest continuation
+    for request, place in zip(requests, trie.place, strict=True):
+        asked[place] = max(asked[place], len(request.continuation))
+    tokens = pairs = queries = 0
+    is_asked = np.zeros(max(map(len, inputs)), dtype=np.bool_)  # of the nodes on the current path
+    for sequence, shared, count in zip(trie.inputs, trie.shared, asked, strict=True):
+        length = len(sequence)
+        tokens += length - shared
+        pairs += (length * (length + 1) - shared * (shared + 1)) // 2
+        is_asked[shared:length] = False
+        queries += int((~is_asked[length - count : length]).sum())
+        is_asked[length - count : length] = True
+    return Work(tokens, pairs, queries)
+
+
+def of_blocks(tokens: torch.Tensor, starts: torch.Tensor | None = None) -> Work:
+    """Of blocks (blocks, length), each one sequence, or divided at the flat positions `starts`."""
+    blocks, length = tokens.shape
+    begins = np.zeros(blocks * length, dtype=np.bool_)
+    begins[::length] = True
+    if starts is not None:
+        begins[starts.numpy()] = True
+    lengths = np.diff(np.append(np.flatnonzero(begins), blocks * length))
+    pairs = int((lengths * (lengths + 1) // 2).sum())
+    return Work(blocks * length, pairs, blocks * length - len(lengths))
+
+
+@dataclass(frozen=True)
+class Peak:
+    """FLOP/s of plain matrix products: over the model's own shapes, and of its fastest one."""
+
+    own_shapes: float
+    best_shape: float
+
+
+def matmul_peak(size: Size, rows: int, device: torch.device, dtype: torch.dtype) -> Peak:
+    """Products of `rows` tokens with each of the model's matrices, weighted as the model has them."""
+    shapes = [*size.layer_shapes * size.layers, (size.hidden, size.vocabulary)]
+    seconds = {shape: _seconds(rows, *shape, device, dtype) for shape in set(shapes)}
+    flops = {shape: 2.0 * rows * shape[0] * shape[1] for shape in seconds}
+    total = sum(flops[shape] for shape in shapes) / sum(seconds[shape] for shape in shapes)
+    return Peak(total, max(flops[shape] / seconds[shape] for shape in seconds))
+
+
+def _seconds(
+    rows: int, inputs: int, outputs: int, device: torch.device, dtype: torch.dtype
+) -> float:
+    """Of one product; a few at a time, so that launches cost nothing."""
+    times = 20 if device.type == "cuda" else 1
+    a = torch.randn(rows, inputs, device=device, dtype=dtype)
+    weight = torch.randn(outputs, inputs, device=device, dtype=dtype)
+    out = torch.mm(a, weight.T)
+
+    def run() -> None:
+        for _ in range(times):
+            torch.mm(a, weight.T, out=out)
+
+    return min(measure(device, run).seconds for _ in range(3)) / times

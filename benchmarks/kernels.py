@@ -1,0 +1,295 @@
+"""What a GPU would run for one layer and for the head, compiled here without a GPU.
+
+    make kernels        for an A100 and an H100; installs Triton in a folder of its own
+
+Layers are traced on CPU, the traced operations are told that their tensors are on a GPU, and
+Inductor and Triton compile them for it. Printed for each graph: its kernels, and of those that
+Triton compiles the most shared memory and the bytes of stack that a thread spills to. Matrix products and the
+causal kernel are libraries' and count as one each.
+"""
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._inductor.config as inductor
+import triton
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.device_interface import CudaInterface
+from torch._inductor.codecache import PyCodeCache
+from torch._inductor.compile_fx import compile_fx_inner
+from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.graph import GraphLowering
+from torch._inductor.ir import get_fill_order
+from torch._inductor.runtime import triton_helpers
+from torch._inductor.virtualized import V
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_map
+from transformers import LlamaConfig, LlamaForCausalLM
+from triton.backends.compiler import GPUTarget
+
+from evaluation.scoring.engine import attend
+from evaluation.scoring.engine.attention import block_mask
+from evaluation.scoring.engine.head import _many, _score
+
+SHARED = {80: 166912, 90: 232448}
+"""Bytes of shared memory that a block may have, by compute capability."""
+CORES = {80: 108, 90: 132}
+
+MODELS = {
+    "135M": {"heads": (9, 3), "width": 64, "hidden": 576, "inner": 1536},
+    "1.7B": {"heads": (32, 32), "width": 64, "hidden": 2048, "inner": 8192},
+    "8B": {"heads": (32, 8), "width": 128, "hidden": 4096, "inner": 14336},
+    "width 96": {"heads": (32, 32), "width": 96, "hidden": 3072, "inner": 8192},
+    "width 8": {"heads": (4, 2), "width": 8, "hidden": 32, "inner": 64},
+}
+PASSES = {"plain text": (8, 2048, False), "tries": (1, 16384, True), "documents": (8, 2048, True)}
+
+
+class _Stop(BaseException):
+    """Ends a compilation where there is nothing more to see; `found` is what was looked for."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+
+def _stop(*found: Any) -> None:
+    raise _Stop(found)
+
+
+def trace(function: Callable[..., Any], *inputs: Any, **named: Any) -> tuple[Any, list[Any]]:
+    """The graph of a call, in the operations that Inductor compiles, and its inputs."""
+    compiler = aot_autograd(
+        fw_compiler=_stop, inference_compiler=_stop, decompositions=select_decomp_table()
+    )
+    torch._dynamo.reset()
+    with mock.patch.object(attend, "is_on_gpu", _yes):
+        found = _stopped(
+            lambda: torch.compile(function, backend=compiler, dynamic=False, fullgraph=True)(
+                *inputs, **named
+            )
+        )
+    return found[0], list(found[1])
+
+
+def _yes(_: torch.Tensor) -> bool:
+    return True
+
+
+def _stopped(run: Callable[[], Any]) -> Any:
+    try:
+        run()
+    except BaseException as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, _Stop):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None:
+            raise
+        return cause.found
+    raise RuntimeError("nothing was compiled")
+
+
+def generate(graph: Any, inputs: list[Any], capability: int) -> str:
+    """The code that Inductor generates for a graph on a GPU."""
+    fake = next(each.fake_mode for each in inputs if isinstance(each, FakeTensor))
+    with fake:
+        _move(graph)
+        moved = tree_map(_moved, inputs)
+    with (
+        _pretended(capability),
+        V.set_fake_mode(fake),
+        torch._guards.tracing(torch._guards.TracingContext(fake)),
+    ):
+        (code,) = _stopped(lambda: compile_fx_inner(graph, moved))
+    return str(code)
+
+
+def _moved(value: Any) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="cuda")
+
+
+def _move(graph: Any) -> None:
+    for node in graph.graph.nodes:
+        if "device" in node.kwargs:
+            node.kwargs = {**node.kwargs, "device": torch.device("cuda", 0)}
+        if "val" in node.meta:
+            node.meta["val"] = tree_map(_moved, node.meta["val"])
+    graph.recompile()
+    for _, inner in graph.named_children():
+        if isinstance(inner, torch.fx.GraphModule):
+            _move(inner)
+
+
+def _in_order_of(out: torch.Tensor, strides: Any) -> torch.Tensor:
+    """A tensor like `out` whose dimensions lie in memory as `strides` say."""
+    found, size = [0] * out.dim(), 1
+    for place in get_fill_order(strides):
+        found[place], size = size, size * out.shape[place]
+    return torch.empty_strided(out.shape, found, dtype=out.dtype, device=out.device)
+
+
+class _Driver:
+    """Stands in for Triton's connection to a GPU."""
+
+    def __init__(self, properties: Any) -> None:
+        self._properties = properties
+        self.utils = types.SimpleNamespace(get_device_properties=lambda _: vars(properties))
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", self._properties.major * 10 + self._properties.minor, 32)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_device_interface(self) -> Any:
+        return torch.cuda
+
+
+def _cuda_calls(properties: types.SimpleNamespace) -> dict[str, Any]:
+    """What is asked of `torch.cuda` while code is generated."""
+    return {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "synchronize": lambda *_: None,
+        "get_device_properties": lambda *_: properties,
+        "get_device_capability": lambda *_: (properties.major, properties.minor),
+        "get_rng_state": lambda *_: torch.empty(1),
+        "set_rng_state": lambda *_: None,
+        "_exchange_device": lambda *_: 0,
+        "_maybe_exchange_device": lambda *_: 0,
+    }
+
+
+@contextlib.contextmanager
+def _pretended(capability: int) -> Iterator[None]:
+    """Inductor and Triton see a GPU of that capability."""
+    properties = types.SimpleNamespace(
+        name="none", major=capability // 10, minor=capability % 10, warp_size=32,
+        multi_processor_count=CORES[capability], regs_per_multiprocessor=65536,
+        max_threads_per_multi_processor=2048, max_threads_per_block=1024,
+        shared_memory_per_block=49152, shared_memory_per_block_optin=SHARED[capability],
+        max_shared_mem=SHARED[capability], total_memory=80 << 30, L2_cache_size=40 << 20,
+        is_integrated=False, gcnArchName="",
+    )  # fmt: skip
+    interface = {
+        name: staticmethod(value)
+        for name, value in {
+            "get_compute_capability": lambda *_: capability,
+            "get_device_properties": lambda *_: properties,
+            "is_triton_capable": lambda *_: True,
+            "raise_if_triton_unavailable": lambda *_: None,
+            "current_device": lambda *_: 0,
+        }.items()
+    }
+    flex = sys.modules["torch._higher_order_ops.flex_attention"]
+    triton.runtime.driver.set_active(_Driver(properties))
+    with (
+        mock.patch.multiple(torch.cuda, **_cuda_calls(properties)),
+        mock.patch.multiple(CudaInterface, **interface),
+        mock.patch.multiple(
+            CudaInterface.Worker,
+            get_device_properties=staticmethod(lambda *_: properties),
+            current_device=staticmethod(lambda: 0),
+        ),
+        mock.patch.object(torch._inductor.scheduler, "has_triton", return_value=True),
+        mock.patch.object(triton_helpers, "set_driver_to_gpu", return_value=None),
+        mock.patch.object(flex, "_permute_strides", _in_order_of),
+        mock.patch.object(GraphLowering, "save_output_code", staticmethod(_stop)),
+        inductor.patch(
+            force_disable_caches=True, compile_threads=1, use_static_triton_launcher=False
+        ),
+    ):
+        yield
+
+
+def measure(code: str, capability: int) -> dict[str, Any]:
+    """Kernels of generated code; of Triton's the shared memory and spills of the best tiles."""
+    calls = code[code.index("def call(") :]
+    launched = re.findall(r"(\w+)\.run\(", calls)
+    libraries = re.findall(r"extern_kernels\.\w+\(|torch\.ops\.aten\.\w+\.\w+\(", calls)
+    shared = spilled = 0
+    with _pretended(capability):
+        for name, source in re.findall(r"async_compile\.triton\('(\w+)', '''(.*?)'''", code, re.S):
+            kernel = getattr(PyCodeCache.load(source), name)
+            of = [_compiled(kernel, config, capability) for config in kernel.configs]
+            best = min(of, key=lambda each: (each[0] > SHARED[capability], each[1]))
+            shared, spilled = max(shared, best[0]), max(spilled, best[1])
+    return {
+        "kernels": len(launched) + len(libraries),
+        "of_triton": len(launched),
+        "shared_bytes": shared,
+        "stack_bytes": spilled,
+    }
+
+
+def _compiled(kernel: Any, config: Any, capability: int) -> tuple[int, int]:
+    """Shared memory of a block and stack of a thread, in bytes."""
+    built = kernel._precompile_config(config).kernel
+    tool = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(built.asm["cubin"])
+        file.flush()
+        usage = subprocess.run(
+            [str(tool), "-res-usage", file.name], capture_output=True, text=True, check=True
+        ).stdout
+    return built.metadata.shared, max(map(int, re.findall(r"STACK:(\d+)", usage)), default=0)
+
+
+@torch.inference_mode()
+def layer_graph(shape: dict[str, Any], kind: str, dtype: torch.dtype) -> tuple[Any, list[Any]]:
+    """A decoder layer of a model under one kind of mask."""
+    rows, length, is_masked = PASSES[kind]
+    heads, kept = shape["heads"]
+    config = LlamaConfig(
+        hidden_size=shape["hidden"], intermediate_size=shape["inner"], head_dim=shape["width"],
+        num_attention_heads=heads, num_key_value_heads=kept, num_hidden_layers=1, vocab_size=256,
+    )  # fmt: skip
+    model = LlamaForCausalLM._from_config(config, dtype=dtype, attn_implementation=attend.NAME)
+    layer = model.eval().requires_grad_(False).model.layers[0]
+    depth, end = torch.zeros(2, rows, length, dtype=torch.long)
+    turn = torch.empty(rows, length, shape["width"], dtype=dtype)
+    return trace(
+        type(layer).forward,
+        layer,
+        torch.empty(rows, length, shape["hidden"], dtype=dtype),
+        attention_mask=block_mask(depth, end, None) if is_masked else None,
+        position_embeddings=(turn, turn),
+    )
+
+
+@torch.inference_mode()
+def head_graph(vocabulary: int) -> tuple[Any, list[Any]]:
+    """All that follows from a chunk of logits."""
+    places = torch.zeros(2, 700, dtype=torch.long)
+    return trace(_score, _many(torch.empty(500, vocabulary)), *map(_many, places))
+
+
+def main(capability: int) -> None:
+    for vocabulary in (49152, 151936):
+        found = measure(generate(*head_graph(vocabulary), capability), capability)
+        print(json.dumps({"sm": capability, "head": vocabulary, **found}), flush=True)
+    for name, shape in MODELS.items():
+        for kind in PASSES:
+            for dtype in (torch.bfloat16, torch.float32):
+                found = measure(generate(*layer_graph(shape, kind, dtype), capability), capability)
+                label = {"sm": capability, "model": name, "pass": kind, "dtype": str(dtype)[6:]}
+                print(json.dumps({**label, **found}), flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] not in (["80"], ["90"]):
+        raise SystemExit("usage: python -m benchmarks.kernels 80|90")
+    main(int(sys.argv[1]))

@@ -1,0 +1,194 @@
+"""python -m benchmarks.loading: reading a checkpoint's weights, in flight beside one after the other.
+
+A checkpoint of random weights is written, and read in turn: each way with the page cache warm and, as
+far as the kernel drops what it is told to, cold. Ratios are of the medians of one run on one machine;
+to a GPU from pinned memory.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluation.checkpoints.architecture import parse_architecture, read_architecture
+from evaluation.checkpoints.completeness import complete_parameters
+from evaluation.checkpoints.filling import READERS, fill
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.load import empty_model
+from evaluation.checkpoints.mapping import Source, Target, expected_parameters, half_split_row
+from evaluation.checkpoints.sharding import write_parameters
+from evaluation.checkpoints.shards import Shard, weight_files
+from evaluation.files import write_json
+
+MODEL: dict[str, Any] = {
+    "is_llama_config": True,
+    "vocab_size": 49_152,
+    "num_key_value_heads": 8,
+    "num_attention_heads": 32,
+    "rms_norm_eps": 1e-5,
+    "rope_interleaved": False,
+    "rope_theta": 10_000.0,
+    "tie_word_embeddings": True,
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+}
+_CHUNK = 16 << 20
+
+Parts = list[tuple[Shard, Source]]
+Parameters = dict[str, torch.Tensor]
+
+
+def main() -> None:
+    options = _options()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        checkpoint = _written(Path(folder) / "7", options.width, options.layers, options.tp)
+        parameters = _parameters(checkpoint, device, dtype)
+        parts = [
+            (s, source) for p, source in complete_parameters(checkpoint).values() for s in p.shards
+        ]
+        files = weight_files(checkpoint.path)
+        size = sum(path.stat().st_size for path in files)
+        ways: dict[str, Callable[[], None]] = {"one by one": lambda: one_by_one(parts, parameters)}
+        for readers in sorted({1, 2, READERS[device.type]}):
+            ways[f"{readers} in flight"] = lambda n=readers: fill(parts, parameters, readers=n)
+        speeds = _measured(ways, files, size, options.rounds)
+    result = {"device": device.type, "dtype": str(dtype), "cores": len(os.sched_getaffinity(0)),
+              "bytes": size, "files": len(files), "mb_per_s": speeds}  # fmt: skip
+    write_json(options.output, result)
+    print(json.dumps(result, indent=2))
+
+
+def one_by_one(parts: Parts, parameters: Parameters) -> None:
+    """A single thread, and fresh memory for each chunk of rows: how it was done before."""
+    for shard, source in parts:
+        entry = shard.entry
+        row_bytes = (entry.stop - entry.start) // entry.shape[0]
+        step = max(1, _CHUNK // row_bytes)
+        with open(shard.path, "rb", buffering=0) as file:
+            file.seek(entry.start)
+            for first in range(0, entry.shape[0], step):
+                shape = (min(step, entry.shape[0] - first), *entry.shape[1:])
+                rows = torch.empty(shape, dtype=torch.bfloat16)
+                file.readinto(rows.view(torch.uint8).numpy().reshape(-1).data)
+                _place(rows, first, shard, source, parameters)
+
+
+def _place(
+    rows: torch.Tensor, first: int, shard: Shard, source: Source, parameters: Parameters
+) -> None:
+    stop = first + len(rows)
+    for piece in shard.pieces:
+        (start, end), *others = piece.local
+        low, high = max(start, first), min(end, stop)
+        if low >= high:
+            continue
+        values = rows[(slice(low - first, high - first), *(slice(*pair) for pair in others))]
+        top = piece.whole[0][0] + low - start
+        for target in source.targets:
+            begin, last = max(top, target.start), min(top + high - low, target.stop)
+            if begin < last:
+                _copy(values[begin - top : last - top], begin, piece.whole[1:], target, parameters)
+
+
+def _copy(
+    values: torch.Tensor, row: int, others: Any, target: Target, parameters: Parameters
+) -> None:
+    parameter = parameters[target.name]
+    columns = tuple(slice(*pair) for pair in others)
+    begin = row - target.start
+    values = values.to(device=parameter.device, dtype=parameter.dtype)
+    if target.interleaved_head is None:
+        parameter[(slice(begin, begin + len(values)), *columns)].copy_(values)
+        return
+    order = [half_split_row(begin + n, target.interleaved_head) for n in range(len(values))]
+    index = torch.tensor(order, device=parameter.device)
+    parameter[(slice(None), *columns)].index_copy_(0, index, values)
+
+
+def _measured(
+    ways: dict[str, Callable[[], None]], files: list[Path], size: int, rounds: int
+) -> dict[str, dict[str, float]]:
+    """MB/s by way: medians over rounds in which each way has its turn.
+
+    By the clock, warm and cold, and of CPU time, which other work on the machine does not change.
+    """
+    states = ("cold", "warm", "warm_cpu")
+    seconds: dict[str, dict[str, list[float]]] = {way: {one: [] for one in states} for way in ways}
+    for _ in range(rounds):
+        for way, run in ways.items():
+            for state in ("cold", "warm"):  # what is read cold is warm afterwards
+                if state == "cold":
+                    _drop(files)
+                start, cpu = time.perf_counter(), time.process_time()
+                run()
+                if torch.cuda.is_available():
+                    torch.cuda.synchronize()
+                seconds[way][state].append(time.perf_counter() - start)
+            seconds[way]["warm_cpu"].append(time.process_time() - cpu)
+    found = {
+        way: {state: round(size / statistics.median(times) / 1e6, 1) for state, times in of.items()}
+        for way, of in seconds.items()
+    }
+    first = next(iter(found.values()))
+    for speeds in found.values():
+        speeds |= {f"{state}_ratio": round(speeds[state] / first[state], 2) for state in states}
+    return found
+
+
+def _drop(files: list[Path]) -> None:
+    """Asks the kernel to forget files; it does so where they are on a disk, and written."""
+    for path in files:
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _written(folder: Path, width: int, layers: int, tp: int) -> Checkpoint:
+    config = {
+        **MODEL,
+        "hidden_size": width,
+        "intermediate_size": 4 * width,
+        "num_hidden_layers": layers,
+    }
+    expected = expected_parameters(parse_architecture(config, False, None, "benchmark"))
+
+    def tensor(name: str) -> torch.Tensor:
+        return torch.randn(expected[name].shape).bfloat16()
+
+    write_parameters(folder, expected, tensor, tp=tp)
+    (folder / "model_config.json").write_text(json.dumps(config))
+    return open_checkpoint(folder, use_mup=False)
+
+
+def _parameters(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> Parameters:
+    model, _ = empty_model(read_architecture(checkpoint), dtype, device)
+    found = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    for parameter in found.values():
+        parameter.zero_()  # so that its memory is there
+    return found
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.loading", description=__doc__)
+    parser.add_argument(
+        "--folder", type=Path, help="where the checkpoint is written; TMPDIR if not given"
+    )
+    parser.add_argument("--width", type=int, default=1536)
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--tp", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=Path(".demo/loading.json"))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""A checkpoint's logits beside those of Nanotron's own code, run for it on the spot.
+
+Nanotron lives in an environment of its own and needs a GPU; `nanotron_program` is what is run there.
+It computes in bfloat16, so that its logits differ from exact ones by rounding, some 0.5 to 2 %; a
+wrong reading of a checkpoint is off by 16 % or more.
+"""
+
+import contextlib
+import json
+import logging
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from evaluation.checkpoints.architecture import read_architecture
+from evaluation.checkpoints.completeness import check_complete
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.verify import CAUSAL, PACKED, read_ids, relative_errors
+from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
+from evaluation.files import write_json
+from evaluation.interpreters import NotStarted, Program, is_python
+
+log = logging.getLogger(__name__)
+
+TOLERANCE = 0.05
+"""Relative L2 error: above bfloat16's rounding, below any wrong reading."""
+
+ROWS, LENGTH = 4, 256
+"""Of random ids, where none are given."""
+
+_MODULE = "evaluation.checkpoints.nanotron_program"
+
+
+def nanotron_errors(
+    checkpoint: Checkpoint, python: Path, *, ids: Path | None, seconds: float
+) -> dict[str, float]:
+    """As `verify.relative_errors`, with logits that Nanotron's code gives in `python`.
+
+    `ids` is a safetensors file with `input_ids` (B, T), and maybe `position_ids` in which every 0
+    begins a document; random ids where it is None.
+
+    Raises:
+        ConfigError: for an interpreter that is not there or lacks what Nanotron needs.
+        CheckpointError: for a checkpoint that is not Nanotron's, or ids that do not fit it.
+        ScoringError: if its program fails, takes too long, or writes something else.
+    """
+    if checkpoint.kind != "nanotron":
+        raise CheckpointError(
+            f"{checkpoint.path}: a Hugging Face folder, which Nanotron's code cannot load; give the "
+            "Nanotron checkpoint"
+        )
+    check_complete(checkpoint)
+    tensors = _random_ids(checkpoint) if ids is None else read_ids(checkpoint, ids)
+    _check_positions(tensors, ids)
+    if not is_python(python):
+        raise ConfigError(
+            f"--python {python}: no such program; name the Python of an environment that has Nanotron"
+        )
+    with _folder() as folder:
+        _ask(checkpoint, tensors, folder)
+        _run(python, folder, seconds)
+        return _compare(checkpoint, tensors["input_ids"], folder)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="nanotron-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _random_ids(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
+    """Always the same ones; two documents in the second half of the rows."""
+    random = torch.Generator().manual_seed(0)
+    ids = torch.randint(checkpoint.vocab_size, (ROWS, LENGTH), generator=random)
+    positions = torch.arange(LENGTH).repeat(ROWS, 1)
+    positions[ROWS // 2 :, LENGTH // 3 :] -= LENGTH // 3
+    return {"input_ids": ids, "position_ids": positions}
+
+
+def _check_positions(tensors: dict[str, torch.Tensor], ids: Path | None) -> None:
+    """Raises CheckpointError for a row that begins inside a document, which Nanotron's cannot."""
+    positions = tensors.get("position_ids")
+    if positions is not None and (positions[:, 0] != 0).any():
+        raise CheckpointError(
+            f"{ids}: `position_ids` of every row must begin with 0, where a document begins"
+        )
+
+
+def _ask(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], folder: Path) -> None:
+    arch = read_architecture(checkpoint)
+    # Keys that are younger than the format, as they were computed before: Nanotron of today would
+    # take its own defaults for them.
+    config = {"rope_interleaved": True, "rope_theta": 10_000.0, **checkpoint.model_config}
+    request = {
+        "checkpoint": str(checkpoint.path.absolute()),
+        "kind": "llama" if arch.llama else "qwen2",
+        "model_config": config,
+        "use_mup": arch.mup,
+    }
+    write_json(folder / "request.json", request)
+    given = {name: tensor.long().contiguous() for name, tensor in tensors.items()}
+    if "position_ids" not in given:
+        ids = given["input_ids"]
+        given["position_ids"] = torch.arange(ids.shape[1]).repeat(len(ids), 1)
+    save_file(given, folder / "ids.safetensors")
+
+
+def _run(python: Path, folder: Path, seconds: float) -> None:
+    program = Program(python, _MODULE, (str(folder),), folder, {"TOKENIZERS_PARALLELISM": "false"})
+    end = time.monotonic() + seconds
+    try:
+        ended = program.run(lambda: time.monotonic() < end)
+    except NotStarted as error:
+        raise ConfigError(f"--python {python}: cannot be run ({error}); name another") from None
+    refused = folder / "refused.json"
+    if refused.is_file():
+        sentence = json.loads(refused.read_text())["sentence"]
+        raise ConfigError(
+            f"--against nanotron: {python} cannot run it, as {sentence}; name the Python of an "
+            "environment that can by --python, on a node with a GPU"
+        )
+    if ended.code is None:
+        raise ScoringError(
+            f"--against nanotron: {python} did not end within {seconds:g} s; give it more by --limit, "
+            "or see what its GPU is doing"
+        )
+    if ended.code or not (folder / "logits.safetensors").is_file():
+        raise ScoringError(
+            f"--against nanotron: Nanotron's code in {python} gave no logits: it {ended}; load the "
+            "checkpoint there by hand to see why"
+        )
+
+
+def _compare(checkpoint: Checkpoint, ids: torch.Tensor, folder: Path) -> dict[str, float]:
+    written = folder / "logits.safetensors"
+    try:
+        with safe_open(written, framework="pt") as file:
+            theirs = file.get_tensor("input_ids")
+            kinds = [key for key in (PACKED, CAUSAL) if key in file.keys()]  # noqa: SIM118 - no dict
+            words = {file.get_slice(key).get_shape()[-1] for key in kinds}
+    except (OSError, SafetensorError) as error:
+        raise _rubbish(str(error)) from None
+    if not torch.equal(theirs, ids.long()):
+        raise _rubbish("logits of other ids than those asked for")
+    if words != {checkpoint.vocab_size}:
+        raise _rubbish(f"logits of {sorted(words)} words, not {checkpoint.vocab_size}")
+    try:
+        return _errors(checkpoint, written)
+    except NonFiniteError as error:
+        raise NonFiniteError(str(error).replace(f"{written}: ", "--against nanotron: ")) from None
+    except CheckpointError as error:
+        if str(written) not in str(error):
+            raise
+        raise _rubbish(str(error).replace(f"{written}: ", "")) from None
+
+
+def _errors(checkpoint: Checkpoint, written: Path) -> dict[str, float]:
+    """Ours in float32, on the GPU where they fit."""
+    if torch.cuda.is_available():
+        try:
+            return relative_errors(checkpoint, written, device="cuda")
+        except torch.OutOfMemoryError:
+            log.warning("%s does not fit the GPU in float32; it runs on the CPU", checkpoint.path)
+        torch.cuda.empty_cache()
+    return relative_errors(checkpoint, written)
+
+
+def _rubbish(what: str) -> ScoringError:
+    return ScoringError(
+        f"--against nanotron: what Nanotron's code gave cannot be compared ({what[:200]}); its "
+        "version does not fit this checkpoint"
+    )

@@ -1,0 +1,27 @@
+"""Answers whose code is run: in the cage, against the tests of a probe.
+
+A model's code may do anything, so it never runs in this process, and for seconds at most.
+"""
+
+from evaluation.errors import ScoringError
+from evaluation.grading.checks.code import parse_python, python_code
+from evaluation.verification.cage.model import Limits, Tests
+from evaluation.verification.cage.run import run_program
+
+LIMITS = Limits(seconds=5.0, memory_mb=512)
+"""Of one answer with all its tests."""
+
+
+def passes_tests(text: str, tests: str) -> bool:
+    """Whether an answer's code, all its fences one after the other, passes the tests.
+
+    Raises:
+        ScoringError: the tests cannot be run, whatever the answer is.
+        CageError: this machine has no cage to run them in.
+    """
+    if parse_python(text) is None:
+        return False
+    outcome = run_program("\n".join(python_code(text)), Tests(source=tests), LIMITS)
+    if outcome.passed is None:
+        raise ScoringError(outcome.reason)
+    return outcome.passed

@@ -1,0 +1,134 @@
+"""Attention of our own, which transformers calls by its name.
+
+For the kinds of attention that transformers knows it makes a mask in every pass, and looks for
+packed sequences, for which the host waits for the GPU. For this one it makes none: each layer gets
+what `layer_masks` gives for its type, and nothing else decides what a token sees.
+
+Letters: B rows, H heads (of queries; keys and values may have fewer), S tokens, D width of a head.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.nn.attention.flex_attention import BlockMask, FlexKernelOptions, flex_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
+from transformers import AttentionInterface, PreTrainedModel
+
+from evaluation.errors import ScoringError
+from evaluation.scoring.engine.attention import Mask
+
+NAME = "evaluation_scoring"
+
+NARROWEST = 16
+"""Width of a head below which flex attention has no kernel; zeros beside it change no product."""
+
+FLOAT32_KERNEL: FlexKernelOptions = {"BLOCK_M": 64, "BLOCK_N": 32, "num_stages": 2, "num_warps": 8}
+"""Tiles of flex attention in float32: 74 KB of shared memory at a width of 128, and 16 bytes of
+stack a thread on an A100, 456 on an H100 (`make kernels`; Triton 3.9).
+
+What it takes by itself for an A100 spills 14 KB a thread at 128, and does not fit at 96.
+"""
+
+
+def attend(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: Mask | None,
+    scaling: float | None = None,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
+    """(B, H, S, D) to (B, S, H, D); without a mask every token sees all before it.
+
+    Raises:
+        ScoringError: the model asks for more than scores under a mask.
+    """
+    for name in ("softcap", "s_aux", "position_bias"):
+        if others.get(name) is not None:
+            raise ScoringError(
+                f"{type(module).__name__} computes attention with `{name}`, which is not supported; "
+                "score the model by a `command` of your own"
+            )
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    if isinstance(attention_mask, BlockMask):
+        out = _sparse(query, key, value, attention_mask, scale)
+    else:
+        out = _dense(query, key, value, attention_mask, scale)
+    return out.transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(NAME, attend)
+
+
+@contextlib.contextmanager
+def own_attention(model: PreTrainedModel) -> Iterator[None]:
+    """A model that attends as above, as long as it lasts."""
+    before = model.config._attn_implementation
+    model.set_attn_implementation(NAME)
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)
+
+
+def is_on_gpu(part: torch.Tensor) -> bool:
+    return part.is_cuda
+
+
+def kernel_options(query: torch.Tensor) -> FlexKernelOptions | None:
+    """Flex attention's tiles on a GPU where its own do not fit all that we run on."""
+    return FLOAT32_KERNEL if is_on_gpu(query) and query.dtype == torch.float32 else None
+
+
+def _sparse(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: BlockMask, scale: float
+) -> torch.Tensor:
+    width = query.shape[-1]
+    if width < NARROWEST:
+        query, key, value = (pad(part, (0, NARROWEST - width)) for part in (query, key, value))
+    out: torch.Tensor = flex_attention(
+        query,
+        key,
+        value,
+        block_mask=mask,
+        scale=scale,
+        enable_gqa=query.shape[1] != key.shape[1],
+        kernel_options=kernel_options(query),
+    )
+    return out[..., :width]
+
+
+def _dense(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    scale: float,
+) -> torch.Tensor:
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1 and not shares_heads(query, mask):
+        key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
+        groups = 1
+    return scaled_dot_product_attention(
+        query,
+        key,
+        value,
+        attn_mask=mask,
+        is_causal=mask is None and query.shape[2] > 1,
+        scale=scale,
+        enable_gqa=groups > 1,
+    )
+
+
+def shares_heads(query: torch.Tensor, mask: torch.Tensor | None) -> bool:
+    """Whether a fused kernel takes fewer heads of keys than of queries.
+
+    On a GPU flash attention alone does, in narrow types and to a width of 256; elsewhere SDPA would
+    fall back on writing out all S x S scores.
+    """
+    if not is_on_gpu(query):
+        return mask is None
+    return mask is None and query.dtype != torch.float32 and query.shape[-1] <= 256

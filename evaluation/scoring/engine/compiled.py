@@ -1,0 +1,102 @@
+"""Decoder layers compiled one by one: all layers of a kind share a graph for each shape.
+
+Compiled whole, a model would have a graph as long as it is deep, and would never be let go. A
+layer's weights are inputs of its graph, so that the next layer, and the next checkpoint, runs in
+the same one. The swap is undone after use, for the model is used by others too.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from evaluation.errors import ScoringError
+
+Compiler = str | Callable[..., Any]
+"""What `torch.compile` takes as its backend."""
+
+MOST_GRAPHS = 64
+"""Graphs of decoder layers in one process. A job needs (2 for tasks + 1 or 2 for each length of
+text) x kinds of layers, twice as many again for each time that memory makes it halve its rows."""
+
+_LIMITS = {"recompile_limit": MOST_GRAPHS, "accumulated_recompile_limit": 4 * MOST_GRAPHS}
+
+
+@cache
+def compiled(function: Callable[..., Any], compiler: Compiler) -> Callable[..., Any]:
+    """A function of a class or module, once per process; no graph is ever left half compiled."""
+    return torch.compile(function, dynamic=False, fullgraph=True, backend=compiler)
+
+
+def has_experts(model: PreTrainedModel) -> bool:
+    """Whether tokens choose the weights they go through."""
+    return any(type(module).__name__.endswith("Experts") for module in model.modules())
+
+
+def units(model: PreTrainedModel) -> list[nn.Module]:
+    """The parts of a model that are compiled: its decoder layers.
+
+    Where experts run in a loop over those that a token chose, only the layers' attention.
+
+    Raises:
+        ScoringError: the model has no such parts.
+    """
+    names = set(model._no_split_modules or ())
+    layers = [module for module in model.modules() if type(module).__name__ in names]
+    if has_experts(model) and model.config._experts_implementation == "eager":
+        layers = [
+            part
+            for layer in layers
+            for part in layer.children()
+            if type(part).__name__.endswith("Attention")
+        ]
+    if not layers:
+        raise ScoringError(
+            f"{type(model).__name__} does not say what its decoder layers are (`_no_split_modules`), "
+            "so they cannot be compiled for a GPU; score it by a `command` of your own"
+        )
+    return layers
+
+
+@contextlib.contextmanager
+def compiled_units(model: PreTrainedModel, compiler: Compiler) -> Iterator[None]:
+    """The model with its parts compiled, as long as it lasts."""
+    parts = units(model)
+    for part in parts:
+        part.forward = partial(compiled(type(part).forward, compiler), part)
+    try:
+        with torch._dynamo.config.patch(_LIMITS):
+            yield
+    finally:
+        for part in parts:
+            del part.forward
+
+
+@contextlib.contextmanager
+def compile_errors() -> Iterator[None]:
+    """Says in one sentence what a compiler's traceback says in a hundred lines.
+
+    Raises:
+        ScoringError: a compiler is missing or refuses, or there are too many graphs.
+    """
+    try:
+        yield
+    except torch._dynamo.exc.FailOnRecompileLimitHit:
+        raise ScoringError(
+            f"the model's layers were compiled {MOST_GRAPHS} times, for other shapes or masks each "
+            "time, so that scoring would only go on slowly; score fewer stages in one process, and "
+            "report this with the model's config.json"
+        ) from None
+    except torch._dynamo.exc.TorchDynamoException as error:
+        cause = getattr(error, "inner_exception", error)
+        if isinstance(cause, torch.OutOfMemoryError | torch.AcceleratorError):
+            raise cause from None
+        said = next((line for line in str(cause).splitlines() if line.strip()), repr(cause))
+        raise ScoringError(
+            f"the model's layers cannot be compiled for this GPU ({said.strip()[:200]}); "
+            "`python -m evaluation doctor` on the same node says what is missing"
+        ) from None

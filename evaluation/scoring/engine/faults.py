@@ -1,0 +1,113 @@
+"""What a GPU, its driver or its compiler raise in the middle of a run, as one sentence.
+
+CUDA tells an error at whatever call comes next, and from then on refuses all calls of the process:
+it is over, but what was scored is in the store, and another process goes on from there.
+"""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from evaluation.errors import EvaluationError, GpuFault, ScoringError
+from evaluation.scoring.engine.forward import NotEnoughMemory
+from evaluation.scoring.engine.gpus import holders, visible_gpus
+from evaluation.scoring.engine.toolchain import ANOTHER_BUILD
+
+_FAULT = re.compile(
+    r"CUDA error|CUDA driver error|Triton Error \[CUDA\]|CUBLAS_STATUS_|CUDNN_STATUS_|cuDNN error"
+    r"|CUSOLVER_STATUS_|NCCL error|device-side assert|unspecified launch failure"
+)
+_NO_MEMORY = re.compile(r"out of memory|_ALLOC_FAILED", re.IGNORECASE)
+_NO_KERNELS = re.compile(
+    r"no kernel image|unsupported toolchain|driver version is insufficient", re.IGNORECASE
+)
+_NO_COMPILER = re.compile(r"Failed to find C compiler|Python\.h: No such file")
+_COMPILERS = ("torch._dynamo", "torch._inductor", "torch._functorch", "triton")
+
+
+@contextmanager
+def gpu_faults() -> Iterator[None]:
+    """Faults of the GPU in the block as errors of this project's; others pass.
+
+    Raises:
+        NotEnoughMemory: it has too little left, by whatever library that is said.
+        GpuFault: it failed, and this process cannot use it any more.
+        ScoringError: what the model is run by could not be compiled, or this build of PyTorch has
+            nothing for this GPU.
+    """
+    try:
+        yield
+    except EvaluationError:
+        raise
+    except torch.OutOfMemoryError as error:
+        raise NotEnoughMemory(f"the GPU has not enough memory ({_said(str(error))})") from error
+    except Exception as error:
+        text = f"{error}\n{error.__cause__ or ''}"  # compiling wraps what it met
+        is_fault = isinstance(error, torch.AcceleratorError) or _FAULT.search(text)
+        if is_fault and _NO_MEMORY.search(text):
+            raise NotEnoughMemory(f"the GPU has not enough memory ({_said(text)})") from error
+        if is_fault and _NO_KERNELS.search(text):
+            raise ScoringError(
+                f"PyTorch {torch.__version__} was not built for this GPU and its driver ({_said(text)}); "
+                f"install another build ({ANOTHER_BUILD})"
+            ) from error
+        if is_fault:
+            raise GpuFault(_of_gpu(_said(text))) from error
+        if (sentence := _of_compiler(error, text)) is None:
+            raise
+        raise ScoringError(sentence) from error
+
+
+def _of_gpu(said: str) -> str:
+    node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    return (
+        f"{_gpu_of(node)} failed in the middle of a run ({said}); what is scored is kept, and running "
+        "again goes on from there; if it fails again, leave the node out "
+        f"(`sbatch --exclude={node}`) and have its GPU looked at"
+    )
+
+
+def _gpu_of(node: str) -> str:
+    """Its title and UUID as nvidia-smi has them, which may not reach it any more."""
+    try:
+        gpus = visible_gpus()
+    except ScoringError as error:
+        return f"the GPU of {node}, of which {str(error).partition(';')[0]},"
+    return f"{gpus[0].title}, {gpus[0].uuid}, of {node}" if gpus else f"the GPU of {node}"
+
+
+def _of_compiler(error: Exception, text: str) -> str | None:
+    """A sentence where compiling failed."""
+    if _NO_COMPILER.search(text):
+        return (
+            f"the GPU's kernels cannot be compiled ({_said(text)}); load a C compiler and the "
+            "headers of Python on the node (`python -m evaluation doctor` there says what is missing)"
+        )
+    if not type(error).__module__.startswith(_COMPILERS):
+        return None
+    return (
+        f"the model cannot be compiled for the GPU ({type(error).__name__}: {_said(text)}); "
+        "`python -m evaluation doctor` on the node says what it lacks, and `-v` shows where"
+    )
+
+
+def too_little_memory(what: str) -> NotEnoughMemory:
+    """`what` there is too little memory for, with who else has some of it, and what to do."""
+    rest = "give the job a GPU with more memory, or set scoring.dtype: bfloat16 if it is not"
+    try:
+        gpus = visible_gpus()
+    except ScoringError as error:
+        return NotEnoughMemory(f"{what}; {error}")
+    others = gpus and gpus[0].processes and gpus[0].used is not None
+    return NotEnoughMemory(f"{what}; {holders(gpus[0]) if others else rest}")
+
+
+def _said(text: str) -> str:
+    """The line that tells most: one that names a fault, or else the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if _FAULT.search(line) or _NO_COMPILER.search(line)]
+    return next(iter([*telling, *lines]), "without a word")[:200]

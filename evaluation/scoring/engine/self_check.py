@@ -1,0 +1,203 @@
+"""Whether an engine gives what the model itself gives, asked once for each way that passes run.
+
+Some classes scale their logits behind the head, or carry a state past any mask; a compiler or a
+kernel may be wrong. Either would score wrongly without notice. What is compared is what will run:
+the same shapes and masks, layers compiled where they are, a row that is padded, longer than a block
+of attention and than the layers' window, and the head.
+
+The other side is transformers' own forward pass over each sequence alone: in float64 where the
+engine is compiled, on CPU in the model's own type. Compared are log-probabilities, by the relative
+L2 norm of the difference.
+"""
+
+import contextlib
+import copy
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from transformers import PreTrainedModel
+
+from evaluation.errors import ScoringError
+from evaluation.scoring.engine.attention import BLOCK
+from evaluation.scoring.engine.batches import Batch, collate
+from evaluation.scoring.engine.compiled import has_experts
+from evaluation.scoring.engine.rows import Row
+from evaluation.scoring.engine.shapes import Shape
+
+if TYPE_CHECKING:
+    from evaluation.scoring.engine.forward import Engine
+
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
+"""Difference allowed, by type: rounding of float32 makes some 1e-6."""
+NARROW = 1e-2
+"""Of narrower types: bfloat16 makes some 4e-3; more where transformers' own pass is worse."""
+EXPERTS = 5e-2
+"""Of narrower types, where rounding may send a token to other experts."""
+
+LONGEST = 4608
+"""Tokens of a sequence that is compared: longer than the windows that are in use."""
+ASKED = 64
+"""Tokens whose log-probability is compared at each of the last positions."""
+LAST = 3
+"""Positions at the end of each sequence that are compared."""
+_HEAD_ROWS = 8192  # of a head that are widened at once
+
+
+class Sample(NamedTuple):
+    """A row, and the sequences in it: their tokens, and where in the row they stand."""
+
+    row: Row
+    sequences: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+
+def check_eager(engine: "Engine") -> None:
+    """Compares a small trie; raises like `check_shape`."""
+    sample = _sample(5, engine.vocab_size, is_trie=True)
+    _compare(engine, collate([sample.row], len(sample.row)), sample)
+
+
+def check_shape(engine: "Engine", shape: Shape, *, is_causal: bool) -> None:
+    """Compares a row in a compiled shape.
+
+    Raises:
+        ScoringError: they differ by more than rounding, or the type cannot be run.
+        torch.OutOfMemoryError: of a GPU.
+    """
+    windows = engine.windows.values() if isinstance(engine.windows, dict) else [engine.windows]
+    beyond = max((window + 40 for window in windows if window), default=0)
+    length = min(max(BLOCK + 40, beyond), shape.length, LONGEST)
+    sample = _sample(length, engine.vocab_size, is_trie=not is_causal)
+    batch = collate([sample.row], shape.length, count=shape.rows, is_trie=not is_causal)
+    _compare(engine, batch, sample)
+
+
+def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
+    """One sequence; in a trie it ends a little earlier, and another leaves it before its end."""
+    index = np.arange(length)
+    tokens = (1 + index * 7919) % vocab_size
+    fork = length - 1 - min(8, length // 4)
+    first = np.arange(fork if is_trie else length)
+    sequences = [first]
+    depth, end = index.copy(), np.full(length, length)
+    if is_trie:
+        shared = fork - LAST + 1 if fork > LAST else 1
+        depth[fork:] = shared + np.arange(length - fork)
+        end[shared:fork] = fork
+        sequences.append(np.append(np.arange(shared), np.arange(fork, length)))
+    asked = np.unique(np.concatenate([places[-LAST:] for places in sequences]))
+    count = min(ASKED, vocab_size)
+    row = Row(
+        tokens=tokens,
+        depth=depth,
+        end=end,
+        pair_query=asked.repeat(count),
+        pair_token=np.tile(_asked_tokens(vocab_size), len(asked)),
+        owners=np.array([0]),
+        counts=np.array([count * len(asked)]),
+    )
+    return Sample(row, [(tokens[places], places) for places in sequences])
+
+
+def _asked_tokens(vocab_size: int) -> NDArray[np.int64]:
+    """Spread over all of the vocabulary, its last row included."""
+    return np.linspace(0, vocab_size - 1, min(ASKED, vocab_size)).astype(np.int64)
+
+
+@torch.inference_mode()
+def _compare(engine: "Engine", batch: Batch, sample: Sample) -> None:
+    asked = np.unique(sample.row.pair_query)
+    ours = engine.begin(batch).scores().logprob.reshape(len(asked), -1)
+    for tokens, places in sample.sequences:
+        found = ours[np.searchsorted(asked, places[-LAST:])]
+        error, allowed = _error(engine, tokens, found)
+        if error > allowed:  # False for NaN, which scoring reports
+            raise ScoringError(
+                f"{type(engine.model).__name__} cannot be scored: its own log-probabilities differ "
+                f"from those of its body and head under a mask by {error:.1e} (relative L2, at most "
+                f"{allowed:.0e} in {engine.model.dtype}); score it by a `command` of your own"
+            )
+
+
+def _error(
+    engine: "Engine", tokens: NDArray[np.int64], found: NDArray[np.float64]
+) -> tuple[float, float]:
+    """The difference of log-probabilities (last, asked) from the model's own, and what is allowed.
+
+    In a narrow type, twice as much as the model's own pass in it differs from float64.
+    """
+    model, last = engine.model, len(found)
+    routed = has_experts(model)
+    expected = _reference(engine, tokens, last, is_exact=engine.is_compiled and not routed)
+    error = _difference(found, expected)
+    allowed = TOLERANCE.get(model.dtype, EXPERTS if routed else NARROW)
+    if error > allowed == NARROW:
+        exact = _reference(engine, tokens, last, is_exact=True)
+        rounded = _reference(engine, tokens, last, is_exact=False)
+        error, allowed = _difference(found, exact), max(NARROW, 2 * _difference(rounded, exact))
+    return error, allowed
+
+
+def _difference(found: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
+    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+
+
+def _reference(
+    engine: "Engine", tokens: NDArray[np.int64], last: int, *, is_exact: bool
+) -> NDArray[np.float64]:
+    """Log-probabilities (last, asked) by the model's own forward pass over a sequence."""
+    model = engine.model
+    ids = torch.from_numpy(tokens[None]).to(engine.device)
+    with in_float64(model) if is_exact else contextlib.nullcontext():
+        logits = model(input_ids=ids, use_cache=False, logits_to_keep=last).logits[0, -last:]
+    asked = torch.from_numpy(_asked_tokens(engine.vocab_size)).to(engine.device)
+    found: NDArray[np.float64] = logits.double().log_softmax(-1)[:, asked].cpu().numpy()
+    return found
+
+
+@contextlib.contextmanager
+def in_float64(model: PreTrainedModel) -> Iterator[None]:
+    """A model that computes in float64, of which only one layer at a time is there so wide."""
+    parts = _parts(model, set(model._no_split_modules or ()))
+    for part in parts:
+        part.forward = partial(_widened, part)
+    try:
+        yield
+    finally:
+        for part in parts:
+            del part.forward
+
+
+def _parts(module: nn.Module, layers: set[str]) -> list[nn.Module]:
+    """Modules with weights that cover the model and hold at most one decoder layer each."""
+    if type(module).__name__ in layers or not any(
+        type(inner).__name__ in layers for inner in module.modules()
+    ):
+        return [module] if next(module.parameters(), None) is not None else []
+    return [part for child in module.children() for part in _parts(child, layers)]
+
+
+def _widened(part: nn.Module, *inputs: Any, **named: Any) -> Any:
+    """A part's own forward pass in float64; of an embedding or a head, without a copy of it."""
+    if isinstance(part, nn.Embedding):
+        return nn.Embedding.forward(part, *inputs, **named).double()
+    if type(part) is nn.Linear:
+        bias = part.bias.double() if part.bias is not None else 0
+        rows = torch.split(part.weight, _HEAD_ROWS)
+        return torch.cat([_wide(inputs[0]) @ row.double().T for row in rows], dim=-1) + bias
+    twin = copy.deepcopy(part).double()
+    return type(part).forward(twin, *_wide(inputs), **_wide(named))
+
+
+def _wide(inputs: Any) -> Any:
+    if isinstance(inputs, torch.Tensor):
+        return inputs.double() if inputs.is_floating_point() else inputs
+    if isinstance(inputs, dict):
+        return {name: _wide(value) for name, value in inputs.items()}
+    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        return tuple(map(_wide, inputs))
+    return inputs

@@ -1,0 +1,94 @@
+"""Checks of answers that are Python: by what they do where they can be run, else by their form."""
+
+import ast
+import builtins
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from evaluation.settings.check_kinds import FormatCheck, InstructionCheck, Kind
+from evaluation.settings.model import Settings
+
+
+def _parsed(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"`{source}` is not Python") from None
+
+
+def _one_statement(pattern: str) -> str:
+    if len(_parsed(pattern).body) != 1:
+        raise ValueError(f"`{pattern}` is not one statement or expression")
+    return pattern
+
+
+def _asserting(source: str) -> str:
+    nodes = list(ast.walk(_parsed(source)))
+    if not any(isinstance(node, ast.Assert) for node in nodes):
+        raise ValueError(f"`{source}` has no assert statement, so that any code would pass")
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    own = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    if not {name.id for name in names} - own - set(dir(builtins)):
+        raise ValueError(f"`{source}` uses nothing that the code defines, so that none would pass")
+    return source
+
+
+Patterns = Annotated[
+    tuple[Annotated[str, AfterValidator(_one_statement)], ...], Field(min_length=1)
+]
+_MEANING = "Python; `_` stands for anything, `...` for any arguments or statements."
+
+
+class OnlyCode(FormatCheck):
+    check: Literal["only_code"] = Field(
+        description="`only_code`: Python alone, in one fence or none, and no prose around it."
+    )
+
+
+class PassesTests(InstructionCheck):
+    check: Literal["passes_tests"] = Field(
+        description="`passes_tests`: the code passes these tests, run in the cage."
+    )
+    tests: Annotated[str, AfterValidator(_asserting)] = Field(
+        description="Python with assert statements, which use what the code defines."
+    )
+
+
+class CodeIs(InstructionCheck):
+    check: Literal["code_is"] = Field(
+        description="`code_is`: the code is one of these statements, and nothing else."
+    )
+    any_of: Patterns = Field(description=_MEANING)
+
+
+class Defines(InstructionCheck):
+    check: Literal["defines"] = Field(
+        description="`defines`: the code has this function, and not as a stub."
+    )
+    function: str = Field(min_length=1, description="Name of the function or method.")
+    arguments: tuple[str, ...] | None = Field(
+        None, description="Names of its arguments, in order; any if not given."
+    )
+
+
+class CodeHas(InstructionCheck):
+    check: Literal["code_has"] = Field(
+        description="`code_has`: one of these expressions or statements occurs in the code."
+    )
+    any_of: Patterns = Field(description=_MEANING)
+
+
+class CodeLacks(InstructionCheck):
+    check: Literal["code_lacks"] = Field(
+        description="`code_lacks`: it is Python, and none of these occurs in it."
+    )
+    patterns: Patterns = Field(description=_MEANING)
+
+
+class PythonParses(Settings):
+    kind: ClassVar[Kind] = "code"
+
+    check: Literal["python_parses"] = Field(
+        description="`python_parses`: the fenced code, or else the whole answer, is Python."
+    )

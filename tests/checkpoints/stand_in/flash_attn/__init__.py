@@ -1,0 +1,1 @@
+"""There, and never called: the stand-in computes on CPU."""

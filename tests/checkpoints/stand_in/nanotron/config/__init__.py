@@ -1,0 +1,8 @@
+from dataclasses import dataclass
+
+
+@dataclass
+class ParallelismArgs:
+    dp: int
+    pp: int
+    tp: int

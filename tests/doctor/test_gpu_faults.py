@@ -1,0 +1,262 @@
+"""A GPU that dies in the middle: one sentence, and the retry goes on from what is stored."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.errors import ConfigError, EvaluationError, GpuFault, ScoringError
+from evaluation.scoring.engine import backend
+from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.faults import gpu_faults
+from evaluation.scoring.engine.forward import Engine, NotEnoughMemory
+from evaluation.scoring.engine.generation.flight import Flight
+from evaluation.scoring.engine.window import Request
+from evaluation.scoring.job import score_subject
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import plan_stages
+from tests.doctor.conftest import NvidiaSmi
+from tests.scoring import tiny
+from tests.workflow.world import ROOT, World, stored_scores
+
+CARD = "0, GPU-aaa, NVIDIA A100, 60010, 81920\n"
+DEAD = "Unable to determine the device handle for GPU0000:01:00.0: GPU is lost"
+ILLEGAL = (
+    "CUDA error: an illegal memory access was encountered\n"
+    "CUDA kernel errors might be asynchronously reported at some other API call"
+)
+
+
+class InductorError(RuntimeError):
+    """What torch.compile raises around its causes."""
+
+    __module__ = "torch._inductor.exc"
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (torch.AcceleratorError(ILLEGAL), GpuFault, ["an illegal memory access", "running again"]),
+        (torch.AcceleratorError("unknown"), GpuFault, ["(unknown)"]),
+        (RuntimeError("CUDA error: uncorrectable ECC error encountered"), GpuFault, ["ECC"]),
+        (RuntimeError("CUDA driver error: device not ready"), GpuFault, ["not ready"]),
+        (RuntimeError("CUDNN_STATUS_EXECUTION_FAILED"), GpuFault, ["CUDNN"]),
+        (RuntimeError("Triton Error [CUDA]: unspecified launch failure"), GpuFault, ["Triton"]),
+        (RuntimeError("NCCL error: remote process exited"), GpuFault, ["NCCL"]),
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried"),
+            NotEnoughMemory,
+            ["not enough memory"],
+        ),
+        (RuntimeError("CUDA error: out of memory"), NotEnoughMemory, ["not enough memory"]),
+        (torch.AcceleratorError("CUDA error: out of memory"), NotEnoughMemory, ["not enough"]),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when"), NotEnoughMemory, ["CUBLAS"]),
+        (
+            RuntimeError("Failed to find C compiler. Please specify"),
+            ScoringError,
+            ["headers", "doctor"],
+        ),
+        (
+            caused(InductorError("x"), RuntimeError("Failed to find C compiler.")),
+            ScoringError,
+            ["cannot be compiled", "doctor"],
+        ),
+        (InductorError("No space left on device"), ScoringError, ["No space left", "doctor"]),
+        (caused(InductorError("y"), RuntimeError(ILLEGAL)), GpuFault, ["illegal memory access"]),
+        (InductorError(ILLEGAL), GpuFault, ["illegal memory access"]),
+    ],
+)
+def test_faults_as_sentences(
+    error: Exception, kind: type[Exception], words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(kind) as caught, gpu_faults():
+        raise error
+    assert type(caught.value) is kind
+    assert "\n" not in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("The size of tensor a (3) must match the size of tensor b (4)"),
+        ValueError("CUDA"),
+        KeyError("CUDA_VISIBLE"),
+        ConfigError("no CUDA error: a user's"),
+        NotEnoughMemory("the GPU has not enough memory for 3 rows"),
+        KeyboardInterrupt(),
+        SystemExit(143),
+    ],
+)
+def test_what_is_no_fault_of_the_gpu_passes(error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught, gpu_faults():
+        raise error
+    assert caught.value is error
+
+
+@pytest.mark.parametrize(
+    ("smi", "words"),
+    [
+        ({"gpus": CARD}, ["GPU 0 (NVIDIA A100), GPU-aaa, of node7 failed"]),
+        ({"otherwise": f'echo "{DEAD}"; exit 15'}, ["the GPU of node7, of which", "GPU is lost"]),
+        ({"otherwise": 'echo "No devices were found"; exit 9'}, ["the GPU of node7 failed"]),
+    ],
+)
+def test_the_gpu_and_its_node_are_named(
+    nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch, smi: dict[str, str], words: list[str]
+) -> None:
+    nvidia_smi(**smi)
+    monkeypatch.setenv("SLURMD_NODENAME", "node7")
+    with pytest.raises(GpuFault) as caught, gpu_faults():
+        raise torch.AcceleratorError(ILLEGAL)
+    for word in (*words, "what is scored is kept", "`sbatch --exclude=node7`"):
+        assert word in str(caught.value)
+
+
+def dying(*_: Any, **__: Any) -> Any:
+    raise torch.AcceleratorError(ILLEGAL)
+
+
+def late(then: Callable[..., Any]) -> Callable[..., Any]:
+    """All passes are made, and the GPU dies as the last results are fetched."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        then(*arguments, **named)
+        return dying()
+
+    return call
+
+
+def subject_of(world: World) -> Subject:
+    return step_subject(plan_stages(load_config(world.config))["stage2"], 5)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "is_late", "stored"),
+    [
+        (backend, "load_model", False, 0),
+        (backend, "load_model", True, 0),
+        (Engine, "hidden", False, 0),  # the engine's own check
+        (backend, "score_blocks", False, 0),
+        (backend, "score_blocks", True, 0),
+        (backend, "score_requests", False, 1),
+        (backend, "score_requests", True, 1),
+        (Flight, "_advance", False, 2),
+    ],
+)
+def test_the_retry_goes_on_from_the_store(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    place: Any,
+    name: str,
+    is_late: bool,
+    stored: int,
+) -> None:
+    subject = subject_of(world)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, late(getattr(place, name)) if is_late else dying)
+        with pytest.raises(GpuFault) as caught:
+            score_subject(subject)
+    assert "illegal memory access" in str(caught.value)
+    assert caught.value.is_final is False  # the checkpoint is not at fault, so a retry is of use
+    before = stored_scores(world.results())
+    assert len(before) == stored
+    record = score_subject(subject)
+    assert record.error is None
+    after_all = stored_scores(world.results())
+    assert len(after_all) > stored
+    kept = {name.partition("/")[2]: digest for name, digest in after_all.items()}
+    for name_of, digest in before.items():
+        assert kept[name_of.partition("/")[2]] == digest  # not scored a second time
+
+
+NOT_OURS = """
+import os
+from evaluation.errors import GpuFault
+from evaluation.orchestration import checkpoints
+
+def score(subject, *, scores_only=False):
+    with open(os.environ["PIDS"], "a") as file:
+        print(subject.step, os.getpid(), file=file)
+    if subject.step == 10:
+        raise GpuFault("GPU 0 failed in the middle of a run")
+    return 0
+
+if "PIDS" in os.environ:
+    checkpoints.score_checkpoint = score
+"""
+
+
+def test_another_process_takes_the_next_step(world: World, tmp_path: Path) -> None:
+    """CUDA answers a process no more after a fault, so that all later steps would fail in it."""
+    (tmp_path / "sitecustomize.py").write_text(NOT_OURS)
+    pids = tmp_path / "pids"
+    variables = {
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
+        "PIDS": str(pids),
+        "EVALUATION_CONFIG": str(world.config),
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluation", "score", "--stage", "stage1", "--step", "10", "20"],
+        env={**os.environ, **variables},
+        cwd=world.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "these failed: 10;" in done.stderr
+    assert "GPU 0 failed in the middle of a run" in done.stderr
+    (first, one), (second, other) = (line.split() for line in pids.read_text().splitlines())
+    assert (first, second) == ("10", "20")
+    assert one != other
+
+
+def test_memory_that_another_process_takes_during_the_run(
+    nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pass is halved until nothing is left to halve; then the other is named."""
+    nvidia_smi(CARD, "GPU-aaa, 4242, /usr/bin/python, 60000\n")
+    one = object.__new__(EngineBackend)
+    one._row_tokens = 1024
+    one.engine = Engine(tiny.model("llama"), row_tokens=1024, device="cpu")
+
+    def hidden(*_: Any, **__: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(one.engine, "hidden", hidden)
+    with pytest.raises(EvaluationError) as caught:
+        one.log_likelihoods([Request((1,), (2,))], label="task")
+    for word in ("not enough memory", "now 256", "process 4242 (/usr/bin/python, 60,000 MiB)"):
+        assert word in str(caught.value)
+    assert one.row_tokens == 256
+
+
+def test_weights_for_which_others_leave_no_memory(
+    world: World, nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvidia_smi(CARD, "GPU-aaa, 4242, /usr/bin/python, 60000\n")
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(backend, "choose_device", lambda asked: "cpu")
+    monkeypatch.setattr(backend, "load_model", full)
+    with pytest.raises(ScoringError) as caught:
+        score_subject(subject_of(world))
+    for word in ("stage2/5", "for the weights in float32", "process 4242"):
+        assert word in str(caught.value)

@@ -1,0 +1,95 @@
+"""Jobs that take this machine's CPU for a GPU: what is compiled is kept, and results name the GPU."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from evaluation.checkpoints.load import load_model
+from evaluation.checkpoints.subjects import step_subject
+from evaluation.errors import ScoringError
+from evaluation.grading.collect import collect
+from evaluation.scoring.engine import backend
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.job import score_subject
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import plan_stages
+from tests.workflow.world import World
+
+GPU = "NVIDIA A100-SXM4-40GB MIG 3g.20gb"
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What PyTorch is given back of compiled kernels; it always has compiled one and the same."""
+    taken: list[bytes] = []
+    made = (b"kernels", SimpleNamespace(artifacts={"inductor": ["graph"]}))
+    monkeypatch.setattr(backend, "choose_device", lambda asked: "cuda")
+    monkeypatch.setattr(
+        backend,
+        "load_model",
+        lambda checkpoint, dtype, device, mesh: load_model(checkpoint, dtype=dtype),
+    )
+    monkeypatch.setattr(
+        backend,
+        "Engine",
+        lambda model, row_tokens, device: Engine(model, row_tokens=row_tokens, device="cpu"),
+    )
+    monkeypatch.setattr(backend, "generate", _on_cpu(backend.generate))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: GPU)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1 << 33, 1 << 34))
+    monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: made)
+    monkeypatch.setattr(
+        torch.compiler, "load_cache_artifacts", lambda payload: taken.append(payload) or made[1]
+    )
+    return taken
+
+
+def _on_cpu(generate):
+    return lambda *arguments, **named: generate(*arguments, **{**named, "device": "cpu"})
+
+
+def score(world: World, step: int):
+    subject = step_subject(plan_stages(load_config(world.config))["stage2"], step)
+    record = score_subject(subject)
+    assert record.error is None
+    return subject
+
+
+def test_a_second_job_takes_what_the_first_has_compiled(
+    world: World, compiled: list[bytes]
+) -> None:
+    score(world, 5)
+    assert compiled == []
+    kept = list((world.folder / "cache/compiled").rglob("*"))
+    assert [path.suffix for path in kept if path.is_file()] == [".artifacts"]
+    assert kept[0].name.endswith("NVIDIA-A100-SXM4-40GB-MIG-3g.20gb")
+    subject = score(world, 15)
+    assert compiled == [b"kernels"]
+    assert list((world.folder / "cache/compiled").rglob("*")) == kept
+    assert collect(subject).error is None
+    for name in ("tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json"):
+        header = json.loads((subject.folder / name).read_text())
+        assert (header["gpu"], header["row_tokens"], header["device"]) == (GPU, [16384], "cuda")
+
+
+def test_a_broken_cache_stops_no_job(world: World, compiled: list[bytes]) -> None:
+    (world.folder / "cache/compiled").write_text("in the way")
+    score(world, 5)
+    assert compiled == []
+
+
+def test_a_checkpoint_that_fits_no_gpu_ends_its_job(
+    world: World, compiled: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1 << 20, 1 << 20))
+    with pytest.raises(
+        ScoringError, match=r"stage2/5: the model needs 0.6 GB .* the GPU has 0.0 GB"
+    ):
+        score(world, 5)
+
+
+def test_on_the_cpu_nothing_is_compiled(world: World) -> None:
+    score(world, 5)
+    assert not (world.folder / "cache/compiled").exists()

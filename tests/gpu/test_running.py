@@ -1,0 +1,138 @@
+"""A process that scores: answers, loading, many checkpoints one after the other, no waiting."""
+
+import contextlib
+import gc
+import math
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch._dynamo.utils import counters
+
+from benchmarks.gpu.models import SIZES, write_checkpoint
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.load import load_model
+from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from tests.gpu.models import VOCABULARY, engine_of, ids, in_float64, new_model, questions
+
+CHECKPOINTS = 16
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2-sliding"])
+def test_answers_are_the_likeliest_tokens(
+    name: str, device: str, dtype: torch.dtype, random: np.random.Generator
+) -> None:
+    """Each token's logit in float64 is the highest after all before it, or as good as that."""
+    model = new_model(name, dtype, device)
+    wide = in_float64(model)
+    shared = ids(random, 140)
+    prompts = [[*shared, *ids(random, n)] for n in (1, 5, 20)] + [ids(random, 3)]
+    requests = [GenerationRequest(str(i), tuple(p), 24) for i, p in enumerate(prompts)]
+    stopping = Stopping(frozenset(), (), lambda tokens: " ".join(map(str, tokens)))
+    answers = {
+        key: answer
+        for part in generate(
+            model, requests, stopping, vocabulary=VOCABULARY, batch=3, device=device
+        )
+        for key, answer in part.items()
+    }
+    # Logits have a spread of 1, and bfloat16 keeps two digits of what makes them.
+    noise = 1e-3 if dtype == torch.float32 else 0.15
+    for place, prompt in enumerate(prompts):
+        said = answers[AnswerKey(place, 0)].tokens
+        assert len(said) == 24
+        with torch.inference_mode():
+            logits = wide(input_ids=torch.tensor([[*prompt, *said]])).logits[0]
+        after = logits[len(prompt) - 1 : -1]
+        chosen = after.gather(1, torch.tensor(said)[:, None])[:, 0]
+        assert float((after.max(-1).values - chosen).max()) < noise
+        assert float(after.max(-1).values.mean() - after.median(-1).values.mean()) > 1
+
+
+def test_weights_arrive_as_they_are_on_disk(
+    device: str, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    write_checkpoint(tmp_path / "1", SIZES["tiny"], dtype, torch.device("cpu"), seed=5)
+    checkpoint = open_checkpoint(tmp_path / "1")
+    there = load_model(checkpoint, device=device)
+    plain = dict(load_model(checkpoint, device="cpu").named_parameters())
+    assert {parameter.device.type for parameter in there.parameters()} == {device}
+    assert there.dtype == dtype
+    for name, parameter in there.named_parameters():
+        assert torch.equal(parameter.cpu(), plain[name]), name
+    assert not math.isclose(float(next(there.parameters()).float().std()), 0)
+
+
+def test_sixteen_checkpoints_in_one_process(
+    device: str, tmp_path: Path, random: np.random.Generator
+) -> None:
+    """Each is let go before the next, and what is compiled for the first serves all."""
+    asked = [
+        type(one)(tuple(t % 512 for t in one.context), one.continuation)
+        for one in questions(random)
+    ]
+    alive: list[weakref.ref[Engine]] = []
+    held, graphs, scores = [], [], []
+    for number in range(CHECKPOINTS):
+        folder = tmp_path / str(number)
+        write_checkpoint(folder, SIZES["tiny"], torch.float32, torch.device(device), seed=number)
+        model = load_model(open_checkpoint(folder), dtype=torch.float32, device=device)
+        engine = Engine(model, row_tokens=512, device=device)
+        scores.append([score.logprob for score in score_requests(engine, asked)])
+        alive += [weakref.ref(engine), weakref.ref(model), weakref.ref(model.lm_head.weight)]
+        del engine, model
+        gc.collect()
+        assert not [ref for ref in alive if ref() is not None]
+        if device == "cuda":
+            torch.cuda.empty_cache()
+            held.append(torch.cuda.memory_allocated())
+            graphs.append(counters["stats"]["unique_graphs"])
+    assert len({tuple(one) for one in scores}) == CHECKPOINTS
+    if device == "cuda":
+        assert max(held) <= held[0] + (1 << 20)
+        assert graphs[-1] == graphs[0]
+
+
+@contextlib.contextmanager
+def without_waiting(device: str) -> Iterator[None]:
+    """On a GPU whatever waits for it unasked raises."""
+    if device == "cpu":
+        yield
+        return
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_nothing_waits_for_the_gpu_unasked(
+    device: str, dtype: torch.dtype, random: np.random.Generator
+) -> None:
+    """Once all is compiled; and what is scored then is the same to the last bit."""
+    engine = engine_of(new_model("llama", dtype, device))
+    asked = questions(random)
+    tokens = torch.tensor([ids(random, 200) for _ in range(3)])
+    starts = torch.tensor([0, 150, 200, 400])
+    first = score_requests(engine, asked)
+    first_nats = [score_blocks(engine, tokens, at)[0] for at in (None, starts)]
+    with without_waiting(device):
+        again = score_requests(engine, asked)
+        again_nats = [score_blocks(engine, tokens, at)[0] for at in (None, starts)]
+    assert again == first
+    assert all((one == other).all() for one, other in zip(first_nats, again_nats, strict=True))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU: PyTorch sees none")
+def test_what_waits_unasked_is_seen() -> None:
+    """The check above is one that can fail."""
+    values = torch.zeros(3, device="cuda")
+    with without_waiting("cuda"), pytest.raises(RuntimeError, match="synchroniz"):
+        values.sum().item()

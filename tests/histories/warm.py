@@ -1,0 +1,44 @@
+"""Commands as a user gives them, in a plain server that all tests of a process share.
+
+With EVAL_COLD=1 each is a process of its own, which takes seconds more.
+"""
+
+import atexit
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.histories.runner import ROOT, Server, server
+
+_kept = contextlib.ExitStack()
+_servers: dict[int, Server] = {}
+atexit.register(_kept.close)
+
+
+def run_python(
+    arguments: Sequence[str], folder: Path, *, cold: bool = False, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """`python <arguments>` in a folder; `cold`: as a process of its own, whatever it takes."""
+    command = [sys.executable, *arguments]
+    variables = {"PYTHONPATH": str(ROOT), **variables}
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        if cold or os.environ.get("EVAL_COLD"):
+            environment = {**os.environ, **variables}
+            code = subprocess.run(
+                command, cwd=folder, env=environment, stdout=out, stderr=err, check=False
+            ).returncode
+        else:
+            code = _warm().call(folder, arguments, variables, (out, err))
+        said = [os.pread(file.fileno(), 1 << 30, 0).decode() for file in (out, err)]
+    return subprocess.CompletedProcess(command, code, *said)
+
+
+def _warm() -> Server:
+    """Of this process, begun when it is first asked for."""
+    if os.getpid() not in _servers:
+        _servers[os.getpid()] = _kept.enter_context(server("--plain"))
+    return _servers[os.getpid()]

@@ -1,0 +1,211 @@
+"""Rows laid out by a thread, results fetched a pass late, and nothing that waits in between."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from evaluation.errors import NonFiniteError
+from evaluation.scoring.engine import running
+from evaluation.scoring.engine.ahead import ahead
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.engine.pending import Pending
+from evaluation.scoring.engine.window import Request
+from tests.scoring import tiny
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("ahead")]
+
+
+def test_items_come_in_order_and_none_is_lost():
+    with ahead(iter(range(50)), 3) as items:
+        assert list(items) == list(range(50))
+    with ahead(iter([None, None]), 1) as items:
+        assert list(items) == [None, None]
+    assert not threads()
+
+
+def test_only_so_many_are_made_before_they_are_asked_for():
+    made = []
+    with ahead((made.append(i) or i for i in range(50)), 3) as items:
+        assert next(items) == 0
+        time.sleep(0.3)
+        assert len(made) == 1 + 3
+    assert len(made) < 10
+    assert not threads()
+
+
+def test_what_goes_wrong_is_raised_after_what_went_right():
+    def broken():
+        yield 1
+        yield 2
+        raise ValueError("row 3")
+
+    seen = []
+    with pytest.raises(ValueError, match="row 3"), ahead(broken(), 5) as items:
+        seen.extend(iter(items.__next__, None))
+    assert seen == [1, 2]
+    assert not threads()
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, ValueError, GeneratorExit])
+def test_the_thread_ends_with_who_asked(stop):
+    """While it has made all it may, of items that never end."""
+
+    def asking():
+        with ahead(iter(int, 1), 2) as items:
+            next(items)
+            assert threads()
+            raise stop
+
+    with pytest.raises(stop):
+        asking()
+    assert not threads()
+
+
+def test_an_interrupt_in_a_pass_ends_the_thread(monkeypatch):
+    scored = Engine(tiny.model("llama"), row_tokens=20, device="cpu")
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scored, "launch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        score_blocks(scored, torch.ones(30, 20, dtype=torch.long))
+    assert not threads()
+    assert scored.model.config._attn_implementation == "sdpa"
+
+
+def test_a_broken_row_is_reported_where_it_would_have_run():
+    scored = tiny.engine()
+    with pytest.raises(IndexError):
+        score_blocks(scored, torch.ones(3, 5, dtype=torch.long), torch.tensor([99]))
+    assert not threads()
+
+
+class Watched(Engine):
+    """Notes what is begun and what is fetched, and any question to a device in between."""
+
+    def __init__(self, *args, **named):
+        self.events = []
+        super().__init__(*args, **named)
+        self.events = []
+
+    def launch(self, batch):
+        self.events.append("begin")
+        with Questions(self.events):
+            pending = super().launch(batch)
+        self.events.append("begun")
+        fetch = pending.scores
+        pending.scores = lambda: self.events.append("fetch") or fetch()
+        return pending
+
+
+class Questions(TorchDispatchMode):
+    """Operations whose result the host has to wait for, wherever in torch they are called."""
+
+    WAITING = frozenset(
+        {"_local_scalar_dense", "nonzero", "masked_select", "equal", "unique_dim", "_unique2"}
+    )
+
+    def __init__(self, events):
+        super().__init__()
+        self.events = events
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func._schema.name.split("::")[1].split(".")[0] in self.WAITING:
+            self.events.append(func._schema.name)
+        return func(*args, **(kwargs or {}))
+
+
+def test_the_counter_counts():
+    events = []
+    with Questions(events):
+        bool((torch.ones(3) == 1).all())
+        torch.ones(3).nonzero()
+        int(torch.ones(1))
+    assert len(events) == 3
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2-sliding", "smollm3-sliding"])
+def test_a_pass_is_fetched_when_the_next_has_begun_and_nothing_else_waits(name):
+    scored = Watched(tiny.model(name), row_tokens=20, device="cpu")
+    score_blocks(scored, torch.ones(4, 20, dtype=torch.long), torch.tensor([0, 7, 33]))
+    score_requests(scored, [Request((1, 2, 3), (i, 4)) for i in range(3)])
+    one = ["begin", "begun"]
+    assert scored.events == [*one, *[*one, "fetch"] * 3, "fetch", *one, "fetch"]
+
+
+def test_no_values_leave_the_device_but_the_scores(monkeypatch):
+    """What would copy to the host, at Python's level: also what a compiled graph would not show."""
+    scored = Engine(tiny.model("llama"), row_tokens=20, device="cpu")
+    expected = score_blocks(scored, torch.ones(4, 20, dtype=torch.long))[0]
+    main, calls, inside = threading.current_thread(), [], []
+    for name in ("cpu", "item", "tolist", "nonzero", "__bool__", "__int__", "__float__"):
+        real = getattr(torch.Tensor, name)
+
+        def counted(tensor, *args, real=real, name=name, **named):
+            if threading.current_thread() is main and inside:
+                calls.append(name)
+            return real(tensor, *args, **named)
+
+        monkeypatch.setattr(torch.Tensor, name, counted)
+    launch, scores = Engine.launch, Pending.scores
+
+    def within(function):
+        def called(*args):
+            inside.append(function)
+            try:
+                return function(*args)
+            finally:
+                inside.pop()
+
+        return called
+
+    monkeypatch.setattr(Engine, "launch", within(launch))
+    monkeypatch.setattr(Pending, "scores", within(scores))
+    found = score_blocks(scored, torch.ones(4, 20, dtype=torch.long))[0]
+    np.testing.assert_array_equal(found, expected)
+    assert calls == []
+    inside.append(None)
+    assert torch.ones(1).item() == 1
+    assert calls == ["item"]
+
+
+def test_a_broken_item_is_named_though_the_next_pass_has_begun():
+    model = tiny.MODELS["qwen2"]().eval().requires_grad_(False)
+    model.get_input_embeddings().weight[7] = float("nan")
+    scored = Engine(model, row_tokens=8, device="cpu")
+    asked = [Request((1, 2, i), (3,), f"item {i}") for i in range(20)]
+    with pytest.raises(NonFiniteError, match=r"^item 7: "):
+        score_requests(scored, asked)
+    assert not threads()
+
+
+def test_rows_are_laid_out_while_a_pass_runs(monkeypatch):
+    """The second batch is there before the first pass has ended."""
+    laid_out = threading.Event()
+    scored = Engine(tiny.model("llama"), row_tokens=20, device="cpu")
+    collate, launch = scored.collate, scored.launch
+    made = []
+
+    def noted(rows, **named):
+        made.append(len(rows))
+        if len(made) == 2:
+            laid_out.set()
+        return collate(rows, **named)
+
+    def waiting(batch):
+        assert laid_out.wait(timeout=60)
+        return launch(batch)
+
+    monkeypatch.setattr(scored, "collate", noted)
+    monkeypatch.setattr(scored, "launch", waiting)
+    score_blocks(scored, torch.ones(4, 20, dtype=torch.long))
+    assert len(made) == 4
+    assert running.AHEAD >= 2

@@ -1,0 +1,332 @@
+"""Compiled kernels that jobs share: a second one compiles nothing, and a broken cache breaks nothing."""
+
+import errno
+import json
+import logging
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.scoring.engine import compile_cache
+from evaluation.scoring.engine.compile_cache import (
+    MOST,
+    CompileCache,
+    Damaged,
+    read_artifacts,
+    use_node_folder,
+    write_artifacts,
+)
+
+JOB = """
+import json, sys
+from pathlib import Path
+import torch
+from torch._dynamo.utils import counters
+from evaluation.scoring.engine.compile_cache import CompileCache
+
+cache = CompileCache(Path(sys.argv[1]), "model")
+taken = cache.load()
+product = torch.compile(torch.mm, dynamic=False, fullgraph=True)
+with torch.inference_mode():
+    found = product(torch.full((4, 8), 2.0), torch.ones(8, int(sys.argv[2])))
+assert (found == 16).all()
+said = counters["inductor"]
+wrote = cache.keep()
+print(json.dumps([taken, said["fxgraph_cache_hit"], said["fxgraph_cache_miss"], wrote, cache.keep()]))
+"""
+
+
+def job(cache: Path, node: Path, width: int = 8) -> list[int]:
+    """Graphs taken over, found and compiled, and whether it wrote; of a process on its own node."""
+    done = subprocess.run(
+        [sys.executable, "-c", JOB, str(cache), str(width)],
+        env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(node)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: list[int] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_a_second_job_compiles_nothing(tmp_path: Path) -> None:
+    """Counted by inductor itself, on nodes that share nothing but the cache."""
+    cache = tmp_path / "shared"
+    assert job(cache, tmp_path / "node1") == [0, 0, 1, True, False]
+    taken, hits, misses, wrote, again = job(cache, tmp_path / "node2")
+    assert (taken > 0, hits, misses, wrote, again) == (True, 1, 0, False, False)
+    assert len(list(cache.iterdir())) == 1
+
+
+class StandIn:
+    """PyTorch's two calls, with artifacts that say what they are."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.keys: list[str] = []
+        self.loaded: list[bytes] = []
+        monkeypatch.setattr(torch.compiler, "save_cache_artifacts", self.save)
+        monkeypatch.setattr(torch.compiler, "load_cache_artifacts", self.load)
+
+    def save(self) -> object:
+        payload = ",".join(self.keys).encode() * 1000
+        return (payload, SimpleNamespace(artifacts={"inductor": self.keys})) if self.keys else None
+
+    def load(self, payload: bytes) -> object:
+        self.loaded.append(payload)
+        return SimpleNamespace() if payload else None
+
+
+@pytest.fixture
+def torch_cache(monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    return StandIn(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def own_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "node"))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "node/triton"))
+
+
+def test_only_what_is_new_is_written(tmp_path: Path, torch_cache: StandIn) -> None:
+    first = CompileCache(tmp_path / "c", "m")
+    assert (first.load(), first.keep()) == (0, False)
+    torch_cache.keys = ["a", "b"]
+    assert (first.keep(), first.keep()) == (True, False)
+    torch_cache.keys = ["a"]
+    second = CompileCache(tmp_path / "c", "m")
+    assert (second.load(), second.keep()) == (2, False)
+    assert len(torch_cache.loaded) == 1
+    torch_cache.keys = ["a", "c"]
+    assert second.keep()
+    other = CompileCache(tmp_path / "c", "other")
+    assert other.load() == 0
+    assert CompileCache(tmp_path / "c", "m").load() == 3
+
+
+def test_one_file_of_a_job_that_compiles_more_and_more(
+    tmp_path: Path, torch_cache: StandIn
+) -> None:
+    """What another wrote stays, also if it is less."""
+    torch_cache.keys = ["a"]
+    assert CompileCache(tmp_path, "m").keep()
+    torch_cache.keys = ["b"]
+    cache = CompileCache(tmp_path, "m")
+    cache.load()
+    for keys in (["b"], ["b", "c"], ["b", "c", "d"]):
+        torch_cache.keys = keys
+        assert cache.keep()
+    found = [read_artifacts(path)[0] for path in tmp_path.glob("m-*")]
+    assert sorted(map(len, found)) == [1, 3]
+    torch_cache.loaded.clear()
+    assert CompileCache(tmp_path, "m").load() == 4
+
+
+def test_what_is_known_is_not_taken_twice(tmp_path: Path, torch_cache: StandIn) -> None:
+    write_artifacts(tmp_path / "m-1.artifacts", {"inductor/a", "inductor/b"}, b"both")
+    write_artifacts(tmp_path / "m-2.artifacts", {"inductor/a"}, b"one")
+    os.utime(tmp_path / "m-2.artifacts", (1, 1))
+    assert CompileCache(tmp_path, "m").load() == 2
+    assert torch_cache.loaded == [b"both"]
+
+
+def test_the_oldest_go(tmp_path: Path, torch_cache: StandIn) -> None:
+    for number in range(MOST + 3):
+        torch_cache.keys = [f"key{number}"]
+        assert CompileCache(tmp_path, "m").keep()
+        path = max(tmp_path.glob("m-*"), key=lambda each: each.stat().st_ctime_ns)
+        os.utime(path, (number, number))
+    assert len(list(tmp_path.glob("m-*"))) == MOST
+    fresh = CompileCache(tmp_path, "m")
+    assert fresh.load() == MOST
+    assert "inductor/key0" not in fresh._known
+    assert f"inductor/key{MOST + 2}" in fresh._known
+
+
+def _at_once(folder: Path, number: int, start: object, results: object) -> None:
+    """A job among many: half of them have compiled the same."""
+    keys = ["same"] if number % 2 else [f"own{number}"]
+    payload = b"x" * 300_000 + keys[0].encode()
+    torch.compiler.save_cache_artifacts = lambda: (
+        payload,
+        SimpleNamespace(artifacts={"inductor": keys}),
+    )
+    torch.compiler.load_cache_artifacts = lambda given: SimpleNamespace() if given else None
+    start.wait()  # type: ignore[attr-defined]
+    cache = CompileCache(folder, "m")
+    seen = cache.load()
+    wrote = cache.keep()
+    results.put((seen, wrote, cache._told, CompileCache(folder, "m").load() > 0))  # type: ignore[attr-defined]
+
+
+def test_many_jobs_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    start, results = context.Barrier(8), context.Queue()
+    jobs = [
+        context.Process(target=_at_once, args=(tmp_path / "c", n, start, results)) for n in range(8)
+    ]
+    for one in jobs:
+        one.start()
+    found = [results.get(timeout=60) for _ in jobs]
+    for one in jobs:
+        one.join(60)
+    assert all(has_all and not told for _, _, told, has_all in found)
+    names = sorted(os.listdir(tmp_path / "c"))
+    assert len(names) == 5  # four of their own, one that four have written
+    assert all(name.startswith("m-") and name.endswith(".artifacts") for name in names)
+    for name in names:
+        keys, payload = read_artifacts(tmp_path / "c" / name)
+        assert payload.endswith(keys.pop().removeprefix("inductor/").encode())
+
+
+def _flipped(content: bytes) -> bytes:
+    return content[:-5] + bytes([content[-5] ^ 1]) + content[-4:]
+
+
+DAMAGES: list[tuple[str, Callable[[bytes], bytes], str]] = [
+    ("empty", lambda content: b"", "no file of them"),
+    ("another file", lambda content: b"\x80\x04" + content, "no file of them"),
+    ("cut", lambda content: content[: len(content) // 2], "ends early"),
+    ("cut in its header", lambda content: content[:40], "header is damaged"),
+    ("a bit", _flipped, "damaged or ends early"),
+    ("longer", lambda content: content + b"x", "damaged or ends early"),
+    ("no digest", lambda content: content.replace(b'"sha256"', b'"md5sum"'), "header is damaged"),
+    ("a list", lambda content: b"evaluation compiled 1\n[]\nxyz", "header is damaged"),
+]
+
+
+@pytest.mark.parametrize(
+    ("harm", "word"), [each[1:] for each in DAMAGES], ids=[d[0] for d in DAMAGES]
+)
+def test_a_damaged_file(
+    tmp_path: Path,
+    torch_cache: StandIn,
+    caplog: pytest.LogCaptureFixture,
+    harm: Callable[[bytes], bytes],
+    word: str,
+) -> None:
+    """Is never handed to PyTorch, is told of in one sentence, and is written anew."""
+    torch_cache.keys = ["a"]
+    CompileCache(tmp_path, "m").keep()
+    path = next(tmp_path.glob("m-*"))
+    path.write_bytes(harm(path.read_bytes()))
+    with pytest.raises(Damaged):
+        read_artifacts(path)
+    cache = CompileCache(tmp_path, "m")
+    assert cache.load() == 0
+    assert torch_cache.loaded == []
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    for part in (str(path), word, "compiles for itself", "delete it"):
+        assert part in caplog.text
+    assert cache.keep()
+    assert CompileCache(tmp_path, "m").load() == 1
+
+
+@pytest.mark.parametrize("answer", ["none", "raises"])
+def test_what_pytorch_cannot_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, answer: str
+) -> None:
+    """Whole, but of no use: PyTorch says so itself, or fails at it."""
+
+    def load(payload: bytes) -> None:
+        if answer == "raises":
+            raise KeyError("artifact")
+
+    monkeypatch.setattr(torch.compiler, "load_cache_artifacts", load)
+    write_artifacts(tmp_path / "m-1.artifacts", {"inductor/a"}, b"foreign")
+    assert CompileCache(tmp_path, "m").load() == 0
+    assert "PyTorch cannot read it" in caplog.text
+
+
+def test_bytes_that_are_no_artifacts_of_the_real_pytorch(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_artifacts(tmp_path / "m-1.artifacts", {"inductor/a"}, os.urandom(500))
+    assert CompileCache(tmp_path, "m").load() == 0
+    assert "PyTorch cannot read it" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO]
+)
+def test_a_cache_that_cannot_be_written(
+    tmp_path: Path,
+    torch_cache: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    number: int,
+) -> None:
+    """One warning for the whole job, nothing left behind, and no second try."""
+    tries = []
+
+    def full(descriptor: int) -> None:
+        tries.append(descriptor)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", full)
+    torch_cache.keys = ["a"]
+    cache = CompileCache(tmp_path / "c", "m")
+    assert (cache.keep(), cache.keep()) == (False, False)
+    assert len(tries) == 1
+    assert len(caplog.records) == 1
+    assert os.strerror(number) in caplog.text
+    assert "gives the same numbers" in caplog.text
+    assert os.listdir(tmp_path / "c") == []
+
+
+def test_a_file_in_the_way(
+    tmp_path: Path, torch_cache: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "c").write_text("")
+    torch_cache.keys = ["a"]
+    cache = CompileCache(tmp_path / "c", "m")
+    assert (cache.load(), cache.keep()) == (0, False)
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder(
+    tmp_path: Path, torch_cache: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "c").mkdir(mode=0o555)
+    torch_cache.keys = ["a"]
+    assert not CompileCache(tmp_path / "c", "m").keep()
+    assert "Permission denied" in caplog.text
+
+
+def test_the_nodes_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is set is kept if it can be written to; else another, and a warning."""
+    assert use_node_folder() == tmp_path / "node"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "file/in"))
+    monkeypatch.setattr(compile_cache, "_temporary", lambda: [str(tmp_path / "tmp")])
+    monkeypatch.setattr(compile_cache, "LEAST_FREE", 1)
+    chosen = use_node_folder()
+    assert chosen == tmp_path / "tmp" / f"torchinductor_{os.getuid()}"
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(chosen)
+    assert "cannot be used" in caplog.text
+    monkeypatch.setattr(compile_cache, "LEAST_FREE", 1 << 60)
+    assert use_node_folder() is None
+    assert "set TMPDIR" in caplog.text
+
+
+def test_each_kind_of_gpu_and_model_has_its_own(shared: Path, tmp_path: Path) -> None:
+    checkpoint = open_checkpoint(shared / "fixtures/nanotron/qwen2_moe_tp1")
+    make = compile_cache.compile_cache
+    plain = make(tmp_path, checkpoint, "bfloat16", "NVIDIA H100 80GB HBM3")
+    assert plain.folder.parent == tmp_path / "compiled"
+    assert plain.folder.name.endswith("_NVIDIA-H100-80GB-HBM3")
+    assert f"torch-{torch.__version__}" in plain.folder.name
+    assert make(tmp_path, checkpoint, "bfloat16", "A100/..").folder.parent == plain.folder.parent
+    assert make(tmp_path, checkpoint, "bfloat16", "A100").folder != plain.folder
+    assert make(tmp_path, checkpoint, "float32", "A100").model != plain.model

@@ -1,0 +1,320 @@
+"""What runs on a GPU, on CPU: compiled layers, fixed shapes, sparse masks, a head of two kernels."""
+
+import copy
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import torch
+from torch._dynamo.backends.registry import lookup_backend
+
+from evaluation.errors import ScoringError
+from evaluation.scoring.engine import compiled, self_check
+from evaluation.scoring.engine.attention import block_mask
+from evaluation.scoring.engine.batches import collate
+from evaluation.scoring.engine.forward import Engine, NotEnoughMemory
+from evaluation.scoring.engine.head import Head
+from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.engine.rows import lay_out, plan_requests
+from evaluation.scoring.engine.shapes import Shape, group_shapes, shape_of
+from evaluation.scoring.engine.tries import pack
+from evaluation.scoring.engine.window import Request
+from tests.scoring import tiny
+
+ROW_TOKENS = 512
+
+
+class Counting:
+    """Compiles without generating code, and keeps the graphs."""
+
+    def __init__(self):
+        self.graphs = []
+
+    def __call__(self, graph, inputs):
+        self.graphs.append(graph)
+        return lookup_backend("aot_eager")(graph, inputs)
+
+    def calls(self, name):
+        return [
+            node for graph in self.graphs for node in graph.graph.nodes if name in str(node.target)
+        ]
+
+
+@pytest.fixture
+def counting():
+    torch._dynamo.reset()
+    return Counting()
+
+
+def requests(count=24, seed=5):
+    random = np.random.default_rng(seed)
+    trunk = random.integers(0, tiny.VOCABULARY, 200)
+    asked = []
+    for _ in range(count):
+        own = random.integers(0, tiny.VOCABULARY, random.integers(3, 40))
+        tokens = tuple(map(int, np.append(trunk[: random.integers(1, 200)], own)))
+        asked.append(Request(tokens[:-2], tokens[-2:]))
+    return asked
+
+
+def text(blocks=5, length=200, seed=1):
+    return torch.randint(
+        0, tiny.VOCABULARY, (blocks, length), generator=torch.Generator().manual_seed(seed)
+    )
+
+
+def engine(name, compiler, model=None):
+    model = model or copy.deepcopy(tiny.model(name))
+    return Engine(model, row_tokens=ROW_TOKENS, device="cpu", compiler=compiler)
+
+
+def nats(scored, asked):
+    return np.array([score.logprob for score in score_requests(scored, asked)])
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2-sliding", "smollm3-sliding", "qwen2-moe"])
+def test_compiled_scores_are_those_of_plain_passes(name, counting):
+    """Tries, text and documents, each in its shape; with windows shorter and rows longer than a block."""
+    scored, plain = engine(name, counting), tiny.engine(name, ROW_TOKENS)
+    np.testing.assert_allclose(nats(scored, requests()), nats(plain, requests()), atol=1e-4, rtol=0)
+    starts = torch.tensor([0, 7, 31, 230, 400, 601])
+    for begins in (None, starts):
+        found, count = score_blocks(scored, text(), begins)
+        expected, wanted = score_blocks(plain, text(), begins)
+        np.testing.assert_allclose(found, expected, atol=1e-3, rtol=0)
+        assert (count == wanted).all()
+    assert scored.model.config._attn_implementation == "sdpa"
+    assert not any("forward" in module.__dict__ for module in scored.model.modules())
+
+
+def test_layers_share_a_graph_for_each_shape_and_models_share_them_too(counting):
+    """4 graphs of layers: a quarter and all of the budget for tries, text, and text by documents."""
+    starts = torch.tensor([0, 7, 31, 230, 400, 601])
+    counts = []
+    for model in range(3):
+        scored = engine("llama", counting)
+        for seed in (1, 2):
+            score_requests(scored, requests(24, seed + model))
+            score_requests(scored, [Request((seed, model), (3, 4))])
+            for blocks in (5, 2, 1):
+                score_blocks(scored, text(blocks, seed=seed))
+                score_blocks(scored, text(blocks, seed=seed), starts[starts < blocks * 200])
+        counts.append(len(counting.graphs))
+    assert len(counting.calls("scaled_dot_product_attention")) == 1
+    assert len(counting.calls("flex_attention")) == 3
+    assert counts == [1 + 3 + 1] * 3  # and one of the head
+
+
+def test_plain_text_has_no_mask_and_heads_are_not_copied(counting):
+    scored = engine("llama", counting)
+    score_blocks(scored, text(2))
+    (call,) = counting.calls("scaled_dot_product_attention")
+    assert call.kwargs["attn_mask"] is None
+    assert call.kwargs["is_causal"]
+    assert call.kwargs["enable_gqa"]
+    assert not counting.calls("repeat")
+    assert not counting.calls("flex_attention")
+
+
+def test_models_are_let_go_after_use():
+    """Of several checkpoints in one process only the last may be in memory."""
+    gone = []
+    for _ in range(3):
+        scored = engine("llama", "aot_eager")
+        score_requests(scored, requests(2))
+        weight = scored.model.base_model.layers[0].mlp.gate_proj.weight
+        gone.append((weakref.ref(scored.model), weakref.ref(weight)))
+        del scored, weight
+        gc.collect()
+        assert [part() for part in gone[-1]] == [None, None]
+
+
+def test_too_many_graphs_are_an_error_and_no_slow_path(counting, monkeypatch):
+    monkeypatch.setitem(compiled._LIMITS, "recompile_limit", 1)
+    scored = engine("llama", counting)
+    score_requests(scored, requests(2))
+    with pytest.raises(ScoringError, match=r"layers were compiled .* times, for other shapes"):
+        score_blocks(scored, text(2))
+
+
+def test_a_compiler_that_fails_is_one_sentence():
+    torch._dynamo.reset()
+
+    def failing(graph, inputs):
+        raise RuntimeError("Failed to find C compiler. Please specify via CC\nand more")
+
+    with pytest.raises(ScoringError, match=r"cannot be compiled .*\(.*C compiler.*\); .*doctor"):
+        score_requests(engine("llama", failing), requests(2))
+
+
+def test_a_model_without_layers_is_refused(monkeypatch):
+    scored = engine("llama", "aot_eager")
+    monkeypatch.setattr(scored.model, "_no_split_modules", None)
+    with pytest.raises(ScoringError, match="does not say what its decoder layers are"):
+        score_requests(scored, requests(2))
+
+
+def test_experts_in_a_loop_leave_attention_compiled(counting):
+    model = copy.deepcopy(tiny.model("qwen2-moe"))
+    model.config._experts_implementation = "eager"
+    asked = requests(6)
+    found = nats(engine("qwen2-moe", counting, model), asked)
+    np.testing.assert_allclose(found, nats(tiny.engine("qwen2-moe"), asked), atol=1e-4, rtol=0)
+    assert counting.calls("flex_attention")
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+def test_generated_code_of_a_layer_computes_what_the_layer_does():
+    torch._dynamo.reset()
+    scored, plain = engine("llama", "inductor"), tiny.engine("llama")
+    tokens = text(2, 256)
+    rows = [lay_out(plan, piece) for plan, piece in chains(tokens)]
+    batch = collate(rows, 256)
+    assert batch.is_causal
+    with torch.inference_mode():
+        with scored.prepared():
+            hidden = torch.randn(2, 256, 32)
+            place = {
+                "position_embeddings": scored.model.base_model.rotary_emb(hidden, batch.depth),
+                "attention_mask": None,
+            }
+            found = scored.model.base_model.layers[1](hidden, **place)
+        with plain.prepared():
+            expected = plain.model.base_model.layers[1](hidden, **place)
+    error = (found - expected).norm() / expected.norm()
+    assert error < 1e-6
+
+
+def chains(tokens):
+    for block in tokens.tolist():
+        plan = plan_requests([Request(tuple(block), (1,))])
+        yield from ((plan, piece) for piece in pack(plan.trie, lambda _: 256))
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 3, 40])
+def test_the_compiled_head_scores_as_the_other(pairs, counting):
+    torch.manual_seed(1)
+    layer = torch.nn.Linear(8, 30).requires_grad_(False)
+    plain, fast = Head(layer), Head(layer, counting)
+    plain.rows = fast.rows = 6
+    for queries in (1, 2, 7, 13):
+        hidden = torch.randn(queries, 8)
+        query = torch.arange(queries).repeat_interleave(pairs)
+        token = torch.randint(0, 30, (len(query),))
+        found, expected = fast.score(hidden, query, token), plain.score(hidden, query, token)
+        torch.testing.assert_close(found.logprob, expected.logprob, atol=1e-6, rtol=0)
+        assert torch.equal(found.is_greedy, expected.is_greedy)
+    assert len(counting.graphs) == 1
+    written = [node for node in counting.graphs[0].graph.nodes if node.op == "call_method"]
+    assert written
+    assert not [node.target for node in written if node.target.endswith("_")]
+
+
+SHAPES = [
+    (1, 16384, False, (1, 4096)),
+    (4096, 16384, False, (1, 4096)),
+    (4097, 16384, False, (1, 16384)),
+    (16384, 16384, False, (1, 16384)),
+    (16385, 16384, False, (1, 32768)),
+    (70000, 16384, False, (1, 131072)),
+    (300, 1000, False, (1, 1024)),
+    (2048, 16384, True, (8, 2048)),
+    (3000, 16384, True, (5, 3072)),
+    (40000, 16384, True, (1, 40064)),
+    (7, 1, True, (1, 128)),
+    (7, 1, False, (1, 128)),
+]
+
+
+@pytest.mark.parametrize(("length", "budget", "is_text", "shape"), SHAPES)
+def test_shapes_are_few(length, budget, is_text, shape):
+    assert shape_of(length, budget, is_text=is_text) == Shape(*shape)
+
+
+def test_every_row_runs_once_in_its_shape():
+    lengths = [300, 2000, 7, 512, 130, 4000, 1]
+    groups = list(group_shapes(lengths, 2048, is_text=False))
+    assert sorted(index for group, _ in groups for index in group) == list(range(len(lengths)))
+    assert [shape.length for _, shape in groups] == [4096, 2048, 512, 512, 512, 512, 512]
+    text_groups = list(group_shapes([200] * 5, 512, is_text=True))
+    assert [(len(group), shape) for group, shape in text_groups] == [
+        (2, (2, 256)),
+        (2, (2, 256)),
+        (1, (2, 256)),
+    ]
+    assert list(group_shapes([], 512, is_text=True)) == []
+
+
+def test_memory_that_is_not_enough_for_the_check_is_said_so(monkeypatch):
+    def exhausted(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    scored = engine("llama", "aot_eager")
+    monkeypatch.setattr(scored, "hidden", exhausted)
+    with pytest.raises(NotEnoughMemory):
+        score_requests(scored, requests(2))
+
+
+class Wrong:
+    """Compiles layers that are a little off in the last rows of a block, as a bad kernel may be."""
+
+    def __init__(self, first, factor):
+        self.first, self.factor = first, factor
+
+    def __call__(self, graph, inputs):
+        run = lookup_backend("aot_eager")(graph, inputs)
+
+        def off(*values):
+            outputs = run(*values)
+            if outputs[0].dim() == 3 and outputs[0].shape[1] > self.first:
+                outputs[0][:, self.first :] *= self.factor
+            return outputs
+
+        return off
+
+
+@pytest.mark.parametrize("kind", ["tries", "text"])
+def test_layers_that_are_wrong_beyond_a_block_are_refused(kind):
+    torch._dynamo.reset()
+    scored = engine("llama", Wrong(130, 1.01))
+    run, asked = (score_requests, requests()) if kind == "tries" else (score_blocks, text(2))
+    with pytest.raises(ScoringError, match="cannot be scored: its own log-probabilities differ"):
+        run(scored, asked)
+    assert scored.model.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.parametrize("name", ["qwen2-all-sliding"])
+def test_windows_that_are_ignored_are_noticed(name, monkeypatch):
+    torch._dynamo.reset()
+    scored = engine(name, "aot_eager")
+    monkeypatch.setattr(scored, "windows", dict.fromkeys(scored.windows))
+    with pytest.raises(ScoringError, match="cannot be scored"):
+        score_blocks(scored, text(2))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_other_types_pass_their_own_check(dtype):
+    torch._dynamo.reset()
+    model = copy.deepcopy(tiny.model("llama")).to(dtype)
+    engine("llama", "aot_eager", model)._check_reproduced(Shape(1, 256), False)
+
+
+def test_the_reference_is_exact_and_leaves_no_trace():
+    model = copy.deepcopy(tiny.model("llama")).to(torch.bfloat16)
+    ids = torch.arange(30)[None]
+    with torch.inference_mode():
+        with self_check.in_float64(model):
+            found = model(input_ids=ids, use_cache=False).logits
+        before = model(input_ids=ids, use_cache=False).logits
+        wide = copy.deepcopy(model).double()
+        expected = wide(input_ids=ids, use_cache=False).logits
+    assert found.dtype == torch.float64
+    assert before.dtype == torch.bfloat16
+    assert (found - expected).norm() / expected.norm() < 1e-6
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+
+
+def test_a_block_mask_needs_no_second_one_for_gradients():
+    mask = block_mask(torch.arange(256)[None], torch.full((1, 256), 256), None)
+    assert mask.q_num_blocks is None

@@ -1,0 +1,76 @@
+"""A stage whose checkpoints are spread over several GPUs, here processes: the same results."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workflow.world import World, build_prefilled
+
+SCORE = ("score", "--stage", "stage2", "--step", "5", "15")
+"""Two checkpoints in one job, the second by another team of the same process; slices, task, probes."""
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return build_prefilled(tmp_path_factory.mktemp("spread"))
+
+
+@pytest.fixture
+def world(pristine: World, tmp_path: Path) -> World:
+    """The same with results of its own."""
+    world = World(tmp_path)
+    world.config.write_text(pristine.config.read_text())
+    world.change(results=str(world.results()))
+    return world
+
+
+def told(world: World, step: int, name: str) -> Any:
+    return world.read("stage2", "by_checkpoint", f"step_{step}", name)
+
+
+def generations(world: World, step: int) -> str:
+    name = "tier4_sft_native_generations.jsonl"
+    return world.results("stage2", "by_checkpoint", f"step_{step}", name).read_text()
+
+
+def step_log(world: World, step: int) -> str:
+    return world.results("stage2", "eval_logs", "slurm", f"stage2_step_{step}.log").read_text()
+
+
+def test_the_same_results_as_on_one(world: World, tmp_path: Path) -> None:
+    alone = World(tmp_path / "alone")
+    alone.folder.mkdir()
+    alone.config.write_text(world.config.read_text())
+    alone.change(results=str(alone.results()))
+    world.change(scoring={"gpus_per_checkpoint": 2, "device": "cpu"})
+    for one in (alone, world):
+        done = one.evaluation(*SCORE)
+        assert done.returncode == 0, done.stderr
+    for step in (5, 15):
+        own, spread = told(alone, step, "tier2_ppl.json"), told(world, step, "tier2_ppl.json")
+        assert spread["gpus_per_checkpoint"] == [2]
+        assert "gpus_per_checkpoint" not in own
+        for name, entry in own["slices"].items():
+            nats = spread["slices"][name]["nats_per_token"]
+            assert nats == pytest.approx(entry["nats_per_token"], abs=1e-5)
+        assert generations(world, step) == generations(alone, step)
+
+    world.change(scoring={"gpus_per_checkpoint": 1, "device": "cpu"})
+    assert world.evaluation(*SCORE).returncode == 0
+    assert "loaded" not in step_log(world, 5)
+    assert told(world, 5, "tier2_ppl.json")["gpus_per_checkpoint"] == [2]
+
+
+def test_a_model_that_cannot_be_dealt_out_equally(world: World) -> None:
+    world.change(scoring={"gpus_per_checkpoint": 3, "device": "cpu"})
+    done = world.evaluation("score", "--stage", "stage1", "--step", "10")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert "gpus_per_checkpoint: 3, but" in line
+    assert "has 4 heads, 2 key-value heads" in line
+    assert line.endswith("set it to 1 or 2")
+    gate = world.evaluation("doctor", "--stage", "stage1")
+    assert gate.returncode == 1
+    assert "set it to 1 or 2" in gate.stdout
