@@ -8,6 +8,8 @@ PYTHON ?= python3
 TEST_WORKERS ?= 3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)
+# Where it is set, every process compiles all that it imports anew, which takes ten seconds of each.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv/.complete
 TOOLS := .venv/.tools-complete

@@ -93,10 +93,7 @@ def verify_by_hand(
     task = judged_task(plan.suite.generation_tasks[name], read_meta(folder))
     given = read_completions(path, documents)
     _check_counts(given)
-    texts = [
-        found if (found := cut(one.completion, task.stop)) is not None else one.completion
-        for one in given
-    ]
+    texts = [task.read_part(_cut(one.completion, task.stop)) for one in given]
     views = list(task.views)
     jobs: list[Job] = [
         (task.verifiers[view], documents[one.id].document, text)
@@ -120,6 +117,25 @@ def verify_by_hand(
     summary["prompts_without_completion"] = len(documents) - len(prompts)
     rows = [_row(one, sample) for one, sample in zip(given, samples, strict=True)]
     return rows, {"task": name, "primary": task.headline, **summary}
+
+
+def _cut(completion: str, stops: Sequence[str]) -> str:
+    found = cut(completion, stops)
+    return completion if found is None else found
+
+
+def check_errors(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raises ScoringError if a verifier failed on more completions than the configuration allows."""
+    share = plan.config.verification.max_error_share
+    for view in rows[0]["verdicts"]:
+        failed = [row for row in rows if row["verdicts"][view]["credit"] is None]
+        if len(failed) > share * len(rows):
+            first = failed[0]
+            raise ScoringError(
+                f"{view}: {len(failed)} of {len(rows)} completions could not be verified, more than "
+                f"verification.max_error_share {share:g}; the first is sample {first['sample']} of "
+                f"{first['id']}: {first['verdicts'][view]['reason']}"
+            )
 
 
 def _check_counts(given: Sequence[Given]) -> None:

@@ -64,6 +64,7 @@ def grade_task(
         "primary": task.headline,
         **summarize_task(prompts, views),
         "views": {view: one.model_dump(mode="json") for view, one in task.views.items()},
+        "answer_after": task.answer_after,
         **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum", "items")},
         **({"engine": entry["engine"]} if entry.get("engine") else {}),
     }
@@ -104,7 +105,7 @@ def _judged(
         for prompt, key in entry["prompts"].items()
         for index in range(task.sampling.n)
     ]
-    cases = [Case(p, i, one.text, documents[p].document) for p, i, one in found]
+    cases = [Case(p, i, task.read_part(one.text), documents[p].document) for p, i, one in found]
     verdicts = verdicts_of(plan, store, name, task, cases)
     samples: dict[str, list[Sample]] = {prompt: [] for prompt in entry["prompts"]}
     for number, (prompt, index, completion) in enumerate(found):

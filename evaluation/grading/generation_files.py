@@ -4,7 +4,7 @@ completions.jsonl   a line per sample: prompt, completion, how it ended
 results.jsonl       the same with what each verifier says
 summary.json        the task's part of tier5_verified.json
 pass_at_k.json      pass@k by verifier, where there are several samples
-prompts.parquet     a row per prompt and verifier: samples, how many are right, pass rate, strata
+prompts.parquet     a row per prompt and verifier: samples, how many pass, mean score, strata
 """
 
 import json
@@ -22,18 +22,19 @@ FOLDER = "generation"
 
 PROMPTS = pa.schema(
     [
-        ("prompt", pa.string()),
+        ("id", pa.string()),
         ("verifier", pa.string()),
         ("n", pa.int32()),
         ("correct", pa.int32()),
         ("pass_rate", pa.float64()),
+        ("mean_score", pa.float64()),
         ("weight", pa.float64()),
         ("truncated", pa.int32()),
         ("errors", pa.int32()),
         ("strata", pa.string()),
     ]
 )
-"""`n` counts the samples that the verifier could judge; `pass_rate` is null where there are none."""
+"""`n` counts the samples that the verifier could judge; rates are null where there are none."""
 
 
 def prompt_rows(prompts: Sequence[Prompt], views: Sequence[str]) -> pa.Table:
@@ -45,11 +46,12 @@ def prompt_rows(prompts: Sequence[Prompt], views: Sequence[str]) -> pa.Table:
 def _prompt_row(prompt: Prompt, view: str) -> dict[str, Any]:
     known = prompt.known(view)
     return {
-        "prompt": prompt.line.id,
+        "id": prompt.line.id,
         "verifier": view,
         "n": len(known),
         "correct": prompt.right(view),
-        "pass_rate": prompt.credit(view),
+        "pass_rate": prompt.right(view) / len(known) if known else None,
+        "mean_score": prompt.credit(view),
         "weight": sum(verdict.weight for verdict in known) / len(known) if known else 0.0,
         "truncated": sum(s.completion.stop_reason == "length" for s in prompt.samples),
         "errors": len(prompt.samples) - len(known),

@@ -8,6 +8,7 @@ so that the age of files decides nothing.
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -24,10 +25,12 @@ from evaluation.checkpoints.subjects import (
 )
 from evaluation.dependencies.caches import (
     CacheEntry,
+    check_current,
     graded_entries,
     stage_entries,
     tokenizer_entry,
 )
+from evaluation.dependencies.estimates import estimate_answers
 from evaluation.dependencies.gone import is_gone
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import (
@@ -39,9 +42,10 @@ from evaluation.dependencies.steps import (
     STEP_DELTAS,
     TABLES,
 )
-from evaluation.errors import EvaluationError
+from evaluation.errors import CacheError, EvaluationError
 from evaluation.files import fingerprint
 from evaluation.orchestration.internals import decide_by_records
+from evaluation.prefill.caches import read_meta
 from evaluation.records import record_path
 from evaluation.settings.plan import StagePlan
 
@@ -66,13 +70,30 @@ class RuleInputs:
         """What the check before a stage's scoring jobs writes; those that are outdated wait for it."""
         return str(CHECKED / self._run / plan.name)
 
-    def require(self, targets: Sequence[str]) -> None:
-        """Stops before anything is planned if a checkpoint that is to be scored is not there."""
+    def require(self, targets: Sequence[str]) -> list[str]:
+        """Stops before anything is planned if a checkpoint that is to be scored is not there.
+
+        Returns what answers will take, in a line for each stage that generates some.
+        """
+        said = []
         for plan in self.plans.values():
             if any(_asks_for(target, plan) for target in targets or ["all"]):
-                for subject in or_stop(stage_subjects, plan, self.plans):
-                    if self.outdated.score(subject):
-                        _require_checkpoint(subject)
+                subjects = or_stop(stage_subjects, plan, self.plans)
+                late = [subject for subject in subjects if self.outdated.score(subject)]
+                for subject in late:
+                    _require_checkpoint(subject)
+                if plan.suite.generation_tasks:
+                    said.append(
+                        f"answers: {estimate_answers(plan, late, partial(self._meta, plan))}"
+                    )
+        return said
+
+    def _meta(self, plan: StagePlan, folder: Path) -> Mapping[str, Any] | None:
+        try:
+            check_current(self.outdated.caches, CacheEntry(plan, "tier5", folder.name, folder))
+            return read_meta(folder)
+        except CacheError:  # prefill makes it first
+            return None
 
     def entry(self, kind: str, setup: str, name: str = "") -> CacheEntry:
         """The entry of a cache folder, whose tokenizer needs no name."""

@@ -11,14 +11,18 @@ FIXED = ("all", "prefill")
 
 
 def check_targets_first(
-    workflow: Any, stages: Sequence[str], results: str, require: Callable[[Sequence[str]], None]
+    workflow: Any,
+    stages: Sequence[str],
+    results: str,
+    require: Callable[[Sequence[str]], Iterable[str]],
 ) -> None:
     """Has the targets of `workflow` checked as soon as they are known, which parsing is not.
 
-    `require` gets those that are known. Input functions are no place for it: where an old file is
+    `require` gets those that are known, and what it says ends a dry run. Input functions are no place for it: where an old file is
     there, Snakemake takes that and forgets what they raise.
     """
     from snakemake.exceptions import WorkflowError
+    from snakemake.logging import logger
 
     execute = workflow.execute
 
@@ -26,9 +30,14 @@ def check_targets_first(
         rules = list(workflow.rules)
         for target in unknown(workflow.dag_settings.targets, rules):
             raise WorkflowError(unknown_target(target, stages, results))
+        said: Iterable[str] = ()
         if workflow.is_main_process:
-            require(sorted(workflow.dag_settings.targets))
-        return execute(*arguments, **keywords)
+            said = require(sorted(workflow.dag_settings.targets))
+        done = execute(*arguments, **keywords)
+        if workflow.dryrun:
+            for line in said:
+                logger.info(line)
+        return done
 
     workflow.execute = checked
 

@@ -41,7 +41,7 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
         known = f"there are {', '.join(there)}" if there else "it has no generated answers"
         raise ResultsError(f"{results}: no results of {task!r}; {known}")
     try:
-        rows = pq.read_table(path, columns=["prompt", "verifier", "pass_rate"]).to_pylist()
+        rows = pq.read_table(path, columns=["id", "verifier", "pass_rate"]).to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ResultsError(f"{path}: damaged ({error}); score this checkpoint again") from None
     views = list(dict.fromkeys(row["verifier"] for row in rows))
@@ -50,7 +50,7 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
         raise ResultsError(f"{path}: no verifier {chosen!r}; there are {', '.join(views)}")
     for row in rows:
         if row["verifier"] == chosen and row["pass_rate"] is not None:
-            yield row["prompt"], row["pass_rate"]
+            yield row["id"], row["pass_rate"]
 
 
 def check_known(chosen: Sequence[tuple[str, float]], known: Path) -> None:

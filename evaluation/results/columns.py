@@ -81,11 +81,12 @@ MEASURED = (
 
 COMPLETED = (
     Column("task", "string", "Name of the task."),
-    Column("prompt", "string", "Id of the prompt."),
+    Column("id", "string", "Id of the prompt."),
     Column("verifier", "string", "Name of the verifier."),
     Column("n", "int32", "Samples that the verifier could judge."),
     Column("correct", "int32", "How many of them pass in full."),
-    Column("pass_rate", "double", "Mean credit of those; null where there are none.", True),
+    Column("pass_rate", "double", "`correct` / `n`; null where `n` is 0.", True),
+    Column("mean_score", "double", "Mean score of the `n`: what is paired; likewise.", True),
     Column("weight", "double", "What a sample counts, as the number of its instructions."),
     Column("truncated", "int32", "Samples that reached the token limit."),
     Column("errors", "int32", "Samples on which the verifier failed."),

@@ -31,6 +31,7 @@ def completed_items(
                 "data": entry.data_checksum,
                 "primary verifier": entry.primary,
                 "verifiers": entry.views,
+                "answer_after": entry.answer_after,
                 "decoding": entry.decoding,
             },
             entry=entry,
@@ -85,23 +86,23 @@ def task_credits(
 
 
 def _credits(name: str, rows: list[dict[str, Any]], path: Path, again: str) -> Credits:
-    ids = [row["prompt"] for row in rows]
+    ids = [row["id"] for row in rows]
     if not rows or len(set(ids)) < len(ids):
         raise ResultsError(
             f"{path}: a prompt of {name!r} is missing or there twice for a verifier; remove it and "
             f"{again}"
         )
-    known = [row for row in rows if row["pass_rate"] is not None]
-    credit = np.asarray([row["pass_rate"] for row in known], dtype=np.float64)
+    known = [row for row in rows if row["mean_score"] is not None]
+    credit = np.asarray([row["mean_score"] for row in known], dtype=np.float64)
     if ((credit < 0) | (credit > 1)).any():
         raise ResultsError(
-            f"{path}: a pass rate of {name!r} is not in [0, 1]; remove it and {again}"
+            f"{path}: a mean score of {name!r} is not in [0, 1]; remove it and {again}"
         )
     return Credits(
-        ids=tuple(row["prompt"] for row in known),
+        ids=tuple(row["id"] for row in known),
         credit=credit,
         strata=_strata(known),
-        excluded={r["prompt"]: i for i, r in enumerate(rows) if r["pass_rate"] is None},
+        excluded={r["id"]: i for i, r in enumerate(rows) if r["mean_score"] is None},
     )
 
 
@@ -117,12 +118,12 @@ def _groupings(table: "pa.Table", name: str, path: Path, again: str) -> dict[str
     found: dict[str, dict[str, str]] = {}
     for row in rows_of(table, "task", name, path, again).to_pylist():
         for grouping, group in json.loads(row["strata"]).items():
-            found.setdefault(grouping, {})[row["prompt"]] = group
+            found.setdefault(grouping, {})[row["id"]] = group
     return found
 
 
 def _truncated(rows: list[dict[str, Any]]) -> Credits:
     shares = [row["truncated"] / (row["n"] + row["errors"]) for row in rows]
     return Credits(
-        ids=tuple(row["prompt"] for row in rows), credit=np.asarray(shares, dtype=np.float64)
+        ids=tuple(row["id"] for row in rows), credit=np.asarray(shares, dtype=np.float64)
     )

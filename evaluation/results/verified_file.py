@@ -21,7 +21,7 @@ class Told(FileModel):
 class VerifierRates(FileModel):
     """What one verifier says of a task's completions."""
 
-    pass_rate: Rate = Field(description="Mean credit of a prompt's samples, over prompts.")
+    pass_rate: Rate = Field(description="Mean score of a prompt's samples, over prompts.")
     stderr: float | None = Field(None, ge=0, description="Its standard error, over prompts.")
     low: Rate | None = Field(None, description="Lower end of its 95 % interval.")
     high: Rate | None = Field(None, description="Upper end of its 95 % interval.")
@@ -53,6 +53,7 @@ class GenerationEntry(ItemEntry):
     primary: str = Field(description="The verifier that objectives are decided on.")
     verifiers: dict[str, VerifierRates] = Field(min_length=1, description="Each by name.")
     views: dict[str, Any] = Field({}, description="The verifiers' settings.")
+    answer_after: str | None = Field(None, description="Verifiers read what follows this text.")
     decoding: dict[str, Any] = Field({}, description="Sampling, stop strings and token limit.")
     engine: OtherEngine | None = Field(None, description="What wrote them, where it is another.")
     prompts: int = Field(ge=0, description="Prompts that were completed.")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import steps_so_far
@@ -21,11 +22,18 @@ CONFIGURATIONS = (".yaml", ".yml")
 
 @dataclass(frozen=True, kw_only=True)
 class RunCheckpoint:
-    """A scored checkpoint: its folder of results; `tokens` seen in training where that is known."""
+    """A scored checkpoint, by its folder of results."""
 
     step: int
-    tokens: int | None
     folder: Path
+
+    @cached_property
+    def tokens(self) -> int | None:
+        """Seen in training, where that is known; raises ResultsError if its file is damaged.
+
+        Read when it is asked for, so that a damaged file is in the way of its own step alone.
+        """
+        return read_tier_file(self.folder, tiers_in(self.folder)[0]).consumed_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +57,7 @@ def find_run(name: str, path: Path) -> Run:
 
     Raises:
         ConfigError: it is a configuration that cannot be used.
-        ResultsError: there is nothing, nothing is scored, or a file is damaged.
+        ResultsError: there is nothing, or nothing is scored.
     """
     if not path.exists():
         raise ResultsError(
@@ -79,15 +87,14 @@ def labels(ours: Path, theirs: Path) -> tuple[str, str]:
 
 
 def _run(name: str, path: Path, folders: Mapping[str, list[Path]]) -> Run:
-    stages = {stage: tuple(map(_read, found)) for stage, found in folders.items() if found}
+    stages = {
+        stage: tuple(RunCheckpoint(step=step_of(one), folder=one) for one in found)
+        for stage, found in folders.items()
+        if found
+    }
     if not stages:
         raise ResultsError(
             f"{path}: nothing of this run is scored; name a configuration whose results are there, or "
             f"a folder of results with {CHECKPOINTS}/step_<STEP>/ in it"
         )
     return Run(name=name, path=path, stages=stages)
-
-
-def _read(folder: Path) -> RunCheckpoint:
-    header = read_tier_file(folder, tiers_in(folder)[0])
-    return RunCheckpoint(step=step_of(folder), tokens=header.consumed_tokens, folder=folder)

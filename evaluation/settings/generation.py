@@ -32,6 +32,14 @@ class Sampling(Settings):
         return self
 
 
+ANSWER_AFTER = Field(
+    None,
+    min_length=1,
+    description="End of the model's thinking, as `</think>`: verifiers read what follows the last one; "
+    "all of a completion that has none.",
+)
+
+
 class Judged(Settings):
     """What generating and verifying need to know of a task, wherever its prompts come from."""
 
@@ -41,6 +49,7 @@ class Judged(Settings):
     verifiers: Mapping[str, Judge]
     primary: str | None
     group: str | None
+    answer_after: str | None
 
     @property
     def headline(self) -> str:
@@ -56,6 +65,16 @@ class Judged(Settings):
     def runs_programs(self) -> bool:
         return any(isinstance(verifier, Program) for verifier in self.verifiers.values())
 
+    def read_part(self, completion: str) -> str:
+        """What verifiers read: what follows the last `answer_after`, or all where there is none.
+
+        lm-evaluation-harness's `think_end_token` cuts in the same way.
+        """
+        mark = self.answer_after
+        if mark is None or mark not in completion:
+            return completion
+        return completion.rpartition(mark)[2].lstrip()
+
     def decoding(self) -> dict[str, Any]:
         """All that decides the completions of a prompt."""
         return self.model_dump(mode="json", include={"sampling", "stop", "max_new_tokens"})
@@ -69,7 +88,7 @@ class GenerationTask(Source, Judged):
     """Prompts that a model completes, and verifiers of its completions."""
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {
-        *("primary", "verifiers"),  # of grading
+        *("primary", "verifiers", "answer_after"),  # of grading
         *("sampling", "stop"),  # of generation
     }
 
@@ -110,6 +129,7 @@ class GenerationTask(Source, Judged):
     primary: str | None = Field(
         None, description="The verifier that objectives are decided on; the first if not given."
     )
+    answer_after: str | None = ANSWER_AFTER
     limit: Integer = Field(12_000, gt=0, description="Prompts at most.")
     group: str | None = Field(None, description="Name that objectives refer to.")
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.settings.generation import GenerationTask, Judged, Sampling
+from evaluation.settings.generation import ANSWER_AFTER, GenerationTask, Judged, Sampling
 from evaluation.settings.model import ExpandedPath, Integer, Settings
 from evaluation.settings.verifiers import Provided
 
@@ -64,6 +64,7 @@ class ProviderTask(Settings):
     primary: str | None = Field(
         None, description="The metric that objectives are decided on; the first if not given."
     )
+    answer_after: str | None = ANSWER_AFTER
     limit: Integer = Field(12_000, gt=0, description="Prompts at most, of each task of a group.")
     group: str | None = Field(None, description="Name that objectives refer to.")
 
@@ -105,6 +106,7 @@ class ProviderTask(Settings):
             verifiers={name: self._judge(name) for name in self.metrics or said["metrics"]},
             primary=self.primary,
             group=self.group,
+            answer_after=self.answer_after,
         )
 
     def _judge(self, metric: str) -> Provided:

@@ -44,6 +44,8 @@ def test_what_it_will_take_is_told_before_anything_runs(world: World) -> None:
     write_json(folder / "tier5_verified.json", {"tokens_per_second": 0.1})
     known = f"stage2: at most 2.7 h at the last 0 tokens/s, {said}"
     assert look(world)["answers"].summary == known
+    dry = world.snakemake("-n", "stage2")
+    assert f"answers: {known}" in (dry.stdout + dry.stderr).splitlines()
 
 
 def refuse() -> str:

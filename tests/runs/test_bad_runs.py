@@ -128,6 +128,8 @@ CASES: list[tuple[Callable[[Path], None], tuple[str, ...], list[str]]] = [
     (empty, (), ["B/results: nothing of this run is scored"]),
     (nothing_scored, (), ["B/results: nothing of this run is scored"]),
     (damaged, (), [f"step_20/{TIER2}: not JSON"]),
+    (damaged, ("--last",), [f"step_20/{TIER2}: not JSON"]),
+    (damaged, ("--at-step", "10"), []),
     (no_bytes, (), ["slice 'web'", "bits per byte"]),
     (same_run, (), ["step_10 is in both runs"]),
     (lambda root: None, ("--at-step", "15"), ["step 15 is not in both"]),

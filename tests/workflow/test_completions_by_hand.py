@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.errors import CacheError, EvaluationError
+from evaluation.errors import CacheError, EvaluationError, ScoringError
 from evaluation.grading import by_hand
-from evaluation.grading.by_hand import verify_by_hand
+from evaluation.grading.by_hand import check_errors, verify_by_hand
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
@@ -52,6 +52,32 @@ def test_verdicts_are_those_of_the_tasks_verifiers(plan: StagePlan, tmp_path: Pa
     ]
     assert summary["verifiers"]["strict"]["pass_rate"] == pytest.approx(1 / 3)
     assert summary["prompts_without_completion"] == 0
+
+
+THOUGHT = "<think>b b b</think>\n"
+
+
+def test_what_follows_the_thinking_is_judged(plan: StagePlan, world: World, tmp_path: Path) -> None:
+    """Of all of a completion, `lenient` would find the `b` of the thinking, and `strict` no `a`."""
+    path = world.folder / "suites" / "answers.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["generation_tasks"]["sums"]["answer_after"] = "</think>"
+    path.write_text(yaml.safe_dump(content))
+    edited = plan_stages(load_config(world.config))["stage2"]
+    texts = [f"{THOUGHT}a", f"{THOUGHT}{THOUGHT} b a", "a, and no thinking"]
+    rows = [{"id": id, "completion": text} for id, text in zip(ids(plan), texts, strict=True)]
+    judged, _ = verify_by_hand(edited, "sums", written(tmp_path, rows))
+    assert [row["verdicts"]["strict"]["credit"] for row in judged] == [1.0, 0.0, 1.0]
+    assert [row["completion"] for row in judged] == texts
+
+
+def test_too_many_failed_verdicts_are_an_error_after_all_are_told(plan: StagePlan) -> None:
+    failed = {"credit": None, "answer": None, "reason": "out of time"}
+    rows = [{"id": "7", "sample": 0, "verdicts": {"strict": failed}}]
+    with pytest.raises(ScoringError, match=r"strict: 1 of 1 .* sample 0 of 7: out of time"):
+        check_errors(plan, rows)
+    passed = {"id": "8", "sample": 0, "verdicts": {"strict": {**failed, "credit": 1.0}}}
+    check_errors(plan, [*rows, *[passed] * 99])
 
 
 def test_a_task_that_was_edited_is_to_be_prefilled_first(

@@ -139,7 +139,7 @@ def test_a_run_gives_every_file_and_deltas(world: World, change: Change) -> None
             right = [
                 line["verdicts"][row["verifier"]]["credit"] == 1
                 for line in lines
-                if line["id"] == row["prompt"]
+                if line["id"] == row["id"]
             ]
             assert (row["n"], row["correct"]) == (4, sum(right))
             assert row["pass_rate"] == pytest.approx(sum(right) / 4)

@@ -19,8 +19,8 @@ def _entries(sides: Mapping[str, Results]) -> Iterator[tuple[str, str, Generatio
 
 
 RATES = (
-    *("step", "task", "verifier", "pass rate [95 %]", "has its form", "right, not in its form"),
-    *("pass@k", "majority", "errors", "truncated", "empty", "tokens"),
+    *("step", "task", "verifier", "pass rate [95 %]", "by instruction", "has its form"),
+    *("right, not in its form", "pass@k", "majority", "errors", "truncated", "empty", "tokens"),
 )
 
 
@@ -37,6 +37,7 @@ def _view(rates: VerifierRates, entry: GenerationEntry) -> tuple[str, ...]:
     bounds = "" if rates.low is None else f" [{_percent(rates.low)}, {_percent(rates.high)}]"
     return (
         f"{_percent(rates.pass_rate)}{bounds}",
+        _by_instruction(rates),
         _percent(rates.format_rate),
         _percent(rates.right_but_format_rate),
         _at_k(rates.pass_at_k),
@@ -46,6 +47,12 @@ def _view(rates: VerifierRates, entry: GenerationEntry) -> tuple[str, ...]:
         _percent(entry.empty_rate),
         "–" if entry.mean_tokens is None else f"{entry.mean_tokens:.0f}",
     )
+
+
+def _by_instruction(rates: VerifierRates) -> str:
+    """As IFEval's `inst_level_*_acc` counts, where that is another number."""
+    told = _percent(rates.weighted_rate)
+    return "–" if told == _percent(rates.pass_rate) else told
 
 
 def _at_k(found: Mapping[str, Told]) -> str:

@@ -1,0 +1,67 @@
+"""What generating answers will take, before any of it is begun."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.checkpoints.subjects import Subject
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.provided import judged_task
+from evaluation.settings.tiers import TIERS
+
+MetaOf = Callable[[Path], Mapping[str, Any] | None]
+"""What is known of a cache entry in a folder; None where it is not made."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Completions of one checkpoint, and the tokens that they have at most."""
+
+    completions: int
+    tokens: int
+
+
+def estimate_answers(plan: StagePlan, to_score: Sequence[Subject], meta_of: MetaOf) -> str:
+    """In a line: checkpoints, completions, tokens, and hours where a speed was measured before."""
+    work = _work(plan, meta_of)
+    count = sum(subject.plan.name == plan.name for subject in to_score)
+    if work is None:
+        return f"{plan.name}: not prefilled"
+    text = (
+        f"{count} checkpoints × {work.completions:,} completions, {work.tokens:,} tokens at most in "
+        "all of one"
+    )
+    speed = _last_speed(plan)
+    if speed is None:
+        return f"{plan.name}: {text}"
+    hours = count * work.tokens / speed / 3600
+    return f"{plan.name}: at most {hours:,.1f} h at the last {speed:,.0f} tokens/s, {text}"
+
+
+def _work(plan: StagePlan, meta_of: MetaOf) -> Work | None:
+    """None where a task is not prefilled."""
+    completions = tokens = 0
+    for name, task in plan.suite.generation_tasks.items():
+        meta = meta_of(plan.generation_folder(name))
+        if meta is None:
+            return None
+        count = int(meta["items"]["used"]) * task.sampling.n
+        completions += count
+        tokens += count * judged_task(task, meta).max_new_tokens
+    return Work(completions, tokens)
+
+
+def _last_speed(plan: StagePlan) -> float | None:
+    """Tokens per second when a checkpoint of the stage was last asked; None if none was."""
+    name = TIERS["tier5"].summary_file
+    files = [*plan.results.glob(f"by_checkpoint/*/{name}"), *plan.results.glob(f"bridge/{name}")]
+    for path in sorted(files, key=lambda file: -file.stat().st_mtime):
+        try:
+            speed = json.loads(path.read_text(encoding="utf-8")).get("tokens_per_second")
+        except (OSError, ValueError, AttributeError):  # what is damaged tells no speed
+            continue
+        if isinstance(speed, int | float) and speed > 0:
+            return float(speed)
+    return None
