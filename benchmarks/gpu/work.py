@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.gpu.models import Size
 from benchmarks.measure import measure
-from evaluation.scoring.engine.tries import build_trie
+from evaluation.scoring.engine.tries import build_trie, key_of
 from evaluation.scoring.engine.window import Request
 
 
@@ -41,13 +41,14 @@ class Work:
 
 
 def of_requests(requests: Sequence[Request]) -> Work:
-    inputs = [np.array((*one.context, *one.continuation[:-1]), dtype=np.int64) for one in requests]
-    trie = build_trie(inputs)
+    trie = build_trie([key_of((*one.context, *one.continuation[:-1])) for one in requests])
     asked: list[int] = [0] * len(trie.inputs)  # of each input the longest continuation
     for request, place in zip(requests, trie.place, strict=True):
         asked[place] = max(asked[place], len(request.continuation))
     tokens = pairs = queries = 0
-    is_asked = np.zeros(max(map(len, inputs)), dtype=np.bool_)  # of the nodes on the current path
+    is_asked = np.zeros(
+        max(map(len, trie.inputs)), dtype=np.bool_
+    )  # of the nodes on the current path
     for sequence, shared, count in zip(trie.inputs, trie.shared, asked, strict=True):
         length = len(sequence)
         tokens += length - shared

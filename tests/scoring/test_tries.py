@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.scoring.engine.rows import Row, lay_out, plan_requests
-from evaluation.scoring.engine.tries import build_trie, pack, shared_prefix
+from evaluation.scoring.engine.tries import build_trie, key_of, pack, shared_prefix
 from evaluation.scoring.engine.window import Request
 from tests.scoring.strategies import requests, token_lists
 
 
-def arrays(*inputs: tuple[int, ...]) -> list[np.ndarray]:
-    return [np.array(tokens) for tokens in inputs]
+def keys(*inputs: tuple[int, ...]) -> list[bytes]:
+    return [key_of(tokens) for tokens in inputs]
 
 
 def trie_size(inputs: set[tuple[int, ...]]) -> int:
@@ -20,7 +20,7 @@ def trie_size(inputs: set[tuple[int, ...]]) -> int:
 
 
 def test_trie_sorts_by_token_and_drops_repeats():
-    trie = build_trie(arrays((300, 1), (2,), (300,), (2,), (2, 70000)))
+    trie = build_trie(keys((300, 1), (2,), (300,), (2,), (2, 70000)))
     assert [tuple(tokens) for tokens in trie.inputs] == [(2,), (2, 70000), (300,), (300, 1)]
     assert trie.shared == [0, 1, 0, 1]
     assert trie.place == [3, 0, 2, 0, 1]
@@ -28,7 +28,7 @@ def test_trie_sorts_by_token_and_drops_repeats():
 
 @given(st.lists(token_lists(2, 8), min_size=1, max_size=30), st.integers(1, 40), st.integers(0, 3))
 def test_pieces_hold_every_input_once_and_keep_their_capacity(inputs, budget, growth):
-    trie = build_trie(arrays(*inputs))
+    trie = build_trie(keys(*inputs))
     pieces = pack(trie, lambda shared: budget + growth * shared)
     assert sorted(itertools.chain(*(piece.members for piece in pieces))) == list(
         range(len(trie.inputs))
@@ -42,7 +42,7 @@ def test_pieces_hold_every_input_once_and_keep_their_capacity(inputs, budget, gr
 
 @given(st.lists(token_lists(2, 8), min_size=1, max_size=30))
 def test_one_row_has_no_token_twice(inputs):
-    trie = build_trie(arrays(*inputs))
+    trie = build_trie(keys(*inputs))
     (piece,) = pack(trie, lambda _: 1000)
     assert piece.size == trie_size(set(inputs))
 
@@ -50,7 +50,7 @@ def test_one_row_has_no_token_twice(inputs):
 def test_best_fit_fills_the_smallest_gap_that_is_enough():
     """Pieces 7, 6, 4, 3 with room for 10: 7 + 3 and 6 + 4, where first-fit of 3 could go wrong."""
     inputs = [tuple([first] * length) for first, length in enumerate((6, 7, 3, 4))]
-    assert sorted(piece.size for piece in pack(build_trie(arrays(*inputs)), lambda _: 10)) == [
+    assert sorted(piece.size for piece in pack(build_trie(keys(*inputs)), lambda _: 10)) == [
         10,
         10,
     ]
@@ -59,7 +59,7 @@ def test_best_fit_fills_the_smallest_gap_that_is_enough():
 def test_shots_are_repeated_once_per_row():
     shots = tuple(range(100, 120))
     questions = [(*shots, i, 7, 8) for i in range(10)]
-    pieces = pack(build_trie(arrays(*questions)), lambda _: len(shots) + 5 * 3)
+    pieces = pack(build_trie(keys(*questions)), lambda _: len(shots) + 5 * 3)
     assert [piece.size for piece in pieces] == [35, 35]
 
 
@@ -121,7 +121,7 @@ def test_requests_are_each_in_one_row(budget):
 
 def test_a_longer_shared_prefix_makes_longer_rows():
     """Room for 4 tokens, or 3 times what is shared: (5, 5, *) stay together, (1, *) and (2, *) not."""
-    inputs = arrays((5, 5, 1, 1), (5, 5, 2, 2), (1, 1, 1), (2, 2))
+    inputs = keys((5, 5, 1, 1), (5, 5, 2, 2), (1, 1, 1), (2, 2))
     pieces = pack(build_trie(inputs), lambda shared: max(4, 3 * shared))
     assert sorted((piece.size, piece.members) for piece in pieces) == [
         (2, [1]),

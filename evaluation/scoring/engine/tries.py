@@ -7,6 +7,7 @@ at the root are the rows. Time is linear in the tokens, but for the sort.
 """
 
 import itertools
+import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -53,13 +54,18 @@ def shared_prefix(a: Tokens, b: Tokens) -> int:
     return first if length and differs[first] else length
 
 
-def build_trie(inputs: Sequence[Tokens]) -> Trie:
-    """Sorts inputs, none of them empty, and drops what is there twice."""
-    keys = [tokens.astype(">u4").tobytes() for tokens in inputs]  # compare as the tokens do
-    first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-    ordered = sorted(first)
+def key_of(tokens: Sequence[int]) -> bytes:
+    """Bytes that compare as the tokens do; of tokens in a row, the keys are joined."""
+    return struct.pack(f">{len(tokens)}I", *tokens)
+
+
+def build_trie(keys: Sequence[bytes]) -> Trie:
+    """Sorts inputs, none of them empty, and drops what is there twice; `keys` are by `key_of`."""
+    ordered = sorted(set(keys))
     index = {key: i for i, key in enumerate(ordered)}
-    distinct = [inputs[first[key]] for key in ordered]
+    flat = np.frombuffer(b"".join(ordered), dtype=">u4").astype(np.int64)
+    stops = np.cumsum([len(key) // 4 for key in ordered]).tolist()
+    distinct = [flat[a:b] for a, b in itertools.pairwise([0, *stops])]
     shared = [shared_prefix(a, b) for a, b in itertools.pairwise(distinct)]
     return Trie(distinct, [0, *shared][: len(distinct)], [index[key] for key in keys])
 
@@ -75,11 +81,10 @@ class _Node:
 
     def absorb(self, child: "_Node", capacity: Capacity) -> None:
         """Takes a finished child's pieces, each now with the segment that leads to the child."""
-        segment = child.depth - self.depth
-        self.pieces += [
-            Piece(piece.size + segment, piece.members)
-            for piece in _best_fit(child.pieces, capacity(child.depth) - child.depth)
-        ]
+        segment, pieces = child.depth - self.depth, child.pieces
+        if len(pieces) > 1:
+            pieces = _best_fit(pieces, capacity(child.depth) - child.depth)
+        self.pieces += [Piece(piece.size + segment, piece.members) for piece in pieces]
 
 
 def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
@@ -116,6 +121,9 @@ def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
     """
     if len(pieces) < 2:
         return pieces
+    total = sum(piece.size for piece in pieces)
+    if total <= room:  # as at most nodes
+        return [Piece(total, [member for piece in pieces for member in piece.members])]
     by_room: dict[int, list[Piece]] = {}
     too_large = []
     rooms = 0
