@@ -5,6 +5,7 @@ applied here, so that changing them scores nothing again. The per-item tables ar
 JSON that summarizes them, so that a JSON's existence proves that the whole tier is there.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +40,7 @@ def collect(subject: Subject) -> Record:
     files: list[Path] = []
     if error is None:
         try:
-            files = _write_tiers(subject, score.about)
+            files = _write_tiers(subject, _store(subject, score), score.about)
         except EvaluationError as wrong:
             error = str(wrong)
     _remove_others(subject, files)
@@ -47,8 +48,15 @@ def collect(subject: Subject) -> Record:
     return write_record(subject.folder, COLLECT, key, files, error=error, about=about)
 
 
-def _write_tiers(subject: Subject, about: Mapping[str, Any]) -> list[Path]:
-    store = ScoreStore(subject.plan.scores, about["identity"])
+def _store(subject: Subject, score: Record) -> ScoreStore:
+    """Where its scores lie: they stay there when `results` has become another folder since."""
+    for name in score.files:
+        folder = Path(os.path.normpath(subject.folder / name)).parent
+        return ScoreStore(folder.parent, folder.name)
+    return ScoreStore(subject.plan.scores, score.about["identity"])
+
+
+def _write_tiers(subject: Subject, store: ScoreStore, about: Mapping[str, Any]) -> list[Path]:
     graded = {name: _grade(subject, store, name, about) for name in subject.plan.tiers}
     files = []
     for tier_name, one in graded.items():

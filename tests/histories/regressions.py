@@ -23,6 +23,13 @@ HISTORIES: dict[str, list[Action]] = {
         RUN,
         ["protocol_raised", "REPORT"],
     ],
+    "scores of a stage with results of its own, after `results` has moved": [
+        ["stage_results_elsewhere", "stage2", True],
+        RUN,
+        ["results_elsewhere", "/WORLD/results_b"],
+        RUN,
+        ["answers_strata", "sft", "sums", {"label": "{{ label }}"}],
+    ],
     "a protocol concerns only stages that have its tier": [
         RUN,
         ["protocol_raised", "tier4"],
