@@ -26,34 +26,18 @@ from evaluation.dependencies.caches import (
 from evaluation.dependencies.steps import SCORE, checkpoint_state, score_key
 from evaluation.errors import EvaluationError
 from evaluation.prefill.caches import read_meta
-from evaluation.prefill.tiers import PREFILLS, Cached
 from evaluation.records import Record, write_record
 from evaluation.scoring.engine.busy import BUSY
 from evaluation.scoring.external import run_external
 from evaluation.scoring.session import Session
+from evaluation.scoring.stage_data import read_stage_data
 from evaluation.scoring.tiers import SCORERS
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TierName
 from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
 
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
-
-
-StageData = dict[TierName, dict[str, Cached]]
-"""Everything that prefill made for a stage, read and checked: each tier's entries by name."""
-
-
-def read_stage_data(plan: StagePlan) -> StageData:
-    """Reads all caches of a stage; raises CacheError for the first missing or corrupt one."""
-    return {
-        tier: {
-            name: PREFILLS[tier].read(plan.cache_folder(tier, name))
-            for name in plan.cache_entries(tier)
-        }
-        for tier in plan.tiers
-    }
 
 
 class Job:
