@@ -29,6 +29,8 @@ def estimate_answers(plan: StagePlan, to_score: Sequence[Subject], meta_of: Meta
     count = sum(subject.plan.name == plan.name for subject in to_score)
     if work is None:
         return f"{plan.name}: not prefilled"
+    if not count:
+        return f"{plan.name}: nothing is to be generated"
     text = (
         f"{count} checkpoints × {work.completions:,} completions, {work.tokens:,} tokens at most in "
         "all of one"

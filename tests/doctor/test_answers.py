@@ -3,8 +3,12 @@
 import pytest
 import yaml
 
+from evaluation.dependencies.estimates import estimate_answers
 from evaluation.errors import CageError
 from evaluation.files import write_json
+from evaluation.prefill.caches import read_meta
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import plan_stages
 from tests.doctor.conftest import look, only
 from tests.workflow.world import World
 
@@ -46,6 +50,14 @@ def test_what_it_will_take_is_told_before_anything_runs(world: World) -> None:
     assert look(world)["answers"].summary == known
     dry = world.snakemake("-n", "stage2")
     assert f"answers: {known}" in (dry.stdout + dry.stderr).splitlines()
+
+
+def test_what_is_scored_takes_nothing(world: World) -> None:
+    ask(world, sums=TASK)
+    plan = plan_stages(load_config(world.config))["stage2"]
+    folder = plan.generation_folder("sums")
+    told = estimate_answers(plan, [], lambda path: read_meta(path) if path == folder else None)
+    assert told == "stage2: nothing is to be generated"
 
 
 def refuse() -> str:
