@@ -25,7 +25,8 @@ SCRIPTS := .cache/lint/stage.mjs .cache/lint/front.mjs .cache/lint/runs.mjs
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
-demo: demo-data  ## all four stages on a real model, on two cores, in ten minutes
+demo:  ## all four stages on a real model, on two cores, in ten minutes
+	@$(MAKE) --no-print-directory --jobs=2 demo-data
 	@demo/run.sh
 
 demo-data: $(MIRRORS) $(NLTK) $(SUITES) $(LADDER)  ## only what the demo evaluates: checkpoints, questions, text

@@ -27,12 +27,14 @@ QUESTIONS = 16
 
 LEFT_OUT = (
     "qasc",
+    "wiki_en_20231101",
+    "math_finemath4plus",
     "math_infiwebmath3plus",
     "math_infiwebmath4plus",
     "math_openmathinstruct1",
     "code_starcoder2data_extras_lhq",
 )
-"""A task whose data the package does not hold, and slices that are much like their neighbours."""
+"""A task whose data the package does not hold, and slices that are much like others."""
 
 SPLITS = {
     "arc_easy": "validation",
