@@ -46,9 +46,8 @@ def of_requests(requests: Sequence[Request]) -> Work:
     for request, place in zip(requests, trie.place, strict=True):
         asked[place] = max(asked[place], len(request.continuation))
     tokens = pairs = queries = 0
-    is_asked = np.zeros(
-        max(map(len, trie.inputs)), dtype=np.bool_
-    )  # of the nodes on the current path
+    longest = max(map(len, trie.inputs))
+    is_asked = np.zeros(longest, dtype=np.bool_)  # of the nodes on the current path
     for sequence, shared, count in zip(trie.inputs, trie.shared, asked, strict=True):
         length = len(sequence)
         tokens += length - shared

@@ -46,14 +46,14 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def verify_answers(options: argparse.Namespace) -> int:
     from evaluation.files import write_jsonl
-    from evaluation.grading.by_hand import check_errors, verify_by_hand
+    from evaluation.grading.by_hand import check_verified, verify_by_hand
 
     plan = _plan_with(plan_stages(load_config(options.config)), options)
     rows, summary = verify_by_hand(plan, options.task, options.completions)
     if options.output is not None:
         write_jsonl(options.output, rows)
     print(json.dumps(summary, indent=1, ensure_ascii=False), flush=True)
-    check_errors(plan, rows)
+    check_verified(plan, rows)
     return 0
 
 

@@ -11,6 +11,7 @@ from evaluation.dependencies.caches import CacheEntry, CacheStates, check_curren
 from evaluation.errors import ResultsError, ScoringError
 from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.judging import Job, judge_all
+from evaluation.grading.verdicts import check_errors
 from evaluation.prefill.caches import read_meta
 from evaluation.prefill.generation.cache import read_documents
 from evaluation.prefill.models import DocumentLine
@@ -18,6 +19,7 @@ from evaluation.scoring.answers import cut
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
+from evaluation.verification.verdicts import Verdict
 
 
 @dataclass(frozen=True)
@@ -124,18 +126,12 @@ def _cut(completion: str, stops: Sequence[str]) -> str:
     return completion if found is None else found
 
 
-def check_errors(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raises ScoringError if a verifier failed on more completions than the configuration allows."""
-    share = plan.config.verification.max_error_share
+def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raises ScoringError like `check_errors`; `rows` are those of `verify_by_hand`."""
+    places = [(row["id"], row["sample"]) for row in rows]
     for view in rows[0]["verdicts"]:
-        failed = [row for row in rows if row["verdicts"][view]["credit"] is None]
-        if len(failed) > share * len(rows):
-            first = failed[0]
-            raise ScoringError(
-                f"{view}: {len(failed)} of {len(rows)} completions could not be verified, more than "
-                f"verification.max_error_share {share:g}; the first is sample {first['sample']} of "
-                f"{first['id']}: {first['verdicts'][view]['reason']}"
-            )
+        said = [Verdict(**row["verdicts"][view]) for row in rows]
+        check_errors(view, places, said, plan.config.verification)
 
 
 def _check_counts(given: Sequence[Given]) -> None:

@@ -50,10 +50,10 @@ def collect(subject: Subject) -> Record:
 
 def _store(subject: Subject, score: Record) -> ScoreStore:
     """Where its scores lie: they stay there when `results` has become another folder since."""
-    for name in score.files:
-        folder = Path(os.path.normpath(subject.folder / name)).parent
-        return ScoreStore(folder.parent, folder.name)
-    return ScoreStore(subject.plan.scores, score.about["identity"])
+    if not score.files:
+        return ScoreStore(subject.plan.scores, score.about["identity"])
+    folder = Path(os.path.normpath(subject.folder / next(iter(score.files)))).parent
+    return ScoreStore(folder.parent, folder.name)
 
 
 def _write_tiers(subject: Subject, store: ScoreStore, about: Mapping[str, Any]) -> list[Path]:

@@ -67,8 +67,9 @@ def verdicts_of(
     for view in views:
         view.keep()
     found = {n: [v.known[key] for key in keys] for n, v in zip(task.views, views, strict=True)}
+    places = [(case.prompt, case.sample) for case in cases]
     for view_name, verdicts in found.items():
-        _check_errors(f"{name}: {view_name}", cases, verdicts, plan.config.verification)
+        check_errors(f"{name}: {view_name}", places, verdicts, plan.config.verification)
     return found
 
 
@@ -113,15 +114,19 @@ def _stored(store: ScoreStore, prefix: str) -> dict[str, Verdict]:
     return {row.pop("key"): Verdict(**row) for row in rows}
 
 
-def _check_errors(
-    what: str, cases: Sequence[Case], verdicts: Sequence[Verdict], how: Verification
+def check_errors(
+    what: str,
+    places: Sequence[tuple[str, int]],
+    verdicts: Sequence[Verdict],
+    how: Verification,
 ) -> None:
-    failed = [(c, v) for c, v in zip(cases, verdicts, strict=True) if v.credit is None]
-    if len(failed) <= how.max_error_share * len(cases):
+    """Raises ScoringError if a verifier failed on more than it may; `places` are prompt and sample."""
+    failed = [(p, v) for p, v in zip(places, verdicts, strict=True) if v.credit is None]
+    if len(failed) <= how.max_error_share * len(places):
         return
-    case, verdict = failed[0]
+    (prompt, sample), verdict = failed[0]
     raise ScoringError(
-        f"{what}: {len(failed)} of {len(cases)} completions could not be verified, more than "
-        f"verification.max_error_share {how.max_error_share:g}; the first is sample {case.sample} of "
-        f"{case.prompt}: {verdict.reason}"
+        f"{what}: {len(failed)} of {len(places)} completions could not be verified, more than "
+        f"verification.max_error_share {how.max_error_share:g}; the first is sample {sample} of "
+        f"{prompt}: {verdict.reason}"
     )

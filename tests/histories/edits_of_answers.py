@@ -55,6 +55,11 @@ def answers_verifiers(model: Model, suite: str, name: str, value: Any) -> None:
     put(model, SECTION, "verifiers", (suite, name), value)
 
 
+@edit(values(SECTION, "answer_after", None, " ", "e"))
+def answers_after(model: Model, suite: str, name: str, value: Any) -> None:
+    put(model, SECTION, "answer_after", (suite, name), value)
+
+
 @edit(values(SECTION, "strata", None, {"label": "{{ label }}"}))
 def answers_strata(model: Model, suite: str, name: str, value: Any) -> None:
     put(model, SECTION, "strata", (suite, name), value)

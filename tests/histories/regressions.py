@@ -30,6 +30,12 @@ HISTORIES: dict[str, list[Action]] = {
         RUN,
         ["answers_strata", "sft", "sums", {"label": "{{ label }}"}],
     ],
+    "what verifiers read is graded again, and nothing is generated": [
+        RUN,
+        ["answers_after", "sft", "sums", "e"],
+        ["run_leaves", "cache", "results/stage1"],
+        ["answers_after", "sft", "sums", None],
+    ],
     "a protocol concerns only stages that have its tier": [
         RUN,
         ["protocol_raised", "tier4"],

@@ -9,7 +9,7 @@ import yaml
 
 from evaluation.errors import CacheError, EvaluationError, ScoringError
 from evaluation.grading import by_hand
-from evaluation.grading.by_hand import check_errors, verify_by_hand
+from evaluation.grading.by_hand import check_verified, verify_by_hand
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
@@ -75,9 +75,9 @@ def test_too_many_failed_verdicts_are_an_error_after_all_are_told(plan: StagePla
     failed = {"credit": None, "answer": None, "reason": "out of time"}
     rows = [{"id": "7", "sample": 0, "verdicts": {"strict": failed}}]
     with pytest.raises(ScoringError, match=r"strict: 1 of 1 .* sample 0 of 7: out of time"):
-        check_errors(plan, rows)
+        check_verified(plan, rows)
     passed = {"id": "8", "sample": 0, "verdicts": {"strict": {**failed, "credit": 1.0}}}
-    check_errors(plan, [*rows, *[passed] * 99])
+    check_verified(plan, [*rows, *[passed] * 99])
 
 
 def test_a_task_that_was_edited_is_to_be_prefilled_first(
