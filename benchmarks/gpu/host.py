@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
 from evaluation.scoring.engine.attention import BLOCK
 from evaluation.scoring.engine.batches import collate
 from evaluation.scoring.engine.rows import lay_out, plan_requests
@@ -33,7 +35,7 @@ def lay_out_all(requests: Sequence[Request], row_tokens: int) -> Laid:
     """As `score_requests` does on a GPU, without its passes."""
     start = time.thread_time()
     plan = plan_requests(requests)
-    pieces = pack(plan.trie, lambda shared: max(row_tokens, shared + BLOCK))
+    pieces = pack(plan.trie, lambda shared: np.maximum(row_tokens, shared + BLOCK))
     first = 0.0
     for number, piece in enumerate(sorted(pieces, key=lambda piece: -piece.size)):
         longest = max(piece.size, row_tokens)

@@ -41,15 +41,14 @@ class Work:
 
 
 def of_requests(requests: Sequence[Request]) -> Work:
-    trie = build_trie([key_of((*one.context, *one.continuation[:-1])) for one in requests])
-    asked: list[int] = [0] * len(trie.inputs)  # of each input the longest continuation
-    for request, place in zip(requests, trie.place, strict=True):
-        asked[place] = max(asked[place], len(request.continuation))
+    contexts = [key_of(one.context) for one in requests]
+    trie = build_trie(contexts, [key_of(one.continuation[:-1]) for one in requests])
+    asked = np.zeros(len(trie), dtype=np.int64)  # of each input the longest continuation
+    np.maximum.at(asked, trie.place, [len(one.continuation) for one in requests])
     tokens = pairs = queries = 0
-    longest = max(map(len, trie.inputs))
-    is_asked = np.zeros(longest, dtype=np.bool_)  # of the nodes on the current path
-    for sequence, shared, count in zip(trie.inputs, trie.shared, asked, strict=True):
-        length = len(sequence)
+    is_asked = np.zeros(trie.lengths.max(), dtype=np.bool_)  # of the nodes on the current path
+    each = (part.tolist() for part in (trie.lengths, trie.shared, asked))
+    for length, shared, count in zip(*each, strict=True):
         tokens += length - shared
         pairs += (length * (length + 1) - shared * (shared + 1)) // 2
         is_asked[shared:length] = False

@@ -1,4 +1,5 @@
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -6,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.scoring.engine.rows import Row, lay_out, plan_requests
-from evaluation.scoring.engine.tries import build_trie, key_of, pack, shared_prefix
+from evaluation.scoring.engine.tries import Trie, build_trie, key_of, pack
 from evaluation.scoring.engine.window import Request
 from tests.scoring.strategies import requests, token_lists
 
 
-def keys(*inputs: tuple[int, ...]) -> list[bytes]:
-    return [key_of(tokens) for tokens in inputs]
+def trie_of(*inputs: tuple[int, ...]) -> Trie:
+    return build_trie([b""] * len(inputs), [key_of(tokens) for tokens in inputs])
 
 
 def trie_size(inputs: set[tuple[int, ...]]) -> int:
@@ -20,29 +21,39 @@ def trie_size(inputs: set[tuple[int, ...]]) -> int:
 
 
 def test_trie_sorts_by_token_and_drops_repeats():
-    trie = build_trie(keys((300, 1), (2,), (300,), (2,), (2, 70000)))
-    assert [tuple(tokens) for tokens in trie.inputs] == [(2,), (2, 70000), (300,), (300, 1)]
-    assert trie.shared == [0, 1, 0, 1]
-    assert trie.place == [3, 0, 2, 0, 1]
+    trie = trie_of((300, 1), (2,), (300,), (2,), (2, 70000))
+    assert [tuple(trie.input(i)) for i in range(4)] == [(2,), (2, 70000), (300,), (300, 1)]
+    assert trie.shared.tolist() == [0, 1, 0, 1]
+    assert trie.place.tolist() == [3, 0, 2, 0, 1]
+
+
+@given(requests(longest=9, most=20))
+def test_neighbours_that_share_a_context_are_compared_no_further_than_they_have_to_be(asked):
+    """Candidates of a question have one object as their context; other equal ones do not."""
+    contexts = {one.context: one.context for one in asked[::2]}
+    asked = [Request(contexts.get(one.context, one.context), one.continuation) for one in asked]
+    trie = plan_requests(asked).trie
+    inputs = [tuple(trie.input(i)) for i in range(len(trie))]
+    assert inputs == sorted({one.context + one.continuation[:-1] for one in asked})
+    for i, (before, here) in enumerate(itertools.pairwise(inputs), start=1):
+        assert trie.shared[i] == len(os.path.commonprefix([before, here]))  # noqa: RUF071
 
 
 @given(st.lists(token_lists(2, 8), min_size=1, max_size=30), st.integers(1, 40), st.integers(0, 3))
 def test_pieces_hold_every_input_once_and_keep_their_capacity(inputs, budget, growth):
-    trie = build_trie(keys(*inputs))
+    trie = trie_of(*inputs)
     pieces = pack(trie, lambda shared: budget + growth * shared)
-    assert sorted(itertools.chain(*(piece.members for piece in pieces))) == list(
-        range(len(trie.inputs))
-    )
+    assert sorted(itertools.chain(*(piece.members for piece in pieces))) == list(range(len(trie)))
     for piece in pieces:
-        held = {tuple(map(int, trie.inputs[member])) for member in piece.members}
+        held = {tuple(map(int, trie.input(member))) for member in piece.members}
         assert piece.size == trie_size(held)
-        common = shared_prefix(trie.inputs[piece.members[0]], trie.inputs[piece.members[-1]])
+        common = len(os.path.commonprefix(list(held)))  # noqa: RUF071  (of tuples)
         assert len(held) == 1 or piece.size <= budget + growth * common
 
 
 @given(st.lists(token_lists(2, 8), min_size=1, max_size=30))
 def test_one_row_has_no_token_twice(inputs):
-    trie = build_trie(keys(*inputs))
+    trie = trie_of(*inputs)
     (piece,) = pack(trie, lambda _: 1000)
     assert piece.size == trie_size(set(inputs))
 
@@ -50,7 +61,7 @@ def test_one_row_has_no_token_twice(inputs):
 def test_best_fit_fills_the_smallest_gap_that_is_enough():
     """Pieces 7, 6, 4, 3 with room for 10: 7 + 3 and 6 + 4, where first-fit of 3 could go wrong."""
     inputs = [tuple([first] * length) for first, length in enumerate((6, 7, 3, 4))]
-    assert sorted(piece.size for piece in pack(build_trie(keys(*inputs)), lambda _: 10)) == [
+    assert sorted(piece.size for piece in pack(trie_of(*inputs), lambda _: 10)) == [
         10,
         10,
     ]
@@ -59,7 +70,7 @@ def test_best_fit_fills_the_smallest_gap_that_is_enough():
 def test_shots_are_repeated_once_per_row():
     shots = tuple(range(100, 120))
     questions = [(*shots, i, 7, 8) for i in range(10)]
-    pieces = pack(build_trie(keys(*questions)), lambda _: len(shots) + 5 * 3)
+    pieces = pack(trie_of(*questions), lambda _: len(shots) + 5 * 3)
     assert [piece.size for piece in pieces] == [35, 35]
 
 
@@ -121,9 +132,9 @@ def test_requests_are_each_in_one_row(budget):
 
 def test_a_longer_shared_prefix_makes_longer_rows():
     """Room for 4 tokens, or 3 times what is shared: (5, 5, *) stay together, (1, *) and (2, *) not."""
-    inputs = keys((5, 5, 1, 1), (5, 5, 2, 2), (1, 1, 1), (2, 2))
-    pieces = pack(build_trie(inputs), lambda shared: max(4, 3 * shared))
-    assert sorted((piece.size, piece.members) for piece in pieces) == [
+    inputs = (5, 5, 1, 1), (5, 5, 2, 2), (1, 1, 1), (2, 2)
+    pieces = pack(trie_of(*inputs), lambda shared: np.maximum(4, 3 * shared))
+    assert sorted((piece.size, piece.members.tolist()) for piece in pieces) == [
         (2, [1]),
         (3, [0]),
         (6, [2, 3]),

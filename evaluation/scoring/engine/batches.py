@@ -69,13 +69,14 @@ def collate(rows: Sequence[Row], length: int, *, count: int = 0, is_trie: bool =
     asked = np.concatenate([i * length + row.pair_query for i, row in enumerate(rows)])
     targets = np.concatenate([row.pair_token for row in rows])
     order = np.argsort(asked, kind="stable")
-    queries, pair_query = np.unique(asked[order], return_inverse=True)
+    asked = asked[order]
+    is_new = np.append(True, asked[1:] != asked[:-1])
     return Batch(
         tokens=torch.from_numpy(tokens),
         depth=torch.from_numpy(depth),
         end=torch.from_numpy(end),
-        queries=torch.from_numpy(queries),
-        pair_query=torch.from_numpy(pair_query),
+        queries=torch.from_numpy(asked[is_new]),
+        pair_query=torch.from_numpy(np.cumsum(is_new) - 1),
         pair_token=torch.from_numpy(targets[order]),
         order=order,
         owners=np.concatenate([row.owners for row in rows]),

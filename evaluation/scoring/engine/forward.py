@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+import numpy as np
 import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel
@@ -33,6 +34,7 @@ from evaluation.scoring.engine.pending import PairScores, Pending
 from evaluation.scoring.engine.rows import Row
 from evaluation.scoring.engine.self_check import check_eager, check_shape
 from evaluation.scoring.engine.shapes import Shape, group_shapes, shape_of
+from evaluation.scoring.engine.tries import Ints
 
 
 class NotEnoughMemory(ScoringError):
@@ -94,17 +96,18 @@ class Engine:
         batch = collate(rows, shape.length, count=shape.rows, is_trie=not is_text)
         return batch.pinned() if self.on_gpu else batch
 
-    def row_capacity(self, shared: int, shortest: int = 0) -> int:
-        """Tokens of a row whose inputs have a prefix of `shared` tokens in common.
+    def row_capacity(self, shared: Ints, shortest: int = 0) -> Ints:
+        """Tokens of rows whose inputs have prefixes of `shared` tokens in common.
 
         Compiled, a full forward pass, or as much as the prefix needs. Else attention is dense: a
         row of S tokens costs a S + b S^2 for S - `shared` tokens that are new, least per new token
         where S = shared + sqrt(shared^2 + shared a / b); but no less than `shortest`.
         """
         if self.is_compiled:
-            return max(self.row_tokens, shared + BLOCK)
+            return np.maximum(self.row_tokens, shared + BLOCK)
         per_token, per_pair = self.costs
-        return max(shortest, int(shared + math.sqrt(shared**2 + shared * per_token / per_pair)))
+        best = shared + np.sqrt(shared**2 + shared * per_token / per_pair)
+        return np.maximum(shortest, best.astype(np.int64))
 
     def cost(self, groups: Iterable[Sequence[int]]) -> float:
         """Multiply-adds on CPU for rows of these lengths, each group one padded forward pass."""

@@ -101,4 +101,4 @@ def _cost(engine: Engine, pieces: list[Piece]) -> float:
 
 def _single_row(request: Request) -> Row:
     plan = plan_requests([request])
-    return lay_out(plan, Piece(len(plan.trie.inputs[0]), [0]))
+    return lay_out(plan, Piece(len(plan.trie.tokens), [(0, 1)]))

@@ -15,12 +15,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evaluation.scoring.engine.tries import Piece, Trie, build_trie, key_of
+from evaluation.scoring.engine.tries import (
+    TOKEN_BYTES,
+    Ints,
+    Piece,
+    Trie,
+    build_trie,
+    key_of,
+    ranges,
+)
 from evaluation.scoring.engine.window import Request
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -50,97 +55,124 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """The requests of a task as a trie; `asked[i]` are the requests whose input is i."""
+    """The requests of a task as a trie, and what they ask for.
 
-    requests: Sequence[Request]
+    `asked` are all requests in the order of their inputs, those of input i from `asked_from[i]` on;
+    the continuation of request r are the `counts[r]` tokens of `targets` from `target_from[r]` on.
+    """
+
     trie: Trie
-    asked: list[list[int]]
+    asked: Ints
+    asked_from: Ints
+    targets: Ints
+    target_from: Ints
+    counts: Ints
 
 
 def plan_requests(requests: Sequence[Request]) -> Plan:
     """Merges the inputs of all requests (all tokens but the last) into one trie."""
-    trie = build_trie(_keys(requests))
-    asked: list[list[int]] = [[] for _ in trie.inputs]
-    for request, place in enumerate(trie.place):
-        asked[place].append(request)
-    return Plan(requests, trie, asked)
+    counts = np.array([len(request.continuation) for request in requests])
+    flat = [token for request in requests for token in request.continuation]
+    bounds = np.append(0, np.cumsum(counts))
+    trie = build_trie(_contexts(requests), _all_but_last(key_of(flat), bounds))
+    return Plan(
+        trie,
+        asked=np.argsort(trie.place, kind="stable"),
+        asked_from=np.append(0, np.cumsum(np.bincount(trie.place, minlength=len(trie)))),
+        targets=np.array(flat, dtype=np.int64),
+        target_from=bounds[:-1],
+        counts=counts,
+    )
 
 
-def _keys(requests: Sequence[Request]) -> list[bytes]:
-    """Of the inputs; candidates of a question share its context, which may have many tokens."""
-    contexts: dict[int, bytes] = {}
-    keys = []
-    for request in requests:
-        context = contexts.get(id(request.context))
-        if context is None:
-            context = contexts[id(request.context)] = key_of(request.context)
-        keys.append(context + key_of(request.continuation[:-1]))
-    return keys
+def _contexts(requests: Sequence[Request]) -> list[bytes]:
+    """Keys; candidates of a question share its context, which may have many tokens."""
+    known = {id(request.context): request.context for request in requests}
+    keys = {name: key_of(context) for name, context in known.items()}
+    return [keys[id(request.context)] for request in requests]
+
+
+def _all_but_last(key: bytes, bounds: Ints) -> list[bytes]:
+    """Of the key of all continuations, one after another, the parts that are read."""
+    begins, ends = (bounds[:-1] * TOKEN_BYTES).tolist(), ((bounds[1:] - 1) * TOKEN_BYTES).tolist()
+    return [key[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
 def lay_out(plan: Plan, piece: Piece) -> Row:
     """Writes the inputs of a piece depth-first into one row."""
-    path: list[int] = []  # row indices of the tokens from the root to the last one
-    queries: list[int] = []
-    targets: list[int] = []
-    owners: list[int] = []
-    counts: list[int] = []
-    parts, begins, ends = [], [], _Ends()
-    cursor = 0
-    last: int | None = None
-    for member in piece.members:
-        sequence = plan.trie.inputs[member]
-        shared = plan.trie.common(last, member)
-        parts.append(sequence[shared:])
-        begins.append(shared)
-        ends.fork(cursor, shared, len(path))
-        stop = cursor + len(sequence) - shared
-        path[shared:] = range(cursor, stop)
-        cursor, last = stop, member
-        for owner in plan.asked[member]:
-            continuation = plan.requests[owner].continuation
-            queries += path[len(path) - len(continuation) :]
-            targets += continuation
-            owners.append(owner)
-            counts.append(len(continuation))
-    sizes = [len(part) for part in parts]
-    starts = np.cumsum([0, *sizes[:-1]])
+    trie, members = plan.trie, piece.members
+    path = _Path(trie, members)
+    depth = np.repeat(path.shared - path.begins, path.sizes) + np.arange(path.size)
+    first = trie.starts[members] - path.begins + path.shared
+    asking = plan.asked_from[members + 1] - plan.asked_from[members]
+    owners = plan.asked[ranges(plan.asked_from[members], asking)]
+    counts = plan.counts[owners]
+    inputs = np.repeat(np.arange(len(members)), asking)  # of the owners, by place in the row
+    asked_depth = ranges(trie.lengths[members][inputs] - counts, counts)
     return Row(
-        tokens=np.concatenate(parts),
-        depth=np.arange(cursor) - np.repeat(starts - begins, sizes),
-        end=ends.all(cursor, len(path)),
-        pair_query=np.array(queries, dtype=np.int64),
-        pair_token=np.array(targets, dtype=np.int64),
-        owners=np.array(owners, dtype=np.int64),
-        counts=np.array(counts, dtype=np.int64),
+        tokens=trie.tokens[np.repeat(first, path.sizes) + np.arange(path.size)].astype(np.int64),
+        depth=depth,
+        end=path.ends(depth),
+        pair_query=path.find(np.repeat(inputs, counts), asked_depth),
+        pair_token=plan.targets[ranges(plan.target_from[owners], counts)],
+        owners=owners,
+        counts=counts,
     )
 
 
-class _Ends:
-    """Where the subtree of each token of a row ends, told fork by fork.
+class _Path:
+    """The inputs of a row: from which depth on each is written, and where.
 
-    The path from the root to the last token is made of runs of neighbouring tokens. A fork at some
-    depth ends all of the path that is deeper, so a run is cut in two at most.
+    What an input has in common with the last one stands with that, or one before. Whoever looks for
+    it steps from input to input, only over those that cannot have it: for all tokens at once, as
+    often as branches lie in branches.
     """
 
-    def __init__(self) -> None:
-        self._path: list[tuple[int, int]] = []  # depth and row index at which a run begins
-        self._ended: list[tuple[int, int, int]] = []  # row index, tokens, their end
+    def __init__(self, trie: Trie, members: Ints) -> None:
+        first, last = int(members[0]), int(members[-1])
+        self.shared = np.zeros_like(members)
+        if first < last:
+            between = trie.shared[first + 1 : last + 1]
+            self.shared[1:] = np.minimum.reduceat(between, members[:-1] - first)
+        self.sizes = trie.lengths[members] - self.shared
+        self.size = int(self.sizes.sum())
+        self.begins = np.cumsum(self.sizes) - self.sizes
 
-    def fork(self, cursor: int, depth: int, length: int) -> None:
-        """A path of `length` tokens goes on at row index `cursor` from `depth` on."""
-        while self._path and length > depth:
-            begin, index = self._path.pop()
-            kept = max(depth - begin, 0)
-            self._ended.append((index + kept, length - begin - kept, cursor))
-            length = begin
-            if kept:
-                self._path.append((begin, index))
-                break
-        self._path.append((depth, cursor))
+        self._lower_before, self._lower_after = _lower(self.shared.tolist())
 
-    def all(self, size: int, length: int) -> Ints:
-        """(size,) for a row of `size` tokens whose last path has `length`."""
-        self.fork(size, 0, length)
-        _, counts, ends = zip(*sorted(self._ended), strict=True)
-        return np.repeat(np.array(ends, dtype=np.int64), counts)
+    def find(self, inputs: Ints, depth: Ints) -> Ints:
+        """Row indices of the tokens at some depth, each on the way to an input."""
+        inputs = _stepped(inputs, self._lower_before, self.shared, depth)
+        at: Ints = self.begins[inputs] + depth - self.shared[inputs]
+        return at
+
+    def ends(self, depth: Ints) -> Ints:
+        """For each token of the row, at this depth, where its subtree ends."""
+        after = np.repeat(np.arange(1, len(self.sizes) + 1), self.sizes)
+        after = _stepped(after, self._lower_after, np.append(self.shared, -1), depth)
+        ends: Ints = np.append(self.begins, self.size)[after]
+        return ends
+
+
+def _stepped(inputs: Ints, lower: Ints, shared: Ints, depth: Ints) -> Ints:
+    """From each input by `lower` to the next one that has less than `depth` in common with its last."""
+    found = inputs.copy()
+    far = np.flatnonzero(shared[found] > depth)
+    while len(far):
+        found[far] = lower[found[far]]
+        far = far[shared[found[far]] > depth[far]]
+    return found
+
+
+def _lower(numbers: list[int]) -> tuple[Ints, Ints]:
+    """Of each number the index of the next one that is less: before it, -1 for none, and after it."""
+    before: list[int] = []
+    after = [len(numbers)] * len(numbers)
+    waiting: list[int] = []  # for one that is less; they rise
+    for index, number in enumerate(numbers):
+        while waiting and numbers[waiting[-1]] > number:
+            after[waiting.pop()] = index
+        last = waiting[-1] if waiting else -1
+        before.append(before[last] if waiting and numbers[last] == number else last)
+        waiting.append(index)
+    return np.array(before), np.array(after)

@@ -1,57 +1,70 @@
 """Which inputs share a row: a prefix trie, cut into pieces of a row each.
 
-Sorted inputs and the lengths of the prefixes that neighbours share *are* the trie. One pass over
-them visits its nodes bottom-up. At each node the pieces of its children are merged best-fit, for
-below a node all of them need the same path from the root, which a row holds once. What is left
-at the root are the rows. Time is linear in the tokens, but for the sort.
+Sorted inputs and the lengths of the prefixes that neighbours share *are* the trie: what lies below
+a node is a run of neighbours. Runs that fit a row are never looked into; those that do not are
+divided at their shortest shared prefix. Then, bottom-up, the pieces of a node's children are merged
+best-fit, for below a node all of them need the same path from the root, which a row holds once.
+What is left at the root are the rows.
 """
 
-import itertools
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Tokens = NDArray[np.int64]
-Capacity = Callable[[int], int]
-"""Tokens that a row may hold whose inputs share a prefix of that many tokens."""
+Ints = NDArray[np.int64]
+Capacity = Callable[[Ints], Ints]
+"""Tokens that a row may hold whose inputs share a prefix of that many tokens, for many at once."""
+
+_BIG_ENDIAN = np.dtype(">u4")
+TOKEN_BYTES = _BIG_ENDIAN.itemsize
+"""Of each token in a key."""
+
+_COMPARED = 1 << 20
+"""Tokens of neighbours that are compared at once, about 50 bytes each."""
 
 
-class Trie(NamedTuple):
-    """Distinct inputs in lexicographic order.
+@dataclass(frozen=True)
+class Trie:
+    """Distinct inputs in lexicographic order, one after another in `tokens`, as `key_of` has them.
 
     `shared[i]` is how many leading tokens input i has in common with input i - 1, 0 for the first;
     `place[k]` is where the k-th of the given inputs went.
     """
 
-    inputs: list[Tokens]
-    shared: list[int]
-    place: list[int]
+    tokens: NDArray[np.uint32]
+    starts: Ints
+    lengths: Ints
+    shared: Ints
+    place: Ints
 
-    def common(self, last: int | None, member: int) -> int:
-        """How many leading tokens an input has in common with an earlier one, if there is one."""
-        if last is None:
-            return 0
-        if last == member - 1:
-            return self.shared[member]
-        return shared_prefix(self.inputs[last], self.inputs[member])
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def input(self, index: int) -> NDArray[np.uint32]:
+        return self.tokens[self.starts[index] : self.starts[index] + self.lengths[index]]
 
 
 class Piece(NamedTuple):
-    """Inputs (by index) that go into one row, and how many tokens they add below some node."""
+    """Inputs that go into one row, as runs of neighbours, and the tokens they add below some node."""
 
     size: int
-    members: list[int]
+    runs: list[tuple[int, int]]
+
+    @property
+    def members(self) -> Ints:
+        """The inputs by index, ascending."""
+        begins, stops = np.array(sorted(self.runs)).T
+        return ranges(begins, stops - begins)
 
 
-def shared_prefix(a: Tokens, b: Tokens) -> int:
-    """How many leading tokens `a` and `b` have in common."""
-    length = min(len(a), len(b))
-    differs = a[:length] != b[:length]
-    first = int(differs.argmax()) if length else 0
-    return first if length and differs[first] else length
+def ranges(starts: Ints, counts: Ints) -> Ints:
+    """The numbers from each start on, as many as counted, one range after another."""
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before, counts) + np.arange(counts.sum())
 
 
 def key_of(tokens: Sequence[int]) -> bytes:
@@ -59,58 +72,110 @@ def key_of(tokens: Sequence[int]) -> bytes:
     return struct.pack(f">{len(tokens)}I", *tokens)
 
 
-def build_trie(keys: Sequence[bytes]) -> Trie:
-    """Sorts inputs, none of them empty, and drops what is there twice; `keys` are by `key_of`."""
+def build_trie(contexts: Sequence[bytes], rests: Sequence[bytes]) -> Trie:
+    """Sorts inputs, none of them empty, and drops what is there twice.
+
+    The k-th is a context and what follows it, both by `key_of`. Inputs whose contexts are one object
+    are not compared as far as that goes.
+    """
+    keys = [context + rest for context, rest in zip(contexts, rests, strict=True)]
     ordered = sorted(set(keys))
     index = {key: i for i, key in enumerate(ordered)}
-    flat = np.frombuffer(b"".join(ordered), dtype=">u4").astype(np.int64)
-    stops = np.cumsum([len(key) // 4 for key in ordered]).tolist()
-    distinct = [flat[a:b] for a, b in itertools.pairwise([0, *stops])]
-    shared = [shared_prefix(a, b) for a, b in itertools.pairwise(distinct)]
-    return Trie(distinct, [0, *shared][: len(distinct)], [index[key] for key in keys])
+    tokens = np.frombuffer(b"".join(ordered), dtype=_BIG_ENDIAN)
+    place = np.array([index[key] for key in keys])
+    given = np.zeros(len(ordered), dtype=np.int64)
+    given[place] = np.arange(len(keys))  # any one of those that are the same
+    context = np.array([id(context) for context in contexts])[given]
+    known = np.array([len(context) // TOKEN_BYTES for context in contexts])[given]
+    lengths = np.array([len(key) // TOKEN_BYTES for key in ordered])
+    starts = np.cumsum(lengths) - lengths
+    shared = np.zeros(len(ordered), dtype=np.int64)
+    least = np.where(context[1:] == context[:-1], known[1:], 0)
+    shared[1:] = _shared(tokens, starts, least, np.minimum(lengths[1:], lengths[:-1]))
+    return Trie(tokens, starts, lengths, shared, place)
 
 
+def _shared(tokens: NDArray[np.uint32], starts: Ints, least: Ints, most: Ints) -> Ints:
+    """How many tokens each input has in common with the one before; not for the first."""
+    shared = most.copy()
+    tokens = tokens.view(np.uint32)  # whichever way their bytes are read, they are the same or not
+    chunk = np.cumsum(most - least) // _COMPARED
+    for part in np.split(np.arange(len(most)), np.flatnonzero(np.diff(chunk)) + 1):
+        counts = (most - least)[part]
+        here, before = starts[part + 1], starts[part]
+        at = ranges(here + least[part], counts)
+        differs = np.flatnonzero(tokens[at] != tokens[at - np.repeat(here - before, counts)])
+        begins = np.cumsum(counts) - counts
+        first = np.append(differs, at.size)[np.searchsorted(differs, begins)]
+        shared[part] = least[part] + np.minimum(first - begins, counts)
+    return shared
+
+
+@dataclass
 class _Node:
-    """A branching point: its depth, and the pieces of its children so far."""
+    """A branching point: inputs `begin` to `stop` have `depth` tokens in common.
 
-    __slots__ = ("depth", "pieces")
+    `above` is its parent's depth; a row has `room` for tokens below it. `parts` are in the order of
+    its children, a piece of all that is below a child where that fits.
+    """
 
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
-        self.pieces: list[Piece] = []
+    begin: int
+    stop: int
+    depth: int
+    above: int
+    room: int
+    parts: "list[Piece | _Node]" = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
 
-    def absorb(self, child: "_Node", capacity: Capacity) -> None:
-        """Takes a finished child's pieces, each now with the segment that leads to the child."""
-        segment, pieces = child.depth - self.depth, child.pieces
-        if len(pieces) > 1:
-            pieces = _best_fit(pieces, capacity(child.depth) - child.depth)
-        self.pieces += [Piece(piece.size + segment, piece.members) for piece in pieces]
+    def divide(self, trie: Trie, before: Ints, capacity: Capacity) -> "list[_Node]":
+        """Finds its children; returns those that are to be divided too.
+
+        `before[i]` are the tokens that inputs 0 to i - 1 add, each to those before it.
+        """
+        here = slice(self.begin, self.stop)
+        is_child = trie.shared[here] == self.depth
+        is_child[0] = True
+        begins = self.begin + np.flatnonzero(is_child)
+        stops = np.append(begins[1:], self.stop)
+        # No prefix that a child's inputs share is longer than its first input.
+        depths = np.minimum.reduceat(
+            np.where(is_child, trie.lengths[here], trie.shared[here]), begins - self.begin
+        )
+        below = before[stops] - before[begins] + trie.shared[begins] - depths
+        rooms = capacity(depths) - depths
+        columns = (part.tolist() for part in (begins, stops, depths, below, rooms))
+        for begin, stop, depth, size, room in zip(*columns, strict=True):
+            if size <= room or stop - begin == 1:
+                self.parts.append(Piece(size + depth - self.depth, [(begin, stop)]))
+            else:
+                self.parts.append(_Node(begin, stop, depth, self.depth, room))
+        return [part for part in self.parts if isinstance(part, _Node)]
+
+    def join(self) -> None:
+        """Makes its pieces of its children's, each with the segment that leads from its parent to it."""
+        pieces: list[Piece] = []
+        for part in self.parts:
+            pieces += part.pieces if isinstance(part, _Node) else [part]
+        segment = self.depth - self.above
+        self.pieces = [
+            Piece(piece.size + segment, piece.runs) for piece in _best_fit(pieces, self.room)
+        ]
 
 
 def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
-    """Cuts a trie into rows; the members of each are in ascending order.
+    """Cuts a trie into rows.
 
     Inputs that have a prefix of d tokens in common, and no more, come together in rows of at most
     `capacity(d)` tokens, which must not fall as d grows. A longer input has a row of its own.
     """
-    root = _Node(0)
-    stack = [root]
-    for index, (tokens, shared) in enumerate(zip(trie.inputs, trie.shared, strict=True)):
-        _close(stack, shared, capacity)
-        leaf = _Node(len(tokens))
-        leaf.pieces.append(Piece(0, [index]))
-        stack.append(leaf)
-    _close(stack, 0, capacity)
-    return [Piece(row.size, sorted(row.members)) for row in _best_fit(root.pieces, capacity(0))]
-
-
-def _close(stack: list[_Node], depth: int, capacity: Capacity) -> None:
-    """Finishes all nodes below `depth`, making the branching point there if there is none."""
-    while stack[-1].depth > depth:
-        child = stack.pop()
-        if stack[-1].depth < depth:
-            stack.append(_Node(depth))
-        stack[-1].absorb(child, capacity)
+    before = np.append(0, np.cumsum(trie.lengths - trie.shared))
+    at_root = np.zeros(1, dtype=np.int64)
+    nodes = [_Node(0, len(trie), 0, 0, room=(capacity(at_root) + at_root).item())]
+    for node in nodes:
+        nodes += node.divide(trie, before, capacity)
+    for node in reversed(nodes):  # children come after their parents
+        node.join()
+    return nodes[0].pieces
 
 
 def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
@@ -122,8 +187,8 @@ def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
     if len(pieces) < 2:
         return pieces
     total = sum(piece.size for piece in pieces)
-    if total <= room:  # as at most nodes
-        return [Piece(total, [member for piece in pieces for member in piece.members])]
+    if total <= room:
+        return [Piece(total, [run for piece in pieces for run in piece.runs])]
     by_room: dict[int, list[Piece]] = {}
     too_large = []
     rooms = 0
@@ -144,6 +209,6 @@ def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
 
 
 def _merge(a: Piece, b: Piece) -> Piece:
-    large, small = (a, b) if len(a.members) >= len(b.members) else (b, a)
-    large.members.extend(small.members)
-    return Piece(a.size + b.size, large.members)
+    large, small = (a, b) if len(a.runs) >= len(b.runs) else (b, a)
+    large.runs.extend(small.runs)
+    return Piece(a.size + b.size, large.runs)
