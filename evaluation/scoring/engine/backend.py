@@ -120,13 +120,13 @@ class EngineBackend:
             ) from None
         self._loaded()
         log.info("loaded %s in %.1f s", self._checkpoint.path, time.perf_counter() - start)
+        if self._compiled is not None:
+            self._compiled.load()
         return model
 
     @functools.cached_property
     def engine(self) -> Engine:
         model = self.model
-        if self._compiled is not None:
-            self._compiled.load()
         with gpu_faults():
             return Engine(model, row_tokens=self._row_tokens, device=self.device)
 

@@ -21,7 +21,8 @@ Compiler = str | Callable[..., Any]
 
 MOST_GRAPHS = 64
 """Graphs of decoder layers in one process. A job needs (2 for tasks + 1 or 2 for each length of
-text) x kinds of layers, twice as many again for each time that memory makes it halve its rows."""
+text + 1 for each power of two of answers at once) x kinds of layers, twice as many again for each
+time that memory makes it halve its rows."""
 
 _LIMITS = {"recompile_limit": MOST_GRAPHS, "accumulated_recompile_limit": 4 * MOST_GRAPHS}
 
@@ -62,17 +63,25 @@ def units(model: PreTrainedModel) -> list[nn.Module]:
     return layers
 
 
+Parts = list[tuple[nn.Module, Callable[..., Any]]]
+"""Parts of a model, and what runs in place of their forward pass."""
+
+
+def compiled_parts(model: PreTrainedModel, compiler: Compiler) -> Parts:
+    """Raises ScoringError like `units`."""
+    return [(part, partial(compiled(type(part).forward, compiler), part)) for part in units(model)]
+
+
 @contextlib.contextmanager
-def compiled_units(model: PreTrainedModel, compiler: Compiler) -> Iterator[None]:
-    """The model with its parts compiled, as long as it lasts."""
-    parts = units(model)
-    for part in parts:
-        part.forward = partial(compiled(type(part).forward, compiler), part)
+def running(parts: Parts) -> Iterator[None]:
+    """The model with these parts compiled, as long as it lasts."""
+    for part, forward in parts:
+        part.forward = forward
     try:
         with torch._dynamo.config.patch(_LIMITS):
             yield
     finally:
-        for part in parts:
+        for part, _ in parts:
             del part.forward
 
 

@@ -28,7 +28,7 @@ from evaluation.scoring.engine.attention import (
 )
 from evaluation.scoring.engine.batches import PASS_TOKENS, Batch, collate, group_rows
 from evaluation.scoring.engine.busy import working
-from evaluation.scoring.engine.compiled import Compiler, compile_errors, compiled_units
+from evaluation.scoring.engine.compiled import Compiler, compile_errors, compiled_parts, running
 from evaluation.scoring.engine.head import Head
 from evaluation.scoring.engine.pending import PairScores, Pending
 from evaluation.scoring.engine.rows import Row
@@ -217,7 +217,7 @@ class Engine:
         self._swaps = contextlib.ExitStack()
         self._swaps.enter_context(attend.own_attention(self.model))
         if self.compiler is not None:
-            self._swaps.enter_context(compiled_units(self.model, self.compiler))
+            self._swaps.enter_context(running(compiled_parts(self.model, self.compiler)))
 
     def _restore(self) -> None:
         swaps, self._swaps = self._swaps, None

@@ -134,12 +134,17 @@ def _error(
     routed = has_experts(model)
     expected = _reference(engine, tokens, last, is_exact=engine.is_compiled and not routed)
     error = _difference(found, expected)
-    allowed = TOLERANCE.get(model.dtype, EXPERTS if routed else NARROW)
+    allowed = tolerance(model)
     if error > allowed == NARROW:
         exact = _reference(engine, tokens, last, is_exact=True)
         rounded = _reference(engine, tokens, last, is_exact=False)
         error, allowed = _difference(found, exact), max(NARROW, 2 * _difference(rounded, exact))
     return error, allowed
+
+
+def tolerance(model: PreTrainedModel) -> float:
+    """The relative L2 difference that rounding in the model's type may make."""
+    return TOLERANCE.get(model.dtype, EXPERTS if has_experts(model) else NARROW)
 
 
 def _difference(found: NDArray[np.float64], expected: NDArray[np.float64]) -> float:

@@ -10,10 +10,12 @@ from transformers import AttentionInterface, PreTrainedModel
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.attention import layer_windows
 from evaluation.scoring.engine.busy import working
+from evaluation.scoring.engine.compiled import Compiler
 from evaluation.scoring.engine.generation.memory import Reading, Slots, Step, attend
 from evaluation.scoring.engine.generation.prompts import Counts, Prompt, Queue
 from evaluation.scoring.engine.generation.rows import Layout, Row, rules_of, take_next
 from evaluation.scoring.engine.generation.sampling import stream_width
+from evaluation.scoring.engine.generation.steps import Steps
 from evaluation.scoring.engine.head import Head
 
 _ATTENTION = "evaluation_generation"
@@ -42,6 +44,7 @@ class Flight:
         rows: int,
         device: torch.device,
         counts: Counts,
+        compiler: Compiler | None,
     ) -> None:
         self._model, self._stopping, self._device = model, stopping, device
         self._vocabulary, self._width = vocabulary, stream_width(vocabulary)
@@ -60,6 +63,7 @@ class Flight:
             counts=counts,
         )
         self._slots = Slots(rows)
+        self._steps = Steps(model, self._forward, rows, compiler)
         self._rows: list[Row] = []
         self._ended: list[int] = []  # rows whose slot is free
         self._layout: Layout | None = None
@@ -136,8 +140,8 @@ class Flight:
         self._layout = self._layout or Layout(self._rows, self._device)
         self._slots.widen(max(row.used for row in self._rows) + 1)
         table, step = self._layout.step(self._slots, self._windows)
-        hidden = self._forward(table[0, :, None], table[1, :, None], step)
-        take_next(self._rows, self._logits(hidden[:, 0]), self._layout.rules, self._width)
+        hidden = self._steps.hidden(table[0], table[1], step)
+        take_next(self._rows, self._logits(hidden), self._layout.rules, self._width)
         self._counts.steps += 1
         self._ended = [place for place, row in enumerate(self._rows) if self._has_ended(row)]
         if self._ended:
@@ -150,7 +154,7 @@ class Flight:
 
     @working
     def _forward(
-        self, ids: torch.Tensor, positions: torch.Tensor, memory: Reading | Step
+        self, ids: torch.Tensor, positions: torch.Tensor, memory: Reading | Step | None
     ) -> torch.Tensor:
         """Last hidden states (B, T, D) of ids (B, T)."""
         hidden: torch.Tensor = self._model.base_model(

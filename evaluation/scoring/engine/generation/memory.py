@@ -7,7 +7,9 @@ slot begins at its first column, so nothing is padded on the left. Columns of at
 Letters: B rows, H heads of keys and values, G queries of each, T columns, D width of a head.
 """
 
-from collections.abc import Sequence
+import contextlib
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -162,6 +164,9 @@ class Step:
             for window in set(windows)
         }
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
@@ -170,7 +175,7 @@ class Step:
         keys[self._rows, :, self._places] = key[:, :, 0]
         values[self._rows, :, self._places] = value[:, :, 0]
         heads, depth = key.shape[1], key.shape[3]
-        query = (query * scale).view(rows, heads, -1, depth)  # (B, H, G, D)
+        query = (query * scale).reshape(rows, heads, -1, depth)  # (B, H, G, D)
         scores = _product(query, keys[:rows, :, :width].transpose(2, 3))
         scores = torch.nn.functional.pad(scores, (begin, 0)) if begin else scores
         for share in self._shares:
@@ -208,8 +213,51 @@ def attend(
     value: torch.Tensor,
     _mask: None,
     scaling: float,
-    memory: Reading | Step,
+    memory: Reading | Step | None,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention as transformers calls it; the result is (B, T, heads, D)."""
+    """Attention as transformers calls it; the result is (B, T, heads, D).
+
+    Without a memory a layer is being compiled, or is: it attends to the step of `attending`.
+    """
+    if memory is None:
+        attended: torch.Tensor = _attend_to_step(query, key, value, scaling)
+        return attended, None
     return memory.attend(module.layer_idx, query, key, value, scaling), None
+
+
+_now: list[tuple[Step, Iterator[int]]] = []
+"""What compiled layers attend to, and which layer is next."""
+
+
+@contextlib.contextmanager
+def attending(step: Step) -> Iterator[None]:
+    """For one pass through all layers, in their order."""
+    _now.append((step, itertools.count()))
+    try:
+        yield
+    finally:
+        _now.pop()
+
+
+def _attended(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+) -> torch.Tensor:
+    """What the operation gives, without its numbers."""
+    rows, heads, tokens, _ = query.shape
+    return value.new_empty((rows, tokens, heads, value.shape[-1]))
+
+
+@torch.library.custom_op("evaluation::attend_to_step", mutates_args=())
+def _attend_to_step(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+) -> torch.Tensor:
+    """One operation to the compiler; rows behind those of the step get zeros."""
+    step, layers = _now[-1]
+    rows = len(step)
+    out = _attended(query, key, value, scale).zero_()
+    out[:rows] = step.attend(next(layers), query[:rows], key[:rows], value[:rows], scale)
+    return out
+
+
+_attend_to_step.register_fake(_attended)
