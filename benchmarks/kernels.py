@@ -16,6 +16,7 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -39,6 +40,7 @@ from triton.backends.compiler import GPUTarget
 
 from evaluation.scoring.engine import attend
 from evaluation.scoring.engine.attention import block_mask
+from evaluation.scoring.engine.generation.memory import ATTENTION
 from evaluation.scoring.engine.head import _many, _score
 
 SHARED = {80: 166912, 90: 232448}
@@ -53,6 +55,16 @@ MODELS = {
     "width 8": {"heads": (4, 2), "width": 8, "hidden": 32, "inner": 64},
 }
 PASSES = {"plain text": (8, 2048, False), "tries": (1, 16384, True), "documents": (8, 2048, True)}
+ANSWERS = 64
+"""Rows of a step of answers, whose attention is not compiled and counts as one kernel."""
+FEW = [
+    ("135M", "plain text", torch.bfloat16),
+    ("135M", "tries", torch.bfloat16),
+    ("135M", "answers", torch.bfloat16),
+    ("8B", "tries", torch.float32),
+    ("width 96", "tries", torch.float32),
+]
+"""What tests look at: the model that waits for its kernels most, and those that need most memory."""
 
 
 class _Stop(BaseException):
@@ -219,7 +231,7 @@ def measure(code: str, capability: int) -> dict[str, Any]:
     """Kernels of generated code; of Triton's the shared memory and spills of the best tiles."""
     calls = code[code.index("def call(") :]
     launched = re.findall(r"(\w+)\.run\(", calls)
-    libraries = re.findall(r"extern_kernels\.\w+\(|torch\.ops\.aten\.\w+\.\w+\(", calls)
+    libraries = re.findall(r"extern_kernels\.\w+\(|torch\.ops\.\w+\.\w+\.\w+\(", calls)
     shared = spilled = 0
     with _pretended(capability):
         for name, source in re.findall(r"async_compile\.triton\('(\w+)', '''(.*?)'''", code, re.S):
@@ -250,23 +262,27 @@ def _compiled(kernel: Any, config: Any, capability: int) -> tuple[int, int]:
 
 @torch.inference_mode()
 def layer_graph(shape: dict[str, Any], kind: str, dtype: torch.dtype) -> tuple[Any, list[Any]]:
-    """A decoder layer of a model under one kind of mask."""
-    rows, length, is_masked = PASSES[kind]
+    """A decoder layer of a model under one kind of mask, or in a step of answers."""
+    is_step = kind == "answers"
+    rows, length, is_masked = (ANSWERS, 1, False) if is_step else PASSES[kind]
     heads, kept = shape["heads"]
     config = LlamaConfig(
         hidden_size=shape["hidden"], intermediate_size=shape["inner"], head_dim=shape["width"],
         num_attention_heads=heads, num_key_value_heads=kept, num_hidden_layers=1, vocab_size=256,
     )  # fmt: skip
-    model = LlamaForCausalLM._from_config(config, dtype=dtype, attn_implementation=attend.NAME)
+    name = ATTENTION if is_step else attend.NAME
+    model = LlamaForCausalLM._from_config(config, dtype=dtype, attn_implementation=name)
     layer = model.eval().requires_grad_(False).model.layers[0]
     depth, end = torch.zeros(2, rows, length, dtype=torch.long)
     turn = torch.empty(rows, length, shape["width"], dtype=dtype)
+    own = {"memory": None} if is_step else {}
     return trace(
         type(layer).forward,
         layer,
         torch.empty(rows, length, shape["hidden"], dtype=dtype),
         attention_mask=block_mask(depth, end, None) if is_masked else None,
         position_embeddings=(turn, turn),
+        **own,
     )
 
 
@@ -277,19 +293,21 @@ def head_graph(vocabulary: int) -> tuple[Any, list[Any]]:
     return trace(_score, _many(torch.empty(500, vocabulary)), *map(_many, places))
 
 
-def main(capability: int) -> None:
-    for vocabulary in (49152, 151936):
+def main(capability: int, *, is_few: bool) -> None:
+    for vocabulary in (49152,) if is_few else (49152, 151936):
         found = measure(generate(*head_graph(vocabulary), capability), capability)
         print(json.dumps({"sm": capability, "head": vocabulary, **found}), flush=True)
-    for name, shape in MODELS.items():
-        for kind in PASSES:
-            for dtype in (torch.bfloat16, torch.float32):
-                found = measure(generate(*layer_graph(shape, kind, dtype), capability), capability)
-                label = {"sm": capability, "model": name, "pass": kind, "dtype": str(dtype)[6:]}
-                print(json.dumps({**label, **found}), flush=True)
+    dtypes = (torch.bfloat16, torch.float32)
+    for name, kind, dtype in FEW if is_few else product(MODELS, [*PASSES, "answers"], dtypes):
+        graph = layer_graph(MODELS[name], kind, dtype)
+        found = measure(generate(*graph, capability), capability)
+        label = {"sm": capability, "model": name, "pass": kind, "dtype": str(dtype)[6:]}
+        print(json.dumps({**label, **found}), flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in (["80"], ["90"]):
-        raise SystemExit("usage: python -m benchmarks.kernels 80|90")
-    main(int(sys.argv[1]))
+    capabilities = [argument for argument in sys.argv[1:] if argument != "--few"]
+    if not capabilities or not {*capabilities} <= {"80", "90"}:
+        raise SystemExit("usage: python -m benchmarks.kernels [--few] 80 90")
+    for each in capabilities:
+        main(int(each), is_few="--few" in sys.argv)

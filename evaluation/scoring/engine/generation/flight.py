@@ -5,21 +5,18 @@ import time
 from collections.abc import Iterator, Sequence
 
 import torch
-from transformers import AttentionInterface, PreTrainedModel
+from transformers import PreTrainedModel
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.attention import layer_windows
 from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.compiled import Compiler
-from evaluation.scoring.engine.generation.memory import Reading, Slots, Step, attend
+from evaluation.scoring.engine.generation.memory import ATTENTION, Reading, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Counts, Prompt, Queue
 from evaluation.scoring.engine.generation.rows import Layout, Row, rules_of, take_next
 from evaluation.scoring.engine.generation.sampling import stream_width
 from evaluation.scoring.engine.generation.steps import Steps
 from evaluation.scoring.engine.head import Head
-
-_ATTENTION = "evaluation_generation"
-AttentionInterface.register(_ATTENTION, attend)
 
 PART_ANSWERS, PART_SECONDS = 128, 30.0
 """A part of the answers is given when it has so many, or after so long: what a killed job loses."""
@@ -176,7 +173,7 @@ def _windows(model: PreTrainedModel) -> list[int | None]:
 def _attention(model: PreTrainedModel) -> Iterator[None]:
     """The model is used by others too, so it gets back the attention it had."""
     before = model.config._attn_implementation
-    model.set_attn_implementation(_ATTENTION)
+    model.set_attn_implementation(ATTENTION)
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
 
 NOWHERE = 1 << 40
 """Position of a column that a row has nothing in."""
@@ -224,6 +225,11 @@ def attend(
         attended: torch.Tensor = _attend_to_step(query, key, value, scaling)
         return attended, None
     return memory.attend(module.layer_idx, query, key, value, scaling), None
+
+
+ATTENTION = "evaluation_generation"
+"""By which transformers knows it."""
+AttentionInterface.register(ATTENTION, attend)
 
 
 _now: list[tuple[Step, Iterator[int]]] = []
