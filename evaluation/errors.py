@@ -11,6 +11,7 @@ EvaluationError
 ├── ScoringError           a score that cannot be computed
 │   ├── NonFiniteError         … because the model gives NaN or infinite values
 │   ├── GpuFault               … because the GPU failed under it
+│   ├── NotEnoughMemory        … because a GPU has too little for a pass; a smaller one may do
 │   └── CommandError           … because a stage's external command does not give it
 ├── CageError              a machine on which generated programs cannot be run safely
 ├── ResultsError           a results file that is missing, damaged or of another version
@@ -71,6 +72,10 @@ class NonFiniteError(ScoringError):
 
 class GpuFault(ScoringError):
     """The GPU failed in the middle of a run; the process cannot use it any more, another may."""
+
+
+class NotEnoughMemory(ScoringError):
+    """A GPU has too little memory; fewer tokens in a forward pass, or fewer answers, may do."""
 
 
 class CommandError(ScoringError):

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from evaluation.checkpoints.subjects import Subject, step_subject
-from evaluation.errors import ConfigError, EvaluationError, GpuFault, ScoringError
+from evaluation.errors import ConfigError, EvaluationError, GpuFault, NotEnoughMemory, ScoringError
 from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.faults import gpu_faults
-from evaluation.scoring.engine.forward import Engine, NotEnoughMemory
+from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.flight import Flight
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.job import score_subject

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch._dynamo.backends.registry import lookup_backend
 
-from evaluation.errors import ScoringError
+from evaluation.errors import NotEnoughMemory, ScoringError
 from evaluation.scoring.engine import compiled, self_check
 from evaluation.scoring.engine.attention import block_mask
 from evaluation.scoring.engine.batches import collate
-from evaluation.scoring.engine.forward import Engine, NotEnoughMemory
+from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.head import Head
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.rows import lay_out, plan_requests

@@ -22,6 +22,9 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.answers import GenerationRequest, Stopping
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.generation import flight
+from evaluation.scoring.engine.generation.flight import Flight
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.team import backend as team
 from evaluation.scoring.team.backend import TeamBackend, end_team
@@ -45,7 +48,8 @@ def nobody_left() -> Iterator[None]:
 
 
 def scoring(ranks: int, **changes: Any) -> Scoring:
-    return Scoring(device="cpu", cpu_row_tokens=48, gpus_per_checkpoint=ranks, **changes)
+    changes = {"cpu_row_tokens": 48, **changes}
+    return Scoring(device="cpu", gpus_per_checkpoint=ranks, **changes)
 
 
 def requests(count: int = 40) -> list[Request]:
@@ -114,6 +118,47 @@ def leading(tmp_path: Path) -> TeamBackend:
     backend = TeamBackend(scoring(2), open_checkpoint(tmp_path / "7"), lambda: None)
     assert backend.tokens_processed == 0
     return backend
+
+
+def test_without_memory_another_team_goes_on_with_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As often as it takes, with the same scores and answers; what was answered is not asked again."""
+    make_checkpoint(tmp_path / "7", llama(**HEADS))
+    checkpoint = open_checkpoint(tmp_path / "7")
+    roomy = {"cpu_row_tokens": 2048, "generation_batch": 4}
+    one = EngineBackend(scoring(1, **roomy), checkpoint, lambda: None)
+    expected, written = one.log_likelihoods(requests(), label="requests"), answers(one)
+    launch, forward = Engine.launch, Flight._forward
+    steps = 0
+
+    def launched(self: Engine, batch: Any) -> Any:
+        if self.row_tokens > 512:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return launch(self, batch)
+
+    def read(self: Flight, *arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        if self._slots.rows > 1 and steps > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return forward(self, *arguments)
+
+    backend = TeamBackend(scoring(2, **roomy), checkpoint, lambda: None)
+    assert backend.tokens_processed == 0
+    monkeypatch.setattr(flight, "PART_ANSWERS", 1)
+    monkeypatch.setattr(Engine, "launch", launched)
+    found = backend.log_likelihoods(requests(), label="requests")
+    assert np.allclose([o.logprob for o in found], [o.logprob for o in expected], 0, 1e-4)
+    assert backend.row_tokens == 512
+    assert backend.tokens_processed == one.tokens_processed
+    monkeypatch.setattr(Flight, "_forward", read)
+    parts = list(backend.answers(ASKED, STOPPING, vocabulary=58))
+    assert sum(map(len, parts)) == len(written)
+    assert {key: answer for part in parts for key, answer in part.items()} == written
+    assert [line.split("; ")[-1] for line in caplog.messages] == [
+        f"going on with {count} in another team" for count in (1024, 512, 2, 1)
+    ]
 
 
 def follower() -> int:

@@ -17,12 +17,13 @@ from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
+from evaluation.errors import NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.compile_cache import CompileCache, compile_cache
 from evaluation.scoring.engine.device import choose_device
 from evaluation.scoring.engine.faults import gpu_faults, too_little_memory
 from evaluation.scoring.engine.footprint import check_fits
-from evaluation.scoring.engine.forward import Engine, NotEnoughMemory
+from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request, Score
@@ -183,8 +184,8 @@ class EngineBackend:
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
         """With half the tokens in a pass, and half of that, as long as a GPU has not enough memory.
 
-        Later items begin with what was enough. Raises NotEnoughMemory below SMALLEST, GpuFault where
-        the GPU fails.
+        Later items begin with what was enough. Raises NotEnoughMemory below SMALLEST, or at once where
+        other processes are in the same pass; GpuFault where the GPU fails.
         """
         while True:
             try:
@@ -193,7 +194,9 @@ class EngineBackend:
                 self._keep_compiled()
                 return scores
             except NotEnoughMemory as error:
-                if self._row_tokens < 2 * SMALLEST or self.meet is not None:
+                if self.meet is not None:
+                    raise
+                if self._row_tokens < 2 * SMALLEST:
                     raise too_little_memory(str(error)) from None
                 self._row_tokens //= 2
                 self.engine.row_tokens = self._row_tokens

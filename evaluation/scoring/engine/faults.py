@@ -12,8 +12,7 @@ from contextlib import contextmanager
 
 import torch
 
-from evaluation.errors import EvaluationError, GpuFault, ScoringError
-from evaluation.scoring.engine.forward import NotEnoughMemory
+from evaluation.errors import EvaluationError, GpuFault, NotEnoughMemory, ScoringError
 from evaluation.scoring.engine.gpus import holders, visible_gpus
 from evaluation.scoring.engine.toolchain import ANOTHER_BUILD
 

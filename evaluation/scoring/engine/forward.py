@@ -17,7 +17,7 @@ import torch
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
-from evaluation.errors import ScoringError
+from evaluation.errors import NotEnoughMemory, ScoringError
 from evaluation.scoring.engine import attend
 from evaluation.scoring.engine.attention import (
     BLOCK,
@@ -35,10 +35,6 @@ from evaluation.scoring.engine.rows import Row
 from evaluation.scoring.engine.self_check import check_eager, check_shape
 from evaluation.scoring.engine.shapes import Shape, group_shapes, shape_of
 from evaluation.scoring.engine.tries import Ints
-
-
-class NotEnoughMemory(ScoringError):
-    """Fewer tokens in a forward pass may do."""
 
 
 class Engine:

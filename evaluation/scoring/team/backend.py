@@ -2,8 +2,9 @@
 
 import contextlib
 import functools
+import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,17 @@ import torch
 from numpy.typing import NDArray
 
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.errors import ConfigError
+from evaluation.errors import ConfigError, NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.backend import SMALLEST, EngineBackend, Scores
+from evaluation.scoring.engine.faults import too_little_memory
 from evaluation.scoring.engine.ranks import find_store, join, leave, open_store
 from evaluation.scoring.engine.window import Request, Score
 from evaluation.scoring.team.messages import Call, Joining
 from evaluation.scoring.team.team import Team
 from evaluation.settings.computing import RANKS, Scoring
+
+log = logging.getLogger(__name__)
 
 PATIENCE = 600.0
 """Seconds that processes wait for one another: one of them may be compiling."""
@@ -33,7 +37,8 @@ class TeamBackend:
     """Runs a checkpoint by the engine in `scoring.gpus_per_checkpoint` processes; this one leads.
 
     Rows, batches and chosen tokens are the same in all, and only this one is asked for results. Where
-    memory is not enough for a pass there is no going on with smaller ones: it is told, and ends.
+    one of them has not enough memory for a pass the others are lost in it: all end, and others begin
+    again with passes of half as much.
     """
 
     def __init__(
@@ -44,8 +49,13 @@ class TeamBackend:
         cache: Path | None = None,
     ) -> None:
         self._scoring, self._checkpoint = scoring, checkpoint
-        self._own = EngineBackend(scoring, checkpoint, loaded, cache)
+        self._make_own = functools.partial(
+            EngineBackend, checkpoint=checkpoint, loaded=loaded, cache=cache
+        )
+        self._own = self._make_own(scoring)
         self._team: Team | None = None
+        self._earlier = 0
+        """Tokens processed by teams that have ended."""
 
     @property
     def device(self) -> str:
@@ -62,7 +72,7 @@ class TeamBackend:
     @property
     def tokens_processed(self) -> int:
         with self._calling("tokens_processed"):
-            return self._own.tokens_processed
+            return self._earlier + self._own.tokens_processed
 
     def unload(self) -> None:
         if self._team is not None:
@@ -71,21 +81,56 @@ class TeamBackend:
         self._own.unload()
 
     def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
-        with self._calling("log_likelihoods", list(requests), label=None):
-            return self._own.log_likelihoods(requests, label=label)
+        def score() -> list[Score]:
+            with self._calling("log_likelihoods", list(requests), label=None):
+                return self._own.log_likelihoods(requests, label=label)
+
+        return self._within_memory(score)
 
     def block_nats(
         self, tokens: torch.Tensor, document_starts: torch.Tensor | None, *, label: str
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        with self._calling("block_nats", tokens, document_starts, label=None):
-            return self._own.block_nats(tokens, document_starts, label=label)
+        def score() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+            with self._calling("block_nats", tokens, document_starts, label=None):
+                return self._own.block_nats(tokens, document_starts, label=label)
+
+        return self._within_memory(score)
 
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
+        left = list(requests)
         silent = replace(stopping, decode=_nothing)
-        with self._calling("answers", list(requests), silent, vocabulary=vocabulary):
-            yield from self._own.answers(requests, stopping, vocabulary=vocabulary)
+        while True:
+            processed = self.tokens_processed
+            try:
+                with self._calling("answers", left, silent, vocabulary=vocabulary):
+                    for part in self._own.answers(left, stopping, vocabulary=vocabulary):
+                        left = [_without(part, *one) for one in enumerate(left)]
+                        yield part
+                return
+            except NotEnoughMemory as error:
+                fewer = self._scoring.generation_batch // 2
+                self._begin_again(error, processed, generation_batch=fewer)
+
+    def _within_memory(self, score: Callable[[], Scores]) -> Scores:
+        """With half the tokens in a pass, and half of that, as long as there is not enough memory."""
+        while True:
+            processed = self.tokens_processed  # what is too large to be loaded does not come so far
+            try:
+                return score()
+            except NotEnoughMemory as error:
+                if self.row_tokens < 2 * SMALLEST:
+                    raise too_little_memory(str(error)) from None
+                fewer = self.row_tokens // 2
+                self._begin_again(error, processed, row_tokens=fewer, cpu_row_tokens=fewer)
+
+    def _begin_again(self, error: NotEnoughMemory, processed: int, **fewer: int) -> None:
+        (now, *_) = fewer.values()
+        log.warning("%s; going on with %d in another team", error, now)
+        self._earlier = processed
+        self._scoring = self._scoring.model_copy(update=fewer)
+        self._own = self._make_own(self._scoring)
 
     @contextlib.contextmanager
     def _calling(self, method: str, *arguments: Any, **keywords: Any) -> Iterator[None]:
@@ -153,6 +198,14 @@ def end_team() -> None:
         team.end()
     _LEADING.clear()
     leave()
+
+
+def _without(
+    part: Mapping[AnswerKey, Answer], index: int, one: GenerationRequest
+) -> GenerationRequest:
+    """A request without the samples that are there, at its place among the others."""
+    missing = (sample for sample in one.samples if AnswerKey(index, sample) not in part)
+    return replace(one, samples=tuple(missing))
 
 
 def _nothing(_: list[int]) -> str:

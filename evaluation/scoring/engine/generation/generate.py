@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from transformers import PreTrainedModel
 
-from evaluation.errors import ScoringError
+from evaluation.errors import NotEnoughMemory, ScoringError
 from evaluation.progress import progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.compiled import Compiler
@@ -93,10 +93,8 @@ def _fewer(batch: int) -> int:
             "the GPU has not enough memory for a single answer; lower max_new_tokens, or give the "
             "job a GPU with more memory"
         )
-    if is_in_team():  # the others go on with as many
-        raise ScoringError(
-            f"the GPU has not enough memory for {batch} answers at once; lower scoring.generation_batch"
-        )
+    if is_in_team():  # whose other processes are still in the same pass
+        raise NotEnoughMemory(f"the GPU has not enough memory for {batch} answers at once")
     torch.cuda.empty_cache()
     log.warning("the GPU has not enough memory for %d answers at once; going on with half", batch)
     return batch // 2
