@@ -106,8 +106,8 @@ bench-reports: $(TOOLS)  ## reports of 500 checkpoints × 4 stages × 3 runs: ti
 bench-decisions: $(VENV)  ## how often the verdict of a stage is wrong, by simulation (half an hour)
 	@python -m benchmarks.decisions
 
-kernels: $(VENV) .triton/.complete  ## kernels a GPU would run, compiled without one (some minutes)
-	@PYTHONPATH=$(CURDIR):$(CURDIR)/.triton python -W ignore -m benchmarks.kernels 80 90
+kernels: $(VENV) .triton/.complete  ## kernels a GPU would run, compiled without one (a quarter of an hour)
+	@for sm in 80 90; do PYTHONPATH=$(CURDIR):$(CURDIR)/.triton python -W ignore -m benchmarks.kernels $$sm || exit 1; done
 
 clean:  ## remove the environments, the demo and all caches
 	rm -rf .venv .venv-bench .triton .venv-lighteval .venv-lm-eval .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -306,8 +306,7 @@ def main(capability: int, *, is_few: bool) -> None:
 
 
 if __name__ == "__main__":
-    capabilities = [argument for argument in sys.argv[1:] if argument != "--few"]
-    if not capabilities or not {*capabilities} <= {"80", "90"}:
-        raise SystemExit("usage: python -m benchmarks.kernels [--few] 80 90")
-    for each in capabilities:
-        main(int(each), is_few="--few" in sys.argv)
+    *few, given = sys.argv[1:] or [""]
+    if given not in ("80", "90") or few not in ([], ["--few"]):
+        raise SystemExit("usage: python -m benchmarks.kernels [--few] 80|90")
+    main(int(given), is_few=bool(few))  # one in a process, which keeps what it has compiled

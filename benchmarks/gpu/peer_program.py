@@ -9,19 +9,27 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.gpu.data import read
+from benchmarks.gpu.data import NEW, Ids, prompts_of, read
 from evaluation.scoring.engine.window import Request
 
 Ask = Callable[[Sequence[Request]], list[float]]
 
+
+class Peer(NamedTuple):
+    """What scores requests, and what writes answers, where it can; a call of that gives tokens."""
+
+    ask: Ask
+    write: Callable[[Sequence[Ids]], int] | None = None
+
+
 PACKAGES = {"lm_eval": "lm_eval", "lighteval": "lighteval", "vllm": "vllm"}
 
 
-def lm_eval(request: dict[str, Any]) -> Ask:
+def lm_eval(request: dict[str, Any]) -> Peer:
     from lm_eval.models.huggingface import HFLM
 
     model = HFLM(
@@ -35,10 +43,10 @@ def lm_eval(request: dict[str, Any]) -> Ask:
         triples = [(None, list(one.context), list(one.continuation)) for one in requests]
         return [nats for nats, _ in model._loglikelihood_tokens(triples, disable_tqdm=True)]
 
-    return ask
+    return Peer(ask)
 
 
-def lighteval(request: dict[str, Any]) -> Ask:
+def lighteval(request: dict[str, Any]) -> Peer:
     from lighteval.models.transformers.transformers_model import (
         TransformersModel,
         TransformersModelConfig,
@@ -72,16 +80,16 @@ def lighteval(request: dict[str, Any]) -> Ask:
         ]
         return [answer.logprobs[0] for answer in model._loglikelihood_tokens(docs)]
 
-    return ask
+    return Peer(ask)
 
 
-def vllm(request: dict[str, Any]) -> Ask:
+def vllm(request: dict[str, Any]) -> Peer:
     from vllm import LLM, SamplingParams
 
     model = LLM(
         model=request["model"],
         dtype=request["dtype"],
-        max_model_len=request["window"] + 2,  # one more is always written
+        max_model_len=request["window"] + NEW,
         skip_tokenizer_init=True,
     )
     wanted = SamplingParams(max_tokens=1, prompt_logprobs=0, detokenize=False)
@@ -96,7 +104,15 @@ def vllm(request: dict[str, Any]) -> Ask:
             sums.append(sum(table[token].logprob for token, table in pairs))
         return sums
 
-    return ask
+    greedy = SamplingParams(max_tokens=NEW, temperature=0, ignore_eos=True, detokenize=False)
+
+    def write(prompts: Sequence[Ids]) -> int:
+        asked = [{"prompt_token_ids": list(ids)} for ids in prompts]
+        return sum(
+            len(one.outputs[0].token_ids) for one in model.generate(asked, greedy, use_tqdm=False)
+        )
+
+    return Peer(ask, write)
 
 
 def word(number: int) -> str:
@@ -118,15 +134,25 @@ def main() -> None:
     data = read(Path(request["data"]), questions=request["questions"])
     samples = [task.spread(request["sample"]) for task in data.tasks]
     peer = request["peer"]
-    ask = PEERS[peer](request)
-    ask(samples[0].requests[:16])  # warm
+    made = PEERS[peer](request)
+    made.ask(samples[0].requests[:16])  # warm
     clock = time.perf_counter if request["device"] == "cuda" else time.process_time
     tasks = {}
     for task in samples:
         start = clock()
-        scores = ask(task.requests)
+        scores = made.ask(task.requests)
         tasks[task.name] = {"seconds": clock() - start, "scores": scores}
-    result = {"version": importlib.metadata.version(PACKAGES[peer]), "tasks": tasks}
+    answers = {}
+    for task in samples if made.write else ():
+        prompts = prompts_of(task)
+        made.write(prompts[:16])  # warm
+        start = clock()
+        answers[task.name] = made.write(prompts) / (clock() - start)
+    result = {
+        "version": importlib.metadata.version(PACKAGES[peer]),
+        "tasks": tasks,
+        "answers": answers,
+    }
     (folder / "result.json").write_text(json.dumps(result))
 
 

@@ -80,8 +80,12 @@ def compare(
     samples: Sequence[Task],
     ours: Mapping[str, Sequence[Score]],
     engine: Mapping[str, float],
+    written: Mapping[str, float],
 ) -> dict[str, Any]:
-    """A peer's figures beside the engine's; `engine` has its questions a second of each sample."""
+    """A peer's figures beside the engine's.
+
+    `engine` has its questions a second of each sample, `written` its tokens of answers a second.
+    """
     tasks = {}
     for task in samples:
         its = found["tasks"][task.name]
@@ -93,4 +97,9 @@ def compare(
             "times_faster": engine[task.name] / rate,
             "largest_difference": max(abs(one.logprob - other) for one, other in pairs),
         }
-    return {"version": found["version"], "tasks": tasks}
+    answers = {
+        name: {"tokens_per_second": rate, "times_faster": written[name] / rate}
+        for name, rate in found["answers"].items()
+        if name in written
+    }
+    return {"version": found["version"], "tasks": tasks, "answers": answers}

@@ -157,10 +157,21 @@ class Session:
                 f"loop.{sample.name}",
                 partial(tiers.beside_loop, loop, sample, ours, measured[sample.name]),
             )
+        if loop is not None:
+            self._answers(loop.model)
         del loop
         self._free()
         for name in self.options.peers:
             self._peer(name, figures, measured)
+
+    def _answers(self, model: PreTrainedModel) -> None:
+        try:
+            from benchmarks.gpu import answers
+        except ImportError as error:  # the one part that needs pydantic
+            self.report.set("models", self.name, "answers", {"missing": str(error)})
+            return
+        for sample in self.samples:
+            self._part(f"answers.{sample.name}", partial(answers.figures, model, sample))
 
     def _peer(self, name: str, figures: "tiers.Figures", measured: dict[str, Any]) -> None:
         python = self.peers[name]
@@ -182,10 +193,19 @@ class Session:
         rates = {
             key: value["sample"]["engine_questions_per_second"] for key, value in measured.items()
         }
+        written = {
+            task: value["engine"]["tokens_per_second"]
+            for task, value in self.report.content["models"][self.name].get("answers", {}).items()
+            if "engine" in value
+        }
         self._part(
             f"peers.{name}",
             lambda: peers.compare(
-                peers.run(name, python, folder, request), self.samples, figures.scores, rates
+                peers.run(name, python, folder, request),
+                self.samples,
+                figures.scores,
+                rates,
+                written,
             ),
         )
 

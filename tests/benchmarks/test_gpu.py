@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,9 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from benchmarks.gpu import busy, host, peer_program, work
+from benchmarks.gpu import answers, busy, host, peer_program, work
 from benchmarks.gpu.__main__ import main
-from benchmarks.gpu.data import Data, Slice, Task, read, write
+from benchmarks.gpu.data import NEW, Data, Slice, Task, read, write
 from benchmarks.gpu.loop import Loop
 from benchmarks.gpu.models import SIZES, write_checkpoint
 from benchmarks.gpu.peer_program import word
@@ -113,6 +114,7 @@ def test_every_part_is_there(found: dict[str, Any]) -> None:
     assert set(model["tier2"]) == {"block", "document"}
     assert set(model["tier3"]) == set(model["loop"]) == {"shared_3", "shared_30"}
     assert set(model["peers"]) == {"lm_eval", "lighteval", "vllm"}
+    assert model["answers"] == {"missing": "pydantic is not installed"}
     for run in (*model["tier2"].values(), *model["tier3"].values()):
         assert 0 < run["peak_share"] < 1.5  # the peak of so small shapes is no peak
         assert 0 < run["busy"] <= 1
@@ -342,6 +344,10 @@ def test_vllm_is_asked_for_the_prompt_and_its_end_is_summed(
             pass
 
         def generate(self, prompts: list[Any], wanted: Any, use_tqdm: bool) -> list[Any]:
+            if wanted["max_tokens"] > 1:
+                assert wanted["ignore_eos"]
+                written = [SimpleNamespace(token_ids=[1] * wanted["max_tokens"])]
+                return [SimpleNamespace(outputs=written) for _ in prompts]
             assert wanted == {"max_tokens": 1, "prompt_logprobs": 0, "detokenize": False}
             tables = [
                 [None, *({token: SimpleNamespace(logprob=-float(token))} for token in ids[1:])]
@@ -351,15 +357,41 @@ def test_vllm_is_asked_for_the_prompt_and_its_end_is_summed(
 
     stand_in = SimpleNamespace(LLM=Llm, SamplingParams=dict)
     monkeypatch.setitem(sys.modules, "vllm", stand_in)  # type: ignore[arg-type]
-    ask = peer_program.vllm({"model": "none", "dtype": "float32", "window": 8})
-    assert ask([Request((1, 2), (3, 4)), Request((9,), (5,))]) == [-7.0, -5.0]
+    peer = peer_program.vllm({"model": "none", "dtype": "float32", "window": 8})
+    assert peer.ask([Request((1, 2), (3, 4)), Request((9,), (5,))]) == [-7.0, -5.0]
+    assert peer.write is not None
+    assert peer.write([(1, 2), (9,), (7, 7)]) == 3 * NEW
+
+
+def test_answers_beside_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ways write the same ones, in the same order."""
+    monkeypatch.setattr(answers, "NEW", 5)
+    torch.manual_seed(3)
+    shape = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    model = LlamaForCausalLM(LlamaConfig(vocab_size=1000, **shape, **heads, initializer_range=0.4))
+    sample = questions(10, 4, np.random.default_rng(1))
+    found = answers.figures(model.eval(), sample)
+    assert (found["prompts"], found["new_tokens"]) == (10, 5)
+    for way in ("engine", "padded", "continuous_batching"):
+        assert found[way]["tokens_per_second"] == pytest.approx(50 / found[way]["seconds"])
+        assert found[way].get("same_answers", 1) == 1
+    shown = table({"models": {"tiny": {"answers": {"quiz": found}}}, "failed": []})
+    assert re.search(
+        r"beside transformers, continuous batching +[\d.]+x +100% of the answers", shown
+    )
 
 
 def test_a_peer_beside_the_engine() -> None:
     task = Task("quiz", [Request((1,), (2,))] * 4, [0, 0, 1, 1])
-    answered = {"version": "9", "tasks": {"quiz": {"seconds": 2.0, "scores": [-1.0, -2, -3, -4.5]}}}
+    answered = {
+        "version": "9",
+        "tasks": {"quiz": {"seconds": 2.0, "scores": [-1.0, -2, -3, -4.5]}},
+        "answers": {"quiz": 50.0, "another": 7.0},
+    }
     ours = {"quiz": [Score(-float(n), True) for n in range(1, 5)]}
-    beside = compare(answered, [task], ours, {"quiz": 10.0})
+    beside = compare(answered, [task], ours, {"quiz": 10.0}, {"quiz": 200.0})
+    assert beside["answers"] == {"quiz": {"tokens_per_second": 50.0, "times_faster": 4.0}}
     assert beside["tasks"]["quiz"]["questions_per_second"] == 1.0
     assert beside["tasks"]["quiz"]["times_faster"] == 10.0
     assert beside["tasks"]["quiz"]["largest_difference"] == 0.5

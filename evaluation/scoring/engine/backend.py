@@ -100,6 +100,11 @@ class EngineBackend:
     def tokens_processed(self) -> int:
         return self.engine.tokens_processed
 
+    @property
+    def tokens_so_far(self) -> int:
+        """The same, and 0 without an engine."""
+        return self.engine.tokens_processed if "engine" in self.__dict__ else 0
+
     @functools.cached_property
     def model(self) -> PreTrainedModel:
         start = time.perf_counter()

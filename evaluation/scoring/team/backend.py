@@ -102,7 +102,7 @@ class TeamBackend:
         left = list(requests)
         silent = replace(stopping, decode=_nothing)
         while True:
-            processed = self.tokens_processed
+            processed = self._processed()
             try:
                 with self._calling("answers", left, silent, vocabulary=vocabulary):
                     for part in self._own.answers(left, stopping, vocabulary=vocabulary):
@@ -116,7 +116,7 @@ class TeamBackend:
     def _within_memory(self, score: Callable[[], Scores]) -> Scores:
         """With half the tokens in a pass, and half of that, as long as there is not enough memory."""
         while True:
-            processed = self.tokens_processed  # what is too large to be loaded does not come so far
+            processed = self._processed()
             try:
                 return score()
             except NotEnoughMemory as error:
@@ -124,6 +124,11 @@ class TeamBackend:
                     raise too_little_memory(str(error)) from None
                 fewer = self.row_tokens // 2
                 self._begin_again(error, processed, row_tokens=fewer, cpu_row_tokens=fewer)
+
+    def _processed(self) -> int:
+        """In all; raises what loading the model does, for which no pass is too large."""
+        self._gathered()
+        return self._earlier + self._own.tokens_so_far
 
     def _begin_again(self, error: NotEnoughMemory, processed: int, **fewer: int) -> None:
         (now, *_) = fewer.values()
