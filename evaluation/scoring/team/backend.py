@@ -110,8 +110,8 @@ class TeamBackend:
                         yield part
                 return
             except NotEnoughMemory as error:
-                fewer = self._scoring.generation_batch // 2
-                self._begin_again(error, processed, generation_batch=fewer)
+                at_once = min(self._scoring.generation_batch, sum(len(one.samples) for one in left))
+                self._begin_again(error, processed, generation_batch=at_once // 2)
 
     def _within_memory(self, score: Callable[[], Scores]) -> Scores:
         """With half the tokens in a pass, and half of that, as long as there is not enough memory."""
@@ -151,8 +151,12 @@ class TeamBackend:
         """The team, with the model in its memory once all have read their parts of it."""
         if self._team is None:
             self._team = self._gather()
-            with self._team.calling(Call("model")):
-                _ = self._own.model
+            try:
+                with self._team.calling(Call("model")):
+                    _ = self._own.model
+            except BaseException:
+                self.unload()
+                raise
         return self._team
 
     def _gather(self) -> Team:

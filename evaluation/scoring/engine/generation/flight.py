@@ -60,7 +60,7 @@ class Flight:
             counts=counts,
         )
         self._slots = Slots(rows)
-        self._steps = Steps(model, self._forward, rows, compiler)
+        self._steps = Steps(model, self._forward, self._windows, rows, compiler)
         self._rows: list[Row] = []
         self._ended: list[int] = []  # rows whose slot is free
         self._layout: Layout | None = None
@@ -137,12 +137,17 @@ class Flight:
         self._layout = self._layout or Layout(self._rows, self._device)
         self._slots.widen(max(row.used for row in self._rows) + 1)
         table, step = self._layout.step(self._slots, self._windows)
-        hidden = self._steps.hidden(table[0], table[1], step)
+        hidden = self._steps.hidden(table[0], table[1], step, self._read)
         take_next(self._rows, self._logits(hidden), self._layout.rules, self._width)
         self._counts.steps += 1
         self._ended = [place for place, row in enumerate(self._rows) if self._has_ended(row)]
         if self._ended:
             self._layout = None
+
+    def _read(self, place: int) -> tuple[int, ...]:
+        """All tokens that a row has read."""
+        row = self._rows[place]
+        return (*row.request.tokens, *row.tokens)
 
     @working
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
