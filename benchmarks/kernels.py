@@ -8,44 +8,33 @@ Triton compiles the most shared memory and the bytes of stack that a thread spil
 causal kernel are libraries' and count as one each.
 """
 
-import contextlib
 import json
 import re
 import subprocess
 import sys
 import tempfile
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import torch
-import torch._inductor.config as inductor
 import triton
 from torch._dynamo.backends.common import aot_autograd
-from torch._dynamo.device_interface import CudaInterface
 from torch._inductor.codecache import PyCodeCache
 from torch._inductor.compile_fx import compile_fx_inner
 from torch._inductor.decomposition import select_decomp_table
-from torch._inductor.graph import GraphLowering
-from torch._inductor.ir import get_fill_order
-from torch._inductor.runtime import triton_helpers
 from torch._inductor.virtualized import V
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_map
 from transformers import LlamaConfig, LlamaForCausalLM
-from triton.backends.compiler import GPUTarget
 
+from benchmarks.pretended import SHARED, pretended, stop, stopped
 from evaluation.scoring.engine import attend
 from evaluation.scoring.engine.attention import block_mask
 from evaluation.scoring.engine.generation.memory import ATTENTION
 from evaluation.scoring.engine.head import _many, _score
-
-SHARED = {80: 166912, 90: 232448}
-"""Bytes of shared memory that a block may have, by compute capability."""
-CORES = {80: 108, 90: 132}
 
 MODELS = {
     "135M": {"heads": (9, 3), "width": 64, "hidden": 576, "inner": 1536},
@@ -67,25 +56,14 @@ FEW = [
 """What tests look at: the model that waits for its kernels most, and those that need most memory."""
 
 
-class _Stop(BaseException):
-    """Ends a compilation where there is nothing more to see; `found` is what was looked for."""
-
-    def __init__(self, found: Any) -> None:
-        self.found = found
-
-
-def _stop(*found: Any) -> None:
-    raise _Stop(found)
-
-
 def trace(function: Callable[..., Any], *inputs: Any, **named: Any) -> tuple[Any, list[Any]]:
     """The graph of a call, in the operations that Inductor compiles, and its inputs."""
     compiler = aot_autograd(
-        fw_compiler=_stop, inference_compiler=_stop, decompositions=select_decomp_table()
+        fw_compiler=stop, inference_compiler=stop, decompositions=select_decomp_table()
     )
     torch._dynamo.reset()
     with mock.patch.object(attend, "is_on_gpu", _yes):
-        found = _stopped(
+        found = stopped(
             lambda: torch.compile(function, backend=compiler, dynamic=False, fullgraph=True)(
                 *inputs, **named
             )
@@ -97,19 +75,6 @@ def _yes(_: torch.Tensor) -> bool:
     return True
 
 
-def _stopped(run: Callable[[], Any]) -> Any:
-    try:
-        run()
-    except BaseException as error:
-        cause: BaseException | None = error
-        while cause is not None and not isinstance(cause, _Stop):
-            cause = cause.__cause__ or cause.__context__
-        if cause is None:
-            raise
-        return cause.found
-    raise RuntimeError("nothing was compiled")
-
-
 def generate(graph: Any, inputs: list[Any], capability: int) -> str:
     """The code that Inductor generates for a graph on a GPU."""
     fake = next(each.fake_mode for each in inputs if isinstance(each, FakeTensor))
@@ -117,11 +82,11 @@ def generate(graph: Any, inputs: list[Any], capability: int) -> str:
         _move(graph)
         moved = tree_map(_moved, inputs)
     with (
-        _pretended(capability),
+        pretended(capability),
         V.set_fake_mode(fake),
         torch._guards.tracing(torch._guards.TracingContext(fake)),
     ):
-        (code,) = _stopped(lambda: compile_fx_inner(graph, moved))
+        (code,) = stopped(lambda: compile_fx_inner(graph, moved))
     return str(code)
 
 
@@ -143,97 +108,13 @@ def _move(graph: Any) -> None:
             _move(inner)
 
 
-def _in_order_of(out: torch.Tensor, strides: Any) -> torch.Tensor:
-    """A tensor like `out` whose dimensions lie in memory as `strides` say."""
-    found, size = [0] * out.dim(), 1
-    for place in get_fill_order(strides):
-        found[place], size = size, size * out.shape[place]
-    return torch.empty_strided(out.shape, found, dtype=out.dtype, device=out.device)
-
-
-class _Driver:
-    """Stands in for Triton's connection to a GPU."""
-
-    def __init__(self, properties: Any) -> None:
-        self._properties = properties
-        self.utils = types.SimpleNamespace(get_device_properties=lambda _: vars(properties))
-
-    def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", self._properties.major * 10 + self._properties.minor, 32)
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_device_interface(self) -> Any:
-        return torch.cuda
-
-
-def _cuda_calls(properties: types.SimpleNamespace) -> dict[str, Any]:
-    """What is asked of `torch.cuda` while code is generated."""
-    return {
-        "is_available": lambda: True,
-        "is_initialized": lambda: True,
-        "device_count": lambda: 1,
-        "current_device": lambda: 0,
-        "synchronize": lambda *_: None,
-        "get_device_properties": lambda *_: properties,
-        "get_device_capability": lambda *_: (properties.major, properties.minor),
-        "get_rng_state": lambda *_: torch.empty(1),
-        "set_rng_state": lambda *_: None,
-        "_exchange_device": lambda *_: 0,
-        "_maybe_exchange_device": lambda *_: 0,
-    }
-
-
-@contextlib.contextmanager
-def _pretended(capability: int) -> Iterator[None]:
-    """Inductor and Triton see a GPU of that capability."""
-    properties = types.SimpleNamespace(
-        name="none", major=capability // 10, minor=capability % 10, warp_size=32,
-        multi_processor_count=CORES[capability], regs_per_multiprocessor=65536,
-        max_threads_per_multi_processor=2048, max_threads_per_block=1024,
-        shared_memory_per_block=49152, shared_memory_per_block_optin=SHARED[capability],
-        max_shared_mem=SHARED[capability], total_memory=80 << 30, L2_cache_size=40 << 20,
-        is_integrated=False, gcnArchName="",
-    )  # fmt: skip
-    interface = {
-        name: staticmethod(value)
-        for name, value in {
-            "get_compute_capability": lambda *_: capability,
-            "get_device_properties": lambda *_: properties,
-            "is_triton_capable": lambda *_: True,
-            "raise_if_triton_unavailable": lambda *_: None,
-            "current_device": lambda *_: 0,
-        }.items()
-    }
-    flex = sys.modules["torch._higher_order_ops.flex_attention"]
-    triton.runtime.driver.set_active(_Driver(properties))
-    with (
-        mock.patch.multiple(torch.cuda, **_cuda_calls(properties)),
-        mock.patch.multiple(CudaInterface, **interface),
-        mock.patch.multiple(
-            CudaInterface.Worker,
-            get_device_properties=staticmethod(lambda *_: properties),
-            current_device=staticmethod(lambda: 0),
-        ),
-        mock.patch.object(torch._inductor.scheduler, "has_triton", return_value=True),
-        mock.patch.object(triton_helpers, "set_driver_to_gpu", return_value=None),
-        mock.patch.object(flex, "_permute_strides", _in_order_of),
-        mock.patch.object(GraphLowering, "save_output_code", staticmethod(_stop)),
-        inductor.patch(
-            force_disable_caches=True, compile_threads=1, use_static_triton_launcher=False
-        ),
-    ):
-        yield
-
-
 def measure(code: str, capability: int) -> dict[str, Any]:
     """Kernels of generated code; of Triton's the shared memory and spills of the best tiles."""
     calls = code[code.index("def call(") :]
     launched = re.findall(r"(\w+)\.run\(", calls)
     libraries = re.findall(r"extern_kernels\.\w+\(|torch\.ops\.\w+\.\w+\.\w+\(", calls)
     shared = spilled = 0
-    with _pretended(capability):
+    with pretended(capability):
         for name, source in re.findall(r"async_compile\.triton\('(\w+)', '''(.*?)'''", code, re.S):
             kernel = getattr(PyCodeCache.load(source), name)
             of = [_compiled(kernel, config, capability) for config in kernel.configs]
