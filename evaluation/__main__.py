@@ -7,6 +7,12 @@ need when they run, so that `--help` is quick; this file imports nothing that ha
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Ctrl-C ends it without a word until `exit_code` has one: to import takes a moment.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import os
 import sys
 
@@ -17,18 +23,21 @@ from evaluation.exit_codes import exit_code, prepare_streams, say, start_logging
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command; returns its exit code."""
     prepare_streams()
-    fault = missing_environment() or _missing_folder()
-    if fault:
-        return say(fault)
     given = sys.argv[1:] if arguments is None else arguments
     return exit_code(lambda: _run(given), is_scoring="score" in given[:2])
 
 
 def _run(arguments: list[str]) -> int:
+    fault = missing_environment() or _missing_folder()
+    if fault:
+        return say(fault)
     from evaluation.commands.parser import build_parser
+    from evaluation.remedies import begin
 
     options = build_parser().parse_args(arguments)
     start_logging(options.verbose)
+    if "config" in options:
+        begin(options.config)
     code: int = options.run(options)
     return code
 

@@ -22,7 +22,7 @@ def missing_environment() -> str | None:
     for package in NEEDED:
         try:
             __import__(package)
-        except ImportError:
+        except ModuleNotFoundError:
             return missing_package(package)
     return None
 

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import logging
 import os
+import resource
 import select
 import signal
 import sys
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.environment import missing_package
 from evaluation.errors import EvaluationError
+from evaluation.escaping import terminal_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ AGAIN = 0.05
 """Seconds after which a signal is sent again whose exception a library has swallowed."""
 
 OUTPUT = "standard output"
+SHARED_MEMORY = "/dev/shm"
 
 
 def exit_code(action: Callable[[], int], *, is_scoring: bool = False) -> int:
@@ -32,6 +35,8 @@ def exit_code(action: Callable[[], int], *, is_scoring: bool = False) -> int:
 
     `is_scoring` is for the sentence: what was scored until then is kept. SIGTERM ends the process.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as __main__ sets it until here
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGALRM, _stop)
     sys.unraisablehook = _stop_again
@@ -71,6 +76,10 @@ def _without_errors(action: Callable[[], int], *, is_scoring: bool) -> int:
         if package in ("", "evaluation"):
             raise
         return say(missing_package(package))
+    except (ImportError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return say(out_of_memory())
     except OSError as error:
         if error.errno == errno.EPIPE and (error.filename == OUTPUT or _nobody_reads()):
             _discard_output()
@@ -101,10 +110,15 @@ def _discard_output() -> None:
 
 def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
     """A sentence on what the system refused, where, and what to do."""
+    if error.errno == errno.ENOMEM:
+        return out_of_memory()
     if error.errno is None:
         return f"{' '.join(str(error).split())} (`python -m evaluation -v …` shows where)"
     where = error.filename or "a file or stream that the system does not name"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno == errno.ENOSPC and error.filename is None and _is_full(SHARED_MEMORY):
+        where = f"{SHARED_MEMORY}, through which processes of one machine share memory"
+        remedy = "remove what dead processes have left in it, or have it made larger,"
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
         remedy = "free some disk space there, or choose another folder in the configuration,"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         remedy = "change its permissions, or choose another folder in the configuration,"
@@ -112,6 +126,32 @@ def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
         remedy = "correct that"
     again = " (an item that is in the score store is not scored again)" * is_scoring
     return f"{where}: {error.strerror}; {remedy} and run the command again{again}"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory was refused, be it to the loader of a library."""
+    said = ("failed to map segment", "annot allocate memory", "cannot map zero-fill")
+    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
+
+
+def out_of_memory() -> str:
+    """A sentence on memory that was refused, with the shell's limit if there is one."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        return (
+            f"memory: this shell lets a process have {limit >> 20:,} MB (`ulimit -v`), and that is not "
+            "enough; run `ulimit -v unlimited`, or ask whoever sets it, and run the command again"
+        )
+    return "memory: this machine has not enough of it left; free some, or take a machine with more"
+
+
+def _is_full(folder: str) -> bool:
+    """Whether a folder's file system has no room, be it for bytes or for another file."""
+    try:
+        room = os.statvfs(folder)
+    except OSError:
+        return False
+    return room.f_bavail == 0 or room.f_favail == 0
 
 
 def _nobody_reads() -> bool:
@@ -122,7 +162,7 @@ def _nobody_reads() -> bool:
 
 
 def say(sentence: str) -> int:
-    print(f"error: {sentence}", file=sys.stderr)
+    print(f"error: {terminal_text(sentence)}", file=sys.stderr)
     return 1
 
 

@@ -1,8 +1,9 @@
 """Atomic files and fingerprints.
 
 A file is written beside its place and renamed, so it is there whole or not at all, also when two
-jobs write it at once. A link stays: the file that it points to is the one that is renamed over.
-Devices, pipes and sockets are never replaced. New files follow the umask.
+jobs write it at once. A link in its place is replaced and what it points to stays as it is, since
+others may write to a shared folder; links to folders are followed. Folders, devices, pipes and sockets
+are never replaced. New files follow the umask.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ import socket
 import stat
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,34 +54,49 @@ def atomic_path(path: Path) -> Iterator[Path]:
         OutputError: `path` is a folder, a device, a pipe or a socket, which stays as it is.
         OSError: it cannot be written; names `path`.
     """
-    final = link_target(path)
-    make_folder(final.parent)
-    temporary = beside(final)
+    check_replaceable(path)
+    make_folder(path.parent)
+    temporary = beside(path)
     try:
         with _naming(path, temporary):
             yield temporary
             with open(temporary, "rb+") as file:
                 os.fsync(file.fileno())
-            os.replace(temporary, final)
-            _sync_folder(final.parent)
+            os.replace(temporary, path)
+            _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def link_target(path: Path) -> Path:
-    """What a link points to, be it there or not, and any other path as it is.
-
-    Raises OutputError for what is no file, OSError for a path that cannot be followed.
-    """
+def check_replaceable(path: Path, *, follow: bool = False) -> None:
+    """Raises OutputError for what is no file; a link is one, unless it is to be followed."""
     try:
-        kind = _KINDS.get(stat.S_IFMT(path.stat().st_mode))
+        kind = _KINDS.get(stat.S_IFMT(path.stat(follow_symlinks=follow).st_mode))
     except FileNotFoundError:
         kind = None
     if kind is not None:
         raise OutputError(
             f"{path}: is {kind}, where a file is to be written; name another path or move it away"
         )
+
+
+def link_target(path: Path) -> Path:
+    """For a file that the user names: what a link points to, be it there or not.
+
+    Raises OutputError for what is no file, OSError for a path that cannot be followed.
+    """
+    check_replaceable(path, follow=True)
     return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def forget_link(path: Path) -> None:
+    """Removes a link from where a log is to be written, which would else go to its target.
+
+    Raises OutputError for what is no file: to open a pipe would wait for its reader.
+    """
+    check_replaceable(path)
+    if path.is_symlink():
+        path.unlink()
 
 
 def make_folder(folder: Path) -> None:
@@ -173,9 +189,26 @@ def write_parquet(path: Path, table: "pa.Table") -> None:
 
 
 def fingerprint(content: Any) -> str:
-    """First 16 hex digits of the SHA-256 of a JSON value, its keys sorted."""
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    """First 16 hex digits of the SHA-256 of a JSON value, whose order is a part of it.
+
+    Variables are computed in order, and "the first" may be the primary one. Where the order of a
+    mapping says nothing, pass it through `unordered`.
+    """
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(as_utf8(text)).hexdigest()[:16]
+
+
+def unordered(content: Any) -> Any:
+    """A JSON value with the keys of all its mappings sorted; lists keep their order."""
+    if isinstance(content, Mapping):
+        return {key: unordered(content[key]) for key in sorted(content)}
+    return [unordered(one) for one in content] if isinstance(content, list | tuple) else content
+
+
+def read_text(path: Path) -> str:
+    """The text of a regular file; raises OSError like `open_regular`, ValueError if it is no UTF-8."""
+    with open_regular(path) as file:
+        return file.read().decode()
 
 
 def file_checksum(path: Path) -> str:

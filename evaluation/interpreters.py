@@ -1,21 +1,32 @@
-"""A program run by another Python, in an environment of its own, and talked to through files."""
+"""A program run by another Python, in an environment of its own, and talked to through files.
 
+It ends with the thread that runs it, whatever ends that: the kernel sees to it.
+"""
+
+import ctypes
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
 """Where the other interpreter finds the programs."""
 
+_LIBC = ctypes.CDLL(None)  # loaded before a fork, after which little is safe
+_SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2); kept when another program is executed
 _POLL = 0.1
 _TOLD = 300
 """Characters of a program's last words that an error repeats."""
+_KEPT = 1 << 16
+"""Bytes at the end of what a program prints."""
+_LAST_WORDS_SECONDS = 2.0
+"""For them to arrive, where a program of its own has outlived it and holds the pipe."""
 
 
 @dataclass(frozen=True)
@@ -47,48 +58,51 @@ class Program:
     module: str
     arguments: Sequence[str]
     folder: Path
-    """Where it is started; what it prints goes to `log.txt` there."""
+    """Where it is started."""
     variables: Mapping[str, str]
     """Set beside ours."""
 
     def run(self, keep_on: Callable[[], bool]) -> Ended:
         """Runs it until it ends, or `keep_on` says that it has taken too long."""
-        with self.started() as process:
-            while process.poll() is None and keep_on():
+        with self.started() as running:
+            while running.is_alive and keep_on():
                 time.sleep(_POLL)
-            return self.ended(process)
-
-    def ended(self, process: "subprocess.Popen[bytes]") -> Ended:
-        return Ended(process.poll(), _last_words(self.folder / "log.txt"))
+            return running.ended()
 
     @contextmanager
-    def started(self) -> "Iterator[subprocess.Popen[bytes]]":
+    def started(self) -> "Iterator[Running]":
         """The process, which ends with all that it started when the block does.
 
         Raises NotStarted if its Python cannot be run.
         """
-        with open(self.folder / "log.txt", "wb") as output:
-            process = self._start(output)
-            try:
-                yield process
-            finally:
-                with suppress(ProcessLookupError):  # nothing of it is left
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        process = self._start()
+        try:
+            yield Running(process)
+        finally:
+            with suppress(ProcessLookupError):  # nothing of it is left
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
-    def _start(self, output: IO[bytes]) -> "subprocess.Popen[bytes]":
+    def _start(self) -> "subprocess.Popen[bytes]":
         try:
             return subprocess.Popen(
                 [str(self.python), "-m", self.module, *self.arguments],
                 stdin=subprocess.DEVNULL,
-                stdout=output,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env={**environment(), **self.variables},
                 cwd=self.folder,
                 start_new_session=True,
+                preexec_fn=partial(_end_with, os.getpid()),
             )
         except OSError as error:
             raise NotStarted(error.strerror) from None
+
+
+def _end_with(parent: int) -> None:
+    _LIBC.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before that
+        os._exit(1)
 
 
 def environment() -> dict[str, str]:
@@ -97,7 +111,32 @@ def environment() -> dict[str, str]:
     return given | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
 
 
-def _last_words(log: Path) -> str:
-    text = log.read_text(encoding="utf-8", errors="replace")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:_TOLD] if lines else ""
+class Running:
+    """A program that runs. What it prints is read as it comes, and the end of it kept."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.heard = time.monotonic()
+        """When it printed something last."""
+        self._process = process
+        self._printed = b""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def ended(self) -> Ended:
+        code = self._process.poll()
+        if code is not None:
+            self._reader.join(_LAST_WORDS_SECONDS)
+        lines = [line.strip() for line in self._printed.decode(errors="replace").splitlines()]
+        return Ended(code, next((line[:_TOLD] for line in reversed(lines) if line), ""))
+
+    def _read(self) -> None:
+        output = self._process.stdout
+        assert output is not None  # a pipe, as `Program` starts it
+        while chunk := os.read(output.fileno(), _KEPT):
+            self._printed = (self._printed + chunk)[-_KEPT:]
+            self.heard = time.monotonic()
+        output.close()

@@ -8,9 +8,9 @@ what is written into the tier files beside numbers, REPORT about what pages and 
 
 PREFILL_TOKENIZER = "tokenizer-1"
 PREFILL_SLICE = "slice-2"
-PREFILL_TASK = "task-2"
+PREFILL_TASK = "task-3"
 PREFILL_PROBES = "probes-2"
 PREFILL_GENERATION = "generation-1"
 RESULTS = "results-6"
-BRIDGE = "bridge-4"
+BRIDGE = "bridge-5"
 REPORT = "report-9"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.files import file_checksum, fingerprint, write_json
+from evaluation.files import file_checksum, fingerprint, read_text, unordered, write_json
 
 FOLDER = ".made"
 
@@ -45,7 +45,7 @@ class Record:
     def identity(self) -> str:
         """What steps that read these outputs depend on: their content, whenever it was made."""
         checksums = {name: state.checksum for name, state in self.files.items()}
-        return fingerprint([self.key, checksums, self.error])
+        return fingerprint([self.key, unordered(checksums), self.error])
 
 
 def record_path(folder: Path, step: str) -> Path:
@@ -72,7 +72,7 @@ def write_record(
 def read_record(folder: Path, step: str) -> Record | None:
     """A step's record; None if there is none, or if it is not whole: the step then runs again."""
     try:
-        content = json.loads(record_path(folder, step).read_text(encoding="utf-8"))
+        content = json.loads(read_text(record_path(folder, step)))
         files = {name: FileState(*state) for name, state in content["files"].items()}
         record = Record(
             key=content["key"], files=files, error=content["error"], about=content["about"]

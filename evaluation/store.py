@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.files import atomic_path, fingerprint, write_parquet
+from evaluation.files import atomic_path, fingerprint, open_regular, unordered, write_parquet
 
 if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
     import pyarrow as pa
@@ -50,20 +50,24 @@ class ScoreStore:
     """Scores as `<item>-<key>.parquet` in `<root>/<checkpoint identity>/`.
 
     The key is the fingerprint of all that determines an item's numbers: its data, the tokenizer,
-    the protocol version and the numeric settings. What a job has added is packed into one archive
-    when it is done, as file systems of clusters count files. Archives stay as they are, so that
-    jobs of one checkpoint need no lock: each packs the files that it finds, after that removes them.
+    the protocol version and the numeric settings. The item's name stands before it for people, and
+    says where to look first: what is asked under another name is found under this one. What a job
+    has added is packed into one archive when it is done, as file systems of clusters count files.
+    Archives stay as they are, so that jobs of one checkpoint need no lock: each packs the files that
+    it finds, after that removes them.
     """
 
     def __init__(self, root: Path, identity: str) -> None:
         self.folder = root / identity
+        self._rows: dict[str, frozenset[str]] = {}
 
     def path(self, item: str, key: Any) -> Path:
-        return self.folder / f"{item}-{fingerprint(key)}.parquet"
+        return self.folder / f"{self.prefix(item, key)}.parquet"
 
-    def get(self, item: str, key: Any) -> StoredScore | None:
-        """What is stored of an item; None like `read`."""
-        return self.read(self.path(item, key).name)
+    def find(self, item: str, key: Any) -> str | None:
+        """The file of an item's score, whatever the item was called; None if none can be read."""
+        names = self._under_key(self.prefix(item, key))
+        return next((name for name in names if self.read(name) is not None), None)
 
     def read(self, name: str) -> StoredScore | None:
         """A score by the name of its file; None if nothing is stored, or if all of it is damaged.
@@ -89,28 +93,46 @@ class ScoreStore:
     def put(self, item: str, key: Any, score: StoredScore) -> None:
         _write(self.path(item, key), score)
 
-    def put_part(self, item: str, key: Any, score: StoredScore) -> None:
-        """Adds rows to an item that is scored little by little.
+    def put_part(self, item: str, key: Any, score: StoredScore) -> str:
+        """Adds rows to an item that is scored little by little; returns the name of their file.
 
         Other rows of the same keys are another part: an archive may hold the earlier ones.
         """
-        rows = fingerprint(score.table.to_pylist())
-        _write(self.folder / f"{self.prefix(item, key)}-{rows}.parquet", score)
+        name = f"{self.prefix(item, key)}-{fingerprint(score.table.to_pylist())}.parquet"
+        _write(self.folder / name, score)
+        return name
 
     def prefix(self, item: str, key: Any) -> str:
         """How the names of an item's parts begin."""
-        return f"{item}-{fingerprint(key)}"
+        return f"{item}-{fingerprint(unordered(key))}"
 
-    def parts(self, prefix: str) -> list[StoredScore]:
-        """All parts of an item that can be read, in the order of their names."""
-        found = (self.read(name) for name in self.names_of(prefix))
-        return [part for part in found if part is not None]
+    def holding(self, prefix: str, wanted: set[str]) -> Iterator[tuple[str, StoredScore]]:
+        """Names and parts that have rows of these keys, the item's own parts first.
 
-    def names_of(self, prefix: str) -> list[str]:
-        """The names of an item's parts."""
-        names = {path.name for path in self.folder.glob("*.parquet")}
-        names = names.union(*(_archived(archive) for archive in self.folder.glob("*.zip")))
-        return sorted(name for name in names if name.startswith(f"{prefix}-"))
+        Who iterates takes from `wanted` what was found, which ends the search.
+        """
+        for name in self._under_key(prefix):
+            if not wanted:
+                return
+            if name in self._rows and not wanted & self._rows[name]:
+                continue
+            part = self.read(name)
+            if part is None:
+                continue
+            self._rows[name] = frozenset(part.table["key"].unique().to_pylist())
+            if wanted & self._rows[name]:
+                yield name, part
+
+    def names(self) -> list[str]:
+        """The names of all that is stored, in files of their own or in archives."""
+        found = {path.name for path in self.folder.glob("*.parquet")}
+        return sorted(found.union(*(_archived(archive) for archive in self.folder.glob("*.zip"))))
+
+    def _under_key(self, prefix: str) -> list[str]:
+        """What is stored under an item's key: by its own name first, then by other items'."""
+        key = f"-{prefix.rpartition('-')[2]}"
+        names = [name for name in self.names() if f"{key}." in name or f"{key}-" in name]
+        return sorted(names, key=lambda name: not name.startswith(prefix))
 
     def holders(self, names: Iterable[str]) -> list[Path]:
         """The files that hold these scores (those that are there), each once."""
@@ -126,7 +148,8 @@ class ScoreStore:
         }
         if not files:
             return
-        digest = fingerprint({p.name: hashlib.sha256(c).hexdigest() for p, c in files.items()})
+        contents = {path.name: hashlib.sha256(c).hexdigest() for path, c in files.items()}
+        digest = fingerprint(unordered(contents))
         with (
             atomic_path(self.folder / f"{digest}.zip") as temporary,
             zipfile.ZipFile(temporary, "w") as archive,
@@ -146,23 +169,27 @@ def _write(path: Path, score: StoredScore) -> None:
 def _archived(archive: Path) -> list[str]:
     """Names in an archive; none if it is damaged, which reading a score of it then tells."""
     try:
-        with _damage_told(), zipfile.ZipFile(archive) as opened:
+        with _damage_told(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
             return opened.namelist()
     except (FileNotFoundError, _DamagedError):
         return []
 
 
 def _file(path: Path) -> bytes | None:
+    """Its bytes; none of a pipe or device, which are damaged, and None if there is no such file."""
     try:
-        return path.read_bytes()
+        with _damage_told(), open_regular(path) as file:
+            return file.read()
     except FileNotFoundError:
         return None
+    except _DamagedError:
+        return b""
 
 
 def _member(archive: Path, name: str) -> bytes | None:
     """What an archive has under a name; an archive that cannot be listed is set aside."""
     try:
-        with _damage_told(), zipfile.ZipFile(archive) as opened:
+        with _damage_told(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
             known = name in opened.namelist()
             try:
                 with _damage_told():
@@ -202,13 +229,17 @@ def _parsed(content: bytes) -> StoredScore | None:
     try:
         table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
         metadata = table.schema.metadata
-        summary = json.loads(metadata[_SUMMARY])
+        summary = json.loads(metadata[_SUMMARY], parse_constant=_no_number)
         is_whole = metadata.get(_DIGEST) in (None, _digest(metadata[_SUMMARY], table))
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, RecursionError):
         return None
     if not isinstance(summary, dict) or not is_whole:
         return None
     return StoredScore(table.replace_schema_metadata(None), summary)
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON, and none that was written")
 
 
 def _digest(summary: bytes, table: "pa.Table") -> bytes:

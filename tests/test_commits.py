@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from evaluation.commits import code_commit, commit_of
-from evaluation.orchestration.run_configuration import run_config
+from evaluation.orchestration.run_configuration import keep_config, run_config
+from evaluation.remedies import CONFIG_VARIABLE
 from evaluation.settings.config import validate_config
-from evaluation.settings.effective import CONFIG_VARIABLE, origin_of, write_effective
+from evaluation.settings.effective import origin_of, write_effective
 from tests.bridge.folders import make_plans
 
 
@@ -60,11 +61,13 @@ def test_a_run_says_where_its_configuration_comes_from(
     monkeypatch.setenv(CONFIG_VARIABLE, "")
     config = next(iter(make_plans(tmp_path).values())).config
     content = config.model_dump(mode="json", exclude_defaults=True)
-    made, path = run_config(content, True, [repository / "config.yaml"])
+    files = [repository / "config.yaml"]
+    made, path = run_config(content, True, files)
+    keep_config(made, files)
     origin = f"config.yaml at {commit_of(repository / 'config.yaml')}"
     assert origin_of(made) == origin
     assert validate_config(content, "again") == made
     assert write_effective(made).absolute() == path
     assert origin_of(made) == origin  # written again without a word of it, it stays
-    run_config(content, True, [path])  # as the watcher does
+    keep_config(run_config(content, True, [path])[0], [path])  # as the watcher does
     assert origin_of(made) == origin

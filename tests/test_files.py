@@ -16,11 +16,16 @@ from evaluation.errors import OutputError
 from evaluation.files import (
     atomic_path,
     fingerprint,
+    forget_link,
+    link_target,
+    read_text,
+    unordered,
     write_json,
     write_jsonl,
     write_parquet,
     write_text,
 )
+from evaluation.records import read_record, record_path
 
 
 def write_half(path: Path) -> None:
@@ -62,8 +67,32 @@ def bound_socket(path: Path) -> None:
         bound.bind(str(path))
 
 
-def linked_device(path: Path) -> None:
-    path.symlink_to("/dev/null")
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (Path.mkdir, "folder"),
+        (pipe, "pipe"),
+        (bound_socket, "socket"),
+        (lambda path: path.symlink_to("/dev/zero"), "device"),
+    ],
+)
+def test_what_is_no_file_is_not_read(
+    tmp_path: Path, make: Callable[[Path], None], kind: str
+) -> None:
+    """To open a pipe waits for its writer, and a device may have no end."""
+    path = record_path(tmp_path, "score")
+    path.parent.mkdir()
+    make(path)
+    with pytest.raises(OSError, match=f"it is a {kind}, not a file"):
+        read_text(path)
+    assert read_record(tmp_path, "score") is None
+
+
+def test_no_log_is_written_to_a_pipe(tmp_path: Path) -> None:
+    """To open it would wait for a reader."""
+    pipe(tmp_path / "log")
+    with pytest.raises(OutputError, match="is a pipe"):
+        forget_link(tmp_path / "log")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +101,6 @@ def linked_device(path: Path) -> None:
         (Path.mkdir, "a folder"),
         (pipe, "a pipe"),
         (bound_socket, "a socket"),
-        (linked_device, "a device"),
     ],
 )
 def test_what_is_no_file_is_never_replaced(
@@ -87,19 +115,43 @@ def test_what_is_no_file_is_never_replaced(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_links_stay_and_their_files_are_written_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "target", ["theirs.json", "nowhere.json", "/dev/null", "folder", "here.json"]
+)
+def test_a_link_in_a_files_place_is_replaced_and_its_target_stays(
+    tmp_path: Path, target: str
+) -> None:
+    (tmp_path / "theirs.json").write_text("theirs")
+    (tmp_path / "folder").mkdir()
+    before = sorted(path.name for path in tmp_path.iterdir())
+    here = tmp_path / "here.json"
+    here.symlink_to(target)
+    with pytest.raises(RuntimeError, match="half-way"):
+        write_half(here)
+    assert here.is_symlink()
+    write_json(here, {"n": 1})
+    assert not here.is_symlink()
+    assert json.loads(here.read_text()) == {"n": 1}
+    assert (tmp_path / "theirs.json").read_text() == "theirs"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*before, "here.json"])
+
+
+def test_a_linked_folder_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "results").symlink_to("scratch")
+    write_json(tmp_path / "results/stage1/result.json", {})
+    assert (tmp_path / "scratch/stage1/result.json").is_file()
+    assert (tmp_path / "results").is_symlink()
+
+
+def test_a_file_that_the_user_names_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "here.json").symlink_to("middle.json")
     (tmp_path / "middle.json").symlink_to("there/result.json")
-    for number in (1, 2):  # first to nothing, then to a file
-        write_json(tmp_path / "here.json", {"n": number})
-        assert json.loads((tmp_path / "there/result.json").read_text()) == {"n": number}
-    assert (tmp_path / "here.json").is_symlink()
-    assert (tmp_path / "middle.json").is_symlink()
-    with pytest.raises(RuntimeError, match="half-way"):
-        write_half(tmp_path / "here.json")
-    assert json.loads((tmp_path / "there/result.json").read_text()) == {"n": 2}
-    assert [file.name for file in (tmp_path / "there").iterdir()] == ["result.json"]
+    assert link_target(tmp_path / "here.json") == (tmp_path / "there/result.json").resolve()
+    (tmp_path / "null").symlink_to("/dev/null")
+    with pytest.raises(OutputError, match="null: is a device"):
+        link_target(tmp_path / "null")
 
 
 NAMES = [
@@ -182,6 +234,10 @@ def test_nan_is_not_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_fingerprint_ignores_the_order_of_keys() -> None:
-    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
+def test_order_is_a_part_of_a_fingerprint_unless_it_is_taken_out() -> None:
+    given = {"b": [2, {"d": 1, "c": 2}], "a": 1}
+    same = {"a": 1, "b": [2, {"c": 2, "d": 1}]}
+    assert fingerprint(given) != fingerprint(same)
+    assert fingerprint(unordered(given)) == fingerprint(unordered(same)) == fingerprint(same)
+    assert fingerprint(unordered({"a": [1, 2]})) != fingerprint(unordered({"a": [2, 1]}))
     assert fingerprint({"a": 1}) != fingerprint({"a": "1"})

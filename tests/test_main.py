@@ -1,17 +1,19 @@
 """The edges of the command line: streams, signals, a missing environment, what the system refuses."""
 
+import argparse
 import errno
 import os
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from evaluation.commands.parser import build_parser
-from evaluation.exit_codes import machine_fault
+from evaluation.exit_codes import exit_code, machine_fault
 from evaluation.files import write_text
 from tests.workflow.paper import ROOT, Paper
 
@@ -19,6 +21,11 @@ PYTHON = sys.executable
 STATUS = f"{PYTHON} -m evaluation status --config config.yaml"
 WIDE = f"{STATUS} --json"
 """Prints more than one line."""
+
+
+COMMANDS: dict[str, argparse.ArgumentParser] = next(
+    action.choices for action in build_parser()._actions if isinstance(action.choices, dict)
+)
 
 
 @pytest.fixture
@@ -98,6 +105,7 @@ LINES: list[tuple[str, str, dict[str, str], int, str]] = [
         1,
         "nope.yaml: no such file",
     ),
+    ("little memory", f"ulimit -v 60000; {STATUS}", {}, 1, "58 MB (`ulimit -v`), and that is not"),
     ("folder gone", f"mkdir gone; cd gone; rmdir ../gone; {STATUS}", {}, 1, "is gone; `cd` to one"),
 ]
 
@@ -112,6 +120,27 @@ def test_streams(paper: Paper, line: str, variables: dict[str, str], code: int, 
     assert (done.stderr == "") == (said == "")
     for trace in ("Traceback", "Exception ignored", "BrokenPipe"):
         assert trace not in done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_empty_is_refused(command: str) -> None:
+    """As of a variable that is not set: no option takes it for a path, or for nothing."""
+    taken = [
+        action.option_strings or action.dest
+        for action in COMMANDS[command]._actions
+        if action.nargs != 0 and action.dest != "snakemake" and not action.choices
+        if not _refuses_empty(action)
+    ]
+    assert taken == []
+
+
+def _refuses_empty(action: argparse.Action) -> bool:
+    try:
+        assert callable(action.type)
+        action.type("")
+    except (argparse.ArgumentTypeError, ValueError):
+        return True
+    return False
 
 
 FAULTS: list[tuple[OSError, str, list[str]]] = [
@@ -131,6 +160,7 @@ FAULTS: list[tuple[OSError, str, list[str]]] = [
         "tables",
         ["a/b: Not a directory"],
     ),
+    (OSError(errno.ENOMEM, "Cannot allocate memory"), "tables", ["memory: this "]),
     (OSError("no\nnumber"), "score", ["no number", "-v"]),
 ]
 
@@ -142,6 +172,60 @@ def test_what_the_system_refuses(error: OSError, command: str, words: list[str])
     for word in words:
         assert word in sentence
     assert ("not scored again" in sentence) == (command == "score" and error.errno is not None)
+
+
+def test_shared_memory_that_is_full_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = os.statvfs_result((4096, 4096, 1, 0, 0, 3, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", {"/dev/shm": full}.__getitem__)
+    told = machine_fault(OSError(errno.ENOSPC, "No space left on device"))
+    assert told.startswith(
+        "/dev/shm, through which processes of one machine share memory: No space"
+    )
+    named = machine_fault(OSError(errno.ENOSPC, "No space left on device", "a/b"))
+    assert named.startswith("a/b: No space")
+
+
+@pytest.mark.parametrize(
+    ("module", "code", "said"),
+    [
+        ("resource", -signal.SIGINT, ""),
+        ("pydantic", 130, "interrupted; run the same command again to go on\n"),
+    ],
+)
+def test_ctrl_c_while_it_starts(paper: Paper, module: str, code: int, said: str) -> None:
+    """`module` is imported as the command starts, and Ctrl-C comes just then."""
+    pressed = paper.folder / "pressed"
+    pressed.mkdir()
+    (pressed / f"{module}.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    done = subprocess.run(
+        [PYTHON, "-m", "evaluation", "status", "--config", "config.yaml"],
+        cwd=paper.folder,
+        env={**os.environ, "PYTHONPATH": f"{pressed}:{ROOT}"},
+        preexec_fn=partial(
+            signal.signal, signal.SIGINT, signal.SIG_DFL
+        ),  # a shell's `&` ignores it
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_too_little_memory_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> int:
+        raise MemoryError
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
+    hook = sys.unraisablehook
+    try:
+        assert exit_code(fails) == 1
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert capsys.readouterr().err.startswith("error: memory: ")
 
 
 def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

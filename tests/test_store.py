@@ -5,8 +5,9 @@ import errno
 import os
 import random
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,16 +18,20 @@ from evaluation.errors import OutputError
 from evaluation.store import ScoreStore, StoredScore
 
 
+def got(store: ScoreStore, item: str, key: Any) -> StoredScore | None:
+    return store.read(store.path(item, key).name)
+
+
 def test_a_score_is_found_under_its_key_alone(tmp_path: Path) -> None:
     store = ScoreStore(tmp_path, "identity")
     score = StoredScore(pa.table({"nats": [1.5, 2.5]}), {"ppl": 3.0})
     store.put("web", {"protocol": "1"}, score)
-    found = store.get("web", {"protocol": "1"})
+    found = got(store, "web", {"protocol": "1"})
     assert found is not None
     assert found.table.equals(score.table)
     assert found.summary == {"ppl": 3.0}
-    assert store.get("web", {"protocol": "2"}) is None
-    assert ScoreStore(tmp_path, "other").get("web", {"protocol": "1"}) is None
+    assert got(store, "web", {"protocol": "2"}) is None
+    assert got(ScoreStore(tmp_path, "other"), "web", {"protocol": "1"}) is None
 
 
 @pytest.mark.parametrize("keep", [0, 5, 100])
@@ -35,7 +40,7 @@ def test_a_damaged_score_is_set_aside_and_missing(tmp_path: Path, keep: int) -> 
     store.put("web", {}, StoredScore(pa.table({"nats": [1.5]}), {"ppl": 3.0}))
     path = store.path("web", {})
     path.write_bytes(path.read_bytes()[:keep])
-    assert store.get("web", {}) is None
+    assert got(store, "web", {}) is None
     assert not path.exists()
     assert path.with_suffix(".damaged").exists()
 
@@ -61,10 +66,10 @@ def test_packed_scores_are_one_file_and_are_found(tmp_path: Path) -> None:
     store.pack()
     assert names(store) == [".zip", ".zip"]
     for item, number in (("item1.0", 1.0), ("item2.0", 2.0), ("later", 3.0)):
-        found = store.get(item, {})
+        found = got(store, item, {})
         assert found is not None
         assert found.summary == {"ppl": number}
-    assert store.get("other", {}) is None
+    assert got(store, "other", {}) is None
 
 
 def test_parts_of_the_same_keys_are_all_read(tmp_path: Path) -> None:
@@ -73,7 +78,8 @@ def test_parts_of_the_same_keys_are_all_read(tmp_path: Path) -> None:
     for text in ("short", "longer", "longest"):
         store.put_part("answers", {}, StoredScore(pa.table({"key": ["a-0"], "text": [text]}), {}))
         store.pack()
-    rows = [part.table.to_pylist()[0] for part in store.parts(store.prefix("answers", {}))]
+    parts = [store.read(name) for name in store.names()]
+    rows = [part.table.to_pylist()[0] for part in parts if part is not None]
     assert {row["text"] for row in rows} == {"short", "longer", "longest"}
     assert {row["key"] for row in rows} == {"a-0"}
 
@@ -96,8 +102,8 @@ def test_nothing_is_lost_when_two_jobs_pack(tmp_path: Path) -> None:
         patch.setattr(store_module, "atomic_path", disturbed)
         ours.pack()
     assert set(names(ours)) == {".zip"}
-    assert ours.get("both", {}) is not None
-    assert ours.get("more", {}) is not None
+    assert got(ours, "both", {}) is not None
+    assert got(ours, "more", {}) is not None
 
 
 def no_room(*_: Path) -> None:
@@ -111,7 +117,27 @@ def test_a_failed_packing_keeps_the_files(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(OSError, match="No space"):
         store.pack()
     assert names(store) == [".parquet"]
-    assert store.get("web", {}) is not None
+    assert got(store, "web", {}) is not None
+
+
+@pytest.mark.parametrize(
+    "place", [lambda path: os.mkfifo(path), lambda path: path.symlink_to("/dev/zero")]
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_no_file_is_set_aside(
+    tmp_path: Path, place: Callable[[Path], None], packed: bool
+) -> None:
+    store = ScoreStore(tmp_path, "identity")
+    store.put("web", {}, score(1.0))
+    if packed:
+        store.pack()
+    (path,) = store.folder.iterdir()
+    path.unlink()
+    place(path)
+    store.pack()
+    assert got(store, "web", {}) is None
+    store.pack()
+    assert names(store) == [".damaged"]
 
 
 @pytest.mark.parametrize("keep", [0, 40, 200])
@@ -121,7 +147,7 @@ def test_a_damaged_archive_is_set_aside(tmp_path: Path, keep: int) -> None:
     store.pack()
     (archive,) = store.folder.glob("*.zip")
     archive.write_bytes(archive.read_bytes()[:keep])
-    assert store.get("web", {}) is None
+    assert got(store, "web", {}) is None
     assert names(store) == [".damaged"]
 
 
@@ -133,14 +159,14 @@ def test_a_score_damaged_within_an_archive_is_missing(tmp_path: Path) -> None:
     content = bytearray(archive.read_bytes())
     content[100] ^= 1
     archive.write_bytes(content)
-    assert store.get("web", {}) is None
+    assert got(store, "web", {}) is None
     store.put("web", {}, score(1.0))
-    assert store.get("web", {}) is not None
+    assert got(store, "web", {}) is not None
     store.pack()
     for name in sorted(store.folder.glob("*.zip")):  # whichever of them is looked into first
-        assert store.get("web", {}) is not None
+        assert got(store, "web", {}) is not None
         name.rename(name.with_name("a.zip"))
-        assert store.get("web", {}) is not None
+        assert got(store, "web", {}) is not None
         (name.parent / "a.zip").rename(name)
 
 
@@ -153,8 +179,8 @@ def test_other_scores_of_a_damaged_archive_are_still_read(tmp_path: Path) -> Non
     content = bytearray(archive.read_bytes())
     content[100] ^= 1  # in the first
     archive.write_bytes(content)
-    assert store.get("item1.0", {}) is None
-    assert store.get("item2.0", {}) is not None
+    assert got(store, "item1.0", {}) is None
+    assert got(store, "item2.0", {}) is not None
     assert names(store) == [".zip"]
 
 
@@ -163,14 +189,14 @@ def test_a_damaged_score_that_was_packed_is_scored_once_more_only(tmp_path: Path
     store.folder.mkdir()
     store.path("web", {}).write_bytes(b"PAR1 and nothing")
     store.pack()
-    assert store.get("web", {}) is None
+    assert got(store, "web", {}) is None
     store.put("web", {}, score(1.0))
     store.pack()
     archives = sorted(store.folder.glob("*.zip"))
     assert len(archives) == 2
-    assert store.get("web", {}) is not None
+    assert got(store, "web", {}) is not None
     os.rename(archives[0], store.folder / "z.zip")  # in the other order
-    assert store.get("web", {}) is not None
+    assert got(store, "web", {}) is not None
 
 
 def parquet(summary: bytes | None) -> bytes:
@@ -185,6 +211,8 @@ DAMAGED = [
     ("a summary that is no JSON", parquet(b"{")),
     ("a summary that is a list", parquet(b"[1]")),
     ("a summary that is null", parquet(b"null")),
+    ("a summary with NaN", parquet(b'{"ppl": NaN}')),
+    ("a summary with an infinity", parquet(b'{"tokens": {"used": -Infinity}}')),
     ("a summary of brackets", parquet(b"[" * 100_000)),
     ("a summary that is not UTF-8", parquet(b'"\xff"')),
     ("another format", b"nats\n1.5\n"),
@@ -203,8 +231,8 @@ def test_files_that_hold_no_score(tmp_path: Path, content: bytes, packed: bool) 
     store.path("text", {}).write_bytes(parquet(b'{"ppl": 1}'))
     if packed:
         store.pack()
-    assert store.get("web", {}) is None
-    found = store.get("text", {})
+    assert got(store, "web", {}) is None
+    found = got(store, "text", {})
     assert found is not None
     assert found.summary == {"ppl": 1}
 
@@ -224,10 +252,10 @@ def test_no_damage_gives_another_score(tmp_path: Path, packed: bool) -> None:
         if dice.random() < 0.3:
             damaged[place : place + 20] = bytes(20)
         file.write_bytes(damaged[: place + 1] if dice.random() < 0.2 else damaged)
-        got = store.get("web", {})
-        if got is not None:
+        read = got(store, "web", {})
+        if read is not None:
             found += 1
-            assert (got.table, got.summary) == (score(1.0).table, {"ppl": 1.0})
+            assert (read.table, read.summary) == (score(1.0).table, {"ppl": 1.0})
     assert 0 < found < 250
 
 
@@ -238,7 +266,7 @@ def test_a_summary_that_was_changed(tmp_path: Path) -> None:
     table = pq.read_table(path)
     changed = {**table.schema.metadata, b"summary": b'{"ppl": 3.0}'}
     pq.write_table(table.replace_schema_metadata(changed), path)
-    assert store.get("web", {}) is None
+    assert got(store, "web", {}) is None
 
 
 def test_what_cannot_be_read_is_not_called_damaged(
@@ -252,21 +280,21 @@ def test_what_cannot_be_read_is_not_called_damaged(
     path.unlink()
     path.mkdir()
     with pytest.raises(IsADirectoryError, match="web-"):
-        store.get("web", {})
+        got(store, "web", {})
     with pytest.raises(OutputError, match="is a folder"):
         store.put("web", {}, score(1.0))
     path.rmdir()
     (store.folder / "a.zip").mkdir()
     with pytest.raises(IsADirectoryError, match=r"a\.zip"):
-        store.get("web", {})
+        got(store, "web", {})
     (store.folder / "a.zip").rmdir()
     path.write_bytes(content)
     denied = PermissionError(errno.EACCES, "Permission denied", str(path))
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", lambda _: (_ for _ in ()).throw(denied))
+        patch.setattr(store_module, "open_regular", lambda _: (_ for _ in ()).throw(denied))
         with pytest.raises(PermissionError, match="denied"):
-            store.get("web", {})
-    assert store.get("web", {}) is not None
+            got(store, "web", {})
+    assert got(store, "web", {}) is not None
     assert names(store) == [".parquet"]
 
 
@@ -276,7 +304,7 @@ def test_a_store_that_is_a_link(tmp_path: Path) -> None:
     store = ScoreStore(tmp_path / "store", "identity")
     store.put("web", {}, score(1.0))
     store.pack()
-    assert store.get("web", {}) is not None
+    assert got(store, "web", {}) is not None
     assert (tmp_path / "store").is_symlink()
     assert [path.suffix for path in (tmp_path / "elsewhere/identity").iterdir()] == [".zip"]
 
@@ -288,9 +316,9 @@ def test_an_archive_that_another_job_sets_aside(
     store.put("web", {}, score(1.0))
     store.pack()
     gone = store.folder / "0.zip"
-    listed = [gone, *store.folder.glob("*.zip")]
-    monkeypatch.setattr(Path, "glob", lambda *_: iter(listed))
-    assert store.get("web", {}) is not None
+    listed = {"*.zip": [gone, *store.folder.glob("*.zip")], "*.parquet": []}
+    monkeypatch.setattr(Path, "glob", lambda _, pattern: iter(listed[pattern]))
+    assert got(store, "web", {}) is not None
 
 
 def test_an_archive_of_an_unknown_method(tmp_path: Path) -> None:
@@ -300,4 +328,4 @@ def test_an_archive_of_an_unknown_method(tmp_path: Path) -> None:
         archive.writestr(store.path("web", {}).name, parquet(b"{}"))
     path = store.folder / "a.zip"
     path.write_bytes(path.read_bytes().replace(b"\x0c\x00", b"\x63\x00"))
-    assert store.get("web", {}) is None
+    assert got(store, "web", {}) is None

@@ -16,8 +16,9 @@ import numpy as np
 
 from evaluation.bridge.delta import NO_TABLE, Delta, Pair, delta_of, macro
 from evaluation.bridge.deltas import corrected, tier_deltas
+from evaluation.bridge.nats import paired_ratio
 from evaluation.bridge.pairing import AGAIN, check_comparable
-from evaluation.bridge.statistics import Estimate, from_standard_error, paired_ratio, unknown
+from evaluation.bridge.statistics import Estimate, from_standard_error, unknown
 from evaluation.errors import BridgeError
 from evaluation.grading.spread import Floats, Spread
 from evaluation.results.kinds import Blocks, NatsItem

@@ -26,6 +26,8 @@ from evaluation.bridge.delta import Delta as Delta
 from evaluation.bridge.delta import headline_delta as headline_delta
 from evaluation.bridge.delta import macro as macro
 from evaluation.bridge.discordance import paired_rate
+from evaluation.bridge.levels import detectable
+from evaluation.bridge.nats import paired_perplexity, paired_ratio
 from evaluation.bridge.pairing import AGAIN, check_comparable
 from evaluation.bridge.statistics import (
     ALPHA,
@@ -34,8 +36,7 @@ from evaluation.bridge.statistics import (
     identical,
     macro_mean,
     paired_companion,
-    paired_perplexity,
-    paired_ratio,
+    tested_by,
     unknown,
 )
 from evaluation.errors import BridgeError
@@ -54,7 +55,16 @@ def compare(ours: Results, theirs: Results) -> list[Delta]:
 def corrected(deltas: Sequence[Delta]) -> list[Delta]:
     """Holm's correction over the primary deltas, and what each delta is by it."""
     adjusted = holm({f"{d.tier} {d.item} {d.metric}": d.estimate.p for d in deltas if d.primary})
-    return [_flagged(delta, adjusted) for delta in deltas]
+    tests = sum(p is not None for p in adjusted.values())
+    return [_flagged(_as_one_of(delta, tests), adjusted) for delta in deltas]
+
+
+def _as_one_of(delta: Delta, tests: int) -> Delta:
+    """What a primary delta could detect as one of so many tests."""
+    if not delta.primary or delta.estimate.p is None:
+        return delta
+    mde = detectable(delta.estimate, ALPHA / tests)
+    return replace(delta, estimate=replace(delta.estimate, mde=mde))
 
 
 def tier_deltas(pair: Pair) -> list[Delta]:
@@ -121,10 +131,10 @@ def _nats_estimates(mine: Blocks, other: Blocks) -> dict[str, Estimate]:
     """By the metrics that a tier of nats may have."""
     nats = paired_ratio(mine.nats, other.nats, mine.tokens)
     ppl = paired_perplexity(mine.nats, other.nats, mine.tokens)
-    estimates = {"nats_per_token": nats, "ppl": replace(ppl, p=nats.p)}
+    estimates = {"nats_per_token": nats, "ppl": tested_by(ppl, nats)}
     if mine.bytes.sum() > 0:
         per_byte = paired_ratio(mine.nats, other.nats, mine.bytes * math.log(2))
-        estimates["bits_per_byte"] = replace(per_byte, p=nats.p)
+        estimates["bits_per_byte"] = tested_by(per_byte, nats)
     return estimates
 
 
@@ -153,7 +163,7 @@ def _overall_perplexity(
             parts[name] = unknown(0.0, n=0, units=0, note=NO_TABLE)
             continue
         parts[name] = paired_perplexity(blocks.nats, others.nats, blocks.tokens, scales)
-    estimate = replace(macro_mean(parts, scales[0] - scales[1]), p=nats.estimate.p)
+    estimate = tested_by(macro_mean(parts, scales[0] - scales[1]), nats.estimate)
     return delta_of(tier, OVERALL, None, "ppl", scales, estimate)
 
 

@@ -12,7 +12,8 @@ the discordant ones, `wins` and `losses`. With at least FEW of them Student's t 
     mde        at least the difference that gives six discordant items on one side with
                probability POWER: with five, the exact test cannot reject at 0.05.
 
-Credits between 0 and 1 (candidates that share the best score) count as parts of wins and losses.
+All this is for items that pass or fail. Where a side has credits in between (means over samples,
+candidates that share the best score), the difference is a mean of real numbers: Student's t.
 """
 
 import math
@@ -62,6 +63,8 @@ def paired_rate(
     """
     difference = ours - theirs
     n, discordant = len(difference), int(np.count_nonzero(difference))
+    if discordant and not (_pass_or_fail(ours) and _pass_or_fail(theirs)):
+        return _as_few_as_differ(paired_mean(ours, theirs, clusters, strata), discordant)
     if n < 2:
         return unknown(
             float(difference.mean()), n=n, units=n, note="no interval: one item, no spread is seen"
@@ -76,28 +79,52 @@ def paired_rate(
     return by_t if is_wider else replace(exact, units=by_t.units)
 
 
+def _as_few_as_differ(estimate: Estimate, differing: int) -> Estimate:
+    """Student's t with no more degrees of freedom than the items that differ have.
+
+    Items that are alike on both sides say little of how far one that differs may move: with four that
+    all moved one way, t with n - 1 rejects, and no fair coin would.
+    """
+    df = max(1, differing - 1)
+    if estimate.se is None or (estimate.df is not None and estimate.df <= df):
+        return estimate
+    return from_standard_error(
+        estimate.value,
+        estimate.se,
+        df,
+        n=estimate.n,
+        units=estimate.units,
+        method=estimate.method,
+        skew=estimate.skew,
+        spread=estimate.spread,
+    )
+
+
+def _pass_or_fail(credit: Floats) -> bool:
+    return bool(np.isin(credit, (0.0, 1.0)).all())
+
+
 def _exact(difference: Floats) -> Estimate:
     n = len(difference)
-    wins, losses = float(difference[difference > 0].sum()), float(-difference[difference < 0].sum())
-    up, down = int((difference > 0).sum()), int((difference < 0).sum())
+    wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
     value = (wins - losses) / n
     low, high = tango_interval(wins, losses, n)
     se = (high - low) / 2 / quantile(1 - ALPHA / 2, None)
     estimate = from_standard_error(value, se, None, n=n, units=n, method="exact binomial, Tango")
-    counts = (up, down, wins, losses, n)
-    p = mcnemar(up, down)
+    counts = Counts(wins, losses, n)
     low, high = exact_interval(counts, ALPHA)
-    seen = _smallest_seen(n)
-    return replace(
+    spread = grouped_spread((difference - value) / n)
+    known = replace(
         estimate,
         low=low,
         high=high,
-        p=p,
-        mde=None if seen is None or estimate.mde is None else min(1.0, max(estimate.mde, seen)),
-        note=_note(up + down, n),
+        p=mcnemar(wins, losses),
+        note=_note(wins + losses, n),
         counts=counts,
-        spread=grouped_spread((difference - value) / n),
+        spread=spread,
+        skew=float((spread.independent**3).sum() / se**3),
     )
+    return replace(known, mde=exact_detectable(known, ALPHA))
 
 
 def mcnemar(wins: int, losses: int) -> float:
@@ -107,9 +134,9 @@ def mcnemar(wins: int, losses: int) -> float:
 
 def exact_interval(counts: Counts, alpha: float) -> tuple[float, float]:
     """Tango's interval of confidence 1 - alpha, with zero where the exact test does not reject."""
-    up, down, wins, losses, n = counts
-    low, high = tango_interval(wins, losses, n, alpha)
-    return (low, high) if mcnemar(up, down) < alpha else (min(low, 0.0), max(high, 0.0))
+    low, high = tango_interval(*counts, alpha)
+    is_shown = mcnemar(counts.wins, counts.losses) < alpha
+    return (low, high) if is_shown else (min(low, 0.0), max(high, 0.0))
 
 
 def exact_p_beyond(counts: Counts, bound: float, *, above: bool) -> float:
@@ -117,17 +144,17 @@ def exact_p_beyond(counts: Counts, bound: float, *, above: bool) -> float:
 
     Never below that of the exact binomial test where the claim implies a difference of that sign.
     """
-    up, down, wins, losses, n = counts
+    wins, losses, n = counts
     if not above:
-        up, down, wins, losses, bound = down, up, losses, wins, -bound
-    by_coin = float(special.bdtr(down, up + down, 0.5))
+        wins, losses, bound = losses, wins, -bound
+    by_coin = float(special.bdtr(losses, wins + losses, 0.5))
     if bound == 0:
         return by_coin
     p = _unconditional(wins, losses, n, bound)
     return max(p, by_coin) if bound > 0 else p
 
 
-def _unconditional(wins: float, losses: float, n: int, bound: float) -> float:
+def _unconditional(wins: int, losses: int, n: int, bound: float) -> float:
     """Largest chance, over the rate q of losses, of a score at `bound` as large as the one seen.
 
     q is looked for where it is not contradicted by as few losses as there are, which errs by at most
@@ -169,14 +196,22 @@ def _note(discordant: int, n: int) -> str:
     return f"{discordant} of {n} items differ"
 
 
-def _smallest_seen(n: int) -> float | None:
-    """The difference d for which P(Binomial(n, d) >= 6) = POWER; None for fewer than 6 items."""
-    if n < FEWEST_TO_REJECT:
+def exact_detectable(estimate: Estimate, alpha: float) -> float | None:
+    """The smallest true difference that the exact test at `alpha` finds with probability POWER.
+
+    At least the d for which so many of n items turn one way, P(Binomial(n, d) >= k) = POWER, that
+    the test can reject, 2 * 0.5^k < alpha; None for fewer than k items.
+    """
+    assert estimate.se is not None
+    n, fewest = estimate.n, math.floor(1 - math.log2(alpha)) + 1
+    if n < fewest:
         return None
-    return float(special.betaincinv(FEWEST_TO_REJECT, n - FEWEST_TO_REJECT + 1, POWER))
+    seen = float(special.betaincinv(fewest, n - fewest + 1, POWER))
+    by_score = (quantile(1 - alpha / 2, None) + quantile(POWER, None)) * estimate.se
+    return min(1.0, max(by_score, seen))
 
 
-def tango_interval(wins: float, losses: float, n: int, alpha: float = ALPHA) -> tuple[float, float]:
+def tango_interval(wins: int, losses: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:
     """All differences that the score test for paired rates does not reject at `alpha`.
 
     The score is (wins - losses - n d) / sqrt(n (2 q + d (1 - d))), with q the rate of losses that

@@ -90,6 +90,8 @@ def needed_units(variance: float, difference: float, turning: float | None = Non
     """
     if turning is None:
         return _by_t(variance, difference) if variance > 0 else None
+    if turning <= 0:
+        return None
     plain = max(_by_t(variance, difference), FEWEST_TO_REJECT)
     share = min(1.0, max(turning, difference))
     return _exact(plain, difference, share) if plain * share < FEW else plain

@@ -2,9 +2,10 @@
 
 The headline is the stage's first aim to improve (its first aim if it has none). Of the steps that
 meet the whole objective, the one with the best headline is recommended. If none is shown to meet
-it, the best candidate is named as such: the best headline among the steps that are not shown to
-break an aim to keep something, or else the step that loses least beyond its margins. Steps that are
-not told apart from the chosen one, see `simultaneous`, stand beside it.
+it, the best candidate is named as such: the best headline among the steps that are undecided, or
+else among those that are not shown to break an aim to keep something, or else the step that loses
+least beyond its margins. So the verdict comes first, then the estimate. Steps that are not
+significantly different from the chosen one, see `simultaneous`, stand beside it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,11 +25,10 @@ KINDS: Mapping[Answer, str] = {
 
 def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list[JudgedStep]]:
     """The step to name, and all it was chosen from."""
-    met = [step for step in steps if step.verdict == "met"]
-    harmless = [step for step in steps if not step.breaks_a_keep()]
-    pool = met or harmless
-    if pool:
-        return max(pool, key=lambda step: (step.aims[headline].gain, step.step)), pool
+    for verdict in ("met", "undecided", "not met"):
+        pool = [s for s in steps if s.verdict == verdict and not s.breaks_a_keep()]
+        if pool:
+            return max(pool, key=lambda step: (step.aims[headline].gain, step.step)), pool
     return min(steps, key=lambda step: (step.excess_loss(), -step.step)), list(steps)
 
 

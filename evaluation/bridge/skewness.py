@@ -1,15 +1,42 @@
-"""Student's t of a skewed mean, made nearly symmetric (Hall, JRSS B 54, 1992).
+"""Student's t of a skewed mean, and Hall's correction of it (JRSS B 54, 1992).
 
 With s the skewness of the estimate (third cumulant over the standard deviation cubed; the items' own
 over sqrt(n)), the statistic T = (estimate - truth) / se is turned into
 
     g(T) = T + s T^2 / 3 + s^2 T^3 / 27 + s / 6
 
-which follows Student's t to the next order, as the bootstrap-t does, without random draws. g rises
-everywhere, so intervals and p-values agree.
+which follows Student's t to the next order, as the bootstrap-t does, without random draws. Each
+bound is the wider of the two: `cautious(T)` is T or g(T), whichever is nearer to no difference. Both
+rise everywhere, so intervals and p-values agree.
 """
 
 import numpy as np
+
+from evaluation.grading.spread import Floats, Spread
+
+STRONG = 0.25
+"""Skewness of an estimate beyond which more than the nominal share of intervals misses the truth."""
+
+
+def unit_skewness(spread: Spread) -> float:
+    """Return the skewness of an estimate whose units are independent of one another.
+
+    Args:
+        spread: the units' influences, scaled so that their squares add up to the variance.
+    """
+    units: Floats = spread.independent if spread.dependent is None else spread.dependent
+    variance = spread.variance
+    return float((units**3).sum() / variance**1.5) if variance > 0 else 0.0
+
+
+def cautious(t: float, skew: float) -> float:
+    """Return T or g(T), whichever speaks less for a difference above zero."""
+    return min(t, symmetric(t, skew))
+
+
+def reach(x: float, skew: float) -> float:
+    """Return the T for which `cautious(T)` is x."""
+    return max(x, skewed(x, skew))
 
 
 def symmetric(t: float, skew: float) -> float:

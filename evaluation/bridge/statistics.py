@@ -4,23 +4,21 @@ Every estimator here is reduced to what each unit contributes to it, its influen
 to zero). Independent units give Var = n/(n-1) sum u_i^2:
 
     mean of d = a - b            u_i = (d_i - mean) / n
-    ratio R = sum d / sum w      u_i = (d_i - R w_i) / sum w
-    exp(A) - exp(B), A and B     u_i = exp(A) (a_i - A w_i) / sum w - exp(B) (b_i - B w_i) / sum w
-      both such ratios           (delta method; a and b stay paired, so their covariance counts)
 
-Units that belong together are in `grading.spread`, neighbouring blocks of packed text, which may
-hold parts of one document, in `serial`; skewed ones in `skewness`.
+Ratios and perplexities are in `nats`. Units that belong together are in `grading.spread`, neighbouring
+blocks of packed text, which may hold parts of one document, in `serial`; skewed ones in `skewness`.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
 from evaluation.bridge.serial import batch_skewness, serial_spread
-from evaluation.bridge.skewness import skewed, symmetric
+from evaluation.bridge.skewness import STRONG, cautious, reach, unit_skewness
 from evaluation.grading.spread import Floats as Floats
 from evaluation.grading.spread import Spread, grouped_spread
 
@@ -28,8 +26,13 @@ CONFIDENCE = 0.95
 ALPHA = 1 - CONFIDENCE
 POWER = 0.8
 
-Counts = tuple[int, int, float, float, int]
-"""Items that won and that lost, what they won and lost in credit, and all items."""
+
+class Counts(NamedTuple):
+    """Items that pass on our side alone, on theirs alone, and all items."""
+
+    wins: int
+    losses: int
+    n: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,11 @@ class Estimate:
     counts: Counts | None = None
     spread: Spread | None = field(default=None, repr=False, compare=False)
     parts: "Mapping[str, Estimate]" = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_skewed(self) -> bool:
+        """Whether few units and much skewness leave more errors than the interval allows for."""
+        return self.counts is None and abs(self.skew) > STRONG
 
 
 def quantile(probability: float, df: float | None) -> float:
@@ -92,23 +100,34 @@ def from_standard_error(
     skew: float = 0.0,
     spread: Spread | None = None,
 ) -> Estimate:
-    """Interval, p-value and smallest detectable effect by Student's t (or the normal)."""
+    """Interval, p-value and smallest detectable effect by Student's t (or the normal), and Hall's."""
     known = Estimate(
         value=value, n=n, units=units, method=method, se=se, df=df, skew=skew, spread=spread
     )
     low, high = interval_by_t(known, ALPHA)
     above = p_beyond_by_t(known, 0.0, above=True)
     below = p_beyond_by_t(known, 0.0, above=False)
-    mde = (quantile(1 - ALPHA / 2, df) + quantile(POWER, df)) * se
-    return replace(known, low=low, high=high, p=min(1.0, 2 * min(above, below)), mde=mde)
+    p, mde = min(1.0, 2 * min(above, below)), detectable_by_t(known, ALPHA)
+    return replace(known, low=low, high=high, p=p, mde=mde)
+
+
+def detectable_by_t(estimate: Estimate, alpha: float) -> float:
+    """The smallest true difference that a test at `alpha` finds with probability POWER."""
+    assert estimate.se is not None
+    half, skew = quantile(1 - alpha / 2, estimate.df), estimate.skew
+    furthest = max(reach(half, skew), reach(half, -skew))
+    return (furthest + quantile(POWER, estimate.df)) * estimate.se
 
 
 def interval_by_t(estimate: Estimate, alpha: float) -> tuple[float, float]:
-    """The interval of confidence 1 - alpha of an estimate with a standard error."""
+    """The interval of confidence 1 - alpha of an estimate with a standard error.
+
+    On each side the wider of Student's and Hall's.
+    """
     assert estimate.se is not None
     half = quantile(1 - alpha / 2, estimate.df)
-    low = estimate.value - estimate.se * skewed(half, estimate.skew)
-    return low, estimate.value - estimate.se * skewed(-half, estimate.skew)
+    low = estimate.value - estimate.se * reach(half, estimate.skew)
+    return low, estimate.value + estimate.se * reach(half, -estimate.skew)
 
 
 def p_beyond_by_t(estimate: Estimate, bound: float, *, above: bool) -> float:
@@ -117,8 +136,9 @@ def p_beyond_by_t(estimate: Estimate, bound: float, *, above: bool) -> float:
     distance = estimate.value - bound
     if estimate.se == 0:
         return float(distance <= 0 if above else distance >= 0)
-    t = symmetric(distance / estimate.se, estimate.skew)
-    return upper_tail(t if above else -t, estimate.df)
+    sign = 1 if above else -1
+    t = cautious(sign * distance / estimate.se, sign * estimate.skew)
+    return upper_tail(t, estimate.df)
 
 
 def from_influence(
@@ -146,7 +166,7 @@ def from_influence(
         return unknown(value, n=n, units=spread.units, note=note)
     method += ", clustered" if clusters is not None else ""
     method += ", stratified" if strata is not None else ""
-    skew = batch_skewness(influence, spread) if serial else 0.0
+    skew = batch_skewness(influence, spread) if serial else unit_skewness(spread)
     return from_standard_error(
         value, se, spread.df, n=n, units=spread.units, method=method, skew=skew, spread=spread
     )
@@ -177,51 +197,21 @@ def paired_companion(
     return paired_mean(ours, theirs, clusters, strata)
 
 
-def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
-    """sum(ours - theirs) / sum(weights), e.g. nats over tokens; units in the text's order.
+def tested_by(estimate: Estimate, test: Estimate) -> Estimate:
+    """Return an estimate whose hypothesis of no difference is the one that `test` is of.
 
-    Units may differ in weight, as blocks do in scored tokens. For bits per byte the weights are
-    bytes times ln 2.
+    It takes over the p-value, and its interval says the same of zero as that.
     """
-    if np.array_equal(ours, theirs):
-        return identical(n=len(ours))
-    value = float((ours - theirs).sum() / weights.sum())
-    influence = ratio_influence(ours - theirs, weights)
-    return from_influence(value, influence, serial=True, method="paired ratio, t")
-
-
-def ratio_influence(amounts: Floats, weights: Floats) -> Floats:
-    total = weights.sum()
-    influence: Floats = (amounts - amounts.sum() / total * weights) / total
-    return influence
-
-
-def exponential_influence(
-    ours: Floats, theirs: Floats, weights: Floats, scale_ours: float, scale_theirs: float
-) -> Floats:
-    """What each unit contributes to exp(A) - exp(B) where the scales are exp(A) and exp(B)."""
-    influence: Floats = scale_ours * ratio_influence(ours, weights)
-    influence -= scale_theirs * ratio_influence(theirs, weights)
-    return influence
-
-
-def paired_perplexity(
-    ours: Floats,
-    theirs: Floats,
-    tokens: Floats,
-    scales: tuple[float, float] | None = None,
-) -> Estimate:
-    """ppl_ours - ppl_theirs from the nats and scored tokens of the same blocks.
-
-    `scales` are the perplexities that the blocks contribute to, if not their own.
-    """
-    if np.array_equal(ours, theirs):
-        return identical(n=len(ours))
-    own = tuple(math.exp(nats.sum() / tokens.sum()) for nats in (ours, theirs))
-    scale_ours, scale_theirs = scales or own
-    influence = exponential_influence(ours, theirs, tokens, scale_ours, scale_theirs)
-    method = "paired ratio, delta method, t"
-    return from_influence(own[0] - own[1], influence, serial=True, method=method)
+    low, high = estimate.low, estimate.high
+    if low is None or high is None or test.p is None:
+        return replace(estimate, p=test.p)
+    if test.p >= ALPHA:
+        low, high = min(low, 0.0), max(high, 0.0)
+    elif test.value > 0:
+        low = max(low, math.nextafter(0.0, 1.0))
+    else:
+        high = min(high, math.nextafter(0.0, -1.0))
+    return replace(estimate, p=test.p, low=low, high=high)
 
 
 def macro_mean(parts: Mapping[str, Estimate], value: float | None = None) -> Estimate:

@@ -4,6 +4,7 @@ from evaluation.bridge.write import write_deltas
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, deltas_key
 from evaluation.errors import BridgeError, EvaluationError
 from evaluation.records import Record, read_record, write_record
+from evaluation.remedies import snakemake
 from evaluation.results.bridge_files import DELTAS
 from evaluation.settings.plan import StagePlan
 
@@ -20,7 +21,7 @@ def make_deltas(plan: StagePlan, step: int) -> Record:
     ours, bridge = (read_record(one, COLLECT) for one in (folder, plan.bridge_folder))
     if ours is None or bridge is None:
         lacking = folder if ours is None else plan.bridge_folder
-        raise BridgeError(f"{lacking}: no results yet; score this checkpoint first")
+        raise BridgeError(f"{lacking}: no results yet; run `{snakemake(plan.name)}`")
     key, path = deltas_key(plan, step, ours, bridge), folder / DELTAS
     error = ours.error or (bridge.error and f"the bridge has no results: {bridge.error}")
     if error is None:

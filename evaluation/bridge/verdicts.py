@@ -207,5 +207,7 @@ def _why(
         beyond = " by more than the margin" if aim.want == "keep" else ""
         text += f"; significantly worse{beyond}: {', '.join(regressions)}"
     if answer == "undecided" and estimate.mde is not None:
-        text += f"; only {estimate.mde:.4f} or more would have been seen"
+        text += f"; could only detect changes of {estimate.mde:.4f} or more"
+    if estimate.is_skewed:
+        text += "; few and skewed differences: it errs more often than its level says"
     return text

@@ -19,7 +19,9 @@ from evaluation.bridge.rows import delta_row
 from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.verdicts import conjunction, judge_step
 from evaluation.errors import BridgeError, ResultsError
+from evaluation.escaping import csv_cell
 from evaluation.files import atomic_path
+from evaluation.remedies import evaluation
 from evaluation.results.averaging import mean_results
 from evaluation.results.bridge_files import (
     DELTAS,
@@ -176,11 +178,12 @@ def _read_steps(plan: StagePlan, steps: Sequence[int]) -> tuple[dict[int, StepDe
 
 def _read_step(plan: StagePlan, step: int) -> StepDeltas:
     path, aims = plan.step_folder(step) / DELTAS, len(plan.stage.objective)
+    again = evaluation(f"deltas --stage {plan.name} --step {step}")
     content = read_step_deltas(path)
     if len(content.aims) != aims:
         raise ResultsError(
             f"{path}: it judges {len(content.aims)} aims, but the stage's objective has {aims}; run "
-            "`python -m evaluation deltas`"
+            f"`{again}`"
         )
     return content
 
@@ -191,4 +194,4 @@ def write_csv(path: Path, columns: Sequence[Column], rows: Sequence[Mapping[str,
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: csv_cell(row.get(key)) for key in names} for row in rows)

@@ -6,7 +6,6 @@ wrong reading of a checkpoint is off by 16 % or more.
 """
 
 import contextlib
-import json
 import logging
 import shutil
 import tempfile
@@ -20,7 +19,9 @@ from safetensors.torch import save_file
 
 from evaluation.checkpoints.architecture import read_architecture
 from evaluation.checkpoints.completeness import check_complete
+from evaluation.checkpoints.documents import parse_json
 from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.host_memory import available_bytes
 from evaluation.checkpoints.verify import CAUSAL, PACKED, read_ids, relative_errors
 from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
 from evaluation.files import write_json
@@ -33,6 +34,14 @@ TOLERANCE = 0.05
 
 ROWS, LENGTH = 4, 256
 """Of random ids, where none are given."""
+
+SPARE_BYTES = 64 << 20
+"""What its program may write beside its logits."""
+
+LEAST_MEMORY = 1 << 30
+"""Bytes that it leaves of the machine's memory."""
+
+_LOOK_SECONDS = 1.0
 
 _MODULE = "evaluation.checkpoints.nanotron_program"
 
@@ -64,7 +73,7 @@ def nanotron_errors(
         )
     with _folder() as folder:
         _ask(checkpoint, tensors, folder)
-        _run(python, folder, seconds)
+        _run(python, _Watch(folder, seconds, _most_bytes(checkpoint, tensors)))
         return _compare(checkpoint, tensors["input_ids"], folder)
 
 
@@ -114,30 +123,79 @@ def _ask(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], folder: Path)
     save_file(given, folder / "ids.safetensors")
 
 
-def _run(python: Path, folder: Path, seconds: float) -> None:
+def _most_bytes(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor]) -> int:
+    """Of float32 logits of each kind, and the ids beside them."""
+    return tensors["input_ids"].numel() * (len((PACKED, CAUSAL)) * 4 * checkpoint.vocab_size + 16)
+
+
+class _Watch:
+    """Whether Nanotron's program may go on; once it may not, `reason` says why."""
+
+    def __init__(self, folder: Path, seconds: float, most_bytes: int) -> None:
+        self.folder = folder
+        self.most_bytes = most_bytes + SPARE_BYTES
+        self.reason = ""
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._next = 0.0
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if now > self._end:
+            self.reason = (
+                f"did not end within {self._seconds:g} s; give it more by --limit, or see what its GPU "
+                "is doing"
+            )
+        elif now > self._next:
+            self._next = now + _LOOK_SECONDS
+            self._look()
+        return not self.reason
+
+    def _look(self) -> None:
+        written = sum(path.lstat().st_size for path in self.folder.iterdir())
+        left = available_bytes()
+        if written > self.most_bytes:
+            self.reason = (
+                f"wrote {written >> 20:,} MB into {self.folder.parent}, where its logits are no more "
+                f"than {self.most_bytes >> 20:,} MB, and was stopped; its version does not fit this checkpoint"
+            )
+        elif 0 < left < LEAST_MEMORY:
+            self.reason = (
+                f"left this machine {left >> 20:,} MB of memory and was stopped; use a larger one, or "
+                "fewer ids by --ids"
+            )
+
+
+def _run(python: Path, watch: _Watch) -> None:
+    folder = watch.folder
     program = Program(python, _MODULE, (str(folder),), folder, {"TOKENIZERS_PARALLELISM": "false"})
-    end = time.monotonic() + seconds
     try:
-        ended = program.run(lambda: time.monotonic() < end)
+        ended = program.run(watch)
     except NotStarted as error:
         raise ConfigError(f"--python {python}: cannot be run ({error}); name another") from None
+    if watch.reason:
+        raise ScoringError(f"--against nanotron: {python} {watch.reason}")
     refused = folder / "refused.json"
     if refused.is_file():
-        sentence = json.loads(refused.read_text())["sentence"]
         raise ConfigError(
-            f"--against nanotron: {python} cannot run it, as {sentence}; name the Python of an "
+            f"--against nanotron: {python} cannot run it, as {_sentence(refused)}; name the Python of an "
             "environment that can by --python, on a node with a GPU"
         )
-    if ended.code is None:
-        raise ScoringError(
-            f"--against nanotron: {python} did not end within {seconds:g} s; give it more by --limit, "
-            "or see what its GPU is doing"
-        )
-    if ended.code or not (folder / "logits.safetensors").is_file():
+    written = folder / "logits.safetensors"
+    if ended.code or not written.is_file():
         raise ScoringError(
             f"--against nanotron: Nanotron's code in {python} gave no logits: it {ended}; load the "
             "checkpoint there by hand to see why"
         )
+    if written.stat().st_size > watch.most_bytes:
+        raise _rubbish(f"a file of {written.stat().st_size >> 20:,} MB")
+
+
+def _sentence(refused: Path) -> str:
+    try:
+        return str(parse_json(refused).get("sentence"))[:300]
+    except CheckpointError:
+        return "it did not say why"
 
 
 def _compare(checkpoint: Checkpoint, ids: torch.Tensor, folder: Path) -> dict[str, float]:

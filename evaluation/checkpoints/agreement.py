@@ -74,7 +74,7 @@ def check_divisible(checkpoint: Checkpoint, ranks: int) -> None:
     if checkpoint.kind != "nanotron":
         raise ConfigError(
             f"{RANKS}: {ranks}, but {checkpoint.path} is a Hugging Face folder, and only Nanotron's "
-            "checkpoints are spread over several GPUs; make it one with `python -m evaluation import`, "
+            "checkpoints are spread over several GPUs; make it one with `python -m evaluation import-hf`, "
             "or set it to 1"
         )
     sizes = _sizes(read_architecture(checkpoint))

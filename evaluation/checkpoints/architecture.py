@@ -14,6 +14,7 @@ from typing import Any
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.keys import Keys
+from evaluation.checkpoints.known_keys import check_known
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 _MOST_LAYERS = 10_000
@@ -160,6 +161,7 @@ def parse_architecture(
     """
     keys = Keys(config, where)
     llama = _is_llama(keys)
+    check_known(keys, llama=llama)
     heads = keys.count("num_attention_heads")
     hidden = keys.count("hidden_size")
     found = Architecture(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from evaluation.checkpoints import huggingface
 from evaluation.checkpoints.architecture import Architecture, read_architecture
+from evaluation.checkpoints.blank import check_written
 from evaluation.checkpoints.documents import read_text
 from evaluation.checkpoints.format import Checkpoint, identity
 from evaluation.checkpoints.headers import Header
@@ -101,7 +102,7 @@ def _unexpected(parameter: Parameter, arch: Architecture) -> CheckpointError:
 
 
 def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
-    """Files are as when the checkpoint was opened, and those of the last seconds do not change.
+    """Files are as when the checkpoint was opened, hold numbers, and the latest do not change.
 
     Trainers write `latest.txt` last. Where it does not vouch for the step, a writer that is still at
     work shows within the pause; a checkpoint that was merely copied a moment ago does not change.
@@ -109,6 +110,7 @@ def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
     given = checkpoint.use_mup if checkpoint.training_config is None else None
     if identity(checkpoint.path, headers, given) != checkpoint.identity:
         raise _changed(checkpoint.path)
+    check_written(checkpoint.path, headers, checkpoint.step)
     age = time.time() - max(header.mtime_ns for header in headers) / 1e9
     latest = checkpoint.path.parent / "latest.txt"
     vouched = latest.is_file() and read_text(latest).strip() == checkpoint.path.name

@@ -12,6 +12,7 @@ from typing import Any
 from evaluation.checkpoints.documents import is_there, parse_json
 from evaluation.checkpoints.training import read_training
 from evaluation.errors import CheckpointError
+from evaluation.files import file_checksum
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,14 @@ def consumed_tokens(folder: Path) -> int | None:
         return None
     is_untrained = isinstance(metas, dict) and metas.get("last_train_step") == 0
     return found if found or is_untrained else None
+
+
+def metadata_state(folder: Path) -> str | None:
+    """Checksum of what the count is taken from; None if it is not there, or not to be read."""
+    try:
+        return file_checksum(folder / METADATA)
+    except OSError:
+        return None
 
 
 def _total(metas: dict[str, Any], folder: Path) -> int | None:

@@ -4,22 +4,19 @@ A file is refused if it is no plain file, larger than any configuration, no UTF-
 twice, or holds text that cannot be written down again. Every refusal names the file.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from evaluation.errors import CheckpointError
+from evaluation.errors import CheckpointError, ConfigError
 from evaluation.files import open_regular
+from evaluation.json_text import load_json
+from evaluation.settings import yaml_files
+
+CONFIGURATIONS = ("model_config.json", "config.yaml", "config.json")
+"""Files that every writing of a checkpoint renews."""
 
 _LARGEST = 64 << 20
 """Bytes; a configuration has some thousand, the index of a large model some million."""
-
-_YAML_ERRORS = (
-    yaml.YAMLError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
-)  # fmt: skip
-"""What PyYAML raises; all but the first for a value that is not of the type that it is tagged."""
 
 
 def read_text(path: Path) -> str:
@@ -49,51 +46,18 @@ def parse_json(path: Path) -> dict[str, Any]:
     text = read_text(path)
     try:
         content = load_json(text)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{path}: not JSON ({error}); copy the checkpoint again") from None
     return _table(path, content)
 
 
 def parse_yaml(path: Path) -> dict[str, Any]:
     """A YAML file's table; raises CheckpointError."""
-    text = read_text(path)
     try:
-        content = yaml.load(text, Loader=_UniqueKeys)
-    except _YAML_ERRORS as error:
-        reason = " ".join(str(error).split())[:300]
-        raise CheckpointError(f"{path}: not YAML ({reason}); copy the checkpoint again") from None
+        content = yaml_files.parse_yaml(read_text(path))
+    except ConfigError as error:
+        raise CheckpointError(f"{path}: not YAML ({error}); copy the checkpoint again") from None
     return _table(path, content)
-
-
-def load_json(text: str | bytes) -> Any:
-    """Parses JSON; raises ValueError also for a key that is given twice, or RecursionError."""
-    return json.loads(text, object_pairs_hook=_unique)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"it gives {twice!r} twice")
-    return table
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """A safe loader that refuses a key that is given twice."""
-
-
-def _unique_mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
-    names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        line = node.start_mark.line + 1
-        raise ValueError(f"the table at line {line} gives {twice!r} twice")
-    loader.flatten_mapping(node)
-    return loader.construct_mapping(node, deep=True)
-
-
-_UniqueKeys.add_constructor("tag:yaml.org,2002:map", _unique_mapping)
 
 
 def _table(path: Path, content: Any) -> dict[str, Any]:
@@ -117,3 +81,9 @@ def _check_text(path: Path, content: Any) -> None:
         elif isinstance(value, dict | list) and id(value) not in seen:
             seen.add(id(value))
             left += [*value, *value.values()] if isinstance(value, dict) else value
+
+
+def configuration_file(checkpoint: Path) -> Path | None:
+    """A file that every writing of a checkpoint renews; None if there is no checkpoint."""
+    found = (checkpoint / name for name in CONFIGURATIONS if (checkpoint / name).is_file())
+    return next(found, None)

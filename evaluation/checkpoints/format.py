@@ -9,6 +9,7 @@
 Nothing here imports torch.
 """
 
+import functools
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,20 +17,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.checkpoints import huggingface
-from evaluation.checkpoints.documents import is_there, parse_json, read_text
+from evaluation.checkpoints.documents import CONFIGURATIONS, is_there, parse_json, read_text
 from evaluation.checkpoints.headers import Header
+from evaluation.checkpoints.keys import short
+from evaluation.checkpoints.known_keys import contradiction
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.training import Training, read_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 from evaluation.files import fingerprint
+from evaluation.settings.steps import step_named
 
 log = logging.getLogger(__name__)
 
 ROUTER = ".mlp.router.weight"
 """End of the name of the one kind of parameter that stays float32 whatever the model's dtype."""
 
-_CONFIGURATIONS = ("config.yaml", "model_config.json", "config.json")
-_TORCH_NAMES = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16"}
+TORCH_NAMES = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def _step_folder(path: Path) -> Path:
     if not is_there(latest) or (path / "model").is_dir():
         return path
     name = read_text(latest).strip()
-    if not name.isascii() or not name.isdigit() or len(name) > 20:
+    if step_named(name) is None:
         raise CheckpointError(
             f"{latest}: {name[:40]!r} is not a step; give a step's folder instead"
         )
@@ -121,10 +124,10 @@ def _open_huggingface(folder: Path) -> Checkpoint:
     inner = config.get("text_config")
     headers = huggingface.read_headers(folder)
     dtypes = {entry.dtype for header in headers for entry in header.tensors.values()}
-    known = dtypes & _TORCH_NAMES.keys()
+    known = dtypes & TORCH_NAMES.keys()
     if not known:
         raise UnsupportedCheckpoint(
-            f"{folder}: its tensors are {sorted(dtypes)}; only {sorted(_TORCH_NAMES)} can be read"
+            f"{folder}: its tensors are {sorted(dtypes)}; only {sorted(TORCH_NAMES)} can be read"
         )
     return Checkpoint(
         path=folder,
@@ -132,23 +135,25 @@ def _open_huggingface(folder: Path) -> Checkpoint:
         model_config=config,
         training_config=None,
         use_mup=None,
-        step=int(folder.name) if folder.name.isdigit() else None,
+        step=step_named(folder.name),
         identity=identity(folder, headers),
         tokenizer_name=None,
         sequence_length=None,
         vocab_size=_vocab_size(inner if isinstance(inner, dict) else config, folder),
-        dtype=_TORCH_NAMES[min(known, key=list(_TORCH_NAMES).index)],
+        dtype=TORCH_NAMES[min(known, key=list(TORCH_NAMES).index)],
     )
 
 
 def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
-    """From model_config.json, or else from the training configuration."""
+    """From model_config.json, or else from the training configuration; both say the same."""
     path = folder / "model_config.json"
+    inner = training.content["model"].get("model_config") if training else None
     if is_there(path):
-        return parse_json(path)
+        found = parse_json(path)
+        _check_same(found, inner if isinstance(inner, dict) else {}, folder)
+        return found
     if training is None:
         raise _no_configuration(folder)
-    inner = training.content["model"].get("model_config")
     if not isinstance(inner, dict):
         raise IncompleteCheckpoint(
             f"{path}: missing, and {folder / 'config.yaml'} has no model.model_config in its place; "
@@ -157,24 +162,44 @@ def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
     return inner
 
 
+def _check_same(found: dict[str, Any], trained: dict[str, Any], folder: Path) -> None:
+    """Raises CheckpointError where the two files are of different models, or one was edited."""
+    key = contradiction(found, trained)
+    if key is not None:
+        raise CheckpointError(
+            f"{folder / 'model_config.json'}: `{key}` is {short(found.get(key))}, but config.yaml says "
+            f"{short(trained.get(key))} (`model.model_config`); copy both from the training run, or write "
+            "the same into both if it was changed on purpose"
+        )
+
+
 def _no_configuration(folder: Path) -> CheckpointError:
     if (folder / "model").is_dir():
         return IncompleteCheckpoint(
             f"{folder / 'model_config.json'}: missing, and so is config.yaml; wait until the "
             "checkpoint is written, or copy it again"
         )
-    steps = sorted((p.name for p in folder.iterdir() if p.name.isdigit()), key=int)
-    hint = f"; give one of its steps, e.g. {folder / steps[-1]}" if steps else ""
+    steps = [step for p in folder.iterdir() if (step := step_named(p.name)) is not None]
+    hint = f"; give one of its steps, e.g. {folder / str(max(steps))}" if steps else ""
     return CheckpointError(
         f"{folder}: not a checkpoint: no model_config.json, config.yaml or config.json{hint}"
     )
 
 
 def _step(folder: Path, training: Training | None) -> int | None:
-    name = folder.resolve().name
-    if name.isascii() and name.isdigit():
-        return int(name)
-    return training.step if training else None
+    named, written = step_named(folder.resolve().name), training.step if training else None
+    if named is not None and written is not None and named != written:
+        _tell_other_step(folder, named, written)
+    return written if named is None else named
+
+
+@functools.cache
+def _tell_other_step(folder: Path, named: int, written: int) -> None:
+    """Once, as a folder that was renamed or copied on purpose is what its name says."""
+    log.warning(
+        "%s: is taken for step %d, as its folder is called, but its config.yaml says step %d; rename the "
+        "folder if that is not meant", folder, named, written,
+    )  # fmt: skip
 
 
 def _vocab_size(config: dict[str, Any], folder: Path) -> int:
@@ -191,16 +216,17 @@ def _dtype(parameters: Iterable[Parameter]) -> str:
     """The one dtype of the weights, routers aside; float32, which loses nothing, if there are more."""
     dtypes = {item.dtype for item in parameters if not item.name.endswith(ROUTER)}
     if len(dtypes) == 1:
-        return _TORCH_NAMES[dtypes.pop()]
+        return TORCH_NAMES[dtypes.pop()]
     return "float64" if "F64" in dtypes else "float32"
 
 
 def identity(folder: Path, headers: Iterable[Header], use_mup: bool | None = None) -> str:
-    """Of the configurations and of every weight file's header, size and time of change.
+    """Of the configurations and of every weight file's header, samples, size and time of change.
 
-    And of `use_mup` where it was given in place of a configuration.
+    And of `use_mup` where it was given in place of a configuration. Not of where it lies: scores
+    move with their checkpoint.
     """
-    configurations = [folder / name for name in _CONFIGURATIONS]
+    configurations = [folder / name for name in CONFIGURATIONS]
     texts = [read_text(path) for path in configurations if is_there(path)]
     files = sorted(
         [header.path.relative_to(folder).as_posix(), header.size, header.mtime_ns, header.digest]

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from evaluation.errors import CheckpointError
+from evaluation.escaping import kind_of
 
 _LARGEST = 2**31 - 1
 
@@ -20,7 +21,7 @@ class Keys:
         return self.config.get(key)
 
     def wrong(self, key: str, expected: str) -> CheckpointError:
-        state = f"is {_short(self.config[key])}" if key in self.config else "is missing"
+        state = f"is {short(self.config[key])}" if key in self.config else "is missing"
         return CheckpointError(f"{self.where}: `{self.prefix}{key}` {state}; expected {expected}")
 
     def count(self, key: str, default: int | None = None, *, most: int = _LARGEST) -> int:
@@ -68,9 +69,9 @@ class Keys:
         return value
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
     """A value for a message: tables and lists may refer to themselves, or be very long."""
     if isinstance(value, dict | list):
-        return f"a {type(value).__name__} of {len(value)}"
+        return f"{kind_of(value)} ({len(value)})"
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}…"

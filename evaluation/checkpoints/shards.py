@@ -20,6 +20,7 @@ from pathlib import Path
 
 from evaluation.checkpoints.headers import Header, TensorEntry, read_header
 from evaluation.checkpoints.slices import Piece, parse_pieces, uncovered, unsharded_shape
+from evaluation.checkpoints.state import MOST_FILES
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 
 _FILE_NAME = re.compile(
@@ -97,14 +98,20 @@ def weight_files(checkpoint: Path) -> list[Path]:
 
 
 def _folders(top: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each folder below `top`, itself included, and its files; follows links, but never in circles."""
-    seen: dict[tuple[int, int], str] = {}
-    for parent, _, names in os.walk(top, followlinks=True, onerror=_raise_unreadable):
-        status = os.stat(parent)
-        known = seen.setdefault((status.st_dev, status.st_ino), parent)
-        if known != parent:
+    """Each folder below `top`, itself included, and its files; a link may lead anywhere."""
+    count = 0
+    for parent, folders, names in os.walk(top, onerror=_raise_unreadable):
+        for path in (os.path.join(parent, folder) for folder in folders):
+            if os.path.islink(path):
+                raise CheckpointError(
+                    f"{path}: a link to the folder {os.path.realpath(path)}, which is not followed; "
+                    "remove it, or copy the folder to its place"
+                )
+        count += len(names)
+        if count > MOST_FILES:
             raise CheckpointError(
-                f"{parent}: a link to {known}, which is read already; remove it or copy the folder"
+                f"{top}: more than {MOST_FILES:,} files, which no checkpoint has; correct what it "
+                "links to, or move what does not belong out of it"
             )
         yield parent, names
 

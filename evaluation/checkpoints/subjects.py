@@ -8,6 +8,7 @@ from typing import Literal
 from evaluation.checkpoints.discovery import find_steps
 from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.steps import step_named
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def bridge_checkpoint(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Bridge
         )
     if bridge.stage is None:
         path = Path(bridge.path or "")
-        found = BridgeCheckpoint(path, int(path.name) if path.name.isdigit() else None, str(path))
+        found = BridgeCheckpoint(path, step_named(path.name), str(path))
     else:
         owner = plans[bridge.stage]
         step = bridge.step if bridge.step is not None else stage_steps(owner)[-1]

@@ -5,7 +5,6 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 
-from evaluation.checkpoints.completeness import check_tokenizer_fits
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import TensorEntry, read_header
 from evaluation.checkpoints.load import load_model
@@ -86,17 +85,21 @@ def _check_ids(reference: Path) -> dict[str, TensorEntry]:
 
 
 def _tensors(
-    checkpoint: Checkpoint, reference: Path, found: dict[str, TensorEntry], keys: tuple[str, ...]
+    checkpoint: Checkpoint, path: Path, found: dict[str, TensorEntry], keys: tuple[str, ...]
 ) -> dict[str, torch.Tensor]:
     tensors = {}
-    with safe_open(reference, framework="pt") as file:
+    with safe_open(path, framework="pt") as file:
         for key in keys:
             if key in found:
                 tensors[key] = file.get_tensor(key)
     lowest, highest = int(tensors["input_ids"].min()), int(tensors["input_ids"].max())
     if lowest < 0:
-        raise CheckpointError(f"{reference}: `input_ids` holds a negative id; store the ids again")
-    check_tokenizer_fits(checkpoint, highest + 1)
+        raise CheckpointError(f"{path}: `input_ids` holds a negative id; store the ids again")
+    if highest >= checkpoint.vocab_size:
+        raise CheckpointError(
+            f"{path}: `input_ids` holds {highest}, but the embedding has {checkpoint.vocab_size} rows in "
+            f"{checkpoint.path}; give ids of the tokenizer that it was trained with"
+        )
     return tensors
 
 

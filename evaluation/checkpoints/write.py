@@ -16,8 +16,9 @@ import yaml
 from safetensors import safe_open
 
 from evaluation.checkpoints.architecture import Architecture, parse_architecture
+from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.documents import read_text
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.format import TORCH_NAMES, Checkpoint, open_checkpoint
 from evaluation.checkpoints.huggingface import read_headers
 from evaluation.checkpoints.imported import (
     checkpoint_metadata,
@@ -29,6 +30,7 @@ from evaluation.checkpoints.pretrained import load_config
 from evaluation.checkpoints.sharding import write_parameters
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.files import beside, write_text
+from evaluation.settings.steps import step_named
 
 log = logging.getLogger(__name__)
 
@@ -55,15 +57,11 @@ def import_hf(
             f"{source}: not a Hugging Face folder: it has no config.json; name one that has"
         )
     config = _read_config(checkpoint)
+    check_complete(checkpoint)
     model_config = nanotron_model_config(config, checkpoint.path)
     arch = parse_architecture(model_config, False, None, str(checkpoint.path / "config.json"))
     _check_tp(arch, tp, source)
-    padded = replace(arch, vocab_size=math.ceil(arch.vocab_size / tp) * tp)
-    if padded.vocab_size != arch.vocab_size:
-        log.warning(
-            "%s: the vocabulary is padded from %d to %d rows of zeros; the added ids get some "
-            "probability", source, arch.vocab_size, padded.vocab_size,
-        )  # fmt: skip
+    padded = _padded_to(arch, tp, source)
     model_config["vocab_size"] = padded.vocab_size
     with _new_step(target, step) as folder:
         reader = _Reader(checkpoint, expected_parameters(arch))
@@ -85,16 +83,23 @@ def import_hf(
     return target / str(step)
 
 
+def _padded_to(arch: Architecture, tp: int, source: Path) -> Architecture:
+    """The model with a vocabulary that `tp` divides."""
+    padded = replace(arch, vocab_size=math.ceil(arch.vocab_size / tp) * tp)
+    if padded.vocab_size != arch.vocab_size:
+        log.warning(
+            "%s: the vocabulary is padded from %d to %d rows of zeros; the added ids get some "
+            "probability", source, arch.vocab_size, padded.vocab_size,
+        )  # fmt: skip
+    return padded
+
+
 def _read_config(checkpoint: Checkpoint) -> Any:
     kind = checkpoint.model_config.get("model_type")
     if kind not in ("llama", "qwen2"):
         raise UnsupportedCheckpoint(
             f"{checkpoint.path / 'config.json'}: model_type {kind!r} has no counterpart in Nanotron; "
             "llama and qwen2 have"
-        )
-    if "quantization_config" in checkpoint.model_config:
-        raise UnsupportedCheckpoint(
-            f"{checkpoint.path / 'config.json'}: a quantized model; import the original"
         )
     return load_config(checkpoint)
 
@@ -143,9 +148,8 @@ class _Reader:
 
     def __init__(self, checkpoint: Checkpoint, expected: dict[str, Source]) -> None:
         self.expected = expected
-        self.places = {
-            name: header.path for header in read_headers(checkpoint.path) for name in header.tensors
-        }
+        headers = read_headers(checkpoint.path)
+        self.places = {name: header.path for header in headers for name in header.tensors}
         self.folder = checkpoint.path
         tied = {"lm_head.weight"} if checkpoint.model_config.get("tie_word_embeddings") else set()
         wanted = {target.name for source in expected.values() for target in source.targets}
@@ -155,17 +159,36 @@ class _Reader:
                 raise CheckpointError(
                     f"{self.folder}: {problem} {sorted(names)[0]}; download again"
                 )
+        for header in headers:
+            for name in wanted & header.tensors.keys():
+                if header.tensors[name].dtype not in TORCH_NAMES:
+                    raise CheckpointError(
+                        f"{header.path}: {name} is {header.tensors[name].dtype}; only "
+                        f"{', '.join(TORCH_NAMES)} can be trained; download again"
+                    )
+        shapes = {name: one.shape for header in headers for name, one in header.tensors.items()}
+        for source in expected.values():
+            for target in source.targets:
+                shape = (target.stop - target.start, *source.shape[1:])
+                if shapes[target.name] != shape:
+                    raise CheckpointError(
+                        f"{self.folder}: {target.name} has shape {shapes[target.name]}, but config.json "
+                        f"makes it {shape}; download both again"
+                    )
+        if tied & self.places.keys():
+            self._check_tied()
+
+    def _check_tied(self) -> None:
+        """Raises CheckpointError for a head that differs from the embedding it is tied to."""
+        if not torch.equal(self._read("lm_head.weight"), self._read("model.embed_tokens.weight")):
+            raise CheckpointError(
+                f"{self.places['lm_head.weight']}: its lm_head.weight differs from the embedding, though "
+                "config.json ties them; set `tie_word_embeddings` to false there, or remove the tensor"
+            )
 
     def tensor(self, name: str) -> torch.Tensor:
-        """A parameter by Nanotron's name; raises CheckpointError for an unexpected shape."""
-        source = self.expected[name]
-        whole = torch.cat([self._read(target.name) for target in source.targets])
-        if whole.shape != source.shape:
-            raise CheckpointError(
-                f"{self.folder}: {source.targets[0].name} has shape {tuple(whole.shape)}, but "
-                f"config.json makes it {source.shape}; download both again"
-            )
-        return whole
+        """A parameter by Nanotron's name."""
+        return torch.cat([self._read(target.name) for target in self.expected[name].targets])
 
     def _read(self, name: str) -> torch.Tensor:
         with safe_open(self.places[name], framework="pt") as file:
@@ -192,6 +215,6 @@ def _write_configs(
 def _point_latest(target: Path, step: int) -> None:
     """Names the highest step, in whatever order steps are imported."""
     latest = target / "latest.txt"
-    known = read_text(latest).strip() if latest.is_file() else ""
-    if not known.isdigit() or int(known) < step:
+    known = step_named(read_text(latest).strip()) if latest.is_file() else None
+    if known is None or known < step:
         write_text(latest, str(step))

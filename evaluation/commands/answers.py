@@ -3,9 +3,8 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 
-from evaluation.commands import add_config
+from evaluation.commands import a_name, a_path, add_config
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
@@ -17,18 +16,26 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "verify-answers", help="verdicts on a JSONL file of completions (id, completion, sample)"
     )
     add_config(command)
-    command.add_argument("completions", type=Path, help="JSONL with `id` and `completion`")
-    command.add_argument("--task", required=True, help="generation task that was completed")
-    command.add_argument("--stage", help="stage that has it; the first one if not given")
-    command.add_argument("--output", type=Path, help="JSONL with the verdicts")
+    command.add_argument(
+        "completions", type=a_path, help="JSONL with `id` and `completion`: a file, a pipe, or -"
+    )
+    command.add_argument(
+        "--task", type=a_name, required=True, help="generation task that was completed"
+    )
+    command.add_argument(
+        "--stage", type=a_name, help="stage that has it; the first one if not given"
+    )
+    command.add_argument("--output", type=a_path, help="JSONL with the verdicts")
     command.set_defaults(run=verify_answers)
 
     command = commands.add_parser(
         "curriculum", help="ids of prompts by pass rate, one a line, for a trainer"
     )
-    command.add_argument("results", type=Path, help="a checkpoint's folder of results")
-    command.add_argument("--task", required=True, help="generation task")
-    command.add_argument("--verifier", help="whose verdicts count; the primary one if not given")
+    command.add_argument("results", type=a_path, help="a checkpoint's folder of results")
+    command.add_argument("--task", type=a_name, required=True, help="generation task")
+    command.add_argument(
+        "--verifier", type=a_name, help="whose verdicts count; the primary one if not given"
+    )
     command.add_argument(
         "--band",
         type=float,
@@ -39,19 +46,19 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("--order", choices=("easiest", "hardest"), default="easiest")
     command.add_argument("--rates", action="store_true", help="a tab and the pass rate after each")
-    command.add_argument("--known", type=Path, help="the trainer's ids, one a line, to check by")
-    command.add_argument("--output", type=Path, help="file to write; else standard output")
+    command.add_argument("--known", type=a_path, help="the trainer's ids, one a line, to check by")
+    command.add_argument("--output", type=a_path, help="file to write; else standard output")
     command.set_defaults(run=curriculum)
 
 
 def verify_answers(options: argparse.Namespace) -> int:
-    from evaluation.files import write_jsonl
+    from evaluation.files import link_target, write_jsonl
     from evaluation.grading.by_hand import check_verified, verify_by_hand
 
     plan = _plan_with(plan_stages(load_config(options.config)), options)
     rows, summary = verify_by_hand(plan, options.task, options.completions)
     if options.output is not None:
-        write_jsonl(options.output, rows)
+        write_jsonl(link_target(options.output), rows)
     print(json.dumps(summary, indent=1, ensure_ascii=False), flush=True)
     check_verified(plan, rows)
     return 0
@@ -73,13 +80,14 @@ def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> Stag
 
 
 def curriculum(options: argparse.Namespace) -> int:
-    from evaluation.files import write_text
-    from evaluation.reporting.curriculum import check_known
+    from evaluation.files import link_target, write_text
+    from evaluation.reporting.curriculum import check_known, check_lines
     from evaluation.reporting.curriculum import curriculum as choose
 
     chosen = choose(
         options.results, options.task, options.verifier, tuple(options.band), options.order
     )
+    check_lines(chosen)
     if options.known is not None:
         check_known(chosen, options.known)
     lines = [f"{id}\t{rate:.6g}" if options.rates else id for id, rate in chosen]
@@ -87,6 +95,6 @@ def curriculum(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.write(text)
     else:
-        write_text(options.output, text)
+        write_text(link_target(options.output), text)
     print(f"{len(chosen)} prompts", file=sys.stderr)
     return 0

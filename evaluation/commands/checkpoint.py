@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.commands import whole_number
+from evaluation.commands import a_name, a_path, whole_number
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError
 
@@ -20,7 +20,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser(
         "inspect", help="what a checkpoint is, and whether it is complete"
     )
-    command.add_argument("checkpoint", type=Path)
+    command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
     command.add_argument("--json", action="store_true", help="as JSON")
     command.set_defaults(run=inspect)
@@ -30,8 +30,8 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser(
         "import-hf", help="a Hugging Face folder as a Nanotron checkpoint"
     )
-    command.add_argument("source", type=Path, help="Hugging Face folder")
-    command.add_argument("target", type=Path, help="folder that gets STEP/ and latest.txt")
+    command.add_argument("source", type=a_path, help="Hugging Face folder")
+    command.add_argument("target", type=a_path, help="folder that gets STEP/ and latest.txt")
     command.add_argument(
         "--tp", type=whole_number(1), default=1, help="tensor parallelism (%(default)s)"
     )
@@ -39,7 +39,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--step", type=whole_number(0), default=0, help="step number (%(default)s)"
     )
     command.add_argument("--sequence-length", type=whole_number(2), help="recorded in config.yaml")
-    command.add_argument("--tokenizer", help="name recorded in config.yaml; SOURCE if not given")
+    command.add_argument(
+        "--tokenizer", type=a_name, help="name recorded in config.yaml; SOURCE if not given"
+    )
     command.set_defaults(run=import_hf)
 
 
@@ -47,11 +49,11 @@ def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser(
         "verify", help="compare a checkpoint's logits with stored ones, or with Nanotron's own"
     )
-    command.add_argument("checkpoint", type=Path)
+    command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
     logits = command.add_mutually_exclusive_group(required=True)
     logits.add_argument(
-        "--reference", type=Path, help="safetensors file: input_ids, logits[, position_ids, …]"
+        "--reference", type=a_path, help="safetensors file: input_ids, logits[, position_ids, …]"
     )
     logits.add_argument(
         "--against", choices=("nanotron",), help="run Nanotron's code on it, which needs a GPU"
@@ -60,10 +62,12 @@ def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--tolerance", type=_tolerance, help="relative L2 (1e-4; against nanotron 0.05)"
     )
     command.add_argument(
-        "--python", type=Path, help="of --against: Python of an environment that has it (this one)"
+        "--python",
+        type=a_path,
+        help="of --against: Python of an environment that has it (this one)",
     )
     command.add_argument(
-        "--ids", type=Path, help="of --against: safetensors file of input_ids (random ones)"
+        "--ids", type=a_path, help="of --against: safetensors file of input_ids (random ones)"
     )
     command.add_argument(
         "--limit", type=whole_number(1), help="of --against: seconds it may take (1800)"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from evaluation.commands import whole_number
+from evaluation.commands import a_name, a_path, whole_number
 from evaluation.commands.prefill import Commands
 from evaluation.errors import BridgeError, ConfigError, ResultsError
-from evaluation.files import write_text
+from evaluation.files import link_target, write_text
 from evaluation.results.comparison_file import COMPARISON_FILES
 from evaluation.settings.runs import By
 
@@ -30,12 +30,12 @@ def _add_compare(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument(
         "ours",
-        type=Path,
+        type=a_path,
         metavar="A",
         help="a checkpoint's folder of results; or a run: its configuration, its results, or those "
         "of one stage",
     )
-    command.add_argument("theirs", type=Path, metavar="B", help="what A is compared with")
+    command.add_argument("theirs", type=a_path, metavar="B", help="what A is compared with")
     command.add_argument(
         "--fail-on-regression",
         action="store_true",
@@ -55,7 +55,10 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
     which.add_argument("--last", action="store_true", help="only the last checkpoint of each")
     which.add_argument("--by", choices=get_args(By), help="match by steps (default) or tokens seen")
     group.add_argument(
-        "--output", type=Path, metavar="DIR", help=f"also write {', '.join(COMPARISON_FILES)} there"
+        "--output",
+        type=a_path,
+        metavar="DIR",
+        help=f"also write {', '.join(COMPARISON_FILES)} there",
     )
 
 
@@ -65,12 +68,13 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument(
         "folders",
+        type=a_name,
         nargs="+",
         metavar="LABEL=FOLDER",
         help="a column: its heading, and a checkpoint's folder of results",
     )
     command.add_argument("--format", choices=("text", "csv", "latex"), default="text")
-    command.add_argument("--output", type=Path, help="file to write; else standard output")
+    command.add_argument("--output", type=a_path, help="file to write; else standard output")
     command.set_defaults(run=table)
 
 
@@ -103,11 +107,15 @@ def compare_checkpoints(options: argparse.Namespace) -> int:
 
 
 def compare_runs(options: argparse.Namespace) -> int:
+    from evaluation.dependencies.by_hand import check_run
     from evaluation.reporting.compare_runs import is_worse_at_last, runs_as_text
     from evaluation.runs.compare import compare_runs as compare_two
     from evaluation.runs.find import find_run, labels
     from evaluation.runs.matching import How
 
+    for path in (options.ours, options.theirs):
+        if path.is_file():
+            check_run(path)
     names = labels(options.ours, options.theirs)
     ours, theirs = find_run(names[0], options.ours), find_run(names[1], options.theirs)
     at = options.at_tokens if options.at_step is None else options.at_step
@@ -138,7 +146,7 @@ def table(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.write(text)
     else:
-        write_text(options.output, text)
+        write_text(link_target(options.output), text)
     for note in notes:
         print(note, file=sys.stderr)
     if options.format == "text":

@@ -5,8 +5,8 @@ import json
 import sys
 from pathlib import Path
 
-from evaluation.checkpoints.subjects import steps_so_far
-from evaluation.commands import add_config, add_stage, whole_number
+from evaluation.checkpoints.subjects import step_subject, steps_so_far
+from evaluation.commands import a_path, add_config, add_stage, whole_number
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError
 from evaluation.records import RECORDED
@@ -18,7 +18,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser("deltas", help="one step's deltas against its bridge")
     add_config(command)
     add_stage(command)
-    command.add_argument("--step", type=whole_number(0), required=True)
+    command.add_argument(
+        "--step", type=whole_number(0), nargs="+", required=True, help="steps of the stage"
+    )
     command.set_defaults(run=deltas)
 
     command = commands.add_parser("tables", help="a stage's tables, recommendation and report")
@@ -41,17 +43,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_config(command)
     command.set_defaults(run=front_page)
 
-    command = commands.add_parser(
-        "tensorboard",
-        help="all curves as TensorBoard event files, or as a run of Weights & Biases "
-        "(needs `pip install tensorboard` or `wandb`)",
-    )
-    add_config(command)
-    command.add_argument("--output", type=Path, required=True, metavar="DIR", help="the log folder")
-    command.add_argument(
-        "--to", choices=("tensorboard", "wandb"), default="tensorboard", help="which tool reads it"
-    )
-    command.set_defaults(run=tensorboard)
+    _add_tensorboard(commands)
 
     command = commands.add_parser("bridge-table", help="every stage's deltas and verdicts, as text")
     add_config(command)
@@ -64,6 +56,22 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.set_defaults(run=status)
 
 
+def _add_tensorboard(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = commands.add_parser(
+        "tensorboard",
+        help="all curves as TensorBoard event files, or as a run of Weights & Biases "
+        "(needs `pip install tensorboard` or `wandb`)",
+    )
+    add_config(command)
+    command.add_argument(
+        "--output", type=a_path, required=True, metavar="DIR", help="the log folder"
+    )
+    command.add_argument(
+        "--to", choices=("tensorboard", "wandb"), default="tensorboard", help="which tool reads it"
+    )
+    command.set_defaults(run=tensorboard)
+
+
 def _plans(options: argparse.Namespace) -> dict[str, StagePlan]:
     """All stages, with the steps that are known now."""
     from evaluation.dependencies.gone import with_known_steps
@@ -71,8 +79,22 @@ def _plans(options: argparse.Namespace) -> dict[str, StagePlan]:
     return plan_stages(with_known_steps(load_config(options.config)))
 
 
-def _plan(options: argparse.Namespace) -> StagePlan:
+def _plans_with_tables(options: argparse.Namespace) -> dict[str, StagePlan]:
+    """All stages; raises ResultsError where what was made of one is outdated."""
+    from evaluation.dependencies.by_hand import ByHand
+
     plans = _plans(options)
+    asked = ByHand(options.config, plans)
+    for plan in plans.values():
+        asked.check_tables(plan)
+    return plans
+
+
+def _plan(options: argparse.Namespace) -> StagePlan:
+    return _plan_among(_plans(options), options)
+
+
+def _plan_among(plans: dict[str, StagePlan], options: argparse.Namespace) -> StagePlan:
     if options.stage not in plans:
         raise ConfigError(
             f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
@@ -82,31 +104,46 @@ def _plan(options: argparse.Namespace) -> StagePlan:
 
 def deltas(options: argparse.Namespace) -> int:
     from evaluation.bridge.step import make_deltas
+    from evaluation.checkpoints.subjects import bridge_subject, step_subject
+    from evaluation.dependencies.by_hand import ByHand
 
-    plan = _plan(options)
+    plans = _plans(options)
+    plan = _plan_among(plans, options)
     if plan.stage.bridge is None:
         raise ConfigError(
             f"stages.{plan.name}.bridge: none is configured, so there are no deltas; name a `stage` or a `path` there"
         )
-    record = make_deltas(plan, options.step)
-    if record.error is not None:
-        print(f"error: {record.error}", file=sys.stderr)
-        return RECORDED
-    print(plan.step_folder(options.step))
-    return 0
+    steps = [step_subject(plan, step) for step in options.step]
+    ByHand(options.config, plans).check_results([*steps, bridge_subject(plan, plans)])
+    code = 0
+    for step in options.step:
+        record = make_deltas(plan, step)
+        if record.error is not None:
+            print(f"error: {record.error}", file=sys.stderr)
+            code = RECORDED
+        else:
+            print(plan.step_folder(step))
+    return code
 
 
 def tables(options: argparse.Namespace) -> int:
+    from evaluation.dependencies.by_hand import ByHand
     from evaluation.reporting.steps import make_tables
 
-    make_tables(_plan(options))
+    plans = _plans(options)
+    plan = _plan_among(plans, options)
+    ByHand(options.config, plans).check_deltas(plan)
+    make_tables(plan)
     return 0
 
 
 def figures(options: argparse.Namespace) -> int:
+    from evaluation.dependencies.by_hand import ByHand
     from evaluation.reporting.steps import make_figures
 
-    plan = _plan(options)
+    plans = _plans(options)
+    plan = _plan_among(plans, options)
+    ByHand(options.config, plans).check_tables(plan)
     for name in make_figures(plan).files:
         print(plan.results / name)
     return 0
@@ -115,7 +152,7 @@ def figures(options: argparse.Namespace) -> int:
 def comparison(options: argparse.Namespace) -> int:
     from evaluation.reporting.steps import make_comparison
 
-    plans = _plans(options)
+    plans = _plans_with_tables(options)
     config = next(iter(plans.values())).config
     if not config.runs:
         raise ConfigError(f"{options.config}: names no other `runs`; `compare A B` needs none")
@@ -130,14 +167,15 @@ def comparison(options: argparse.Namespace) -> int:
 def front_page(options: argparse.Namespace) -> int:
     from evaluation.reporting.steps import make_front_page
 
-    print(make_front_page(_plans(options)))
+    print(make_front_page(_plans_with_tables(options)))
     return 0
 
 
 def tensorboard(options: argparse.Namespace) -> int:
     from evaluation.reporting.exports.points import export_curves
 
-    number = export_curves(list(_plans(options).values()), options.output, options.to)
+    plans = _plans_with_tables(options)
+    number = export_curves(list(plans.values()), options.output, options.to)
     then = "look at them with `tensorboard --logdir`"
     if options.to == "wandb":
         then = f"send them with `wandb sync {options.output}/wandb/offline-run-*`"
@@ -148,7 +186,7 @@ def tensorboard(options: argparse.Namespace) -> int:
 def bridge_table(options: argparse.Namespace) -> int:
     from evaluation.reporting.terminal import bridge_table as table
 
-    print(table(_plans(options)))
+    print(table(_plans_with_tables(options)))
     return 0
 
 
@@ -158,9 +196,8 @@ def status(options: argparse.Namespace) -> int:
 
     plans = _plans(options)
     chosen = plans if options.stage is None else {options.stage: _plan(options)}
-    outdated = Outdated(plans)
-    found = {
-        name: stage_status(plan, steps_so_far(plan), outdated) for name, plan in chosen.items()
-    }
+    outdated, steps = Outdated(plans), {name: steps_so_far(plan) for name, plan in chosen.items()}
+    outdated.look_at(step_subject(chosen[name], step) for name in chosen for step in steps[name])
+    found = {name: stage_status(plan, steps[name], outdated) for name, plan in chosen.items()}
     print(json.dumps(found, indent=1) if options.json else status_table(found))
     return 0 if all(entry["complete"] for entry in found.values()) else 1

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from evaluation.commands import add_config, add_stage
-from evaluation.errors import ConfigError
+from evaluation.commands import a_name, a_path, add_config, add_stage
+from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
@@ -26,13 +26,15 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         if tier.cache.per_stage:
             only.add_argument(option, action="store_true", help=f"only the {tier.unit} of {what}")
         else:
-            only.add_argument(option, metavar="NAME", help=f"only this {tier.item} of {what}")
+            only.add_argument(
+                option, type=a_name, metavar="NAME", help=f"only this {tier.item} of {what}"
+            )
     command.set_defaults(run=prefill)
 
     command = commands.add_parser(
         "schema", help="write the JSON schema and the table of keys in config/README.md"
     )
-    command.add_argument("--root", type=Path, default=Path(), help="root of the project")
+    command.add_argument("--root", type=a_path, default=Path(), help="root of the project")
     command.set_defaults(run=schema)
 
 
@@ -92,7 +94,14 @@ def _prefill_stage(
     wanted = [asked] if asked else [(TIERS[name], None) for name in plan.tiers]
     for tier, name in wanted:
         for entry in _entries(plan, tier, name):
-            PREFILLS[tier.name].make(plan, entry)
+            try:
+                PREFILLS[tier.name].make(plan, entry)
+            except SourceError as error:  # of files that several items may be made of
+                if any(
+                    f"{of}{entry}" in str(error) for of in (f"{tier.section}.", f"{tier.item} ")
+                ):
+                    raise
+                raise SourceError(f"{tier.section}.{entry}: {error}") from error
 
 
 def schema(options: argparse.Namespace) -> int:

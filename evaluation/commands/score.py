@@ -3,10 +3,9 @@
 import argparse
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.commands import add_config, add_stage, whole_number
+from evaluation.commands import a_name, a_path, add_config, add_stage, whole_number
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError, ScoringError
@@ -58,7 +57,7 @@ def _add_collect(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_config(command)
     add_stage(command)
     which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("--step", type=whole_number(0), nargs=1, help="step of the stage")
+    which.add_argument("--step", type=whole_number(0), nargs="+", help="steps of the stage")
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
     command.set_defaults(run=collect)
 
@@ -67,7 +66,7 @@ def _add_expect(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser(
         "expect", help="whether a result file is there; if not, why it could not be made"
     )
-    command.add_argument("file", type=Path)
+    command.add_argument("file", type=a_path)
     command.set_defaults(run=expect)
 
 
@@ -75,18 +74,20 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = commands.add_parser(
         "loglikelihood", help="log-probabilities of a JSONL file of contexts and continuations"
     )
-    command.add_argument("checkpoint", type=Path)
+    command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
     command.add_argument(
-        "--requests", type=Path, required=True, help="JSONL, also gzipped: a file, a pipe, or -"
+        "--requests", type=a_path, required=True, help="JSONL, also gzipped: a file, a pipe, or -"
     )
     command.add_argument(
         "--output",
-        type=Path,
+        type=a_path,
         required=True,
         help="FILE.jsonl, which appears whole at the end; a pipe, a device or - is written through",
     )
-    command.add_argument("--tokenizer", help="hub id or folder; the checkpoint's own if not given")
+    command.add_argument(
+        "--tokenizer", type=a_name, help="hub id or folder; the checkpoint's own if not given"
+    )
     command.add_argument(
         "--dtype", choices=("auto", "float32", "bfloat16", "float16"), default="auto"
     )
@@ -106,15 +107,20 @@ def score(options: argparse.Namespace) -> int:
 
     from evaluation.orchestration.checkpoints import score_checkpoint
 
-    subject = _subject(plan, plans, options)
+    (subject,) = _subjects(plan, plans, options)
     return score_checkpoint(subject, scores_only=options.scores_only)
 
 
 def collect(options: argparse.Namespace) -> int:
+    from evaluation.dependencies.by_hand import ByHand
     from evaluation.orchestration.checkpoints import collect_checkpoint
 
     plan, plans = _plans(options)
-    return collect_checkpoint(_subject(plan, plans, options))
+    subjects = _subjects(plan, plans, options)
+    asked = ByHand(options.config, plans)
+    asked.check_scores(subjects)
+    asked.check_documents(plan)
+    return max([collect_checkpoint(subject) for subject in subjects])
 
 
 def expect(options: argparse.Namespace) -> int:
@@ -138,12 +144,14 @@ def _plans(options: argparse.Namespace) -> tuple[StagePlan, dict[str, StagePlan]
     return plans[options.stage], plans
 
 
-def _subject(
+def _subjects(
     plan: StagePlan, plans: dict[str, StagePlan], options: argparse.Namespace
-) -> "Subject":
+) -> list["Subject"]:
     from evaluation.checkpoints.subjects import bridge_subject, step_subject
 
-    return bridge_subject(plan, plans) if options.bridge else step_subject(plan, options.step[0])
+    if options.bridge:
+        return [bridge_subject(plan, plans)]
+    return [step_subject(plan, step) for step in dict.fromkeys(options.step)]
 
 
 def loglikelihood(options: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """Which caches a stage reads, and whether they are what the configuration asks for now.
 
-Told from records alone: neither torch nor transformers is imported, and no large file is read.
+Told from records alone: neither torch nor transformers is imported, and a large file is read only for
+its checksum, where the file system tells something else of it than when it was read.
 """
 
 from dataclasses import dataclass, field
@@ -8,19 +9,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.errors import CacheError, SourceError
-from evaluation.files import fingerprint
-from evaluation.prefill.caches import DOCUMENTS, FETCH, META, read_meta
-from evaluation.prefill.definitions import folder_state, tokenizer_definition
+from evaluation.files import fingerprint, unordered
+from evaluation.prefill.caches import DOCUMENTS, META, read_meta
+from evaluation.prefill.definitions import tokenizer_definition, tokenizer_files
 from evaluation.prefill.entries import STEP, check_entry
+from evaluation.prefill.sources import Sources
+from evaluation.prefill.states import Checksums, are_unchanged
 from evaluation.prefill.tiers import PREFILLS, Define
 from evaluation.records import Record, is_intact, read_record, record_path
+from evaluation.remedies import snakemake
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 
 State = Literal["current", "missing", "stale"]
-
-UNKNOWN = object()
-"""The state of a source that cannot be looked at from here."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,21 @@ class CacheEntry:
     @property
     def record(self) -> Path:
         return record_path(self.folder, STEP)
+
+    @property
+    def place(self) -> str:
+        """How records of scores name it: its folder below the cache."""
+        return self.folder.relative_to(self.plan.config.cache).as_posix()
+
+    @property
+    def define_asked(self) -> Define | None:
+        """The part of its definition that scores depend on, if that is not the whole.
+
+        A command may read whatever the entry holds.
+        """
+        return (
+            PREFILLS[self.tier].define_asked if self.tier and not self.plan.stage.command else None
+        )
 
 
 def stage_entries(plan: StagePlan) -> list[CacheEntry]:
@@ -67,6 +83,7 @@ class CacheStates:
     _states: dict[Path, State] = field(default_factory=dict)
     _wanted: dict[Path, str | None] = field(default_factory=dict)
     _records: dict[Path, Record | None] = field(default_factory=dict)
+    _checksums: dict[Path, Checksums] = field(default_factory=dict)
 
     def record(self, entry: CacheEntry) -> Record | None:
         if entry.folder not in self._records:
@@ -93,15 +110,17 @@ class CacheStates:
         """
         record = self.record(entry)
         if record is not None and self.state(entry) == "current":
-            return bool(used == (describe_documents if graded else describe_entry)(record))
-        if record is not None and record.key == self.wanted(entry) and _moved_on(entry, record):
+            now = describe_documents(record) if graded else describe_entry(entry, record)
+            return bool(used == now)
+        wanted = self.wanted(entry)
+        if record is not None and record.key == wanted and self._moved_on(entry, record):
             return False
-        wanted = self.wanted(entry) if graded else self._asked(entry)
+        wanted = wanted if graded else self._asked(entry)
         return isinstance(used, dict) and (wanted is None or used.get("definition") == wanted)
 
     def _asked(self, entry: CacheEntry) -> str | None:
         """The part of the wanted definition that scores depend on."""
-        define = entry.tier and PREFILLS[entry.tier].define_asked
+        define = entry.define_asked
         return self._define(entry, define) if define else self.wanted(entry)
 
     def _look(self, entry: CacheEntry) -> State:
@@ -110,7 +129,26 @@ class CacheStates:
             return "missing"
         if record.key != self.wanted(entry) or not is_intact(record, entry.folder):
             return "stale"
-        return "stale" if _moved_on(entry, record) else "current"
+        return "stale" if self._moved_on(entry, record) else "current"
+
+    def _moved_on(self, entry: CacheEntry, record: Record) -> bool:
+        """Whether the files that an entry was made of hold something else by now.
+
+        Not where they cannot be looked at, as on a node without the mirrors.
+        """
+        plan, known = entry.plan, record.about.get("state")
+        results = Path(plan.config.results)
+        if results not in self._checksums:
+            self._checksums[results] = Checksums(results)
+        checksums = self._checksums[results]
+        try:
+            if entry.tier is None:
+                now = [tokenizer_files(Path(plan.tokenizer.name))]
+                return not are_unchanged(now, known, checksums)
+            origins = PREFILLS[entry.tier].origins(plan, entry.name)
+            return not Sources(plan, origins, checksums).are_as(known)
+        except (SourceError, OSError):
+            return False
 
     def _define(self, entry: CacheEntry, define: Define | None = None) -> str | None:
         plan = entry.plan
@@ -127,21 +165,22 @@ def check_current(states: CacheStates, entry: CacheEntry) -> Record:
     """The record of an entry that is what the configuration asks for; raises CacheError for any other."""
     record = states.record(entry)
     if record is None or states.state(entry) == "missing":
-        raise CacheError(f"{entry.folder} is not prefilled; run `{FETCH}`")
+        raise CacheError(f"{entry.folder} is not prefilled; run `{snakemake('prefill')}`")
     if states.state(entry) == "stale":
         check_entry(entry.folder, states.wanted(entry) or record.key)  # names what is wrong
         raise CacheError(
-            f"{entry.folder} was made from other data than there is now; run `{FETCH}`"
+            f"{entry.folder} was made from other data than there is now; run `{snakemake('prefill')}`"
         )
     return record
 
 
-def describe_entry(record: Record) -> dict[str, str]:
+def describe_entry(entry: CacheEntry, record: Record) -> dict[str, str]:
     """What a score keeps of a cache that it was made from: its definition, and its content."""
-    asked = record.about.get("asked")
+    asked = record.about.get("asked") if entry.define_asked else None
     others = (META,) if asked is None else (META, DOCUMENTS)
     data = {name: state.checksum for name, state in record.files.items() if name not in others}
-    return {"definition": asked or record.key, "content": fingerprint(data)}
+    content = asked and record.about.get("content")
+    return {"definition": asked or record.key, "content": content or fingerprint(unordered(data))}
 
 
 def describe_documents(record: Record) -> dict[str, str]:
@@ -156,29 +195,6 @@ def graded_entries(plan: StagePlan) -> list[CacheEntry]:
 
 
 def documents_used(plan: StagePlan) -> dict[str, dict[str, str]]:
-    """What is known of a stage's documents, by the item's name."""
-    records = {entry.name: read_record(entry.folder, STEP) for entry in graded_entries(plan)}
+    """What is known of a stage's documents, by the place of their cache."""
+    records = {entry.place: read_record(entry.folder, STEP) for entry in graded_entries(plan)}
     return {name: describe_documents(one) for name, one in records.items() if one is not None}
-
-
-def _moved_on(entry: CacheEntry, record: Record) -> bool:
-    """Whether the files that an entry was made of are others by now."""
-    state = source_state(entry)
-    return not (state is UNKNOWN or state is None or state == record.about.get("state"))
-
-
-def source_state(entry: CacheEntry) -> Any:
-    """The state of the files that an entry is made of, as prefill writes it into its record.
-
-    None for what lies on the hub or stands in the suite; UNKNOWN where the files cannot be looked at,
-    as on a node without the mirrors.
-    """
-    if entry.tier is None:
-        return folder_state(Path(entry.plan.tokenizer.name))
-    try:
-        origins = PREFILLS[entry.tier].origins(entry.plan, entry.name)
-        if not origins or any(origin.files is None for origin in origins):
-            return None
-        return [origin.state() for origin in origins]
-    except (SourceError, OSError):
-        return UNKNOWN

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import Subject
+from evaluation.files import read_text
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
@@ -61,7 +62,7 @@ def _last_speed(plan: StagePlan) -> float | None:
     files = [*plan.results.glob(f"by_checkpoint/*/{name}"), *plan.results.glob(f"bridge/{name}")]
     for path in sorted(files, key=lambda file: -file.stat().st_mtime):
         try:
-            speed = json.loads(path.read_text(encoding="utf-8")).get("tokens_per_second")
+            speed = json.loads(read_text(path)).get("tokens_per_second")
         except (OSError, ValueError, AttributeError):  # what is damaged tells no speed
             continue
         if isinstance(speed, int | float) and speed > 0:

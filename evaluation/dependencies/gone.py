@@ -5,15 +5,18 @@ mean those on disk, and those that are gone from it but scored as the configurat
 was scored otherwise can neither be shown beside the others nor scored again, so it is left out.
 """
 
-import re
 from pathlib import Path
 
-from evaluation.checkpoints.discovery import configuration_file, find_steps
+from evaluation.checkpoints.discovery import find_steps
+from evaluation.checkpoints.documents import configuration_file
 from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CheckpointError
+from evaluation.records import FOLDER
 from evaluation.settings.config import Config, Every
 from evaluation.settings.plan import plan_stage
+from evaluation.settings.steps import step_named
 
 
 def with_known_steps(config: Config) -> Config:
@@ -47,7 +50,7 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
     plan = plan_stage(config, name)
     outdated = Outdated({name: plan})
     subjects = [step_subject(plan, step) for step in absent]
-    kept = [s for s, one in zip(absent, subjects, strict=True) if _is_kept(one, outdated)]
+    kept = [s for s, one in zip(absent, subjects, strict=True) if is_kept(one, outdated)]
     return tuple(sorted([*found, *kept]))
 
 
@@ -55,12 +58,13 @@ def is_gone(checkpoint: Path) -> bool:
     return configuration_file(checkpoint) is None
 
 
-def _is_kept(subject: Subject, outdated: Outdated) -> bool:
+def is_kept(subject: Subject, outdated: Outdated) -> bool:
+    """Whether there are scores of it that are asked for, and that nothing could make again."""
     return is_gone(subject.checkpoint) and not outdated.score(subject)
 
 
 def _steps_with_results(results: Path) -> list[int]:
-    """Of the folders that hold a record, be it of what became of it."""
-    found = results.glob("by_checkpoint/step_*/.made/collect.json")
-    names = [path.parents[1].name.removeprefix("step_") for path in found]
-    return [int(name) for name in names if re.fullmatch(r"0|[1-9]\d*", name)]
+    """Of the folders that hold a record of scores; all else could be made again."""
+    found = results.glob(f"by_checkpoint/step_*/{FOLDER}/{SCORE}.json")
+    steps = (step_named(path.parents[1].name.removeprefix("step_")) for path in found)
+    return [step for step in steps if step is not None]

@@ -9,12 +9,12 @@ Only results are looked at: neither checkpoints nor caches need be on this machi
 """
 
 import contextlib
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.settings.config import Config, Every, Steps, load_config
+from evaluation.settings.steps import step_named
 from evaluation.settings.tiers import TIERS
 
 CHECKPOINTS = "by_checkpoint"
@@ -101,4 +101,6 @@ def _steps_in(stage: Path) -> Iterator[Path]:
 
 
 def _is_step(folder: Path) -> bool:
-    return re.fullmatch(r"step_(0|[1-9]\d*)", folder.name) is not None and is_scored(folder)
+    name = folder.name
+    is_one = name.startswith("step_") and step_named(name.removeprefix("step_")) is not None
+    return is_one and is_scored(folder)

@@ -1,9 +1,11 @@
 """What of a run's outputs is not what the configuration asks for now, from their records."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evaluation.checkpoints.consumed import metadata_state
+from evaluation.checkpoints.state import State, checkpoint_state, checkpoint_states, is_left_of
 from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
 from evaluation.dependencies import steps as keys
 from evaluation.dependencies.caches import (
@@ -13,6 +15,12 @@ from evaluation.dependencies.caches import (
     stage_entries,
     tokenizer_entry,
 )
+from evaluation.dependencies.so_far import (
+    are_figures_late,
+    are_tables_late,
+    is_comparison_late,
+    is_front_late,
+)
 from evaluation.records import Record, is_intact, read_record
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
@@ -20,11 +28,21 @@ from evaluation.settings.plan import StagePlan
 
 @dataclass
 class Outdated:
-    """Asks each record once. A step is outdated, too, if one is that it reads from."""
+    """Asks each record once. A step is outdated, too, if one is that it reads from.
+
+    A run tries again what has failed, and makes what is missing. With `as_made` neither is outdated,
+    but only what was made from something else than there is now.
+    """
 
     plans: Mapping[str, StagePlan]
+    as_made: bool = False
     caches: CacheStates = field(default_factory=CacheStates)
     _known: dict[tuple[object, ...], bool] = field(default_factory=dict)
+    _states: dict[Path, State] = field(default_factory=dict)
+
+    def look_at(self, subjects: Iterable[Subject]) -> None:
+        """Looks at many checkpoints at once, for the questions about each that follow."""
+        self._states |= checkpoint_states(subject.checkpoint for subject in subjects)
 
     def cache(self, entry: CacheEntry) -> bool:
         """Whether it has to be made, even if nothing needs it; one that is missing may wait."""
@@ -46,41 +64,29 @@ class Outdated:
         return self._once(("tables", plan.name), lambda: not self._has_tables(plan))
 
     def figures(self, plan: StagePlan) -> bool:
-        tables = read_record(plan.results, keys.TABLES)
-        if self.tables(plan) or tables is None:
-            return True
-        return not _is_made(plan, keys.FIGURES, keys.figures_key(tables))
+        return self.tables(plan) or are_figures_late(plan)
 
     def comparison(self) -> bool:
         """Of the runs that the configuration names; one that failed is tried again."""
-        known, config = self._all_tables(), self._config
-        if known is None:
+        record = read_record(Path(self._config.results), keys.COMPARISON)
+        if record is None:
+            return not self.as_made
+        if self._lacks_tables() or self._is_late(record):
             return True
-        record = read_record(Path(config.results), keys.COMPARISON)
-        if record is None or record.error is not None:
-            return True
-        key = keys.comparison_key(known, config.runs)
-        return record.key != key or not is_intact(record, Path(config.results))
+        return is_comparison_late(self.plans)
 
     def front(self) -> bool:
-        known, results = self._all_tables(), Path(self._config.results)
-        if known is None or (self._config.runs and self.comparison()):
+        if self._lacks_tables() or (self._config.runs and self.comparison()):
             return True
-        beside = read_record(results, keys.COMPARISON) if self._config.runs else None
-        record = read_record(results, keys.FRONT)
-        key = keys.front_key(known, beside)
-        return record is None or record.key != key or not is_intact(record, results)
+        return is_front_late(self.plans)
 
     @property
     def _config(self) -> Config:
         return next(iter(self.plans.values())).config
 
-    def _all_tables(self) -> dict[str, Record] | None:
-        """The records of all stages' tables; None if one is to be made."""
-        if any(self.tables(plan) for plan in self.plans.values()):
-            return None
-        found = {name: read_record(plan.results, keys.TABLES) for name, plan in self.plans.items()}
-        return {name: record for name, record in found.items() if record is not None}
+    def _lacks_tables(self) -> bool:
+        """Whether a stage's tables are to be made."""
+        return any(self.tables(plan) for plan in self.plans.values())
 
     def bridge(self, plan: StagePlan) -> Subject:
         return bridge_subject(plan, self.plans)
@@ -90,30 +96,44 @@ class Outdated:
             self._known[name] = ask()
         return self._known[name]
 
+    def _is_late(self, record: Record) -> bool:
+        return record.error is not None and not self.as_made
+
     def _is_scored(self, subject: Subject) -> bool:
         record = read_record(subject.folder, keys.SCORE)
-        if record is None or record.error is not None or record.key != keys.score_key(subject):
+        if record is None:
+            return self.as_made
+        if self._is_late(record) or record.key != keys.score_key(subject):
             return False
         used = record.about.get("caches", {})
         for entry in stage_entries(subject.plan):
-            name = entry.folder.relative_to(subject.plan.config.cache).as_posix()
-            if not self.caches.agrees(entry, used.get(name)):
+            if not self.caches.agrees(entry, used.get(entry.place)):
                 return False
-        # A checkpoint that is gone stays scored; one that is another is scored anew.
-        state = keys.checkpoint_state(subject.checkpoint)
-        is_same = not state or state == record.about.get("checkpoint_state")
+        # A checkpoint that is gone, or of which a part is, stays scored; another is scored anew.
+        state = self._state(subject.checkpoint)
+        is_same = not state or is_left_of(state, record.about.get("checkpoint_state"))
         return is_same and is_intact(record, subject.folder)
+
+    def _state(self, checkpoint: Path) -> State:
+        if checkpoint not in self._states:
+            self._states[checkpoint] = checkpoint_state(checkpoint)
+        return self._states[checkpoint]
 
     def _is_collected(self, subject: Subject) -> bool:
         score = read_record(subject.folder, keys.SCORE)
         record = read_record(subject.folder, keys.COLLECT)
-        if self.score(subject) or score is None or record is None or record.error is not None:
+        if record is None:
+            return self.as_made
+        if self.score(subject) or score is None or self._is_late(record):
             return False
         used = record.about.get("documents", {})
         if not all(
-            self.caches.agrees(entry, used.get(entry.name), graded=True)
+            self.caches.agrees(entry, used.get(entry.place), graded=True)
             for entry in graded_entries(subject.plan)
         ):
+            return False
+        counted = metadata_state(subject.checkpoint)
+        if counted and counted != record.about.get("metadata"):
             return False
         is_wanted = record.key == keys.collect_key(subject, score)
         return is_wanted and is_intact(record, subject.folder)
@@ -122,7 +142,9 @@ class Outdated:
         sides = step_subject(plan, step), self.bridge(plan)
         records = [read_record(side.folder, keys.COLLECT) for side in sides]
         own = read_record(plan.step_folder(step), keys.STEP_DELTAS)
-        if any(map(self.collect, sides)) or own is None or own.error is not None:
+        if own is None:
+            return self.as_made
+        if any(map(self.collect, sides)) or self._is_late(own):
             return False
         if records[0] is None or records[1] is None:
             return False
@@ -137,11 +159,4 @@ class Outdated:
             self.collect(self.bridge(plan)) or any(self.deltas(plan, step) for step in steps)
         ):
             return False
-        return _is_made(
-            plan, keys.TABLES, keys.tables_key(plan, steps, keys.stage_records(plan, steps))
-        )
-
-
-def _is_made(plan: StagePlan, step: str, key: str) -> bool:
-    record = read_record(plan.results, step)
-    return record is not None and record.key == key and is_intact(record, plan.results)
+        return not are_tables_late(plan)

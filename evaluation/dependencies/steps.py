@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.checkpoints.discovery import CONFIGURATIONS, configuration_file
+from evaluation.checkpoints.documents import configuration_file
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.other_runs import references, run_state
-from evaluation.files import fingerprint
+from evaluation.files import fingerprint, unordered
 from evaluation.records import Record, read_record
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import OtherRun
@@ -36,26 +36,8 @@ FIGURES = "figures"
 COMPARISON = "comparison"
 FRONT = "front"
 
-CheckpointState = list[list[Any]]
 
-
-def checkpoint_state(path: Path) -> CheckpointState:
-    """Name, size and time of change (ns) of a checkpoint's configurations; empty if it is not there.
-
-    Whoever writes a checkpoint writes these, so they tell that it was replaced. To look at every
-    shard of every checkpoint would take minutes on a parallel file system.
-    """
-    found: CheckpointState = []
-    for name in CONFIGURATIONS:
-        try:
-            status = (path / name).stat()
-        except OSError:
-            continue
-        found.append([name, status.st_size, status.st_mtime_ns])
-    return found
-
-
-def command_files(command: str | None) -> CheckpointState:
+def command_files(command: str | None) -> list[list[Any]]:
     """Name, size and time of change of the files that a command names: a script may be edited."""
     try:
         words = shlex.split(command or "")
@@ -87,7 +69,7 @@ def score_key(subject: Subject) -> str:
             "allow_shorter_sequences": plan.stage.allow_shorter_sequences,
             "assume": plan.stage.assume and plan.stage.assume.model_dump(),
             "checkpoint": str(subject.checkpoint),
-            "items": {TIERS[name].section: list(_items(plan, name)) for name in plan.tiers},
+            "items": {TIERS[name].section: sorted(_items(plan, name)) for name in plan.tiers},
             **_decoding(plan),
         }
     )
@@ -96,7 +78,7 @@ def score_key(subject: Subject) -> str:
 def _decoding(plan: StagePlan) -> dict[str, Any]:
     tasks, engine = plan.suite.generation_tasks, plan.config.generation.decoding()
     found = {name: {**task.decoding(), **engine} for name, task in tasks.items()}
-    return {"decoding": found} if found else {}
+    return {"decoding": unordered(found)} if found else {}
 
 
 def collect_key(subject: Subject, score: Record) -> str:
@@ -114,8 +96,16 @@ def collect_key(subject: Subject, score: Record) -> str:
                 for name in plan.tiers
             },
             "score": score.identity,
+            **_judging(plan),
         }
     )
+
+
+def _judging(plan: StagePlan) -> dict[str, Any]:
+    """The limits that verdicts are reached under, where there are any that are ours."""
+    if plan.stage.command or not plan.suite.generation_tasks:
+        return {}
+    return {"verification": plan.config.verification.deciding()}
 
 
 def deltas_key(plan: StagePlan, step: int, ours: Record, bridge: Record) -> str:
@@ -136,6 +126,7 @@ def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record
     return fingerprint(
         {
             "protocol": [protocol.BRIDGE, protocol.REPORT],
+            "run": Path(plan.config.results).name,  # as the page calls it
             "stage": plan.name,
             "steps": list(steps),
             "has_bridge": plan.stage.bridge is not None,
@@ -192,7 +183,7 @@ def front_key(tables: Mapping[str, Record], comparison: Record | None = None) ->
     """`comparison` is there if the configuration names other runs."""
     stages = {name: record.identity for name, record in tables.items()}
     beside = [] if comparison is None else [comparison.identity]
-    return fingerprint([protocol.REPORT, list(stages), stages, *beside])
+    return fingerprint([protocol.REPORT, stages, *beside])
 
 
 def _items(plan: StagePlan, tier: str) -> Mapping[str, Any]:

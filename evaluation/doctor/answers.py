@@ -1,17 +1,22 @@
 """What generated answers need: time, programs, data."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.estimates import estimate_answers
 from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
-from evaluation.prefill.caches import FETCH
+from evaluation.files import fingerprint
+from evaluation.prefill.generation.cache import check_cached_golds
 from evaluation.prefill.providers import provider_of
+from evaluation.remedies import snakemake
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 from evaluation.verification import nltk_data
+from evaluation.verification.golds import check_golds
 
 
 def check_answers(
@@ -22,10 +27,10 @@ def check_answers(
     if not asked:
         return []
     parts = [estimate_answers(plan, subjects, caches.metas.get) for plan in asked]
-    return [Check("answers", "; ".join(parts), tuple(_findings(asked)))]
+    return [Check("answers", "; ".join(parts), tuple(_findings(asked, caches)))]
 
 
-def _findings(plans: Sequence[StagePlan]) -> Iterator[Finding]:
+def _findings(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
     if plans[0].config.generation.engine == "vllm":
         from evaluation.scoring.vllm.engine import find_vllm
 
@@ -41,9 +46,27 @@ def _findings(plans: Sequence[StagePlan]) -> Iterator[Finding]:
             yield Finding(
                 "fault",
                 plan.name,
-                f"{plan.nltk_data} lacks NLTK's {', '.join(lacking)}; run `{FETCH}`",
+                f"{plan.nltk_data} lacks NLTK's {', '.join(lacking)}; run `{snakemake('prefill')}`",
             )
             return
+    yield from _golds(plans, caches)
+
+
+def _golds(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
+    """Gold answers that verifiers which were changed after prefill do not take."""
+    seen: set[tuple[Path, str]] = set()
+    for plan in plans:
+        check = partial(check_golds, nltk_data=plan.nltk_data)
+        for name, task in plan.suite.generation_tasks.items():
+            folder = plan.generation_folder(name)
+            key = folder, "" if isinstance(task, ProviderTask) else fingerprint(task.verifying())
+            if isinstance(task, ProviderTask) or folder not in caches.metas or key in seen:
+                continue
+            seen.add(key)
+            try:
+                check_cached_golds(folder, name, task, check)
+            except EvaluationError as error:
+                yield Finding("fault", plan.name, str(error))
 
 
 def _providers(plans: Sequence[StagePlan]) -> Iterator[Finding]:

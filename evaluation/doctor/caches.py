@@ -8,10 +8,11 @@ from typing import Any
 from evaluation.dependencies.caches import CacheEntry, CacheStates, tier_entries
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
-from evaluation.prefill.caches import FETCH, read_meta
+from evaluation.prefill.caches import read_meta
 from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.prefill.entries import check_entry
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
+from evaluation.remedies import snakemake
 from evaluation.settings.plan import StagePlan
 
 
@@ -85,9 +86,7 @@ def check_offline(plans: Collection[StagePlan], caches: Caches) -> Check:
     findings = []
     lacking = [plan.name for plan in plans if not caches.complete(plan)]
     if lacking:
-        sentence = (
-            f"jobs of {', '.join(lacking)} would stop for want of the caches above; run `{FETCH}`"
-        )
+        sentence = f"jobs of {', '.join(lacking)} would stop for want of the caches above; run `{snakemake('prefill')}`"
         findings.append(Finding("fault", "", sentence))
     for plan in plans:
         if plan.stage.command:

@@ -42,6 +42,7 @@ def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -
         except EvaluationError as error:
             problems.append(Finding("fault", plan.name, str(error)))
             continue
+        outdated.look_at(found)
         late = [subject for subject in found if outdated.score(subject)]
         to_score += late
         scored += len(found) - len(late)

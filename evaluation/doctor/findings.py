@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from evaluation.escaping import terminal_text
+
 State = Literal["ok", "warning", "fault"]
 
 _STATES: tuple[State, ...] = ("ok", "warning", "fault")
@@ -85,7 +87,7 @@ def _sentences(check: Check) -> Iterator[str]:
     for finding in sorted(check.findings, key=lambda each: -_STATES.index(each.state)):
         groups.setdefault((finding.state, _remedy(finding.sentence)), []).append(finding)
     for group in list(groups.values())[:_SENTENCES]:
-        yield f"\n{group[0].state}: {check.name}{_subjects(group)}\n    {group[0].sentence}"
+        yield f"\n{group[0].state}: {check.name}{_subjects(group)}\n    {terminal_text(group[0].sentence)}"
     left = [finding for group in list(groups.values())[_SENTENCES:] for finding in group]
     if left:
         yield f"\n{check.name}: {len(left)} more findings of other kinds; --json lists them all"

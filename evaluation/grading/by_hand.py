@@ -1,6 +1,5 @@
 """Completions from anywhere, verified as a stage's task verifies its own."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Any
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
 from evaluation.errors import ResultsError, ScoringError
+from evaluation.given import read_json, read_lines
 from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.judging import Job, judge_all
 from evaluation.grading.verdicts import check_errors
@@ -63,20 +63,13 @@ def read_completions(path: Path, known: Mapping[str, Any]) -> list[Given]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    with open(path, "rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line.decode("utf-8"))
-            except (ValueError, RecursionError) as error:
-                said = getattr(error, "msg", error)  # without a line of its own to be mistaken for
-                raise ResultsError(
-                    f"{path}: line {number} is no JSON object ({said}); write it again"
-                ) from None
-            if not isinstance(row, dict):
-                raise ResultsError(f"{path}: line {number} is no JSON object; write it again")
-            yield number, row
+    for number, line in read_lines(path, ResultsError, "JSONL of `id` and `completion`"):
+        if not line.strip():
+            continue
+        row = read_json(line, f"{path}: line {number}", ResultsError)
+        if not isinstance(row, dict):
+            raise ResultsError(f"{path}: line {number} is no JSON object; write it again")
+        yield number, row
 
 
 def verify_by_hand(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evaluation.checkpoints.consumed import metadata_state
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.caches import documents_used
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
@@ -21,6 +22,7 @@ from evaluation.grading.generation_files import FOLDER
 from evaluation.grading.header import header
 from evaluation.grading.tiers import GRADERS, GradedTier
 from evaluation.records import Record, read_record, write_record
+from evaluation.remedies import snakemake
 from evaluation.results.read import read_tier
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore
@@ -34,8 +36,10 @@ def collect(subject: Subject) -> Record:
     """
     score = read_record(subject.folder, SCORE)
     if score is None:
-        raise ScoringError(f"{subject.folder}: this checkpoint has not been scored; score it first")
+        again = snakemake(subject.plan.name)
+        raise ScoringError(f"{subject.folder}: this checkpoint has not been scored; run `{again}`")
     key = collect_key(subject, score)
+    counted = metadata_state(subject.checkpoint)
     error = score.error
     files: list[Path] = []
     if error is None:
@@ -44,7 +48,7 @@ def collect(subject: Subject) -> Record:
         except EvaluationError as wrong:
             error = str(wrong)
     _remove_others(subject, files)
-    about = {"documents": documents_used(subject.plan)}
+    about = {"documents": documents_used(subject.plan), "metadata": counted}
     return write_record(subject.folder, COLLECT, key, files, error=error, about=about)
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.errors import ScoringError
-from evaluation.files import fingerprint, write_parquet
+from evaluation.files import write_parquet
 from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.generation_files import prompt_rows, task_files
 from evaluation.grading.verdicts import Case, verdicts_of
 from evaluation.prefill.generation.cache import (
-    GenerationCache,
+    check_cached_golds,
     read_documents,
     read_generation_task,
 )
@@ -55,9 +55,14 @@ def grade_task(
     """
     folder = plan.generation_folder(name)
     cache, documents = read_generation_task(folder), read_documents(folder)
-    task = judged_task(plan.suite.generation_tasks[name], cache.meta)
-    _check_golds(plan, name, cache, documents)
-    prompts = _judged(plan, store, name, task, entry, documents)
+    asked = plan.suite.generation_tasks[name]
+    task = judged_task(asked, cache.meta)
+    if not isinstance(asked, ProviderTask):  # prefill had them judged
+        check_cached_golds(folder, name, asked, partial(check_golds, nltk_data=plan.nltk_data))
+    keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
+    counting = _counting(plan, entry["stop"])
+    stored, used = stored_completions(store, entry["completions"], keys, entry["stop"], counting)
+    prompts = _judged(plan, store, name, task, entry["prompts"], stored, documents)
     views = list(task.views)
     summary = {
         "group": task.group,
@@ -70,23 +75,7 @@ def grade_task(
     }
     texts = {line.id: line.prompt for line in cache.prompts}
     files = task_files(name, prompts, texts, summary, views)
-    parts = [part.summary for part in store.parts(entry["completions"])]
-    return GradedTask(summary, prompt_rows(prompts, views), files, parts)
-
-
-def _check_golds(
-    plan: StagePlan,
-    name: str,
-    cache: GenerationCache,
-    documents: Mapping[str, DocumentLine],
-) -> None:
-    """Again only where the verifiers are others than those that prefill asked."""
-    task = plan.suite.generation_tasks[name]
-    if isinstance(task, ProviderTask):  # prefill had them judged, and verifiers are the provider's
-        return
-    if cache.meta.get("checked") != fingerprint(task.verifying()):
-        given = {key: line.document for key, line in documents.items()}
-        check_golds(name, task, given, nltk_data=plan.nltk_data)
+    return GradedTask(summary, prompt_rows(prompts, views), files, list(used.values()))
 
 
 def _judged(
@@ -94,20 +83,19 @@ def _judged(
     store: ScoreStore,
     name: str,
     task: Judged,
-    entry: Mapping[str, Any],
+    keys: Mapping[str, str],
+    stored: Mapping[str, Completion],
     documents: Mapping[str, DocumentLine],
 ) -> list[Prompt]:
     """The task's prompts in order, each with its samples and their verdicts."""
-    stops = entry["stop"]
-    stored = stored_completions(store, entry["completions"], stops, _counting(plan, stops))
     found = [
         (prompt, index, _completion(stored, name, key, index))
-        for prompt, key in entry["prompts"].items()
+        for prompt, key in keys.items()
         for index in range(task.sampling.n)
     ]
     cases = [Case(p, i, task.read_part(one.text), documents[p].document) for p, i, one in found]
     verdicts = verdicts_of(plan, store, name, task, cases)
-    samples: dict[str, list[Sample]] = {prompt: [] for prompt in entry["prompts"]}
+    samples: dict[str, list[Sample]] = {prompt: [] for prompt in keys}
     for number, (prompt, index, completion) in enumerate(found):
         said = {view: by_case[number] for view, by_case in verdicts.items()}
         samples[prompt].append(Sample(index, completion, said))

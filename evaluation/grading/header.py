@@ -1,10 +1,9 @@
 """What every tier file says first: of which checkpoint, under which protocol, at what cost."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.consumed import consumed_tokens
+from evaluation.checkpoints.consumed import consumed_tokens, metadata_state
 from evaluation.checkpoints.subjects import Subject
 from evaluation.settings.tiers import TIERS
 
@@ -45,16 +44,16 @@ def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
         "checkpoint_identity": about["identity"],
         "tokenizer": about["tokenizer"],
         "sequence_length": about["sequence_length"],
-        "consumed_tokens": _tokens_seen(about),
+        "consumed_tokens": _tokens_seen(subject, about),
     }
 
 
-def _tokens_seen(about: Mapping[str, Any]) -> int | None:
-    """As the job found it; records of older jobs do not say, but the checkpoint may still be there."""
-    if "consumed_tokens" in about:
-        found: int | None = about["consumed_tokens"]
-        return found
-    return consumed_tokens(Path(about["checkpoint"]))
+def _tokens_seen(subject: Subject, about: Mapping[str, Any]) -> int | None:
+    """As the checkpoint says now; as the job found it where the checkpoint is gone."""
+    if metadata_state(subject.checkpoint):
+        return consumed_tokens(subject.checkpoint)
+    found: int | None = about.get("consumed_tokens")
+    return found
 
 
 def _packages(summaries: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl, write_parquet
 from evaluation.grading.accuracy import summarize_choices
+from evaluation.grading.choices import scored_task
 from evaluation.grading.generated import grade_task, write_prompts
 from evaluation.grading.header import add_up
 from evaluation.grading.measures import choice_measures, with_measures
@@ -42,10 +43,10 @@ class GradedTier:
 
 def grade_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
     """Tier2. The overall perplexity is exp of the unweighted mean of the slices' nats per token."""
-    scores = _scores(store, entry)
+    scores = _scores(store, entry, plan.suite.slices)
     slices = {
         name: {
-            **_spent(score),
+            **{key: score.summary[key] for key in SPENT},
             **summarize_blocks(score.table),
             "attention": entry["attention"],
             **_origin(entry["items"][name], plan.suite.slices[name].group),
@@ -56,36 +57,40 @@ def grade_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -
     per_byte = [one["bits_per_byte"] for one in slices.values()]
     overall = {"ppl": math.exp(nats), "nats_per_token": nats, "bits_per_byte": _mean(per_byte)}
     content = {"attention": entry["attention"], "overall": overall, "slices": slices}
-    return _graded(content, scores, "slice", slices)
+    tables = {name: score.table for name, score in scores.items()}
+    spent = [score.summary for score in scores.values()]
+    return _graded(content, tables, spent, "slice", slices)
 
 
 def grade_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
     """Tier3. Overall values are unweighted means over tasks, of the primary accuracies and others."""
-    scores = _scores(store, entry)
+    scored = {
+        name: scored_task(plan, store, name, entry["items"][name]) for name in plan.suite.tasks
+    }
     tasks: dict[str, dict[str, Any]] = {}
-    for name, score in scores.items():
+    for name, one in scored.items():
         task = plan.suite.tasks[name]
         tasks[name] = {
-            **_spent(score),
-            **summarize_choices(score.table, task.primary),
-            **{key: float(one.mean()) for key, one in choice_measures(score.table).items()},
-            "truncated_contexts": score.summary["truncated_contexts"],
-            **_origin(entry["items"][name], task.group),
+            **{key: sum(score[key] for score in one.scores) for key in SPENT},
+            **summarize_choices(one.table, task.primary),
+            **{key: float(values.mean()) for key, values in choice_measures(one.table).items()},
+            "truncated_contexts": one.truncated,
+            **_origin(one.origin, task.group),
             "task": task.model_dump(mode="json"),
         }
     keys = ("accuracy", "centered", *(metric.name for metric in TIERS["tier3"].companions))
     overall = {key: _mean([one[key] for one in tasks.values()]) for key in keys}
-    measured = {
-        name: replace(score, table=with_measures(score.table)) for name, score in scores.items()
-    }
-    return _graded({"overall": overall, "tasks": tasks}, measured, "task", tasks)
+    measured = {name: with_measures(one.table) for name, one in scored.items()}
+    spent = [score for one in scored.values() for score in one.scores]
+    return _graded({"overall": overall, "tasks": tasks}, measured, spent, "task", tasks)
 
 
 def grade_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
     """Tier4: stored answers, checked as the suite asks for now."""
-    parts = store.parts(entry["answers"])
-    wanted = set(entry["prompts"].values())
-    used = [part for part in parts if wanted & set(part.table["key"].to_pylist())]
+    wanted, used = set(entry["prompts"].values()), []
+    for _, part in store.holding(entry["answers"], wanted):
+        used.append(part)
+        wanted.difference_update(part.table["key"].to_pylist())
     table = grade_answers(plan.suite.probes, entry["prompts"], [part.table for part in used])
     content = {
         **summarize(table),
@@ -99,7 +104,10 @@ def grade_generation_tasks(
     plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]
 ) -> GradedTier:
     """Tier5. The overall pass rate is the unweighted mean of the tasks' primary ones."""
-    graded = {name: grade_task(plan, store, name, one) for name, one in entry["tasks"].items()}
+    graded = {
+        name: grade_task(plan, store, name, entry["tasks"][name])
+        for name in plan.suite.generation_tasks
+    }
     tasks = {name: one.summary for name, one in graded.items()}
     primary = [one["verifiers"][one["primary"]]["pass_rate"] for one in tasks.values()]
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
@@ -132,18 +140,22 @@ GRADERS: Mapping[str, Grader] = complete(
 
 def _graded(
     content: dict[str, Any],
-    scores: Mapping[str, StoredScore],
+    tables: Mapping[str, pa.Table],
+    spent: Iterable[Mapping[str, Any]],
     column: str,
     items: Mapping[str, Mapping[str, Any]],
 ) -> GradedTier:
-    write = partial(write_parquet, table=_stack(scores, column))
-    counts = add_up(item["items"] for item in items.values())
-    return GradedTier(content, write, [score.summary for score in scores.values()], counts)
+    write = partial(write_parquet, table=_stack(tables, column))
+    return GradedTier(content, write, [*spent], add_up(item["items"] for item in items.values()))
 
 
-def _scores(store: ScoreStore, entry: Mapping[str, Any]) -> dict[str, StoredScore]:
+def _scores(
+    store: ScoreStore, entry: Mapping[str, Any], names: Iterable[str]
+) -> dict[str, StoredScore]:
+    """In the order of the suite, which may be another than that in which they were scored."""
     found = {}
-    for name, item in entry["items"].items():
+    for name in names:
+        item = entry["items"][name]
         score = store.read(item["score"])
         if score is None:
             raise ScoringError(
@@ -154,21 +166,16 @@ def _scores(store: ScoreStore, entry: Mapping[str, Any]) -> dict[str, StoredScor
     return found
 
 
-def _spent(score: StoredScore) -> dict[str, Any]:
-    return {key: score.summary[key] for key in SPENT}
-
-
 def _origin(item: Mapping[str, Any], group: str | None) -> dict[str, Any]:
     return {**{key: item[key] for key in ("data", "data_checksum", "items")}, "group": group}
 
 
-def _stack(scores: Mapping[str, StoredScore], column: str) -> pa.Table:
+def _stack(tables: Mapping[str, pa.Table], column: str) -> pa.Table:
     """All items' tables under each other, the item's name as the first column."""
-    tables = [
-        score.table.add_column(0, column, pa.array([name] * score.table.num_rows, pa.string()))
-        for name, score in scores.items()
-    ]
-    return pa.concat_tables(tables)
+    return pa.concat_tables(
+        table.add_column(0, column, pa.array([name] * table.num_rows, pa.string()))
+        for name, table in tables.items()
+    )
 
 
 def _mean(values: Iterable[float]) -> float:

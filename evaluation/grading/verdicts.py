@@ -1,19 +1,24 @@
 """Tier5: what each verifier says of each completion, through the score store.
 
 A verdict is kept with the checkpoint's scores and found again by what it depends on: verifier, what
-that reads of the document, and the completion's text. A verifier that failed is asked again.
+that reads of the document, and the completion's text. The limits that it was reached under stand
+beside it: under wider ones it would be the same, under narrower ones it is asked for again, as is that
+of a verifier that failed.
 """
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from evaluation.errors import ScoringError
-from evaluation.files import fingerprint
+from evaluation.files import fingerprint, unordered
 from evaluation.grading.judging import judge_all
+from evaluation.prefill.generation.provided import limits_of
+from evaluation.providers.score import Limits
 from evaluation.settings.computing import Verification
 from evaluation.settings.generation import Judged
 from evaluation.settings.plan import StagePlan
@@ -29,6 +34,8 @@ SCHEMA = pa.schema(
         ("answer", pa.string()),
         ("reason", pa.string()),
         ("weight", pa.float64()),
+        ("seconds", pa.float64()),
+        ("memory_mb", pa.int64()),
     ]
 )
 
@@ -54,9 +61,10 @@ def verdicts_of(
     Raises:
         ScoringError: more verdicts failed than `verification.max_error_share` allows.
     """
-    keys = [fingerprint([case.document, case.text]) for case in cases]
+    keys = [fingerprint([unordered(case.document), case.text]) for case in cases]
+    limits = limits_of(plan)
     views = [
-        _View(store, f"verdicts-{name}-{_in_a_file_name(view)}", verifier)
+        _View(store, f"verdicts-{name}-{_in_a_file_name(view)}", verifier, keys, limits)
         for view, verifier in task.views.items()
     ]
     asked = [(v, k, c) for v in views for k, c in v.lacking(keys, cases).items()]
@@ -81,14 +89,22 @@ def _in_a_file_name(view: str) -> str:
 class _View:
     """What one verifier says of a task's completions: stored verdicts, and fresh ones in parts."""
 
-    def __init__(self, store: ScoreStore, item: str, verifier: Judge) -> None:
+    def __init__(
+        self,
+        store: ScoreStore,
+        item: str,
+        verifier: Judge,
+        keys: Sequence[str],
+        limits: Limits,
+    ) -> None:
         self.verifier = verifier
+        self.limits = {"seconds": limits.seconds, "memory_mb": limits.memory_mb}
         self._store, self._item = store, item
         self._settings = {
             "protocol": TIERS["tier5"].protocol,
             "verifier": verifier.model_dump(mode="json"),
         }
-        self.known = _stored(store, store.prefix(item, self._settings))
+        self.known = _stored(store, store.prefix(item, self._settings), set(keys), limits)
         self._fresh: dict[str, Verdict] = {}
 
     def lacking(self, keys: Sequence[str], cases: Sequence[Case]) -> dict[str, Case]:
@@ -101,17 +117,28 @@ class _View:
 
     def keep(self) -> None:
         """Stores what is fresh, but for failures: what failed once may succeed elsewhere."""
-        rows = [{"key": k, **vars(v)} for k, v in self._fresh.items() if v.credit is not None]
+        rows = [
+            {"key": key, **vars(verdict), **self.limits}
+            for key, verdict in self._fresh.items()
+            if verdict.credit is not None
+        ]
         if rows:
             table = pa.Table.from_pylist(rows, schema=SCHEMA)
             self._store.put_part(self._item, self._settings, StoredScore(table, {}))
         self._fresh = {}
 
 
-def _stored(store: ScoreStore, prefix: str) -> dict[str, Verdict]:
-    rows: Iterator[dict[str, Any]]
-    rows = (row for part in store.parts(prefix) for row in part.table.to_pylist())
-    return {row.pop("key"): Verdict(**row) for row in rows}
+def _stored(store: ScoreStore, prefix: str, wanted: set[str], limits: Limits) -> dict[str, Verdict]:
+    """By completion, what was reached under limits that are no wider; older ones do not tell theirs."""
+    found: dict[str, Verdict] = {}
+    for _, part in store.holding(prefix, wanted):
+        for row in part.table.to_pylist():
+            key = row.pop("key")
+            seconds, memory_mb = row.pop("seconds", math.inf), row.pop("memory_mb", math.inf)
+            if seconds <= limits.seconds and memory_mb <= limits.memory_mb:
+                found[key] = Verdict(**row)
+        wanted -= found.keys()
+    return found
 
 
 def check_errors(

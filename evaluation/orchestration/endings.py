@@ -9,19 +9,14 @@ from typing import Any
 
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.dependencies.caches import stage_entries
-from evaluation.dependencies.steps import (
-    COLLECT,
-    COMPARISON,
-    STEP_DELTAS,
-    TABLES,
-    stage_records,
-    tables_key,
-)
+from evaluation.dependencies.so_far import are_tables_late
+from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
 from evaluation.errors import EvaluationError
 from evaluation.orchestration.cluster import check_cluster
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
 from evaluation.orchestration.slurm import guard_run
 from evaluation.records import read_record
+from evaluation.remedies import snakemake
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
 from evaluation.settings.plan import StagePlan
@@ -84,7 +79,7 @@ def vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
         return ""
     return (
         f"{len(gone)} prefilled files are gone, {gone[0]} among them. Jobs that need them end without "
-        "their output files; `snakemake --profile slurm_profile prefill` makes them again."
+        f"their output files; `{snakemake('prefill')}` makes them again."
     )
 
 
@@ -123,10 +118,7 @@ def _make_what_there_is(plan: StagePlan) -> None:
     """Tables and report of a stage for which a job failed, so that they name it."""
     from evaluation.reporting.steps import make_tables
 
-    steps = stage_steps(plan)
-    records = stage_records(plan, steps)
-    made = read_record(plan.results, TABLES)
-    if not any(records) or (made and made.key == tables_key(plan, steps, records)):
+    if not are_tables_late(plan):
         return
     with contextlib.suppress(EvaluationError):  # what failed is said all the same
         make_tables(plan)

@@ -15,13 +15,14 @@ from typing import Any, ParamSpec, TypeVar
 from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient
 
-from evaluation.checkpoints.discovery import configuration_file
+from evaluation.checkpoints.documents import configuration_file
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
     stage_steps,
     stage_subjects,
     step_subject,
+    steps_so_far,
 )
 from evaluation.dependencies.caches import (
     CacheEntry,
@@ -31,7 +32,7 @@ from evaluation.dependencies.caches import (
     tokenizer_entry,
 )
 from evaluation.dependencies.estimates import estimate_answers
-from evaluation.dependencies.gone import is_gone
+from evaluation.dependencies.gone import is_kept
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import (
     COLLECT,
@@ -43,6 +44,8 @@ from evaluation.dependencies.steps import (
     TABLES,
 )
 from evaluation.errors import CacheError, EvaluationError
+from evaluation.escaping import terminal_text
+from evaluation.exit_codes import machine_fault, out_of_memory
 from evaluation.files import fingerprint
 from evaluation.orchestration.internals import decide_by_records
 from evaluation.prefill.caches import read_meta
@@ -53,6 +56,9 @@ Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
 CHECKED = Path(".snakemake") / "checked"
+
+NOTHING = "(?!)"
+"""A pattern that matches no name."""
 
 
 class RuleInputs:
@@ -79,6 +85,7 @@ class RuleInputs:
         for plan in self.plans.values():
             if any(_asks_for(target, plan) for target in targets or ["all"]):
                 subjects = or_stop(stage_subjects, plan, self.plans)
+                self.outdated.look_at(subjects)
                 late = [subject for subject in subjects if self.outdated.score(subject)]
                 for subject in late:
                     _require_checkpoint(subject)
@@ -112,6 +119,25 @@ class RuleInputs:
         is_late = self._is_main and self.outdated.cache(entry)
         return self._of(before, entry.record, is_late)
 
+    def steps_to_score(self, plan: StagePlan) -> str:
+        """A pattern of the steps that may be scored: of what is gone, scores are no rule's output.
+
+        Snakemake removes what a rule is to make, be it forced by hand, before it can fail.
+        """
+        kept = [step for step in steps_so_far(plan) if self._is_kept(step_subject(plan, step))]
+        return rf"(?!(?:{'|'.join(map(str, kept))})\b)\d+" if kept else r"\d+"
+
+    def bridge_to_score(self, plan: StagePlan) -> str:
+        """The same of a stage's bridge, by the name of its folder."""
+        try:
+            bridge = bridge_subject(plan, self.plans)
+        except EvaluationError:  # said once it is asked for
+            return "bridge"
+        return NOTHING if self._is_kept(bridge) else "bridge"
+
+    def _is_kept(self, subject: Subject) -> bool:
+        return self._is_main and is_kept(subject, self.outdated)
+
     def score(self, subjects: Sequence[Subject]) -> list[str]:
         """Of a scoring job; raises WorkflowError for a checkpoint that is not there."""
         if not self._is_main:
@@ -121,9 +147,6 @@ class RuleInputs:
             _require_checkpoint(subject)
         plan = subjects[0].plan
         before = [entry.record for entry in stage_entries(plan)]
-        if not late and any(is_gone(subject.checkpoint) for subject in subjects):
-            # Snakemake runs what is behind a missing file, `ancient` or not, and this cannot run.
-            before = [record for record in before if record.exists()]
         files = self._of(before, _record(subjects[0], SCORE), bool(late))
         return [*files, self.checked(plan)] if late else files
 
@@ -138,6 +161,8 @@ class RuleInputs:
             return files
         own = step_subject(owner, subject.step)
         origin = str(_record(own, SCORE))
+        if not self.outdated.score(subject):
+            return files  # even an `ancient` file has it run again where another job makes that
         return [*files, origin if self.outdated.score(own) else ancient(origin)]
 
     def collect(self, plan: StagePlan, folder: str) -> list[str]:
@@ -260,8 +285,12 @@ def _require_checkpoint(subject: Subject) -> None:
 def or_stop(
     function: Callable[Given, Answer], *arguments: Given.args, **keywords: Given.kwargs
 ) -> Answer:
-    """Calls a function of the package; its errors end the run as one sentence."""
+    """Calls a function of the package; its errors, and the machine's, end the run as one sentence."""
     try:
         return function(*arguments, **keywords)
     except EvaluationError as error:
-        raise WorkflowError(str(error)) from None
+        raise WorkflowError(terminal_text(str(error))) from None
+    except OSError as error:
+        raise WorkflowError(machine_fault(error)) from None
+    except MemoryError:
+        raise WorkflowError(out_of_memory()) from None

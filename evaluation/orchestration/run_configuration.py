@@ -11,34 +11,66 @@ from typing import Any
 
 from evaluation.commits import commit_of
 from evaluation.dependencies.gone import with_known_steps
+from evaluation.errors import ConfigError
+from evaluation.remedies import CONFIG_VARIABLE, begin_run
 from evaluation.settings.config import Config, load_config, validate_config
-from evaluation.settings.effective import CONFIG_VARIABLE, FOLDER, write_effective
+from evaluation.settings.effective import (
+    effective_path,
+    is_effective,
+    write_effective,
+)
 from evaluation.settings.yaml_files import read_yaml
 
 
 def run_config(
-    content: dict[str, Any], is_main: bool, files: Sequence[str | Path] = ()
+    content: dict[str, Any],
+    is_main: bool,
+    files: Sequence[str | Path] = (),
+    arguments: Sequence[str] = (),
 ) -> tuple[Config, Path]:
-    """The configuration and its file: written by a run's main process, read by its jobs.
+    """The configuration and its file, which `keep_config` writes and jobs read.
 
-    `content` is the configuration as Snakemake merged it from `files` and the command line.
+    `content` is the configuration as Snakemake merged it from `files` and the command line, whose
+    `arguments` remedies are to repeat; those of the watcher's are known from it.
     Raises ConfigError, also for what Snakemake lets pass in a file, such as a key given twice.
     """
     if not is_main and CONFIG_VARIABLE in os.environ:
         path = Path(os.environ[CONFIG_VARIABLE])
         return load_config(path), path
+    if is_main and not any(is_effective(Path(file)) for file in files):
+        begin_run(arguments)
     for file in files:
         if Path(file).suffix in (".yaml", ".yml"):
             read_yaml(Path(file))
-    config = validate_config(content, " + ".join(map(str, files)) or "configuration")
+    config = _validated(content, files)
     config = with_known_steps(config)
-    path = write_effective(config, _origins(files)).absolute()
+    path = effective_path(config).absolute()
+    if not is_main:  # and the variable did not reach this job
+        keep_config(config, files)
     os.environ[CONFIG_VARIABLE] = str(path)
     return config, path
 
 
+def _validated(content: dict[str, Any], files: Sequence[str | Path]) -> Config:
+    """Raises ConfigError, which tells of `--configfile` where it may have taken a target for a file."""
+    try:
+        return validate_config(content, " + ".join(map(str, files)) or "configuration")
+    except ConfigError as error:
+        if len(files) < 2:
+            raise
+        raise ConfigError(
+            f"{error} (if {files[-1]} was to be made: `--configfile` takes all words behind it, so a "
+            f"target goes first, `snakemake TARGET --configfile {files[0]}`)"
+        ) from None
+
+
+def keep_config(config: Config, files: Sequence[str | Path] = ()) -> None:
+    """Writes the file that the jobs of a run read; `files` are what it was merged from."""
+    write_effective(config, _origins(files))
+
+
 def _origins(files: Sequence[str | Path]) -> list[str]:
     """Each file by its name, with its commit where it has one; not what an earlier run wrote."""
-    given = [Path(file) for file in files if Path(file).parent.name != FOLDER]
+    given = [Path(file) for file in files if not is_effective(Path(file))]
     known = [(file.name, commit_of(file)) for file in given]
     return [f"{name} at {commit}" if commit else name for name, commit in known]

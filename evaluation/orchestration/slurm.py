@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import EvaluationError
-from evaluation.files import write_json
+from evaluation.files import read_text, write_json
 from evaluation.orchestration.processes import Process, process
 
 RECORDS = Path(".snakemake") / "slurm_runs"
@@ -77,7 +77,7 @@ def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
     """
     ended = []
     for path in sorted(records.glob("*.json")):
-        run = Run(**json.loads(path.read_text(encoding="utf-8")))
+        run = Run(**json.loads(read_text(path)))
         if run.alive:
             continue
         with _answering():

@@ -15,26 +15,31 @@ def check_targets_first(
     stages: Sequence[str],
     results: str,
     require: Callable[[Sequence[str]], Iterable[str]],
+    keep: Callable[[], None],
 ) -> None:
     """Has the targets of `workflow` checked as soon as they are known, which parsing is not.
 
-    `require` gets those that are known, and what it says ends a dry run. Input functions are no place for it: where an old file is
-    there, Snakemake takes that and forgets what they raise.
+    `require` gets those that are known, and what it says ends a dry run; before any other, `keep` is
+    called. Input functions are no place for it: where an old file is there, Snakemake takes that and
+    forgets what they raise.
     """
     from snakemake.exceptions import WorkflowError
     from snakemake.logging import logger
 
     execute = workflow.execute
 
-    def checked(*arguments: Any, **keywords: Any) -> Any:
+    def checked(*, executor_plugin: Any, **others: Any) -> Any:
         rules = list(workflow.rules)
         for target in unknown(workflow.dag_settings.targets, rules):
             raise WorkflowError(unknown_target(target, stages, results))
         said: Iterable[str] = ()
         if workflow.is_main_process:
             said = require(sorted(workflow.dag_settings.targets))
-        done = execute(*arguments, **keywords)
-        if workflow.dryrun:
+        is_dry = executor_plugin.common_settings.dryrun_exec
+        if not is_dry:
+            keep()
+        done = execute(executor_plugin=executor_plugin, **others)
+        if is_dry:
             for line in said:
                 logger.info(line)
         return done

@@ -22,11 +22,12 @@ from pathlib import Path
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import ConfigError, GpuFault, ScoringError
 from evaluation.exit_codes import exit_code, prepare_streams, start_logging
+from evaluation.files import forget_link
 from evaluation.records import RECORDED
+from evaluation.remedies import CONFIG_VARIABLE
 from evaluation.reporting.status import last_error
 from evaluation.settings.computing import RANKS
 from evaluation.settings.config import load_config
-from evaluation.settings.effective import CONFIG_VARIABLE
 from evaluation.settings.plan import StagePlan, plan_stage
 
 log = logging.getLogger(__name__)
@@ -277,6 +278,7 @@ def _noting_faults(score: Callable[[], int], faults: list[GpuFault]) -> int:
 def _write_to(path: Path) -> None:
     """All output goes to a file; what Python says as it dies does too."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    forget_link(path)
     with open(path, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)

@@ -22,11 +22,13 @@ from evaluation.prefill.models import (
     CandidateLine,
     Example,
     Meta,
+    QuestionLine,
     SliceMeta,
     Stored,
     TaskMeta,
     reasons,
 )
+from evaluation.remedies import snakemake
 
 if TYPE_CHECKING:
     import torch
@@ -42,8 +44,6 @@ DOCUMENTS = "docs.jsonl"
 
 META_CHECKSUM = "meta_checksum"
 """Key of a meta.json under which its own checksum stands."""
-
-FETCH = "snakemake --profile slurm_profile prefill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,18 @@ class SliceCache:
 
 @dataclass(frozen=True)
 class TaskCache:
-    """A task's questions in the order of the dataset."""
+    """A task's questions in the order of the dataset, and the key of each (`QuestionLine`)."""
 
     items: list[Item]
+    meta: dict[str, Any]
+    keys: list[str]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What is graded of a task's questions, in the order of the dataset."""
+
+    lines: list[QuestionLine]
     meta: dict[str, Any]
 
 
@@ -112,7 +121,9 @@ def read_meta(folder: Path) -> dict[str, Any]:
         with open_regular(path) as file:
             meta = json.loads(file.read().decode("utf-8"))
     except FileNotFoundError:
-        raise CacheError(f"{folder} is not prefilled (no {META}); run `{FETCH}`") from None
+        raise CacheError(
+            f"{folder} is not prefilled (no {META}); run `{snakemake('prefill')}`"
+        ) from None
     except OSError as error:
         raise _unreadable(path, error) from None
     except (ValueError, RecursionError) as error:
@@ -197,11 +208,11 @@ def map_blocks(folder: Path, meta: dict[str, Any]) -> npt.NDArray[np.integer[Any
 
 def data_offset(path: Path, size: int) -> int:
     """Where the bytes of a torch file's one tensor begin: behind its record's local header."""
-    with zipfile.ZipFile(path) as archive:
+    with open_regular(path) as file, zipfile.ZipFile(file) as archive:
         record = next(entry for entry in archive.infolist() if entry.filename.endswith("/data/0"))
     if record.file_size != size or record.compress_type != zipfile.ZIP_STORED:
         raise ValueError(f"{path}: it holds {record.file_size} bytes, not {size}")
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         file.seek(record.header_offset + 26)
         name, extra = struct.unpack("<HH", file.read(4))
     return record.header_offset + 30 + int(name) + int(extra)
@@ -212,14 +223,23 @@ def read_task(folder: Path) -> TaskCache:
     meta = checked_meta(folder, TaskMeta)
     check_files(folder, meta, (EXAMPLES,))
     items = [_item(row) for row in read_lines(folder / EXAMPLES, Example)]
-    if len(items) != meta["items"]["used"]:
-        raise _damaged(folder / EXAMPLES, f"it has {len(items)} items, not those of meta.json")
-    return TaskCache(items, meta)
+    keys = [line.key for line in read_questions(folder).lines]
+    for name, lines in ((EXAMPLES, items), (DOCUMENTS, keys)):
+        if len(lines) != meta["items"]["used"]:
+            raise _damaged(folder / name, f"it has {len(lines)} items, not those of meta.json")
+    return TaskCache(items, meta, keys)
+
+
+def read_questions(folder: Path) -> Questions:
+    """What grading reads of a Tier3 task, without its tokens; raises CacheError."""
+    meta = checked_meta(folder, TaskMeta)
+    check_files(folder, meta, (DOCUMENTS,))
+    return Questions(list(read_lines(folder / DOCUMENTS, QuestionLine)), meta)
 
 
 def read_lines(path: Path, model: type[Line]) -> Iterator[Line]:
     """The lines of a JSONL file; raises CacheError naming file, line and key."""
-    with open(path, "rb") as lines:
+    with open_regular(path) as lines:
         for number, line in enumerate(lines, 1):
             try:
                 yield model.model_validate_json(line)
@@ -250,4 +270,6 @@ def _unreadable(path: Path, error: OSError) -> CacheError:
 
 
 def _damaged(path: Path, what: str) -> CacheError:
-    return CacheError(f"{path} is damaged: {what}; delete {path.parent} and run `{FETCH}`")
+    return CacheError(
+        f"{path} is damaged: {what}; delete {path.parent} and run `{snakemake('prefill')}`"
+    )

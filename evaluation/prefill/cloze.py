@@ -1,21 +1,21 @@
-"""Tier3 tasks: questions as token ids, one line of `examples.jsonl` each."""
+"""Tier3 tasks: questions as token ids in `examples.jsonl`, what grading reads in `docs.jsonl`."""
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
 from evaluation.errors import SourceError
-from evaluation.files import write_jsonl
-from evaluation.prefill.caches import EXAMPLES
-from evaluation.prefill.definitions import task_definition
+from evaluation.files import fingerprint, write_jsonl
+from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
+from evaluation.prefill.definitions import asked_task_definition, task_definition
 from evaluation.prefill.encoding import encode_pairs
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.providers import provided_questions
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
-from evaluation.prefill.sources import describe_source, locate_task
+from evaluation.prefill.sources import Sources, locate_task
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
@@ -44,23 +44,26 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     about = fetch_tokenizer(plan)
     origins, shots = locate_task(task, plan.config.mirrors)
     definition = task_definition(plan, name, about)
-    read = [*origins, *shots]
-    elsewhere = not read or any(origin.files is None for origin in read)
+    sources = Sources(plan, [*origins, *shots])
     folder = plan.task_folder(name)
-    if is_current(folder, definition, None if elsewhere else [origin.state() for origin in read]):
+    if is_current(folder, definition, sources.are_as):
         return
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
     if isinstance(task, ProviderChoices):
-        questions, there, said = provided_questions(plan, name, task)
-        source = {"dataset": None, "revision": None, "resolved": None, "state": None, **said}
+        questions, said = provided_questions(plan, name, task)
+        there, keep = said.documents, {"version", "num_fewshot", "datasets"}
+        source = {"name": task.provider, **said.model_dump(include=keep)}
+        source |= sources.describe_provided(said)
     else:
         questions, there = read_questions(Recipe(name, task), task, origins, shots)
-        source = describe_source(read)
+        source = sources.describe()
     writer = _Writer(name, tokenizer, bos_ids(tokenizer, plan.tokenizer.prepend_bos), plan)
     with new_entry(folder) as building:
         writer.write(questions, building / EXAMPLES)
+        write_jsonl(building / DOCUMENTS, writer.documents)
         meta = {
             "definition": definition,
+            "asked_definition": asked_task_definition(plan, name, about),
             "protocol": protocol.PREFILL_TASK,
             "task": task.model_dump(mode="json"),
             "items": {
@@ -73,7 +76,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
             "tokenizer": about,
             "source": source,
         }
-        write_meta(building, meta, [EXAMPLES])
+        write_meta(building, meta, [EXAMPLES, DOCUMENTS])
 
 
 class _Writer:
@@ -87,6 +90,7 @@ class _Writer:
         self._chances: list[float] = []
         self._candidates = 0
         self._longest = 0
+        self.documents: list[dict[str, Any]] = []
 
     def write(self, questions: Sequence[Question], path: Path) -> None:
         with progress(self._name, len(questions), "items") as bar:
@@ -97,6 +101,7 @@ class _Writer:
             "candidates": self._candidates,
             "chance": math.fsum(self._chances) / len(self._chances),
             "max_tokens": self._longest,
+            "asked_content": fingerprint(sorted({line["key"] for line in self.documents})),
         }
 
     def _rows(self, questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
@@ -117,15 +122,20 @@ class _Writer:
         count = len(question.pairs)
         self._chances.append(1 / count)
         self._candidates += count
-        return {
-            "id": question.id,
+        graded = {
             "cluster": question.cluster,
             "stratum": question.stratum,
             "gold": question.gold,
+        }
+        asked = {
             "contexts": list(contexts.values()),
             "candidates": scored[:count],
             "unconditional": scored[count:] or None,
         }
+        sizes = [[len(one["tokens"]), one["chars"], one["bytes"]] for one in scored[:count]]
+        key = {"id": question.id, "key": question_key(asked)}
+        self.documents.append({**key, **graded, "sizes": sizes})
+        return {"id": question.id, **graded, **asked}
 
     def _candidate(
         self,
@@ -161,6 +171,17 @@ class _Writer:
                 f"leaves no context in a window of {self._window}; raise `sequence_length` or "
                 f"correct `continuation` of tasks.{self._name}"
             )
+
+
+def question_key(asked: Mapping[str, Any]) -> str:
+    """Of what a model reads of a question and what is asked of it: tokens alone, in their order."""
+    pairs = (asked["candidates"], asked["unconditional"] or [])
+    return fingerprint(
+        [
+            [context["tokens"] for context in asked["contexts"]],
+            *([[one["context"], one["tokens"]] for one in scored] for scored in pairs),
+        ]
+    )
 
 
 def bar_over(bar: Any, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Conversations as text, by a chat template, and what ends an answer in it."""
 
+import random
 from collections.abc import Sequence
 
 from evaluation.errors import SourceError
@@ -20,7 +21,7 @@ _CLOCK = (
 )
 """Put before a template that asks for the time, in place of the clock's own function."""
 
-_REPLY = "REPLY"
+_ASKED, _REPLY = "ASKED", "REPLY"
 
 
 def chat_template(tokenizer: AnyTokenizer, plan: StagePlan) -> str:
@@ -38,6 +39,7 @@ def render_chat(
     tokenizer: AnyTokenizer, template: str, name: str, messages: Sequence[Message], *, answer: bool
 ) -> str:
     """The conversation as text, up to where the answer begins if one is wanted."""
+    undrawn = random.getstate()
     try:
         with row_limits():
             text = tokenizer.apply_chat_template(
@@ -53,6 +55,11 @@ def render_chat(
             f"({reason_of(error)}); reword them or set another `chat_template:` in the "
             "suite"
         ) from None
+    if random.getstate() != undrawn:
+        raise SourceError(
+            f"{name}: the chat template draws at random, and prompts must be the same whenever they are "
+            "made; set another `chat_template:` in the suite"
+        )
     if not text.strip():
         raise SourceError(
             f"{name}: the chat template makes nothing of these messages; set another "
@@ -64,11 +71,17 @@ def render_chat(
 def end_of_turn(tokenizer: AnyTokenizer, template: str) -> tuple[list[int], list[str]]:
     """What the template puts after an answer: token ids if it is a token, else a stop string.
 
-    A base model's tokenizer may not know the token that the template writes out.
+    A base model's tokenizer may not know the token that the template writes out. Raises SourceError
+    for a template that writes no message.
     """
-    messages = (Message(role="user", content="Hello"), Message(role="assistant", content=_REPLY))
+    messages = (Message(role="user", content=_ASKED), Message(role="assistant", content=_REPLY))
     text = render_chat(tokenizer, template, "chat_template", messages, answer=False)
-    after = text.rpartition(_REPLY)[2].strip()
+    if not any(word.casefold() in text.casefold() for word in (_ASKED, _REPLY)):
+        raise SourceError(
+            "chat_template: it writes nothing of the messages, so that all prompts would be the same; "
+            "set another `chat_template:` in the suite"
+        )
+    after = text.rpartition(_REPLY)[2].strip() if _REPLY in text else ""
     if not after:
         return [], []
     first = encode(tokenizer, [after])[0][0]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.files import file_checksum, fingerprint
+from evaluation.files import fingerprint
 from evaluation.settings.plan import StagePlan
 
 
@@ -34,11 +34,19 @@ def slice_definition(plan: StagePlan, name: str, about: Mapping[str, Any]) -> st
 
 def task_definition(plan: StagePlan, name: str, about: Mapping[str, Any]) -> str:
     """Identity of a task's examples, given unchanged data."""
-    task = plan.suite.tasks[name]
+    return _task_definition(plan, plan.suite.tasks[name].definition(), about)
+
+
+def asked_task_definition(plan: StagePlan, name: str, about: Mapping[str, Any]) -> str:
+    """Identity of what a model is asked in a task, whatever is made of its answers."""
+    return _task_definition(plan, plan.suite.tasks[name].asked(), about)
+
+
+def _task_definition(plan: StagePlan, task: Mapping[str, Any], about: Mapping[str, Any]) -> str:
     return fingerprint(
         {
             "protocol": protocol.PREFILL_TASK,
-            "task": task.definition(),
+            "task": task,
             "tokenizer": [about["fingerprint"], about["prepend_bos"]],
             "sequence_length": plan.sequence_length,
         }
@@ -55,7 +63,6 @@ def probes_definition(plan: StagePlan, template: str, about: Mapping[str, Any]) 
         {
             "protocol": protocol.PREFILL_PROBES,
             "probes": {name: probe.definition() for name, probe in probes.items()},
-            "order": list(probes),
             "chat_template": template,
             "stop": list(plan.suite.stop),
             "tokenizer": about,
@@ -89,13 +96,12 @@ def asked_definition(
     )
 
 
-def folder_state(folder: Path) -> dict[str, str] | None:
-    """Checksums of a local tokenizer's files, so that a changed one is noticed; None for the hub."""
+def tokenizer_files(folder: Path) -> list[Path] | None:
+    """The files of a local tokenizer; None for one of the hub."""
     if not folder.is_dir():
         return None
     patterns = ("*token*", "*.model", "vocab*", "merges*", "chat_template*")
-    files = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
-    return {path.name: file_checksum(path) for path in sorted(files)}
+    return sorted({path for p in patterns for path in folder.glob(p) if path.is_file()})
 
 
 _DESCRIPTION = (

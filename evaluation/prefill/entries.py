@@ -7,14 +7,13 @@ prefill never leaves files that do not belong together. Of two that finish, the 
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import CacheError
 from evaluation.files import beside, file_checksum, write_json
 from evaluation.prefill.caches import (
-    FETCH,
     META,
     META_CHECKSUM,
     check_files,
@@ -22,22 +21,25 @@ from evaluation.prefill.caches import (
     read_meta,
 )
 from evaluation.records import is_intact, read_record, write_record
+from evaluation.remedies import snakemake
 
 STEP = "prefill"
 """Name of an entry's record, whose key is the entry's definition."""
 
 
-def is_current(folder: Path, definition: str, state: Any = None) -> bool:
+def is_current(
+    folder: Path, definition: str, is_unchanged: Callable[[Any], bool] = lambda state: True
+) -> bool:
     """Whether an entry is there, undamaged, of this definition, and made of unchanged files.
 
-    `state` is that of the source's files; None where it cannot change or cannot be told. An entry
-    that is current has its record afterwards.
+    `is_unchanged` is asked about what the entry keeps of these files. An entry that is current has its
+    record afterwards.
     """
     try:
         meta = check_entry(folder, definition)
     except CacheError:
         return False
-    if state is not None and meta.get("source", {}).get("state") != state:
+    if not is_unchanged(_state(meta)):
         return False
     record = read_record(folder, STEP)
     if record is None or record.key != definition or not is_intact(record, folder):
@@ -51,7 +53,7 @@ def check_entry(folder: Path, definition: str) -> dict[str, Any]:
     check_files(folder, meta, tuple(meta["checksum"]))
     if meta.get("definition") != definition:
         raise CacheError(
-            f"{folder} was made under other settings than those of the configuration; run `{FETCH}`"
+            f"{folder} was made under other settings than those of the configuration; run `{snakemake('prefill')}`"
         )
     return meta
 
@@ -82,10 +84,15 @@ def write_meta(building: Path, meta: dict[str, Any], names: Sequence[str]) -> No
 
 
 def _record(folder: Path, definition: str, meta: Mapping[str, Any], names: Sequence[str]) -> None:
-    state = meta.get("source", {}).get("state")
     files = [folder / name for name in (*names, META)]
-    about = {"state": state, "asked": meta.get("asked_definition")}
+    asked = {"asked": meta.get("asked_definition"), "content": meta.get("asked_content")}
+    about = {"state": _state(meta), **asked}
     write_record(folder, STEP, definition, files, about=about)
+
+
+def _state(meta: Mapping[str, Any]) -> Any:
+    """What an entry keeps of the files that it was made of, see `states.are_unchanged`."""
+    return meta.get("source", {}).get("state")
 
 
 def _install(building: Path, folder: Path) -> None:
@@ -99,7 +106,7 @@ def _install(building: Path, folder: Path) -> None:
                 raise
         else:
             return
-        if is_current(folder, meta["definition"], meta.get("source", {}).get("state")):
+        if is_current(folder, meta["definition"], lambda state: bool(state == _state(meta))):
             return
         aside = building.with_suffix(".old.tmp")
         with contextlib.suppress(FileNotFoundError):  # another process was faster

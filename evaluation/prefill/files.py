@@ -4,8 +4,9 @@ A row is a mapping from field to value. A text file is one document under the fi
 """
 
 import codecs
+import contextlib
 import gzip
-import json
+import itertools
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ import pyarrow.parquet as pq
 
 from evaluation.errors import SourceError
 from evaluation.files import check_regular
+from evaluation.json_text import load_json
+from evaluation.prefill.limits import memory_limit
 
 Row = dict[str, Any]
 
@@ -23,6 +26,16 @@ SUFFIXES = (".parquet", ".jsonl", ".json", ".txt", ".jsonl.gz", ".json.gz", ".tx
 
 _BATCH = 64
 """Rows decoded at once: documents may be long, and memory is to stay bounded."""
+
+_AT_ONCE = 1 << 25
+"""Bytes of Parquet decoded at once, by the mean length of its rows."""
+
+LONGEST_LINE = 1 << 26
+LONGEST_ARRAY = 1 << 28
+"""Bytes of one row as JSON, and of a whole JSON array, which is not read row by row."""
+
+MEMORY = 1 << 31
+"""Bytes that reading the next few rows may take."""
 
 _LONGEST_DOCUMENT = 8 << 20
 """Characters of a text file kept together; a longer one is cut at the end of a line."""
@@ -48,14 +61,18 @@ def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
     Raises SourceError naming the file, and the line or byte, that cannot be read.
     """
     try:
-        if path.is_dir():
-            yield from _read_saved(path, fields)
-        elif path.name.endswith(".parquet"):
-            check_regular(path)
-            yield from _read_parquet(path, fields)
-        else:
-            reader = _read_text if path.name.endswith((".txt", ".txt.gz")) else _read_json
-            yield from reader(path)
+        batches = _read_saved(path, fields) if path.is_dir() else _read_file(path, fields)
+        while True:
+            with memory_limit(MEMORY):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield from batch
+    except MemoryError:
+        raise SourceError(
+            f"{path}: a few of its rows take more than {MEMORY >> 20:,} MiB of memory; it may be damaged, "
+            "else write shorter rows"
+        ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise SourceError(f"{path}: cannot be unpacked: {error}; copy it again") from None
     except OSError as error:
@@ -63,30 +80,56 @@ def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
         raise SourceError(f"{where}: cannot be read ({reason}); make it readable") from None
 
 
-def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
+def _read_file(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
+    check_regular(path)
+    if path.name.endswith(".parquet"):
+        return _read_parquet(path, fields)
+    return _read_text(path) if path.name.endswith((".txt", ".txt.gz")) else _read_json(path)
+
+
+def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
     try:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
             columns = _known(fields, file.schema_arrow.names)
-            for batch in file.iter_batches(batch_size=_BATCH, columns=columns):
-                yield from batch.to_pylist()
+            size = sum(
+                file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups)
+            )
+            rows = _AT_ONCE * max(file.metadata.num_rows, 1) // max(size, 1)
+            rows = max(1, min(_BATCH, rows))
+            for batch in file.iter_batches(batch_size=rows, columns=columns, use_threads=False):
+                yield batch.to_pylist()
     except PermissionError:
+        raise
+    except MemoryError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())[:300]
         raise SourceError(f"{path}: not readable as Parquet: {reason}; copy it again") from None
 
 
-def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[Row]:
+def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
+    """Loads at once what is only mapped into memory, and is no part of what its rows take."""
     import datasets
 
-    try:
+    with _saved_told(folder):
         dataset = datasets.load_from_disk(str(folder))
         columns = _known(fields, dataset.column_names)
         if columns is not None:
             dataset = dataset.select_columns(columns)
+    return _saved_batches(folder, dataset)
+
+
+def _saved_batches(folder: Path, dataset: Any) -> Iterator[list[Row]]:
+    with _saved_told(folder):
         for batch in dataset.with_format("arrow").iter(_BATCH):
-            yield from batch.to_pylist()
-    except PermissionError:
+            yield batch.to_pylist()
+
+
+@contextlib.contextmanager
+def _saved_told(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except (PermissionError, MemoryError):
         raise
     except (
         AttributeError,
@@ -96,7 +139,8 @@ def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[Row]:
         ValueError,
         pa.ArrowException,
     ) as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        reason = " ".join(reason.split())[:300]
         raise SourceError(
             f"{folder}: not readable by load_from_disk ({reason}); copy it again"
         ) from None
@@ -132,26 +176,45 @@ def _known(fields: Sequence[str] | None, there: Sequence[str]) -> list[str] | No
 
 
 def _open(path: Path) -> IO[bytes]:
-    check_regular(path)
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return open(path, "rb")
 
 
-def _read_json(path: Path) -> Iterator[Row]:
+def _read_json(path: Path) -> Iterator[list[Row]]:
     """Rows of JSON lines, or of one JSON array of objects."""
     with _open(path) as file:
         if ".jsonl" not in path.name and _first_byte(file) == b"[":
-            rows: Iterator[Any] = iter(_decode_json(path, file.read(), "the file"))
+            content = file.read(LONGEST_ARRAY + 1)
+            if len(content) > LONGEST_ARRAY:
+                raise SourceError(
+                    f"{path}: an array of more than {LONGEST_ARRAY >> 20} MiB; write JSON lines (.jsonl), "
+                    "which are read row by row"
+                )
+            rows: Iterator[Any] = iter(_decode_json(path, content, "the file"))
         else:
-            lines = ((line, f"line {number}") for number, line in enumerate(file, 1))
-            rows = (_decode_json(path, line, where) for line, where in lines if line.strip())
+            rows = (_decode_json(path, line, where) for line, where in _lines(path, file))
         for number, row in enumerate(rows, 1):
             if not isinstance(row, dict):
                 raise SourceError(
                     f"{path}: row {number} is not an object with fields; write one object a row"
                 )
-            yield row
+            yield [row]
+
+
+def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
+    """Lines that are not blank, with their place in words."""
+    for number in itertools.count(1):
+        line = file.readline(LONGEST_LINE + 1)
+        if not line:
+            return
+        if len(line) > LONGEST_LINE:
+            raise SourceError(
+                f"{path}: line {number} has more than {LONGEST_LINE >> 20} MiB; write one row a line, and "
+                "shorter ones"
+            )
+        if line.strip():
+            yield line, f"line {number}"
 
 
 def _first_byte(file: IO[bytes]) -> bytes:
@@ -162,14 +225,14 @@ def _first_byte(file: IO[bytes]) -> bytes:
 
 def _decode_json(path: Path, content: bytes, where: str) -> Any:
     try:
-        return json.loads(content.decode("utf-8"))
+        return load_json(content)
     except UnicodeDecodeError as error:
         raise _not_utf8(path, where, error.start) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise SourceError(f"{path}: {where} is not valid JSON ({error}); correct it") from None
 
 
-def _read_text(path: Path) -> Iterator[Row]:
+def _read_text(path: Path) -> Iterator[list[Row]]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     kept = ""
     at = 0
@@ -186,10 +249,10 @@ def _read_text(path: Path) -> Iterator[Row]:
                 break
             if len(kept) > _LONGEST_DOCUMENT:
                 cut = kept.rfind("\n") + 1 or len(kept)
-                yield {"text": kept[:cut]}
+                yield [{"text": kept[:cut]}]
                 kept = kept[cut:]
     if kept:
-        yield {"text": kept}
+        yield [{"text": kept}]
 
 
 def _not_utf8(path: Path, where: str, byte: int) -> SourceError:

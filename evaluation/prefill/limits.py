@@ -30,18 +30,27 @@ class OutOfTime(BaseException):
 @contextlib.contextmanager
 def row_limits() -> Iterator[None]:
     """Raises OutOfTime or MemoryError from what is done inside; for the main thread only."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    wanted = pages * resource.getpagesize() + MEMORY
-    known = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
     before = signal.signal(signal.SIGALRM, _stop)
     timer = signal.setitimer(signal.ITIMER_REAL, SECONDS, _AGAIN)
+    try:
+        with memory_limit(MEMORY):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def memory_limit(more: int) -> Iterator[None]:
+    """Raises MemoryError from what takes so many bytes more than the process has now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    wanted = pages * resource.getpagesize() + more
+    known = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
     try:
         resource.setrlimit(resource.RLIMIT_AS, (min([wanted, *known]), hard))
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, *timer)
-        signal.signal(signal.SIGALRM, before)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import is_data_file, is_saved_dataset, is_saved_dict
+from evaluation.prefill.files import SUFFIXES, is_data_file, is_saved_dataset, is_saved_dict
 
 _SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 
@@ -117,7 +117,16 @@ def _folders(root: Path) -> list[Path]:
 def _what_is_there(folder: Path) -> str:
     if not folder.is_dir():
         return "there is no such folder"
-    return "there is " + (_listing(sorted(p.name for p in folder.iterdir())) or "nothing")
+    return "there is " + (_listing(map(_shown, sorted(folder.iterdir()))) or "nothing")
+
+
+def _shown(path: Path) -> str:
+    """A name, and what it is where it looks like a file of data and is none."""
+    if path.is_file() or not path.name.endswith(SUFFIXES):
+        return path.name
+    if path.is_dir():
+        return f"{path.name} (a folder)"
+    return f"{path.name} ({'a pipe, socket or device' if path.exists() else 'a link to nothing'})"
 
 
 def _listing(names: Iterable[str]) -> str:

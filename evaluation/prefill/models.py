@@ -3,7 +3,7 @@
 meta.json        Tokenizer-, Slice-, Task-, Probes- or GenerationMeta, with a checksum of its own
 examples.jsonl   one Example a line
 prompts.jsonl    one PromptLine a line; of a generation task one TaskPromptLine
-docs.jsonl       one DocumentLine a line
+docs.jsonl       one DocumentLine a line; of a task of ranked choices one QuestionLine
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -71,6 +71,8 @@ class SliceMeta(_ItemsMeta):
 
 class TaskMeta(_ItemsMeta):
     task: dict[str, Any]
+    asked_definition: str
+    asked_content: str
     candidates: Count
     chance: Annotated[float, Field(ge=0, le=1)]
     max_tokens: Count
@@ -132,6 +134,20 @@ class Example(Stored):
         if any(candidate.context >= len(self.contexts) for candidate in every):
             raise ValueError(f"a candidate's context is not among the {len(self.contexts)}")
         return self
+
+
+class QuestionLine(Stored):
+    """What grading reads of a question, by the key that its scores are stored under.
+
+    `sizes` are each candidate's tokens, characters and bytes.
+    """
+
+    id: str
+    key: str
+    cluster: str | None
+    stratum: str | None
+    gold: Count
+    sizes: list[tuple[Count, Count, Count]]
 
 
 class PromptLine(Stored):

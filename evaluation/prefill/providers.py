@@ -2,7 +2,7 @@
 
 from evaluation.prefill.questions import Question
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Choice, render_choices
+from evaluation.providers.render import Choice, Said, render_choices
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 from evaluation.settings.suites import ProviderChoices
@@ -15,8 +15,8 @@ def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices) -> Provid
 
 def provided_questions(
     plan: StagePlan, name: str, task: ProviderChoices
-) -> tuple[list[Question], int, dict[str, object]]:
-    """The items, how many there are without the limit, and what is recorded of the provider.
+) -> tuple[list[Question], Said]:
+    """The items, and what the provider says of the task.
 
     Raises SourceError, naming the task, for whatever the provider cannot do.
     """
@@ -25,9 +25,7 @@ def provided_questions(
     found = render_choices(provider_of(plan, task), f"tasks.{name}", asked)
     several = len(found.said.num_fewshot) > 1
     questions = [_question(one, one.part if several else None) for one in found.documents]
-    keep = {"version", "num_fewshot", "datasets"}
-    said = {"name": task.provider, **found.said.model_dump(include=keep)}
-    return questions, found.said.documents, said
+    return questions, found.said
 
 
 def _question(one: Choice, part: str | None) -> Question:

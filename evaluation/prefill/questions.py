@@ -23,6 +23,7 @@ from evaluation.prefill.templates import (
     reason_of,
 )
 from evaluation.settings.generation import GenerationTask
+from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.suites import Task
 
 _BETWEEN = "\n\n"
@@ -143,8 +144,8 @@ def read_questions(
 
     `origins` and `shots` hold one split per configuration; the limit is spread over them.
     """
-    rows = [_rows(recipe, origin) for origin in origins]
-    quotas = spread(task.limit, [len(part) for part in rows])
+    rows, counts = zip(*(_rows(recipe, origin, task.limit) for origin in origins), strict=True)
+    quotas = spread(task.limit, counts)
     questions: list[Question] = []
     for number, (origin, part, quota) in enumerate(zip(origins, rows, quotas, strict=True)):
         prefix = "/".join(
@@ -154,7 +155,7 @@ def read_questions(
         for index, row in enumerate(islice(part, quota)):
             with_place = f"{prefix}/{index}"
             questions.append(_placed(recipe, row, with_place, examples, origin))
-    return questions, sum(len(part) for part in rows)
+    return questions, sum(counts)
 
 
 def _placed(recipe: Recipe, row: Row, id: str, examples: str, origin: Origin) -> Question:
@@ -165,13 +166,14 @@ def _placed(recipe: Recipe, row: Row, id: str, examples: str, origin: Origin) ->
         raise SourceError(f"{origin}: {id}: {reason_of(error)}") from None
 
 
-def _rows(recipe: Recipe, origin: Origin) -> list[Row]:
-    rows = list(origin.rows())
+def _rows(recipe: Recipe, origin: Origin, limit: int) -> tuple[list[Row], int]:
+    """The rows that can be asked, and how many there are."""
+    rows, count = origin.first(limit)
     if not rows:
         raise SourceError(
             f"task {recipe.name}: {origin} has no rows; choose another split or config"
         )
-    return rows
+    return rows, count
 
 
 def solved_examples(recipe: Recipe, task: Task, origin: Origin) -> str:
@@ -189,7 +191,7 @@ def example_rows(key: str, task: Task | GenerationTask, origin: Origin) -> list[
         )
     rows: Iterator[tuple[int, Row]] | list[tuple[int, Row]] = enumerate(origin.rows())
     if task.fewshot_seed is not None:
-        rows = list(rows)
+        rows = list(enumerate(origin.first(LARGEST_COUNT)[0]))
         random.Random(task.fewshot_seed).shuffle(rows)
     chosen = list(islice(rows, task.num_fewshot))
     if len(chosen) < task.num_fewshot:

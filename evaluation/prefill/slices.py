@@ -19,7 +19,7 @@ from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.files import Row, check_not_binary
 from evaluation.prefill.limits import OutOfTime, row_limits
 from evaluation.prefill.packing import Packed, Packer, save_tokens, smallest_dtype
-from evaluation.prefill.sources import Origin, describe_source, locate
+from evaluation.prefill.sources import Origin, Sources, locate
 from evaluation.prefill.templates import compile_template, fields_of, reason_of
 from evaluation.prefill.texts import check_text, encode_documents
 from evaluation.prefill.tokenizers import (
@@ -67,14 +67,15 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
     about = fetch_tokenizer(plan)
     origin = locate(item, plan.config.mirrors)
     definition = slice_definition(plan, name, about)
-    state = None if origin.files is None else [origin.state()]
+    sources = Sources(plan, [origin])
     folder = plan.slice_folder(name)
-    if is_current(folder, definition, state):
+    if is_current(folder, definition, sources.are_as):
         return
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
     with new_entry(folder) as building:
         made = _build(plan, name, item, tokenizer, origin, building)
-        write_meta(building, made | {"definition": definition, "tokenizer": about}, [TOKENS, INDEX])
+        made |= {"definition": definition, "tokenizer": about, "source": sources.describe()}
+        write_meta(building, made, [TOKENS, INDEX])
 
 
 def _build(
@@ -124,7 +125,6 @@ def _build(
         },
         "sequence_length": length,
         "vocab_size_needed": vocabulary,
-        "source": describe_source([origin]),
         "dtype": str(dtype).removeprefix("torch."),
     }
 

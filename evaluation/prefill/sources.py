@@ -6,18 +6,26 @@ Who reads the rows cannot tell the difference, apart from `Origin`, which is rec
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import Row, is_data_file, read_rows
 from evaluation.prefill.mirrors import mirror_files, mirror_of
+from evaluation.prefill.states import Checksums, Reading, are_unchanged
+from evaluation.providers.bridge.mirrored import mirrored_files
+from evaluation.providers.bridge.statuses import Status
+from evaluation.providers.render import Read, Said
 from evaluation.settings.generation import GenerationTask
+from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 from evaluation.settings.sources import Source
 from evaluation.settings.suites import ProviderChoices, Task
+
+MOST_LETTERS = 10**9
+"""Characters of all rows of a task together; of text that is packed, no more than a few rows are kept."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,7 @@ class Origin:
     config: str | None
     split: str
     files: tuple[Path, ...] | None
+    reading: Reading = field(default_factory=Reading, compare=False)
 
     def __str__(self) -> str:
         if self.source.dataset is None:
@@ -43,20 +52,90 @@ class Origin:
             yield from hub_rows(self.source, config=self.config, split=self.split, fields=fields)
         else:
             for file in self.files:
+                self.reading.begin(file)
                 yield from read_rows(file, fields)
+            self.reading.ended = True
 
-    def state(self) -> dict[str, Any]:
-        """What tells whether local files have changed since they were read."""
+    def first(self, most: int) -> tuple[list[Row], int]:
+        """The first rows, and how many there are; raises SourceError like `rows`, or for too many."""
+        rows, kept, size = self.rows(), list[Row](), 0
+        for row in islice(rows, most):
+            size += _letters(row)
+            if size > MOST_LETTERS:
+                raise SourceError(
+                    f"{self}: its first {len(kept) + 1:,} rows have more than {MOST_LETTERS:,} characters, "
+                    "and all are to be kept in memory; lower `limit`, or leave long fields out"
+                )
+            kept.append(row)
+        return kept, len(kept) + sum(1 for _ in rows)
+
+    def state(self, checksums: Checksums) -> dict[str, Any]:
+        """What tells later whether local files are still as they were read."""
         if self.files is None:
             return {"kind": "hub"}
-        stats = [part.stat() for path in self.files for part in _parts(path)]
         kind = "files" if self.source.dataset is None else "mirror"
+        return {"kind": kind, **self.reading.state(checksums)}
+
+
+class Sources:
+    """All that an entry is made of: `origins`, or what a provider reads, which only it knows."""
+
+    def __init__(
+        self, plan: StagePlan, origins: Sequence[Origin], checksums: Checksums | None = None
+    ) -> None:
+        self._origins, self._mirrors = origins, plan.config.mirrors
+        self._checksums = checksums or Checksums(Path(plan.config.results))
+
+    def are_as(self, known: Any) -> bool:
+        """Whether they hold what they held when `known` was kept of them; raises like `locate`."""
+        try:
+            now = [origin.files for origin in self._origins] or self._provided(known)
+        except (TypeError, LookupError):  # kept by another version
+            return False
+        return are_unchanged(now, known, self._checksums)
+
+    def describe(self) -> dict[str, Any]:
+        """What a meta.json says about where data came from; raises SourceError if that has changed."""
+        from evaluation.prefill.hub import resolved_commit
+
+        source = self._origins[0].source
+        on_hub = any(origin.files is None for origin in self._origins)
+        state = [origin.state(self._checksums) for origin in self._origins]
+        self._checksums.keep()
         return {
-            "kind": kind,
-            "files": [path.name for path in self.files],
-            "size": sum(stat.st_size for stat in stats),
-            "changed": max(stat.st_mtime_ns for stat in stats),
+            "dataset": source.dataset,
+            "revision": source.revision,
+            "resolved": resolved_commit(source) if on_hub else None,
+            "state": state,
         }
+
+    def describe_provided(self, said: Said) -> dict[str, Any]:
+        """The same of what a provider has read."""
+        state = [_provided_state(one, self._checksums) for one in said.read]
+        self._checksums.keep()
+        name = ", ".join(said.datasets)
+        return {"dataset": name, "revision": None, "resolved": None, "state": state}
+
+    def _provided(self, known: Any) -> list[Sequence[Path] | None]:
+        """The files that a provider would read now of what it has read then."""
+        found = [(mirror_of(one["dataset"], self._mirrors), one["config"]) for one in known or ()]
+        return [None if root is None else mirrored_files(root, one) for root, one in found]
+
+
+def _provided_state(read: Read, checksums: Checksums) -> dict[str, Any]:
+    about = {"dataset": read.dataset, "config": read.config}
+    if read.files is None:
+        return {"kind": "hub", **about}
+    files = {Path(path): Status(*status) for path, status in read.files}
+    return {"kind": "mirror", **about, **Reading(files, ended=True).state(checksums)}
+
+
+def _letters(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(_letters, value.values()))
+    return sum(map(_letters, value)) if isinstance(value, list) else 1
 
 
 def locate(
@@ -111,20 +190,6 @@ def locate_generation(task: GenerationTask | ProviderTask, mirrors: dict[str, st
     return origins
 
 
-def describe_source(origins: Sequence[Origin]) -> dict[str, Any]:
-    """What a meta.json says about where data came from."""
-    from evaluation.prefill.hub import resolved_commit
-
-    source = origins[0].source
-    on_hub = any(origin.files is None for origin in origins)
-    return {
-        "dataset": source.dataset,
-        "revision": source.revision,
-        "resolved": resolved_commit(source) if on_hub else None,
-        "state": [origin.state() for origin in origins],
-    }
-
-
 def _local_files(patterns: Sequence[str]) -> list[Path]:
     files: list[Path] = []
     for pattern in patterns:
@@ -143,7 +208,18 @@ def _local_files(patterns: Sequence[str]) -> list[Path]:
                 raise SourceError(
                     f"files: {path} is not Parquet, JSON(L) or text by its name; rename or convert it"
                 )
+    _check_distinct(files)
     return files
+
+
+def _check_distinct(files: Sequence[Path]) -> None:
+    """Raises SourceError for a file that would be read twice, by whatever path."""
+    seen: dict[str, Path] = {}
+    for path in files:
+        first = seen.setdefault(os.path.realpath(path), path)
+        if first is not path:
+            other = "" if first == path else f" as {first}"
+            raise SourceError(f"files: {path} is named twice{other}; name each file once")
 
 
 def _check_no_circles(pattern: str) -> None:
@@ -161,7 +237,3 @@ def _check_no_circles(pattern: str) -> None:
         known = seen.setdefault((status.st_dev, status.st_ino), parent)
         if known != parent:
             raise SourceError(f"files: {parent} leads to {known} again; remove that link")
-
-
-def _parts(path: Path) -> list[Path]:
-    return [part for part in path.rglob("*") if part.is_file()] if path.is_dir() else [path]

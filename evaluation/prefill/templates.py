@@ -1,21 +1,24 @@
 """Jinja2 templates and expressions over dataset rows, in a sandbox, with undefined names as errors.
 
-Filters beyond Jinja's own: `regex_replace(pattern, replacement)`, which is Python's `re.sub`.
+Filters are those of Jinja that give the same in every run, so none that draws, and one of our own:
+`regex_replace(pattern, replacement)`, which is Python's `re.sub`.
 
 Whatever a template raises becomes one sentence with its key and its source. What it may take of
 time and memory is limited by who calls it for a row (`row_limits`).
 """
 
 import datetime
+import decimal
 import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jinja2 import StrictUndefined, Undefined, UndefinedError, meta
+from jinja2 import StrictUndefined, TemplateAssertionError, Undefined, UndefinedError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evaluation.errors import ConfigError, SourceError
+from evaluation.escaping import kind_of
 from evaluation.prefill.limits import OutOfTime, row_limits
 
 
@@ -36,21 +39,35 @@ def _writable(value: Any) -> Any:
         raise TypeError("a field that it writes is not a number (NaN); leave such rows out")
     if isinstance(value, list | tuple | dict):
         raise TypeError(
-            f"a field that it writes is a {type(value).__name__}; write what of it is meant, such as "
+            f"a field that it writes is {kind_of(value)}; write what of it is meant, such as "
             "`{{ field | join(', ') }}`"
         )
     if isinstance(value, bytes | bytearray):
         raise TypeError("a field that it writes is binary; store it as text")
     if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
         raise TypeError(
-            f"a field that it writes is a {type(value).__name__}; write `{{{{ field.isoformat() }}}}`"
+            f"a field that it writes is {kind_of(value)}; write `{{{{ field.isoformat() }}}}`"
         )
+    if not isinstance(value, str | int | float | decimal.Decimal | Undefined):
+        raise TypeError(f"what it writes is {kind_of(value)}, not a text or number")
     return value
 
+
+_FILTERS = (
+    *("abs", "attr", "batch", "capitalize", "center", "count", "d", "default", "dictsort", "e"),
+    *("escape", "filesizeformat", "first", "float", "forceescape", "format", "groupby", "indent"),
+    *("int", "items", "join", "last", "length", "list", "lower", "map", "max", "min", "pprint"),
+    *("reject", "rejectattr", "replace", "reverse", "round", "safe", "select", "selectattr"),
+    *("slice", "sort", "string", "striptags", "sum", "title", "tojson", "trim", "truncate"),
+    *("unique", "upper", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"),
+)
+_GLOBALS = ("range", "dict", "cycler", "joiner", "namespace")
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False, finalize=_writable
 )
+_ENVIRONMENT.filters = {name: _ENVIRONMENT.filters[name] for name in _FILTERS}
+_ENVIRONMENT.globals = {name: _ENVIRONMENT.globals[name] for name in _GLOBALS}
 _ENVIRONMENT.filters["regex_replace"] = _regex_replace
 
 _LONGEST = 1 << 26
@@ -119,6 +136,8 @@ def reason_of(error: BaseException) -> str:
     """An error in words, on one line; some have none."""
     if isinstance(error, MemoryError):
         return "it takes more than a gigabyte of memory for one row"
+    if isinstance(error, TemplateAssertionError) and "No filter named 'random'" in str(error):
+        return "it draws at random (`random`), and prompts must be the same whenever they are made"
     if isinstance(error, SourceError):
         return str(error)
     words = " ".join(str(error).split())[:300]
@@ -132,9 +151,9 @@ def expression_fields(*sources: str) -> set[str]:
 
 
 def fields_of(*sources: str) -> set[str]:
-    """Names that templates use and do not define themselves."""
-    return {
-        name
-        for source in sources
-        for name in meta.find_undeclared_variables(_ENVIRONMENT.parse(source))
-    }
+    """Names that templates use and do not define themselves; all of them have been compiled."""
+    found: set[str] = set()
+    for source in sources:
+        with row_limits():  # as constants are computed again
+            found |= meta.find_undeclared_variables(_ENVIRONMENT.parse(source))
+    return found

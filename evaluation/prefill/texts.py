@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.errors import SourceError
+from evaluation.escaping import kind_of
 from evaluation.prefill.files import check_unicode
 from evaluation.prefill.packing import Int32, Piece
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
@@ -185,8 +186,7 @@ def check_text(value: Any) -> str:
         return ""
     if not isinstance(value, str):
         raise SourceError(
-            f"the text is {type(value).__name__}, not a string; set `text` to a template that makes "
-            "it one"
+            f"the text is {kind_of(value)}, not text; set `text` to a template that makes it one"
         )
     check_unicode(value)
     return value

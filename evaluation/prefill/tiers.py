@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from evaluation.prefill.definitions import (
     asked_definition,
+    asked_task_definition,
     generation_definition,
     probes_definition,
     saved_description,
@@ -72,6 +73,10 @@ def _read_slice(folder: Path) -> Cached:
 
 def _define_task(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
     return task_definition(plan, name, saved_description(tokenizer))
+
+
+def _define_asked_task(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
+    return asked_task_definition(plan, name, saved_description(tokenizer))
 
 
 def _task_origins(plan: StagePlan, name: str) -> list[Origin]:
@@ -149,7 +154,11 @@ PREFILLS: Mapping[str, Prefill] = complete(
             define=_define_slice, origins=_slice_origins, make=_make_slice, read=_read_slice
         ),
         "tier3": Prefill(
-            define=_define_task, origins=_task_origins, make=_make_task, read=_read_task
+            define=_define_task,
+            define_asked=_define_asked_task,
+            origins=_task_origins,
+            make=_make_task,
+            read=_read_task,
         ),
         "tier4": Prefill(
             define=_define_probes,

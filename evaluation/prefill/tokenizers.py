@@ -9,6 +9,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,15 +19,16 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 from evaluation.errors import SourceError
-from evaluation.files import check_regular, fingerprint
+from evaluation.files import check_regular, fingerprint, open_regular, unordered
 from evaluation.prefill.caches import checked_meta
 from evaluation.prefill.definitions import (
-    folder_state,
     saved_description,
     tokenizer_definition,
+    tokenizer_files,
 )
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.models import TokenizerMeta
+from evaluation.prefill.states import Checksums, Reading, are_unchanged
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,9 @@ AnyTokenizer: TypeAlias = PreTrainedTokenizerBase
 
 _NO_LIMIT = 10**30
 """Texts are cut by us, so that the tokenizer's warning of long ones would only mislead."""
+
+_TABLES = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
+"""Files that are JSON objects; all of a tokenizer's are plain files."""
 
 _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 
@@ -68,10 +73,26 @@ def load_tokenizer(
 
 
 def _check_plain(folder: Path) -> None:
-    """Raises OSError for a pipe or socket in a local folder, which would be waited for."""
+    """Raises SourceError for what is not a tokenizer's file by its kind, or not JSON by its first byte.
+
+    A pipe would be waited for, and transformers names no file that is damaged.
+    """
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.exists() and not path.is_dir():
-            check_regular(path)
+        is_table = path.name in _TABLES
+        try:
+            if is_table or (path.exists() and not path.is_dir()):
+                check_regular(path)
+            if is_table and not _begins_a_table(path):
+                raise SourceError(f"{path}: is no JSON object; copy the tokenizer again")
+        except OSError as error:
+            raise SourceError(
+                f"{path}: cannot be read ({error.strerror}); copy the tokenizer again"
+            ) from None
+
+
+def _begins_a_table(path: Path) -> bool:
+    with open_regular(path) as file:
+        return file.read(1000).lstrip().startswith(b"{")
 
 
 def _local_folder(name: str, revision: str | None) -> Path:
@@ -96,6 +117,14 @@ def _one_sentence(name: str) -> Iterator[None]:
     """Turns what transformers and the hub raise for a tokenizer into one SourceError."""
     try:
         yield
+    except SourceError:
+        raise
+    except (AttributeError, TypeError) as error:  # no words for a user, and no file's name
+        log.debug("where it happened:", exc_info=True)
+        raise SourceError(
+            f"tokenizer {name} cannot be loaded: tokenizer.json or tokenizer_config.json does not hold "
+            "what it should; copy the tokenizer again (`python -m evaluation -v …` shows where)"
+        ) from error
     except Exception as error:
         reason = " ".join(str(error).split())
         if isinstance(error, GatedRepoError | RepositoryNotFoundError) or "gated repo" in reason:
@@ -126,7 +155,7 @@ def tokenizer_fingerprint(tokenizer: AnyTokenizer) -> str:
             "added": {str(n): repr(token) for n, token in tokenizer.added_tokens_decoder.items()},
             "sentencepiece": None if pieces is None else pieces.serialized_model_proto().hex(),
         }
-    return fingerprint([model, tokenizer.bos_token_id, tokenizer.eos_token_id])
+    return fingerprint([unordered(model), tokenizer.bos_token_id, tokenizer.eos_token_id])
 
 
 def vocabulary_size(tokenizer: AnyTokenizer) -> int:
@@ -178,9 +207,13 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
     Raises SourceError if it cannot be loaded, or lacks the BOS that is to be prepended.
     """
     wanted = plan.tokenizer
-    state = folder_state(Path(wanted.name))
+    files, checksums = tokenizer_files(Path(wanted.name)), Checksums(Path(plan.config.results))
     definition = tokenizer_definition(plan)
-    if not is_current(plan.tokenizer_folder, definition, state):
+    as_read = partial(are_unchanged, [files], checksums=checksums)
+    if not is_current(plan.tokenizer_folder, definition, as_read):
+        reading = Reading(ended=True)
+        for file in files or ():
+            reading.begin(file)
         tokenizer = load_tokenizer(wanted.name, use_fast=wanted.use_fast, revision=wanted.revision)
         bos_ids(tokenizer, wanted.prepend_bos)
         with new_entry(plan.tokenizer_folder) as building:
@@ -189,6 +222,7 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
             meta = describe(tokenizer, wanted.name, wanted.prepend_bos)
             meta |= {"definition": definition, "revision": wanted.revision}
             meta |= {"chat_template": default_template(tokenizer)}
+            state = None if files is None else [reading.state(checksums)]
             write_meta(building, meta | {"source": {"state": state}}, names)
     return saved_description(checked_meta(plan.tokenizer_folder, TokenizerMeta))
 

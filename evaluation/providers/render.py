@@ -51,6 +51,14 @@ class Choice(BaseModel):
 Line = TypeVar("Line", Document, Choice)
 
 
+class Read(BaseModel):
+    """A dataset that was read, and what the file system told of its files before; none of the hub's."""
+
+    dataset: str
+    config: str | None
+    files: list[tuple[str, tuple[int, int, int, int]]] | None
+
+
 class Said(BaseModel):
     """What meta.json says of the task."""
 
@@ -63,6 +71,7 @@ class Said(BaseModel):
     num_fewshot: dict[str, int]
     metrics: dict[str, bool]
     datasets: dict[str, str]
+    read: list[Read]
     documents: int = Field(gt=0)
 
 

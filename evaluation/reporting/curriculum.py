@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Literal
 
 from evaluation.errors import ResultsError
+from evaluation.given import read_lines
 from evaluation.grading.generation_files import FOLDER
+from evaluation.results.columns import COMPLETED, as_rows, read_table
 
 Order = Literal["easiest", "hardest"]
 
@@ -32,19 +34,19 @@ def curriculum(
 
 
 def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str, float]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     path = results / FOLDER / task / FILE
     if not path.is_file():
         there = sorted(folder.name for folder in (results / FOLDER).glob("*") if folder.is_dir())
         known = f"there are {', '.join(there)}" if there else "it has no generated answers"
+        if task in there:
+            raise ResultsError(
+                f"{path}: is no file, though {task} has results; `collect` this checkpoint again"
+            )
         raise ResultsError(f"{results}: no results of {task!r}; {known}")
-    try:
-        rows = pq.read_table(path, columns=["id", "verifier", "pass_rate"]).to_pylist()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise ResultsError(f"{path}: damaged ({error}); score this checkpoint again") from None
+    rows = as_rows(read_table(path, COMPLETED[1:], "score this checkpoint again"))
     views = list(dict.fromkeys(row["verifier"] for row in rows))
+    if not views:
+        raise ResultsError(f"{path}: it has no rows; score this checkpoint again")
     chosen = verifier or views[0]
     if chosen not in views:
         raise ResultsError(f"{path}: no verifier {chosen!r}; there are {', '.join(views)}")
@@ -53,12 +55,25 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
             yield row["id"], row["pass_rate"]
 
 
+def check_lines(chosen: Sequence[tuple[str, float]]) -> None:
+    """Raises ResultsError for an id that would not be one line, or one cell of it."""
+    for id, _ in chosen:
+        if "\t" in id or id.splitlines() != [id]:
+            raise ResultsError(
+                f"the id {id!r} is empty, or has a line break or tab, and ids are written one a line; "
+                "give the task another `id`"
+            )
+
+
 def check_known(chosen: Sequence[tuple[str, float]], known: Path) -> None:
     """Raises ResultsError for ids that the trainer's list, one a line, does not have."""
+    expected = "a list of ids in UTF-8, one a line"
     try:
-        ids = set(known.read_text(encoding="utf-8").split("\n"))
+        ids = {
+            line.decode().rstrip("\r\n") for _, line in read_lines(known, ResultsError, expected)
+        }
     except UnicodeDecodeError:
-        raise ResultsError(f"{known}: not UTF-8 text; give a list of ids, one a line") from None
+        raise ResultsError(f"{known}: not UTF-8 text; give {expected}") from None
     lacking = [id for id, _ in chosen if id not in ids]
     if lacking:
         raise ResultsError(

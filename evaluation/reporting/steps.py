@@ -5,6 +5,8 @@ from pathlib import Path
 
 from evaluation.bridge.write import write_stage
 from evaluation.checkpoints.subjects import stage_steps
+from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.so_far import tables_records
 from evaluation.dependencies.steps import (
     COMPARISON,
     FIGURES,
@@ -19,6 +21,7 @@ from evaluation.dependencies.steps import (
 )
 from evaluation.errors import BridgeError
 from evaluation.records import Record, read_record, record_path, write_record
+from evaluation.remedies import evaluation
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.stage_page import stage_page
@@ -52,7 +55,8 @@ def make_figures(plan: StagePlan) -> Record:
     """Writes a stage's figures; raises BridgeError as long as it has no tables."""
     tables = read_record(plan.results, TABLES)
     if tables is None:
-        raise BridgeError(f"{plan.results}: no tables yet; run `python -m evaluation tables`")
+        again = evaluation(f"tables --stage {plan.name}")
+        raise BridgeError(f"{plan.results}: no tables yet; run `{again}`")
     return write_record(plan.results, FIGURES, figures_key(tables), write_figures(plan))
 
 
@@ -62,27 +66,24 @@ def make_comparison(plans: Mapping[str, StagePlan]) -> Record:
     The record says which of them could not be compared; files and pages name them too.
     """
     config = next(iter(plans.values())).config
-    results, key = Path(config.results), comparison_key(_tables(plans), config.runs)
+    results, key = Path(config.results), comparison_key(tables_records(plans), config.runs)
     files, errors = write_configured(results, plans)
     error = "; ".join(errors) or None
     return write_record(results, COMPARISON, key, files, error=error)
 
 
 def make_front_page(plans: Mapping[str, StagePlan]) -> Path:
-    """Writes the page of all stages; returns its path."""
+    """Writes the page of all stages, and the comparison anew if it is outdated; returns its path."""
     config = next(iter(plans.values())).config
     results = Path(config.results)
     if not config.runs:
         _forget_comparison(results)
-    key = front_key(_tables(plans), read_record(results, COMPARISON))
+    elif Outdated(plans, as_made=True).comparison():
+        make_comparison(plans)
+    key = front_key(tables_records(plans), read_record(results, COMPARISON))
     write_front_page(plans, results / PAGE)
     write_record(results, FRONT, key, [results / name for name in FRONT_FILES])
     return results / PAGE
-
-
-def _tables(plans: Mapping[str, StagePlan]) -> dict[str, Record]:
-    found = {name: read_record(plan.results, TABLES) for name, plan in plans.items()}
-    return {name: record for name, record in found.items() if record is not None}
 
 
 def _forget_comparison(results: Path) -> None:

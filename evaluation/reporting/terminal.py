@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from evaluation.bridge.deltas import OVERALL
 from evaluation.errors import ResultsError
+from evaluation.escaping import printable
+from evaluation.remedies import snakemake
 from evaluation.reporting.headlines import provisional
 from evaluation.results.bridge_files import (
     DELTAS,
@@ -19,6 +21,7 @@ from evaluation.settings.tiers import TIERS, Tier
 
 def align(rows: Sequence[Sequence[str]]) -> str:
     """Rows of cells in columns, the first row underlined."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows]
     lines.insert(1, "  ".join("─" * width for width in widths))
@@ -35,7 +38,7 @@ def _stage(plan: StagePlan) -> str:
         return f"{plan.name}: no bridge"
     path = plan.results / DELTAS
     if not path.exists():
-        return f"{plan.name}: no {DELTAS} yet; run `snakemake {plan.name}`"
+        return f"{plan.name}: no {DELTAS} yet; run `{snakemake(plan.name)}`"
     try:
         content = read_stage_deltas(path)
     except ResultsError as error:

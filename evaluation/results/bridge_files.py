@@ -191,18 +191,17 @@ class Recommendation(FileModel):
 
 _ROWS = TypeAdapter(list[SummaryRow])
 
-_BY_DELTAS = "run `python -m evaluation deltas`"
-_BY_TABLES = "run `python -m evaluation tables`"
+_AGAIN = "run Snakemake again with the configuration of that run"
 
 
 def read_step_deltas(path: Path) -> StepDeltas:
     """A step's `bridge_deltas.json`; raises ResultsError, also where it is of another version."""
-    return _of_this_version(path, StepDeltas, _BY_DELTAS)
+    return _of_this_version(path, StepDeltas, _AGAIN)
 
 
 def read_stage_deltas(path: Path) -> StageDeltas:
     """A stage's `bridge_deltas.json`; raises ResultsError, also where it is of another version."""
-    return _of_this_version(path, StageDeltas, _BY_TABLES)
+    return _of_this_version(path, StageDeltas, _AGAIN)
 
 
 def _of_this_version(path: Path, model: type[AnyFileModel], again: str) -> AnyFileModel:
@@ -218,17 +217,17 @@ def _of_this_version(path: Path, model: type[AnyFileModel], again: str) -> AnyFi
 
 def read_recommendation(path: Path) -> Recommendation:
     """A stage's recommendation; raises ResultsError."""
-    return read_model(path, Recommendation, _BY_TABLES)
+    return read_model(path, Recommendation, _AGAIN)
 
 
 def read_summary(path: Path) -> list[dict[str, Any]]:
     """The rows of a stage's `summary.parquet`, by SummaryRow's columns; raises ResultsError."""
-    rows = as_rows(read_table(path, SUMMARY_COLUMNS, _BY_TABLES))
+    rows = as_rows(read_table(path, SUMMARY_COLUMNS, _AGAIN))
     try:
         _ROWS.validate_python(rows)
     except ValidationError as error:
         number, column = (*error.errors()[0]["loc"], "")[:2]
         raise ResultsError(
-            f"{path}: row {number}: {column}: {error.errors()[0]['msg']}; remove it and {_BY_TABLES}"
+            f"{path}: row {number}: {column}: {error.errors()[0]['msg']}; remove it and {_AGAIN}"
         ) from None
     return rows

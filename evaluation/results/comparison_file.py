@@ -121,4 +121,4 @@ COMPARISON_COLUMNS = columns_of(ComparisonRow)
 
 def read_comparison(path: Path) -> Comparison:
     """Raises ResultsError."""
-    return read_model(path, Comparison, "run `python -m evaluation comparison`")
+    return read_model(path, Comparison, "run Snakemake again with the configuration of that run")

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluation.errors import ResultsError
 from evaluation.files import write_json
+from evaluation.json_text import load_json
 
 LONGEST = 60
 """Characters of a wrong value that a message shows."""
@@ -64,27 +65,12 @@ def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) ->
 def parse_json(path: Path, text: str, again: str) -> dict[str, Any]:
     """A JSON object without a key that is there twice; raises ResultsError."""
     try:
-        content = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
-    except RecursionError:
-        raise ResultsError(f"{path}: nested too deeply; remove it and {again}") from None
+        content = load_json(text, finite=True)
     except ValueError as error:
         raise ResultsError(f"{path}: not JSON ({error}); remove it and {again}") from None
     if not isinstance(content, dict):
         raise ResultsError(f"{path}: not a JSON object; remove it and {again}")
     return content
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice!r} is there twice")
-    return content
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def _mistake(error: ValidationError, content: Any) -> str:

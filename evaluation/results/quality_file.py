@@ -13,7 +13,7 @@ from evaluation.settings.tiers import TierName
 QUALITY = "task_quality.json"
 QUALITY_TABLE = "task_quality.csv"
 
-_AGAIN = "run `python -m evaluation tables`"
+_AGAIN = "run Snakemake again with the configuration of that run"
 
 
 class QualityRow(FileModel):

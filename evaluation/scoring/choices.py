@@ -1,41 +1,80 @@
-"""Tier3: candidate answers ranked by log-likelihood."""
+"""Tier3: candidate answers ranked by log-likelihood, stored question by question.
+
+A question is stored by what the model reads of it. Which answer is right, and which groups it
+belongs to, is joined where scores are graded.
+"""
 
 import itertools
-from collections.abc import Iterator
-from typing import Any
+import logging
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from evaluation.grading.accuracy import check_items
 from evaluation.prefill.caches import Item, TaskCache
-from evaluation.results.columns import CANDIDATES, arrow_schema
 from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.window import Request, Score, fit_requests
+from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
 
-SCHEMA = arrow_schema(CANDIDATES[1:])  # the first one names the item
+if TYPE_CHECKING:
+    from evaluation.scoring.job import Job
+
+log = logging.getLogger(__name__)
+
+SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("logprob", pa.list_(pa.float64())),
+        ("unconditional", pa.list_(pa.float64())),
+        ("is_greedy", pa.list_(pa.bool_())),
+        ("truncated", pa.int32()),
+    ]
+)
+"""One row for each question, with a value for each candidate; `truncated` counts contexts."""
 
 
-def score_task(
+def score_task(job: "Job", name: str, cache: TaskCache) -> dict[str, Any]:
+    """Scores the questions of a task that are not stored; returns what the job's record says."""
+    key = job.key({"protocol": TIERS["tier3"].protocol})
+    item = f"choices-{name}"
+    prefix = job.store.prefix(item, key)
+    lacking = job.lacking(prefix, dict(zip(cache.keys, cache.items, strict=True)))
+    if lacking:
+        score = partial(
+            score_questions,
+            job.session.backend,
+            lacking,
+            max_length=job.plan.sequence_length,
+            prefix_token=job.prefix_token,
+            label=f"Tier3 {name}",
+        )
+        job.keep(item, key, job.measured(name, score))
+    else:
+        log.info("%s: already scored", name)
+    return {"choices": prefix}
+
+
+def score_questions(
     backend: Backend,
-    cache: TaskCache,
+    questions: Mapping[str, Item],
     *,
     max_length: int,
     prefix_token: int,
+    label: str,
 ) -> StoredScore:
-    """Scores every candidate of a task, and what `pmi` subtracts where the task has it.
+    """Scores every candidate of questions by their keys, and what `pmi` subtracts.
 
     Raises:
         NonFiniteError, ScoringError: name the item.
     """
-    asked = [request for item in cache.items for request in _requests(item)]
-    fitted = fit_requests(asked, max_length=max_length, prefix_token=prefix_token)
-    name = cache.items[0].id.rpartition("/")[0] if cache.items else ""
-    scores = iter(backend.log_likelihoods(fitted.requests, label=f"Tier3 {name}"))
-    rows = [row for item in cache.items for row in _rows(item, scores)]
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    check_items(table)
-    return StoredScore(table, {"truncated_contexts": fitted.truncated})
+    fit = partial(fit_requests, max_length=max_length, prefix_token=prefix_token)
+    fitted = {key: fit(_requests(item)) for key, item in questions.items()}
+    asked = [request for one in fitted.values() for request in one.requests]
+    scores = iter(backend.log_likelihoods(asked, label=label))
+    rows = [_row(key, item, fitted[key].truncated, scores) for key, item in questions.items()]
+    return StoredScore(pa.Table.from_pylist(rows, schema=SCHEMA), {})
 
 
 def _requests(item: Item) -> list[Request]:
@@ -50,23 +89,14 @@ def _requests(item: Item) -> list[Request]:
     ]
 
 
-def _rows(item: Item, scores: Iterator[Score]) -> list[dict[str, Any]]:
-    """The table's rows of an item, taking its scores in the order of its requests."""
+def _row(key: str, item: Item, truncated: int, scores: Iterator[Score]) -> dict[str, Any]:
+    """A question's row, taking its scores in the order of its requests."""
     own = list(itertools.islice(scores, len(item.candidates)))
-    twins = [score.logprob for score in itertools.islice(scores, len(item.unconditional or ()))]
-    return [
-        {
-            "item": item.id,
-            "cluster": item.cluster,
-            "stratum": item.stratum,
-            "candidate": i,
-            "gold": i == item.gold,
-            "logprob": score.logprob,
-            "unconditional": twins[i] if twins else None,
-            "tokens": len(candidate.tokens),
-            "chars": candidate.chars,
-            "bytes": candidate.bytes,
-            "is_greedy": score.is_greedy,
-        }
-        for i, (candidate, score) in enumerate(zip(item.candidates, own, strict=True))
-    ]
+    twins = list(itertools.islice(scores, len(item.unconditional or ())))
+    return {
+        "key": key,
+        "logprob": [score.logprob for score in own],
+        "unconditional": [score.logprob for score in twins] or None,
+        "is_greedy": [score.is_greedy for score in own],
+        "truncated": truncated,
+    }

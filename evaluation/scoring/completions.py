@@ -50,16 +50,18 @@ def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, 
     )
     item = f"completions-{name}"
     prefix = job.store.prefix(item, key)
-    agreement = Agreement(job, name, key) if engine else None
-    requests = _missing(task, cache.prompts, stored_completions(job.store, prefix, stops))
+    both = greedy(_missing(task, cache.prompts, {}))
+    agreement = Agreement(job, name, key, both) if engine else None
+    keys = [sample_key(prompt_key(p), n) for p in cache.prompts for n in range(task.sampling.n)]
+    stored, used = stored_completions(job.store, prefix, keys, stops)
+    job.names += used
+    requests = _missing(task, cache.prompts, stored)
     if requests or (agreement and agreement.stored() is None):
-        both = greedy(_missing(task, cache.prompts, {}))
         with job.naming(name):
             stopping = _stopping(job, stops, meta["eos_token_ids"])
-            for part in _tables(requests, _answers(job, requests, both, agreement, *stopping)):
+            for part in _tables(requests, _answers(job, requests, agreement, *stopping)):
                 summary = {**part.summary, STOP: list(stops)}
-                job.store.put_part(item, key, job.stamped(part, summary))
-    job.names += job.store.names_of(prefix)
+                job.keep(item, key, job.stamped(part, summary))
     if agreement:
         job.names.append(agreement.name)
     return {
@@ -101,15 +103,14 @@ def _stopping(job: "Job", stops: Sequence[str], eos: Sequence[int]) -> tuple[Sto
 def _answers(
     job: "Job",
     requests: Sequence[GenerationRequest],
-    both: Sequence[GenerationRequest],
     agreement: Agreement | None,
     stopping: Stopping,
     vocabulary: int,
 ) -> Iterator[dict[AnswerKey, Answer]]:
-    """By this project's own engine, or by vLLM, whose agreement with it is measured on `both`."""
+    """By this project's own engine, or by vLLM, whose agreement with it is measured."""
     if agreement is None:
         return job.session.backend.answers(requests, stopping, vocabulary=vocabulary)
-    return agreement.measured(requests, both, stopping, vocabulary)
+    return agreement.measured(requests, stopping, vocabulary)
 
 
 def _tables(

@@ -72,6 +72,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
             _call(subject, checkpoint.path, scratch)
             scores = {tier: _stored(scratch, tier, plan) for tier in plan.tiers}
             _tell_unused(scratch, plan)
+            check_whole(checkpoint)  # and still the one that was opened
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         for tier, score in scores.items():

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evaluation.checkpoints.consumed import consumed_tokens
+from evaluation.checkpoints.state import checkpoint_state
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.caches import (
     CacheStates,
@@ -23,7 +23,7 @@ from evaluation.dependencies.caches import (
     describe_entry,
     stage_entries,
 )
-from evaluation.dependencies.steps import SCORE, checkpoint_state, score_key
+from evaluation.dependencies.steps import SCORE, score_key
 from evaluation.errors import EvaluationError
 from evaluation.prefill.caches import read_meta
 from evaluation.records import Record, write_record
@@ -36,6 +36,8 @@ from evaluation.settings.plan import StagePlan
 from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
+
+Asked = TypeVar("Asked")
 
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
@@ -69,25 +71,43 @@ class Job:
     ) -> dict[str, Any]:
         """Scores an item unless it is stored; returns what the record says of it."""
         key = self.key({**own, "data": meta["checksum"]})
-        if self.store.get(name, key) is None:
-            before = self.session.backend.tokens_processed  # loads the model, which takes no part
-            start = time.perf_counter()
-            with self.naming(name):
-                fresh = score()
-            spent = {
-                "seconds": time.perf_counter() - start,
-                "tokens_processed": self.session.backend.tokens_processed - before,
-            }
-            self.store.put(name, key, self.stamped(fresh, spent))
+        found = self.store.find(name, key)
+        if found is None:
+            found = self.store.path(name, key).name
+            self.store.put(name, key, self.measured(name, score))
         else:
             log.info("%s: already scored", name)
-        self.names.append(self.store.path(name, key).name)
+        self.names.append(found)
         return {
             "score": self.names[-1],
             "data": meta["definition"],
             "data_checksum": meta["checksum"],
             "items": meta["items"],
         }
+
+    def lacking(self, prefix: str, asked: Mapping[str, Asked]) -> dict[str, Asked]:
+        """What of `asked`, by the keys of its rows, is not stored; what is used of the store is named."""
+        wanted = set(asked)
+        for name, part in self.store.holding(prefix, wanted):
+            self.names.append(name)
+            wanted.difference_update(part.table["key"].to_pylist())
+        return {key: one for key, one in asked.items() if key in wanted}
+
+    def keep(self, item: str, key: Mapping[str, Any], part: StoredScore) -> None:
+        """Stores a part of an item, which the record names."""
+        self.names.append(self.store.put_part(item, key, part))
+
+    def measured(self, name: str, score: Callable[[], StoredScore]) -> StoredScore:
+        """A score with what it took; its errors name checkpoint and item."""
+        before = self.session.backend.tokens_processed  # loads the model, which takes no part
+        start = time.perf_counter()
+        with self.naming(name):
+            fresh = score()
+        spent = {
+            "seconds": time.perf_counter() - start,
+            "tokens_processed": self.session.backend.tokens_processed - before,
+        }
+        return self.stamped(fresh, spent)
 
     @contextmanager
     def naming(self, name: str) -> Iterator[None]:
@@ -130,6 +150,7 @@ def score_subject(subject: Subject) -> Record:
     plan, state = subject.plan, checkpoint_state(subject.checkpoint)
     caches = current_caches(plan)
     about: dict[str, Any] = {"caches": caches, "checkpoint_state": state}
+    seen = consumed_tokens(subject.checkpoint)  # as long as it is there
     try:
         made, store, names = _score(subject)
     except EvaluationError as error:
@@ -141,18 +162,17 @@ def score_subject(subject: Subject) -> Record:
         )
     store.pack()
     files = store.holders(names)
-    seen = {"consumed_tokens": consumed_tokens(Path(made["checkpoint"]))}
-    about |= {**made, **seen}
+    about |= {**made, "consumed_tokens": seen}
     return write_record(subject.folder, SCORE, score_key(subject), files, about=about)
 
 
 def current_caches(plan: StagePlan) -> dict[str, dict[str, str]]:
     """What is known of each cache of a stage, by folder; raises CacheError if one is not current."""
-    states, found = CacheStates(), {}
-    for entry in stage_entries(plan):
-        place = entry.folder.relative_to(plan.config.cache).as_posix()
-        found[place] = describe_entry(check_current(states, entry))
-    return found
+    states = CacheStates()
+    return {
+        entry.place: describe_entry(entry, check_current(states, entry))
+        for entry in stage_entries(plan)
+    }
 
 
 def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:

@@ -12,7 +12,8 @@ from typing import BinaryIO
 
 from evaluation.errors import OutputError
 from evaluation.files import as_utf8, atomic_path, link_target, make_folder
-from evaluation.scoring.request_rows import STANDARD, Row
+from evaluation.given import STANDARD
+from evaluation.scoring.request_rows import Row
 
 
 def check_output(requests: Path, output: Path) -> None:
@@ -66,7 +67,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
                 yield file
         else:
             kept = "nothing was"
-            with atomic_path(path) as temporary, open(temporary, "wb") as file:
+            with atomic_path(link_target(path)) as temporary, open(temporary, "wb") as file:
                 yield file
     except OSError as error:
         if isinstance(error, BrokenPipeError) and is_standard_output(path):

@@ -8,6 +8,7 @@ import torch
 from evaluation.checkpoints.agreement import check_agreement
 from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
 from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.errors import ScoringError
 from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.backend import EngineBackend
@@ -20,8 +21,9 @@ class Session:
 
     def __init__(self, plan: StagePlan, path: Path, vocab_size_needed: int) -> None:
         self.plan = plan
-        self._assumed = plan.stage.assume.use_mup if plan.stage.assume else None
-        self.checkpoint = open_checkpoint(path, use_mup=self._assumed)
+        assumed = plan.stage.assume.use_mup if plan.stage.assume else None
+        self.checkpoint = open_checkpoint(path, use_mup=assumed)
+        self._state = checkpoint_state(self.checkpoint.path)
         check_complete(self.checkpoint)
         check_agreement(plan, self.checkpoint)
         check_tokenizer_fits(self.checkpoint, vocab_size_needed)
@@ -30,9 +32,11 @@ class Session:
         self.backend: Backend = kind(scoring, self.checkpoint, self.check_unchanged, cache)
 
     def check_unchanged(self) -> None:
-        """Raises ScoringError if the checkpoint on disk is no longer the one that was opened."""
-        now = open_checkpoint(self.checkpoint.path, use_mup=self._assumed)
-        if now.identity != self.checkpoint.identity:
+        """Raises ScoringError if the checkpoint on disk is no longer the one that was opened.
+
+        It may be gone: what was loaded was whole.
+        """
+        if not is_left_of(checkpoint_state(self.checkpoint.path), self._state):
             raise ScoringError(
                 f"{self.checkpoint.path}: replaced while it was being read or scored; run again "
                 "once its writer has finished"

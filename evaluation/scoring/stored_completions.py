@@ -1,7 +1,8 @@
 """Completions in the score store: one row for each sample, found again by what it depends on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,25 +50,31 @@ def sample_key(prompt: str, sample: int) -> str:
 
 
 def stored_completions(
-    store: ScoreStore, prefix: str, stops: Sequence[str], count: Count | None = None
-) -> dict[str, Completion]:
-    """By sample key, those that these stop strings leave complete.
+    store: ScoreStore,
+    prefix: str,
+    keys: Iterable[str],
+    stops: Sequence[str],
+    count: Count | None = None,
+) -> tuple[dict[str, Completion], dict[str, Mapping[str, Any]]]:
+    """By sample key, those that these stop strings leave complete; by name, their parts' summaries.
 
     One that other stop strings had ended has as many tokens as `count` gives; without it, as many
     as were generated.
     """
-    found: dict[str, Completion] = {}
-    for part in store.parts(prefix):
+    found, used, wanted = dict[str, Completion](), dict[str, Mapping[str, Any]](), set(keys)
+    for name, part in store.holding(prefix, wanted):
         is_other = set(part.summary.get(STOP, stops)) != set(stops)
         for row in part.table.to_pylist():
             cut = cut_again(row["text"], row["stop_reason"], stops)
-            if cut is not None:
+            if cut is not None and row["key"] in wanted:
                 text, reason = cut
                 tokens = row["completion_tokens"]
                 if count and is_other and reason == "stop_string":
                     tokens = count(row["tokens"])
                 found[row["key"]] = Completion(text, reason, row["prompt_tokens"], tokens)
-    return found
+                used[name] = part.summary
+        wanted -= found.keys()
+    return found, used
 
 
 def until_stopped(stopping: Stopping) -> Count:

@@ -39,18 +39,7 @@ def score_slices(job: "Job", slices: Mapping[str, SliceCache]) -> dict[str, Any]
 
 def score_tasks(job: "Job", tasks: Mapping[str, TaskCache]) -> dict[str, Any]:
     """Tier3."""
-    own = {"protocol": TIERS["tier3"].protocol}
-    score = partial(
-        score_task,
-        job.session.backend,
-        max_length=job.plan.sequence_length,
-        prefix_token=job.prefix_token,
-    )
-    items = {
-        name: job.item(name, own, cache.meta, partial(score, cache))
-        for name, cache in tasks.items()
-    }
-    return {"items": items}
+    return {"items": {name: score_task(job, name, cache) for name, cache in tasks.items()}}
 
 
 def score_probes(job: "Job", probes: Mapping[str, ProbeCache]) -> dict[str, Any]:
@@ -65,16 +54,13 @@ def score_probes(job: "Job", probes: Mapping[str, ProbeCache]) -> dict[str, Any]
         }
     )
     prefix = job.store.prefix("answers", key)
-    stored = {one for part in job.store.parts(prefix) for one in part.table["key"].to_pylist()}
-    missing = list({prompt_key(prompt): prompt for prompt in cache.prompts}.items())
-    asked = [prompt for one, prompt in missing if one not in stored]
+    asked = job.lacking(prefix, {prompt_key(prompt): prompt for prompt in cache.prompts})
     if asked:
         plan = job.plan
         tokenizer = load_tokenizer(str(plan.tokenizer_folder), use_fast=plan.tokenizer.use_fast)
         with job.naming("probes"):
-            for part in answer_prompts(job.session.backend, tokenizer, cache, asked):
-                job.store.put_part("answers", key, job.stamped(part, part.summary))
-    job.names += job.store.names_of(prefix)
+            for part in answer_prompts(job.session.backend, tokenizer, cache, [*asked.values()]):
+                job.keep("answers", key, job.stamped(part, part.summary))
     return {
         "answers": prefix,
         "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},

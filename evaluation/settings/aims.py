@@ -6,7 +6,11 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.settings.model import Fraction, Integer, Settings
+from evaluation.settings.names import Label
 from evaluation.settings.tiers import TIERS, Metric, TierName
+
+SMALLEST_MARGIN = 1e-6
+"""Above zero: the number of questions that would show it goes with its square."""
 
 
 class Aim(Settings):
@@ -14,7 +18,7 @@ class Aim(Settings):
 
     tier: TierName = Field(description="Tier the aim is about.")
     want: Literal["improve", "keep"] = Field(description="Gain on the bridge, or lose nothing.")
-    group: str | None = Field(None, description="Only slices or tasks of this group.")
+    group: Label | None = Field(None, description="Only slices or tasks of this group.")
     metric: str | None = Field(
         None,
         description="What it is decided on, if not the tier's headline: for tier3 "
@@ -22,12 +26,14 @@ class Aim(Settings):
     )
     margin: Fraction = Field(
         ge=0,
+        le=1000,
         description="Smallest gain that counts (`improve`) or largest loss allowed (`keep`): "
         "nats per token for tier2, a fraction for tier3 and tier4, the unit of `metric`.",
     )
     average: Integer | None = Field(
         None,
         ge=3,
+        le=1000,
         description="Also tell how the mean of so many last checkpoints stands to it (3 or more).",
     )
 
@@ -41,6 +47,15 @@ class Aim(Settings):
             raise ValueError(
                 f"metric: {self.tier} cannot be aimed at by {self.metric!r}{hint}; there "
                 f"{'is' if len(known) == 1 else 'are'} {', '.join(known)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _margin_can_be_seen(self) -> Self:
+        if 0 < self.margin < SMALLEST_MARGIN:
+            raise ValueError(
+                f"margin: {self.margin:g} is less than any results could show; write 0, or "
+                f"{SMALLEST_MARGIN:g} or more"
             )
         return self
 

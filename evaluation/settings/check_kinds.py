@@ -12,11 +12,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evaluation.settings.model import Settings
+from evaluation.settings.model import Settings, Text
 
 Kind = Literal["format", "instruction", "clean", "json", "code"]
 
-Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+Texts = Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+MOST_THINGS = 10**6
+"""What is counted in an answer."""
 
 
 class FormatCheck(Settings):

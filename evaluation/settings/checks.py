@@ -5,9 +5,10 @@ There is no check by regular expression: one that backtracks could run forever o
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
 from evaluation.settings.check_kinds import (
+    MOST_THINGS,
     CleanCheck,
     FormatCheck,
     InstructionCheck,
@@ -23,16 +24,18 @@ from evaluation.settings.code_checks import (
     PassesTests,
     PythonParses,
 )
-from evaluation.settings.json_schemas import usable_schema
-from evaluation.settings.model import Integer, Settings
+from evaluation.settings.json_schemas import only_json, usable_schema
+from evaluation.settings.model import Boolean, Integer, Settings, Text
 
 
 class Counted(FormatCheck):
     """A number of things in the answer; at least one unless `at_least: 0` is given."""
 
-    exactly: Integer | None = Field(None, ge=0, description="The number itself.")
-    at_least: Integer = Field(1, ge=0, description="Smallest number allowed.")
-    at_most: Integer | None = Field(None, ge=0, description="Largest number allowed.")
+    exactly: Integer | None = Field(None, ge=0, le=MOST_THINGS, description="The number itself.")
+    at_least: Integer = Field(1, ge=0, le=MOST_THINGS, description="Smallest number allowed.")
+    at_most: Integer | None = Field(
+        None, ge=0, le=MOST_THINGS, description="Largest number allowed."
+    )
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -77,7 +80,7 @@ class NumbersInOrder(FormatCheck):
     check: Literal["numbers_in_order"] = Field(
         description="`numbers_in_order`: a numbered list counts up by one."
     )
-    start: Integer = Field(1, ge=0, description="Its first number.")
+    start: Integer = Field(1, ge=0, le=MOST_THINGS, description="Its first number.")
 
 
 class OnlyList(FormatCheck):
@@ -89,7 +92,7 @@ class OnlyList(FormatCheck):
 
 class ItemWords(FormatCheck):
     check: Literal["item_words"] = Field(description="`item_words`: no list item is longer.")
-    at_most: Integer = Field(gt=0, description="Words of an item at most.")
+    at_most: Integer = Field(gt=0, le=MOST_THINGS, description="Words of an item at most.")
 
 
 class SortedItems(FormatCheck):
@@ -107,23 +110,19 @@ class LetterCase(FormatCheck):
 
 class StartsWith(FormatCheck):
     check: Literal["starts_with"] = Field(description="`starts_with`: the first words.")
-    text: str = Field(
-        min_length=1, description="What they are, letter case included; whole words only."
-    )
+    text: Text = Field(description="What they are, letter case included; whole words only.")
 
 
 class EndsWith(FormatCheck):
     check: Literal["ends_with"] = Field(description="`ends_with`: the last words.")
-    text: str = Field(
-        min_length=1, description="What they are, letter case included; whole words only."
-    )
+    text: Text = Field(description="What they are, letter case included; whole words only.")
 
 
 class _Terms(InstructionCheck):
     """Words or phrases, found only where neither end is in the middle of a word."""
 
     texts: Texts = Field(description="Words or phrases; whole words only.")
-    match_case: bool = Field(False, description="Upper and lower case differ.")
+    match_case: Boolean = Field(False, description="Upper and lower case differ.")
 
 
 class Contains(_Terms):
@@ -152,20 +151,20 @@ class ListItems(InstructionCheck):
     check: Literal["list_items"] = Field(
         description="`list_items`: the outermost list has one item for each of the texts."
     )
-    texts: Annotated[
-        tuple[Annotated[str, Field(min_length=1)] | Texts, ...], Field(min_length=1)
-    ] = Field(description="What the items say; a list in place of a text holds alternatives.")
+    texts: Annotated[tuple[Text | Texts, ...], Field(min_length=1)] = Field(
+        description="What the items say; a list in place of a text holds alternatives."
+    )
     how: Literal["contain", "start", "equal"] = Field(
         "contain", description="Whether an item contains its text, starts with it, or is it."
     )
-    in_order: bool = Field(True, description="The items come in the order of the texts.")
+    in_order: Boolean = Field(True, description="The items come in the order of the texts.")
 
 
 class JsonEquals(InstructionCheck):
     check: Literal["json_equals"] = Field(
         description="`json_equals`: the JSON of the answer, fenced or not, is this value."
     )
-    value: JsonValue = Field(
+    value: Annotated[JsonValue, AfterValidator(only_json)] = Field(
         description="The value: keys, order of arrays and types count, the case of texts does not."
     )
 

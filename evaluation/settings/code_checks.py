@@ -2,9 +2,10 @@
 
 import ast
 import builtins
+import keyword
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 
 from evaluation.settings.check_kinds import FormatCheck, InstructionCheck, Kind
 from evaluation.settings.model import Settings
@@ -32,6 +33,12 @@ def _asserting(source: str) -> str:
     if not {name.id for name in names} - own - set(dir(builtins)):
         raise ValueError(f"`{source}` uses nothing that the code defines, so that none would pass")
     return source
+
+
+def _name(word: str) -> str:
+    if not word.isidentifier() or keyword.iskeyword(word):
+        raise ValueError(f"{word!r} is no name that Python takes, so that no code has it")
+    return word
 
 
 Patterns = Annotated[
@@ -66,10 +73,26 @@ class Defines(InstructionCheck):
     check: Literal["defines"] = Field(
         description="`defines`: the code has this function, and not as a stub."
     )
-    function: str = Field(min_length=1, description="Name of the function or method.")
+    function: Annotated[str, AfterValidator(_name)] = Field(
+        description="Name of the function or method."
+    )
     arguments: tuple[str, ...] | None = Field(
         None, description="Names of its arguments, in order; any if not given."
     )
+
+    @field_validator("arguments")
+    @classmethod
+    def _can_be(cls, arguments: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        names = [_name(argument.removeprefix("*")) for argument in arguments or ()]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"{twice!r} is there twice, which Python does not take")
+        if names[:1] in (["self"], ["cls"]):
+            raise ValueError(f"{names[0]!r} is not counted among the arguments; leave it out")
+        starred = [argument.startswith("*") for argument in arguments or ()]
+        if starred != sorted(starred):
+            raise ValueError("arguments with a star, as `*args`, come after all others; move them")
+        return arguments
 
 
 class CodeHas(InstructionCheck):

@@ -2,11 +2,19 @@
 
 import os
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.settings.model import ExpandedPath, Fraction, Integer, Settings
+from evaluation.settings.model import (
+    LARGEST_MEMORY,
+    LARGEST_WINDOW,
+    LONGEST_WAIT,
+    ExpandedPath,
+    Fraction,
+    Integer,
+    Settings,
+)
 
 RANKS = "scoring.gpus_per_checkpoint"
 
@@ -23,11 +31,15 @@ class Scoring(Settings):
     row_tokens: Integer = Field(
         16_384,
         gt=0,
+        le=LARGEST_WINDOW,
         description="Tokens of one forward pass on a GPU; lower it if memory runs out.",
     )
-    cpu_row_tokens: Integer = Field(1024, gt=0, description="The same on CPU.")
+    cpu_row_tokens: Integer = Field(1024, gt=0, le=LARGEST_WINDOW, description="The same on CPU.")
     generation_batch: Integer = Field(
-        64, gt=0, description="Answers written at once; halved where memory is not enough."
+        64,
+        gt=0,
+        le=2**16,
+        description="Answers written at once; halved where memory is not enough.",
     )
     gpus_per_checkpoint: Integer = Field(
         1,
@@ -73,10 +85,18 @@ class Verification(Settings):
     """How generated answers are judged."""
 
     workers: Integer | None = Field(
-        None, gt=0, description="Processes; as many as there are CPUs if not given."
+        None, gt=0, le=4096, description="Processes; as many as there are CPUs if not given."
     )
-    seconds: Fraction = Field(20.0, gt=0, description="Time for one answer.")
-    memory_mb: Integer = Field(2048, ge=256, description="Memory for one answer, in MB.")
+    seconds: Fraction = Field(
+        20.0, ge=0.1, le=LONGEST_WAIT, description="Time for one answer, in seconds."
+    )
+    memory_mb: Integer = Field(
+        2048, ge=256, le=LARGEST_MEMORY, description="Memory for one answer, in MB."
+    )
     max_error_share: Fraction = Field(
         0.01, ge=0, le=1, description="Share of answers whose verifier may fail."
     )
+
+    def deciding(self) -> dict[str, Any]:
+        """What of it decides results; how many work on them does not."""
+        return self.model_dump(exclude={"workers"})

@@ -13,15 +13,22 @@ from evaluation.errors import ConfigError
 from evaluation.settings.aims import Aim as Aim
 from evaluation.settings.computing import Generation, Scoring, Verification
 from evaluation.settings.model import (
+    LARGEST_COUNT,
+    LARGEST_WINDOW,
+    Boolean,
     ExpandedPath,
+    Fraction,
     Integer,
     OutputPath,
     Settings,
+    Step,
+    Text,
     one_sentence,
 )
-from evaluation.settings.names import NAME, check_folders, check_names
+from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.provided import Providers
-from evaluation.settings.runs import OtherRun, check_runs
+from evaluation.settings.runs import OtherRun, RunName
+from evaluation.settings.steps import step_named
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
@@ -30,7 +37,9 @@ from evaluation.settings.yaml_files import read_yaml
 class Every(Settings):
     """Every step on disk that is a multiple of `every`."""
 
-    every: Integer = Field(gt=0, description="Steps on disk that are multiples of this.")
+    every: Integer = Field(
+        gt=0, le=LARGEST_COUNT, description="Steps on disk that are multiples of this."
+    )
 
 
 def _read_steps(value: Any) -> Any:
@@ -66,7 +75,7 @@ def _is_step(value: Any) -> bool:
 
 
 Steps = Annotated[
-    tuple[Integer, ...] | Literal["all"] | Every,
+    tuple[Step, ...] | Literal["all"] | Every,
     BeforeValidator(_read_steps),
 ]
 
@@ -74,11 +83,11 @@ Steps = Annotated[
 class Tokenizer(Settings):
     """The tokenizer of a stage."""
 
-    name: str = Field(description="Hub id or folder.")
-    revision: str | None = Field(None, description="Commit or branch on the hub.")
-    use_fast: bool = Field(True, description="False takes the slow (sentencepiece) one.")
-    prepend_bos: bool = Field(False, description="Put BOS before every document and context.")
-    also_known_as: tuple[str, ...] = Field(
+    name: Text = Field(description="Hub id or folder.")
+    revision: Text | None = Field(None, description="Commit or branch on the hub.")
+    use_fast: Boolean = Field(True, description="False takes the slow (sentencepiece) one.")
+    prepend_bos: Boolean = Field(False, description="Put BOS before every document and context.")
+    also_known_as: tuple[Text, ...] = Field(
         (), description="Other names that checkpoints give for this same tokenizer."
     )
 
@@ -86,10 +95,8 @@ class Tokenizer(Settings):
 class Bridge(Settings):
     """The checkpoint that a stage is measured against."""
 
-    stage: str | None = Field(None, description="Stage it belongs to.")
-    step: Integer | None = Field(
-        None, ge=0, description="Step of that stage; its last one if not given."
-    )
+    stage: Text | None = Field(None, description="Stage it belongs to.")
+    step: Step | None = Field(None, description="Step of that stage; its last one if not given.")
     path: ExpandedPath | None = Field(None, description="Checkpoint folder, in place of a stage.")
 
     @model_validator(mode="after")
@@ -104,7 +111,7 @@ class Bridge(Settings):
 class Assumed(Settings):
     """What a stage takes for granted of checkpoints whose config.yaml is not there to say it."""
 
-    use_mup: bool = Field(
+    use_mup: Boolean = Field(
         description="Whether they were trained with muP. Their tokenizer and sequence length are "
         "taken to be the stage's."
     )
@@ -115,14 +122,14 @@ class Stage(Settings):
 
     checkpoints: ExpandedPath = Field(description="Folder that holds one folder per step.")
     steps: Steps = Field(description="List of steps, `all`, or `every: N` (found on disk).")
-    suites: tuple[str, ...] = Field(min_length=1, description="Suites, by file name.")
+    suites: tuple[Text, ...] = Field(min_length=1, description="Suites, by file name.")
     bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
     objective: tuple[Aim, ...] = Field((), description="What the stage is for.")
     results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
     tokenizer: Tokenizer | None = Field(None, description="Where it differs from the top level.")
-    sequence_length: Integer | None = Field(None, gt=1, description="Likewise.")
+    sequence_length: Integer | None = Field(None, gt=1, le=LARGEST_WINDOW, description="Likewise.")
     training_config: ExpandedPath | None = Field(None, description="Likewise.")
-    allow_shorter_sequences: bool = Field(
+    allow_shorter_sequences: Boolean = Field(
         False, description="Accept checkpoints trained on longer sequences than are scored."
     )
     assume: Assumed | None = Field(
@@ -131,7 +138,7 @@ class Stage(Settings):
     command: str | None = Field(
         None, description="External program that scores in place of the engine."
     )
-    command_hours: float = Field(
+    command_hours: Fraction = Field(
         24.0, gt=0, le=1000, description="Time that `command` may take for one checkpoint."
     )
 
@@ -157,8 +164,10 @@ class Config(Settings):
     tokenizer: Tokenizer | None = Field(
         None, description="Taken from `training_config` or the checkpoints if not given."
     )
-    sequence_length: Integer | None = Field(None, gt=1, description="Likewise.")
-    training_config: ExpandedPath | None = Field(None, description="Nanotron training YAML.")
+    sequence_length: Integer | None = Field(None, gt=1, le=LARGEST_WINDOW, description="Likewise.")
+    training_config: ExpandedPath | None = Field(
+        None, description="Nanotron training YAML to take what is not given of the two from."
+    )
     scoring: Scoring = Field(Scoring(), description="How models are run.")
     generation: Generation = Field(Generation(), description="What writes generated answers.")
     verification: Verification = Field(
@@ -167,8 +176,8 @@ class Config(Settings):
     providers: Providers = Field(
         Providers(), description="Where the Pythons of task providers are."
     )
-    stages: dict[str, Stage] = Field(min_length=1, description="The stages in training order.")
-    runs: dict[str, OtherRun] = Field(
+    stages: dict[Name, Stage] = Field(min_length=1, description="The stages in training order.")
+    runs: dict[RunName, OtherRun] = Field(
         {}, description="Other runs of the same suites, by name, to lay over this one."
     )
 
@@ -177,14 +186,24 @@ class Config(Settings):
         check_names(self.stages)
         own = {n: s.results or f"{self.results}/{n}" for n, s in self.stages.items()}
         check_folders(self.results, self.cache, own)
-        check_runs(self.runs)
+        _check_training("", self)
         for name, stage in self.stages.items():
+            _check_training(f"stages.{name}.", stage)
             if stage.bridge is not None:
                 _check_bridge(name, stage, stage.bridge, self.stages)
         return self
 
 
-def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[str, Stage]) -> None:
+def _check_training(key: str, given: Config | Stage) -> None:
+    """Refuses a training configuration that nothing would be taken from, so nobody looks at."""
+    if given.training_config and given.tokenizer and given.sequence_length:
+        raise ValueError(
+            f"{key}training_config: nothing is taken from {given.training_config}, as `tokenizer` and "
+            "`sequence_length` are given beside it; take it out, or one of them"
+        )
+
+
+def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, Stage]) -> None:
     """Refuses an unknown stage, and a bridge that is one of the stage's own steps by any path."""
     key = f"stages.{name}.bridge"
     if bridge.stage is not None and bridge.stage not in stages:
@@ -212,8 +231,7 @@ def _own_folders(stage: Stage, folder: str) -> set[str]:
         linked = {os.path.realpath(f"{home}/{link}") for link in names.intersection(links)}
         return {f"{home}/{name}" for name in names} | linked
     every = stage.steps.every if isinstance(stage.steps, Every) else 1
-    is_other = name.isdecimal() and int(name) % every != 0
-    return set() if is_other else {f"{home}/{name}"}
+    return set() if (step_named(name) or 0) % every else {f"{home}/{name}"}
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
@@ -223,7 +241,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _bridge_folder(bridge: Bridge, stages: dict[str, Stage]) -> str:
+def _bridge_folder(bridge: Bridge, stages: dict[Name, Stage]) -> str:
     """The bridge's checkpoint, as far as it is known before the disk is looked at."""
     if bridge.stage is None:
         return bridge.path or ""
@@ -258,12 +276,6 @@ def stage_suite(config: Config, stage: str) -> Suite:
     folder = Path(config.suites)
     named = [(name, load_suite(folder, name)) for name in config.stages[stage].suites]
     suite = merge_suites(named, folder)
-    alone = [tier.section for tier in TIERS.values() if not tier.cache.per_stage]
-    for item in (name for section in alone for name in getattr(suite, section)):
-        if not re.fullmatch(NAME, item):
-            raise ConfigError(
-                f"{folder}: the name {item!r} must match {NAME}, as it becomes a folder; rename it"
-            )
     if not stage_tiers(suite):
         raise ConfigError(
             f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items; name suites that do"

@@ -1,44 +1,68 @@
-"""The configuration as Snakemake merged it, written where its jobs can read it."""
+"""The configuration as Snakemake merged it, written where its jobs can read it.
 
+A `command` in it may hold secrets, so only the user who started the run may read it. Others who
+share the results have files of their own.
+"""
+
+import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 
-from evaluation.files import fingerprint, write_text
+from evaluation.files import atomic_path, fingerprint, open_regular, read_text
 from evaluation.settings.config import Config
 
-CONFIG_VARIABLE = "EVALUATION_CONFIG"
-"""Names this file to the workflow's jobs and to the command line."""
-
 FOLDER = ".config"
+PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 FROM = "# from "
 """What the line begins with that tells where a configuration comes from."""
 
 
 def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
-    """Writes `<results>/.config/<fingerprint>.yaml` unless it is there as it should be; returns its path.
+    """Writes the file at `effective_path` unless it is there as it should be; returns its path.
 
-    Named by its content, so that two runs with different settings never share one. Its first line
-    tells the `origins`: files, and their commits.
+    Its first line tells the `origins`: files, and their commits.
     """
     path, content = effective_path(config), _content(config)
     text = f"{FROM}{' + '.join(origins)}\n" if origins else ""
     text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    if not path.exists() or (origins and path.read_text(encoding="utf-8") != text):
-        write_text(path, text)
+    if not _is_private(path) or (origins and read_text(path) != text):
+        path.parent.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
+        with atomic_path(path) as temporary:
+            temporary.touch(mode=PRIVATE)
+            temporary.write_text(text, encoding="utf-8")
     return path
 
 
 def effective_path(config: Config) -> Path:
-    return Path(config.results) / FOLDER / f"{fingerprint(_content(config))}.yaml"
+    """`<results>/.config/<user's number>/<fingerprint>.yaml`.
+
+    Named by its content, so that two runs with different settings never share one.
+    """
+    folder = Path(config.results) / FOLDER / str(os.getuid())
+    return folder / f"{fingerprint(_content(config))}.yaml"
+
+
+def is_effective(path: Path) -> bool:
+    """Whether a run has written this file."""
+    return path.parent.parent.name == FOLDER
+
+
+def _is_private(path: Path) -> bool:
+    """Whether the file is there, and readable by its owner alone."""
+    try:
+        return stat.S_IMODE(path.lstat().st_mode) == PRIVATE
+    except FileNotFoundError:
+        return False
 
 
 def origin_of(config: Config) -> str | None:
     """What `write_effective` was told of where a configuration comes from; None if it was not."""
     try:
-        with open(effective_path(config), encoding="utf-8") as file:
-            line = file.readline().strip()
+        with open_regular(effective_path(config)) as file:
+            line = file.readline().decode().strip()
     except OSError:
         return None
     return line.removeprefix(FROM) if line.startswith(FROM) else None

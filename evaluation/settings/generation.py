@@ -5,24 +5,46 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.settings.model import Fraction, Integer, Settings
-from evaluation.settings.sources import Source
+from evaluation.settings.model import (
+    LARGEST_COUNT,
+    LARGEST_WINDOW,
+    Boolean,
+    Fraction,
+    Integer,
+    Seed,
+    Settings,
+    Text,
+)
+from evaluation.settings.names import Label
+from evaluation.settings.sources import MOST_SHOTS, Source
 from evaluation.settings.verifiers import Judge, Program, Verifier
+
+COLDEST = 0.01
+"""Logits divided by less are beyond what is told apart."""
 
 
 class Sampling(Settings):
     """How tokens are drawn: greedily at temperature 0."""
 
-    temperature: Fraction = Field(0.0, ge=0, description="0 takes the likeliest token.")
+    temperature: Fraction = Field(
+        0.0, ge=0, le=100, description="0 takes the likeliest token; otherwise 0.01 or more."
+    )
     top_p: Fraction = Field(
         1.0, gt=0, le=1, description="Draw from the likeliest tokens that have this share."
     )
-    top_k: Integer = Field(0, ge=0, description="Draw from so many likeliest tokens; 0: all.")
-    n: Integer = Field(1, gt=0, description="Completions of each prompt.")
-    seed: Integer = Field(0, ge=0, description="Another seed gives other completions.")
+    top_k: Integer = Field(
+        0, ge=0, le=LARGEST_WINDOW, description="Draw from so many likeliest tokens; 0: all."
+    )
+    n: Integer = Field(1, gt=0, le=10**6, description="Completions of each prompt.")
+    seed: Seed = Field(0, description="Another seed gives other completions.")
 
     @model_validator(mode="after")
     def _greedy_once(self) -> Self:
+        if 0 < self.temperature < COLDEST:
+            raise ValueError(
+                f"temperature: {self.temperature:g} is neither 0, which takes the likeliest token, nor "
+                f"{COLDEST:g} or more"
+            )
         if self.temperature == 0 and self.n > 1:
             raise ValueError(
                 "n: at temperature 0 all completions of a prompt are the same; set `temperature`"
@@ -34,7 +56,6 @@ class Sampling(Settings):
 
 ANSWER_AFTER = Field(
     None,
-    min_length=1,
     description="End of the model's thinking, as `</think>`: verifiers read what follows the last one; "
     "all of a completion that has none.",
 )
@@ -43,13 +64,13 @@ ANSWER_AFTER = Field(
 class Judged(Settings):
     """What generating and verifying need to know of a task, wherever its prompts come from."""
 
-    stop: tuple[str, ...]
+    stop: tuple[Text, ...]
     max_new_tokens: Integer
     sampling: Sampling
     verifiers: Mapping[str, Judge]
     primary: str | None
     group: str | None
-    answer_after: str | None
+    answer_after: Text | None
 
     @property
     def headline(self) -> str:
@@ -92,46 +113,48 @@ class GenerationTask(Source, Judged):
         *("sampling", "stop"),  # of generation
     }
 
-    let: dict[str, str] = Field(
+    let: dict[str, Text] = Field(
         {}, description="Expressions computed first, in order, for use in the templates."
     )
-    id: str | None = Field(
+    id: Text | None = Field(
         None, description="Template: a prompt's id; its row number if not given."
     )
-    prompt: str = Field(description="Template of the question, or of the user's turn of a chat.")
-    chat: bool = Field(
+    prompt: Text = Field(description="Template of the question, or of the user's turn of a chat.")
+    chat: Boolean = Field(
         description="Whether the tokenizer's (or the suite's) chat template is put around it."
     )
     system: str | None = Field(None, description="Template of the system's turn of a chat.")
-    answer: str | None = Field(None, description="Template of a solved example's answer.")
-    num_fewshot: Integer = Field(0, ge=0, description="Solved examples before every question.")
-    fewshot_split: str = Field("train", description="Split the examples are taken from.")
-    fewshot_seed: Integer | None = Field(
-        None, description="Draws them; the first ones if not given."
+    answer: Text | None = Field(None, description="Template of a solved example's answer.")
+    num_fewshot: Integer = Field(
+        0, ge=0, le=MOST_SHOTS, description="Solved examples before every question."
     )
+    fewshot_split: Text = Field("train", description="Split the examples are taken from.")
+    fewshot_seed: Seed | None = Field(None, description="Draws them; the first ones if not given.")
     fewshot_examples: tuple[dict[str, Any], ...] = Field(
         (), description="Rows to take the examples from, in place of a split."
     )
     description: str = Field("", description="Template put before the examples.")
     between: str = Field("\n\n", description="What stands between examples.")
-    stop: tuple[str, ...] = Field((), description="Strings at which a completion is cut.")
-    max_new_tokens: Integer = Field(gt=0, description="Tokens of a completion at most.")
+    stop: tuple[Text, ...] = Field((), description="Strings at which a completion is cut.")
+    max_new_tokens: Integer = Field(
+        gt=0, le=LARGEST_WINDOW, description="Tokens of a completion at most."
+    )
     sampling: Sampling = Field(Sampling(), description="How tokens are drawn; greedily by default.")
-    document: dict[str, str] = Field(
+    document: dict[str, Text] = Field(
         {}, description="Expressions: what verifiers read, e.g. `gold`, `tests`."
     )
-    strata: dict[str, str] = Field(
+    strata: dict[Label, Text] = Field(
         {}, description="Templates: fixed groups to report by, e.g. `level`, `subject`."
     )
-    verifiers: dict[str, Verifier] = Field(
+    verifiers: dict[Label, Verifier] = Field(
         min_length=1, description="Views of a completion, by the name they are reported under."
     )
     primary: str | None = Field(
         None, description="The verifier that objectives are decided on; the first if not given."
     )
-    answer_after: str | None = ANSWER_AFTER
-    limit: Integer = Field(12_000, gt=0, description="Prompts at most.")
-    group: str | None = Field(None, description="Name that objectives refer to.")
+    answer_after: Text | None = ANSWER_AFTER
+    limit: Integer = Field(12_000, gt=0, le=LARGEST_COUNT, description="Prompts at most.")
+    group: Label | None = Field(None, description="Name that objectives refer to.")
 
     def asked(self) -> dict[str, Any]:
         """All that decides the prompts."""

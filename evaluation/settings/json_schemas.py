@@ -1,6 +1,16 @@
 """JSON schemas in suites: only those that no answer of a model can keep busy."""
 
+import json
 from typing import Any
+
+
+def only_json(value: Any) -> Any:
+    """The value itself; raises ValueError for NaN and infinity, which no JSON can be."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise ValueError("holds `.nan` or `.inf`, which no JSON is; write a number") from None
+    return value
 
 
 def usable_schema(schema: dict[str, Any]) -> dict[str, Any]:
@@ -12,6 +22,7 @@ def usable_schema(schema: dict[str, Any]) -> dict[str, Any]:
     except SchemaError as error:
         raise ValueError(f"not a JSON schema: {error.message}") from None
     _refuse_patterns(schema)
+    only_json(schema)
     return schema
 
 

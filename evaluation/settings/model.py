@@ -17,6 +17,10 @@ from evaluation.errors import ConfigError
 MOST_LINES = 8
 """Mistakes that are told at once."""
 
+LONGEST_PATH = 3000
+LONGEST_PART = 200
+"""Letters of a path and of a name in it, short of what a system takes, as files get names below it."""
+
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 _WRITTEN_WRONG = {
     "string_type": "is not text; put it in quotes",
@@ -57,6 +61,8 @@ def expand_path(text: str) -> str:
         raise ValueError(f"{path!r} is empty, or begins or ends with a space")
     if not path.isprintable():
         raise ValueError(f"{path!r} has characters that cannot be printed; choose another path")
+    if len(path) > LONGEST_PATH or any(len(part) > LONGEST_PART for part in path.split("/")):
+        raise ValueError(f"{path!r} is longer than a path can be; choose another")
     if "://" in path:
         raise ValueError(f"{path!r} is an address; a path on this machine is expected")
     return str(PurePosixPath(path))
@@ -75,10 +81,26 @@ ExpandedPath = Annotated[str, AfterValidator(expand_path)]
 """A path in which environment variables are expanded when it is read."""
 OutputPath = Annotated[ExpandedPath, AfterValidator(_for_rules)]
 """A folder that the workflow's rules write to."""
-Integer = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
-"""A whole number, written as one."""
+Integer = Annotated[int, Field(strict=True)]
+"""A whole number, written as one. Each key says its bounds: any set here would override them."""
 Fraction = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-"""A finite number."""
+"""A finite number; likewise."""
+Boolean = Annotated[bool, Field(strict=True)]
+"""`true` or `false`, written as one."""
+Step = Annotated[Integer, Field(ge=0, lt=2**63)]
+"""The number of a checkpoint."""
+Seed = Annotated[Integer, Field(ge=0, lt=2**63)]
+Text = Annotated[str, Field(min_length=1)]
+"""Text that is not empty."""
+
+LARGEST_COUNT = 10**12
+"""Tokens, documents or questions that anybody could ask for."""
+LARGEST_WINDOW = 2**24
+"""Tokens of a sequence."""
+LARGEST_MEMORY = 2**24
+"""Megabytes."""
+LONGEST_WAIT = 86_400
+"""Seconds that one answer may take."""
 
 
 class Settings(BaseModel):
@@ -104,7 +126,7 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
     for mistake in mistakes:
         if mistake["type"] == "too_short" and _has_inner(mistake, mistakes):
             continue  # what is wrong in it was left out first
-        key = ".".join(str(part) for part in mistake["loc"] if not str(part).startswith("["))
+        key = ".".join(_readable(str(part)) for part in mistake["loc"] if _is_written(str(part)))
         what = _what(mistake, root)
         if isinstance(mistake.get("ctx", {}).get("error"), UnsetVariable):
             unset.setdefault(what, []).append(key)
@@ -116,6 +138,15 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
     if len(lines) > MOST_LINES:
         lines[MOST_LINES:] = [f"{file}: … and {len(lines) - MOST_LINES} more mistakes"]
     return ConfigError("\n".join(lines))
+
+
+def _is_written(part: str) -> bool:
+    """Whether a part of a place is a key or number of the file, not pydantic's name of a type."""
+    return part != "constrained-str" and not (part.endswith("]") and "[" in part)
+
+
+def _readable(part: str) -> str:
+    return part if part and part.isprintable() else repr(part)
 
 
 def _has_inner(mistake: Any, mistakes: Sequence[Any]) -> bool:

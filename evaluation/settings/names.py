@@ -1,17 +1,24 @@
-"""What a stage may be called and where its results may lie: one name and one place for each thing.
+"""What things may be called and where results may lie: one name and one place for each thing.
 
-A stage's name is a target of the workflow, a part of its rules' names, and a folder.
+A stage's name is a target of the workflow, a part of its rules' names, and a folder. Names that are
+only shown may hold more, but nothing that a table, page or terminal would take for a command.
 """
 
 import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from evaluation.settings.tiers import TIERS
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 """What a stage, slice or task may be called, as it becomes a folder name."""
+
+LABEL = r"\w(?:[\w .,:/+()-]*[\w.)+])?"
+"""What a probe, verifier, group or run may be called, as it is only shown."""
 
 LONGEST = 80
 TARGETS = ("all", "prefill", "front_page", "comparison")
@@ -26,16 +33,36 @@ SHARED_FILES = (
 """What lies in the results folder beside the folders of the stages."""
 
 
+def check_name(name: str) -> str:
+    """The name itself; raises ValueError for one that no folder should have."""
+    if not re.fullmatch(NAME, name) or len(name) > LONGEST:
+        raise ValueError(
+            f"{name!r}: a name is made of letters, digits, `.`, `_` and `-`, begins with a letter or "
+            f"digit, and is no longer than {LONGEST}; rename it"
+        )
+    return name
+
+
+def check_label(name: str, longest: int = LONGEST) -> str:
+    """The name itself; raises ValueError for one that cannot be shown everywhere as it is."""
+    if not re.fullmatch(LABEL, name) or len(name) > longest:
+        raise ValueError(
+            f"{name!r}: a name has 1 to {longest} characters: letters, digits, spaces and "
+            "`_ . , : / + ( ) -`; it begins with a letter or digit and does not end with a space; "
+            "rename it"
+        )
+    return name
+
+
+Name = Annotated[str, AfterValidator(check_name)]
+Label = Annotated[str, AfterValidator(check_label)]
+
+
 def check_names(names: Iterable[str]) -> None:
     """Raises ValueError, naming the stage, where two things would have one name."""
     known: dict[str, str] = {}
     for name in names:
         key = f"stages.{name}"
-        if not re.fullmatch(NAME, name) or len(name) > LONGEST:
-            raise ValueError(
-                f"stages.{name!r}: a stage's name is made of letters, digits, `.`, `_` and `-`, begins "
-                f"with a letter or digit, and is no longer than {LONGEST}"
-            )
         if name in (*TARGETS, *PREFILL):
             raise ValueError(
                 f"{key}: the workflow has a rule {name!r} of its own; rename the stage"
@@ -80,7 +107,7 @@ def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
         key, own = f"stages.{name}.results", Path(os.path.realpath(folder))
         if own == root:
             raise ValueError(f"{key}: {folder} is the folder of all results; choose one inside it")
-        if own in (store, root / ".config") or store in own.parents:
+        if {store, root / ".config"} & {own, *own.parents}:
             raise ValueError(
                 f"{key}: {folder} is where all stages keep their scores; choose another"
             )

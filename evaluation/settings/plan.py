@@ -5,7 +5,7 @@ Folders, under the configured `cache` and `results`:
     <cache>/<tokenizer>-<hash>-<sequence length>/     the plan's `cache`, = EVAL_DATA_DIR
         tokenizer/                                    what prefill fetched
         ppl_slices/<slice>/{packed_tokens.pt, index.pt, meta.json}
-        cf_tasks/<task>/{examples.jsonl, meta.json}
+        cf_tasks/<task>/{examples.jsonl, docs.jsonl, meta.json}
         sft_native/<stage>/{prompts.jsonl, meta.json}
         generation_tasks/<task>/{prompts.jsonl, docs.jsonl, meta.json}
     <cache>/nltk_data/                                what verifiers of instructions read
@@ -17,11 +17,12 @@ Folders, under the configured `cache` and `results`:
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ConfigError
-from evaluation.files import fingerprint
+from evaluation.files import fingerprint, unordered
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
@@ -43,11 +44,12 @@ class StagePlan:
     def tiers(self) -> tuple[TierName, ...]:
         return stage_tiers(self.suite)
 
-    @property
+    @cached_property
     def cache(self) -> Path:
         """Folder of everything prefilled for this tokenizer and sequence length."""
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(self.tokenizer.name).name)
-        key = fingerprint(self.tokenizer.model_dump(exclude={"also_known_as"}))[:8]
+        wanted = self.tokenizer.model_dump(exclude={"also_known_as"})
+        key = fingerprint(unordered(wanted))[:8]
         return Path(self.config.cache) / f"{slug}-{key}-{self.sequence_length}"
 
     @property
@@ -154,7 +156,7 @@ def plan_stage(config: Config, name: str) -> StagePlan:
 def plan_stages(config: Config) -> dict[str, StagePlan]:
     """All stages; raises ConfigError where one name in one cache would mean two things."""
     plans = {name: plan_stage(config, name) for name in config.stages}
-    seen: dict[Path, tuple[str, Any]] = {}
+    seen: dict[Path, tuple[str, str]] = {}
     for plan in plans.values():
         for folder, definition in _items_cached_alone(plan):
             owner, known = seen.setdefault(folder, (plan.name, definition))
@@ -166,13 +168,13 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
     return plans
 
 
-def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, Any]]:
+def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, str]]:
     """Folders that stages of one cache share by the item's name, and what decides their content."""
     for name in plan.tiers:
         if not TIERS[name].cache.per_stage:
             for key, item in getattr(plan.suite, TIERS[name].section).items():
                 template = plan.suite.chat_template if getattr(item, "chat", False) else None
-                yield plan.cache_folder(name, key), [item.definition(), template]
+                yield plan.cache_folder(name, key), fingerprint([item.definition(), template])
 
 
 def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:

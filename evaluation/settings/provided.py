@@ -8,7 +8,17 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.settings.generation import ANSWER_AFTER, GenerationTask, Judged, Sampling
-from evaluation.settings.model import ExpandedPath, Integer, Settings
+from evaluation.settings.model import (
+    LARGEST_COUNT,
+    LARGEST_WINDOW,
+    Boolean,
+    ExpandedPath,
+    Integer,
+    Settings,
+    Text,
+)
+from evaluation.settings.names import Label
+from evaluation.settings.sources import MOST_SHOTS
 from evaluation.settings.verifiers import Provided
 
 ProviderName = Literal["lighteval", "lm_eval"]
@@ -43,30 +53,38 @@ class ProviderTask(Settings):
     """A task by its name in a provider, from which all comes that is not given here."""
 
     provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
-    task: str = Field(min_length=1, description="Name of a task, or of a group of tasks, there.")
-    chat: bool = Field(
+    task: Text = Field(description="Name of a task, or of a group of tasks, there.")
+    chat: Boolean = Field(
         False,
         description="Whether the tokenizer's (or the suite's) chat template is put around it.",
     )
     num_fewshot: Integer | None = Field(
-        None, ge=0, description="Solved examples; as many as the provider takes if not given."
+        None,
+        ge=0,
+        le=MOST_SHOTS,
+        description="Solved examples; as many as the provider takes if not given.",
     )
-    stop: tuple[str, ...] | None = Field(
+    stop: tuple[Text, ...] | None = Field(
         None, description="Strings at which a completion is cut; the provider's if not given."
     )
     max_new_tokens: Integer | None = Field(
-        None, gt=0, description="Tokens of a completion at most; the provider's if not given."
+        None,
+        gt=0,
+        le=LARGEST_WINDOW,
+        description="Tokens of a completion at most; the provider's if not given.",
     )
     sampling: Sampling = Field(Sampling(), description="How tokens are drawn; greedily by default.")
-    metrics: tuple[str, ...] = Field(
+    metrics: tuple[Text, ...] = Field(
         (), description="Metrics to report, by their names there; all if not given."
     )
-    primary: str | None = Field(
+    primary: Text | None = Field(
         None, description="The metric that objectives are decided on; the first if not given."
     )
-    answer_after: str | None = ANSWER_AFTER
-    limit: Integer = Field(12_000, gt=0, description="Prompts at most, of each task of a group.")
-    group: str | None = Field(None, description="Name that objectives refer to.")
+    answer_after: Text | None = ANSWER_AFTER
+    limit: Integer = Field(
+        12_000, gt=0, le=LARGEST_COUNT, description="Prompts at most, of each task of a group."
+    )
+    group: Label | None = Field(None, description="Name that objectives refer to.")
 
     @model_validator(mode="after")
     def _has_primary(self) -> Self:

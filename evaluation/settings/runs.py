@@ -1,11 +1,11 @@
 """Other runs that are laid over the one of a configuration."""
 
-from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from evaluation.settings.model import ExpandedPath, Settings
+from evaluation.settings.names import check_label
 
 By = Literal["steps", "tokens"]
 """What checkpoints of two runs are matched by, and their curves drawn over."""
@@ -23,13 +23,10 @@ class OtherRun(Settings):
     by: By = Field("steps", description="`tokens`: match checkpoints by tokens seen, not by steps.")
 
 
-def check_runs(names: Iterable[str]) -> None:
-    """Raises ValueError for what a legend cannot show."""
-    for name in names:
-        if not name.isprintable() or name != name.strip() or not 0 < len(name) <= LONGEST:
-            raise ValueError(
-                f"runs.{name!r}: a run's name has 1 to {LONGEST} characters that can be printed, and "
-                "neither begins nor ends with a space"
-            )
-        if name == THIS_RUN:
-            raise ValueError(f"runs.{name}: pages call the run itself so; choose another name")
+def _check_run(name: str) -> str:
+    if name == THIS_RUN:
+        raise ValueError(f"{name!r}: pages call the run itself so; choose another name")
+    return check_label(name, LONGEST)
+
+
+RunName = Annotated[str, AfterValidator(_check_run)]

@@ -76,9 +76,14 @@ def generated_readme(text: str) -> str:
 
 
 def write_generated(root: Path) -> list[Path]:
-    """Writes schemas and table under the project's root; returns the files."""
+    """Writes schemas and table under the project's root; returns the files.
+
+    Raises ConfigError, before it writes anything, for a folder that is not the project's root.
+    """
+    readme = root / README
+    if not readme.is_file():
+        raise ConfigError(f"--root {root}: has no {README}; name the root of the project")
+    write_text(readme, generated_readme(readme.read_text(encoding="utf-8")))
     for path, model in SCHEMAS.items():
         write_json(root / path, model.model_json_schema())
-    readme = root / README
-    write_text(readme, generated_readme(readme.read_text(encoding="utf-8")))
     return [*(root / path for path in SCHEMAS), readme]

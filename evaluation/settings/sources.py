@@ -4,7 +4,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from evaluation.settings.model import ExpandedPath, Settings
+from evaluation.settings.model import Boolean, ExpandedPath, Settings, Text
+
+MOST_SHOTS = 1000
+"""Solved examples before a question."""
 
 
 class Source(Settings):
@@ -13,15 +16,15 @@ class Source(Settings):
     VIEWS: ClassVar[frozenset[str]] = frozenset({"group", "streaming"})
     """Keys that change neither what is fetched nor what is scored."""
 
-    dataset: str | None = Field(None, description="Hub id, also the name under `mirrors`.")
-    config: str | None = Field(None, description="Configuration (subset) of the dataset.")
-    split: str = Field("train", description="Split to read.")
-    revision: str | None = Field(None, description="Commit or branch of the dataset on the hub.")
-    data_files: tuple[str, ...] = Field((), description="Files inside the dataset's repository.")
+    dataset: Text | None = Field(None, description="Hub id, also the name under `mirrors`.")
+    config: Text | None = Field(None, description="Configuration (subset) of the dataset.")
+    split: Text = Field("train", description="Split to read.")
+    revision: Text | None = Field(None, description="Commit or branch of the dataset on the hub.")
+    data_files: tuple[Text, ...] = Field((), description="Files inside the dataset's repository.")
     files: tuple[ExpandedPath, ...] = Field(
         (), description="Local Parquet, JSONL or text files, in place of a dataset."
     )
-    streaming: bool = Field(
+    streaming: Boolean = Field(
         False, description="Read row by row; falls back to a download where streaming fails."
     )
 

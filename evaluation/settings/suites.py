@@ -14,9 +14,19 @@ from evaluation.errors import ConfigError
 from evaluation.settings.checks import Check
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.generation import GenerationTask
-from evaluation.settings.model import Integer, Settings, one_sentence, unknown_key
+from evaluation.settings.model import (
+    LARGEST_COUNT,
+    LARGEST_WINDOW,
+    Integer,
+    Seed,
+    Settings,
+    Text,
+    one_sentence,
+    unknown_key,
+)
+from evaluation.settings.names import Label, Name
 from evaluation.settings.provided import VERSIONS, ProviderName, ProviderTask
-from evaluation.settings.sources import Source
+from evaluation.settings.sources import MOST_SHOTS, Source
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
 
@@ -26,11 +36,15 @@ Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
 class Slice(Source):
     """Text that is packed into token blocks and scored by perplexity."""
 
-    text: str = Field("text", description="Field that is the text, or a template over fields.")
-    tokens: Integer = Field(5_000_000, gt=0, description="Tokens to keep (whole blocks).")
-    skip_documents: Integer = Field(0, ge=0, description="Leading documents to leave out.")
-    seed: Integer | None = Field(None, description="Shuffles the documents before they are taken.")
-    group: str | None = Field(None, description="Name that objectives refer to, e.g. `hq`.")
+    text: Text = Field("text", description="Field that is the text, or a template over fields.")
+    tokens: Integer = Field(
+        5_000_000, gt=0, le=LARGEST_COUNT, description="Tokens to keep (whole blocks)."
+    )
+    skip_documents: Integer = Field(
+        0, ge=0, le=LARGEST_COUNT, description="Leading documents to leave out."
+    )
+    seed: Seed | None = Field(None, description="Shuffles the documents before they are taken.")
+    group: Label | None = Field(None, description="Name that objectives refer to, e.g. `hq`.")
 
 
 class Task(Source):
@@ -38,34 +52,41 @@ class Task(Source):
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"primary"}
 
-    configs: tuple[str, ...] = Field(
+    configs: tuple[Text, ...] = Field(
         (), description="Several configurations read as one task, e.g. MMLU's subjects."
     )
-    let: dict[str, str] = Field(
+    let: dict[str, Text] = Field(
         {}, description="Expressions computed first, in order, for use in the templates."
     )
-    choices: str = Field(description="Expression: the list of candidate answers.")
-    gold: str = Field(description="Expression: index of the right candidate.")
+    choices: Text = Field(description="Expression: the list of candidate answers.")
+    gold: Text = Field(description="Expression: index of the right candidate.")
     context: str = Field(description="Template; `choice` and `index` are the candidate at hand.")
-    continuation: str = Field(" {{ choice }}", description="Template of what is scored.")
-    cluster: str | None = Field(
+    continuation: Text = Field(" {{ choice }}", description="Template of what is scored.")
+    cluster: Text | None = Field(
         None, description="Template: groups that were drawn, e.g. the passage a question is about."
     )
-    stratum: str | None = Field(
+    stratum: Text | None = Field(
         None, description="Template: groups of a fixed list, e.g. the subject of an exam."
     )
     unconditional_context: str | None = Field(
         None, description="Template of the context that `pmi` subtracts, e.g. `Answer:`."
     )
     primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
-    limit: Integer = Field(12_000, gt=0, description="Items at most, spread evenly over `configs`.")
-    num_fewshot: Integer = Field(0, ge=0, description="Solved examples before every question.")
-    fewshot_split: str = Field("train", description="Split the examples are taken from.")
-    fewshot_seed: Integer | None = Field(
-        None, description="Draws them; the first ones if not given."
+    limit: Integer = Field(
+        12_000, gt=0, le=LARGEST_COUNT, description="Items at most, spread evenly over `configs`."
     )
+    num_fewshot: Integer = Field(
+        0, ge=0, le=MOST_SHOTS, description="Solved examples before every question."
+    )
+    fewshot_split: Text = Field("train", description="Split the examples are taken from.")
+    fewshot_seed: Seed | None = Field(None, description="Draws them; the first ones if not given.")
     description: str = Field("", description="Template put before the examples.")
-    group: str | None = Field(None, description="Name that objectives refer to.")
+    group: Label | None = Field(None, description="Name that objectives refer to.")
+
+    def asked(self) -> dict[str, Any]:
+        """All that decides what is scored; solved examples end in the right answer."""
+        graded = {"cluster", "stratum"} if self.num_fewshot else {"cluster", "stratum", "gold"}
+        return {key: value for key, value in self.definition().items() if key not in graded}
 
     @model_validator(mode="after")
     def _consistent(self) -> "Task":
@@ -80,19 +101,27 @@ class ProviderChoices(Settings):
     """A task of ranked choices by its name in a provider, which gives contexts and candidates."""
 
     provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
-    task: str = Field(min_length=1, description="Name of a task, or of a group of tasks, there.")
+    task: Text = Field(description="Name of a task, or of a group of tasks, there.")
     num_fewshot: Integer | None = Field(
-        None, ge=0, description="Solved examples; as many as the provider takes if not given."
+        None,
+        ge=0,
+        le=MOST_SHOTS,
+        description="Solved examples; as many as the provider takes if not given.",
     )
     primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
-    limit: Integer = Field(12_000, gt=0, description="Items at most, of each task of a group.")
-    group: str | None = Field(None, description="Name that objectives refer to.")
+    limit: Integer = Field(
+        12_000, gt=0, le=LARGEST_COUNT, description="Items at most, of each task of a group."
+    )
+    group: Label | None = Field(None, description="Name that objectives refer to.")
 
     @property
     def version(self) -> str:
         return VERSIONS[self.provider]
 
     def definition(self) -> dict[str, Any]:
+        return self.asked()
+
+    def asked(self) -> dict[str, Any]:
         """All that decides what is scored."""
         keys = {"provider", "task", "num_fewshot", "limit"}
         return {**self.model_dump(mode="json", include=keys), "version": self.version}
@@ -108,10 +137,12 @@ class Message(Settings):
 class Probe(Settings):
     """A prompt for an SFT model and the checks its answer must pass."""
 
-    category: str = Field(description="Heading it is reported under.")
+    category: Label = Field(description="Heading it is reported under.")
     messages: tuple[Message, ...] = Field(min_length=1, description="The conversation so far.")
     checks: tuple[Check, ...] = Field(min_length=1, description="What the answer must pass.")
-    max_new_tokens: Integer = Field(256, gt=0, description="Tokens of the answer at most.")
+    max_new_tokens: Integer = Field(
+        256, gt=0, le=LARGEST_WINDOW, description="Tokens of the answer at most."
+    )
 
     def definition(self) -> dict[str, Any]:
         """What the model is asked; its answer is stored, and graded whenever the checks change."""
@@ -121,6 +152,8 @@ class Probe(Settings):
     def _asks(self) -> "Probe":
         if self.messages[-1].role != "user":
             raise ValueError("the last message must be the user's, as the model answers it")
+        if not self.messages[-1].content.strip():
+            raise ValueError("the last message is empty, so that there is nothing to answer")
         return self
 
 
@@ -164,21 +197,21 @@ class Suite(Settings):
     such as the number of questions of a task, give its keys under `overrides`.
     """
 
-    extends: str | None = Field(None, description="Suite whose items come first.")
+    extends: Text | None = Field(None, description="Suite whose items come first.")
     overrides: Overrides = Field(
         Overrides(), description="Keys of items that come from `extends`, to be changed."
     )
     attention: Literal["block", "document"] = Field(
         "block", description="What a token of a packed block may look at."
     )
-    chat_template: str | None = Field(
+    chat_template: Text | None = Field(
         None, description="Jinja2 chat template of the probes; the tokenizer's own if not given."
     )
-    stop: tuple[str, ...] = Field((), description="Strings at which an answer is cut.")
-    slices: dict[str, Slice] = Field({}, description="Tier2: texts by name.")
-    tasks: dict[str, AnyTask] = Field({}, description="Tier3: tasks by name.")
-    probes: dict[str, Probe] = Field({}, description="Tier4: prompts by name.")
-    generation_tasks: dict[str, AnyGenerationTask] = Field(
+    stop: tuple[Text, ...] = Field((), description="Strings at which an answer is cut.")
+    slices: dict[Name, Slice] = Field({}, description="Tier2: texts by name.")
+    tasks: dict[Name, AnyTask] = Field({}, description="Tier3: tasks by name.")
+    probes: dict[Label, Probe] = Field({}, description="Tier4: prompts by name.")
+    generation_tasks: dict[Name, AnyGenerationTask] = Field(
         {}, description="Tier5: tasks whose answers are generated and verified, by name."
     )
 

@@ -158,7 +158,7 @@ _TABLE = (
         ),
         headline="nats_per_token",
         shown="ppl",
-        protocol="tier2-2",
+        protocol="tier2-3",
     ),
     Tier(
         name="tier3",
@@ -178,7 +178,7 @@ _TABLE = (
         ),
         headline="acc",
         shown="acc",
-        protocol="tier3-2",
+        protocol="tier3-3",
         figures=("curves", "measures", "forest"),
     ),
     Tier(
@@ -202,7 +202,7 @@ _TABLE = (
         ),
         headline="all_checks_pass_rate",
         shown="all_checks_pass_rate",
-        protocol="tier4-3",
+        protocol="tier4-4",
         rates=True,
     ),
     Tier(
@@ -218,7 +218,7 @@ _TABLE = (
         metrics=(_rate("pass_rate"), _rate("truncated_rate", higher_is_better=False)),
         headline="pass_rate",
         shown="pass_rate",
-        protocol="tier5-1",
+        protocol="tier5-2",
         figures=("curves", "forest", "moves"),
     ),
 )

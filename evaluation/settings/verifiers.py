@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from evaluation.settings.model import Fraction, Integer, Settings
+from evaluation.settings.model import LARGEST_MEMORY, Boolean, Fraction, Integer, Settings, Text
 
 
 class _Verifier(Settings):
@@ -21,12 +21,12 @@ class Pattern(_Verifier):
     kind: Literal["pattern"] = Field(
         description="`pattern`: what a regular expression finds equals the gold answer."
     )
-    pattern: str = Field(min_length=1, description="Regular expression; its first group counts.")
+    pattern: Text = Field(description="Regular expression; its first group counts.")
     take: Literal["first", "last"] = Field("first", description="Which of several finds counts.")
-    ignore: tuple[str, ...] = Field(
+    ignore: tuple[Text, ...] = Field(
         (), description="Regular expressions removed from both sides before they are compared."
     )
-    ignore_case: bool = Field(False, description="Compare without regard to letter case.")
+    ignore_case: Boolean = Field(False, description="Compare without regard to letter case.")
     form: str = Field(
         "{gold}",
         description="How a right completion writes the gold answer; golds are checked in it.",
@@ -92,8 +92,10 @@ class Program(_Verifier):
     kind: Literal["program"] = Field(
         description="`program`: the completion's Python code passes the tests, run in the cage."
     )
-    seconds: Fraction = Field(10.0, gt=0, le=600, description="Time for all tests of a program.")
-    memory_mb: Integer = Field(1024, ge=64, description="Memory of the program, in MB.")
+    seconds: Fraction = Field(10.0, ge=0.1, le=600, description="Time for all tests of a program.")
+    memory_mb: Integer = Field(
+        1024, ge=64, le=LARGEST_MEMORY, description="Memory of the program, in MB."
+    )
 
 
 Verifier = Annotated[

@@ -12,6 +12,8 @@ from typing import Any
 import yaml
 
 from evaluation.errors import ConfigError
+from evaluation.escaping import kind_of
+from evaluation.files import open_regular
 
 MAX_BYTES = 32 * 2**20
 MAX_DEPTH = 100
@@ -24,12 +26,22 @@ _INDENT = re.compile(r"^[ \-?:]*", re.MULTILINE)
 _BRACKET = re.compile(r"[\[\]{}]")
 
 
+_KINDS = ("bool", "float", "int", "map", "null", "seq", "str")
+"""What a value can be; a tag of another kind (`!!binary`, `!!set`) is refused."""
+
+
 class _Loader(_LOADER):  # type: ignore[misc]
     """Without dates, which stand for text here, and with every key once."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
         for first, known in _LOADER.yaml_implicit_resolvers.items()
+    }
+
+    yaml_constructors = {
+        tag: construct
+        for tag, construct in _LOADER.yaml_constructors.items()
+        if tag is None or tag.rpartition(":")[2] in _KINDS
     }
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
@@ -65,13 +77,20 @@ def parse_yaml(text: str) -> dict[str, Any]:
         raise ConfigError(
             f"not valid YAML: {_where(error)}{_tabs(text, error)}; correct it there"
         ) from None
-    except ValueError as error:  # an integer of thousands of digits
-        raise ConfigError(f"not valid YAML: {error}") from None
+    except ConfigError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # a value that is not of its tag's type, or an integer of thousands of digits
+        reason = " ".join(str(error).split())[:300]
+        raise ConfigError(
+            f"not valid YAML: a value that is not of the type that its tag names ({reason}); correct "
+            "the value, or take the tag away"
+        ) from None
     if content is None:
         raise ConfigError("is empty; expected keys and values")
     if not isinstance(content, dict):
         raise ConfigError(
-            f"expected keys and values at the top level, but it is a {type(content).__name__}; write `key: value`"
+            f"expected keys and values at the top level, but it is {kind_of(content)}; write `key: value`"
         )
     if "*" in text and "&" in text:
         _refuse_repeated(content)
@@ -80,12 +99,17 @@ def parse_yaml(text: str) -> dict[str, Any]:
 
 def _read_text(path: Path) -> str:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError("no such file; correct the path") from None
     except IsADirectoryError:
         raise ConfigError("is a folder; a YAML file is expected") from None
+    except PermissionError:
+        raise ConfigError(
+            "you may not read it; ask its owner, or name a file of your own (a run's copy of its "
+            "configuration is for the user who started it alone)"
+        ) from None
     if len(content) > MAX_BYTES:
         raise ConfigError(f"is larger than {MAX_BYTES >> 20} MiB; is it a YAML file?")
     try:

@@ -11,9 +11,10 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.settings.generation import GenerationTask
-from evaluation.settings.verifiers import Pattern, Verifier
-from evaluation.verification.boxes import answer_of
+from evaluation.settings.verifiers import Boxed, Pattern, Verifier
+from evaluation.verification.boxes import answer_of, spelled
 from evaluation.verification.minerva import CLOSING
+from evaluation.verification.patterns import bare
 from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.verdicts import Verdict, shortened
 
@@ -96,6 +97,13 @@ _COMPLETIONS: Mapping[str, Callable[[Verifier, str], str]] = {
 """By kind of verifier: how a right completion gives the gold answer."""
 
 
+def _compared(verifier: Verifier, gold: str) -> str:
+    """What an answer has to equal, for verifiers that take an empty one."""
+    if isinstance(verifier, Pattern):
+        return bare(verifier, gold)
+    return spelled(answer_of(gold)) if isinstance(verifier, Boxed) else gold
+
+
 def _right_completion(verifier: Verifier, document: Mapping[str, Any]) -> str:
     return _COMPLETIONS[verifier.kind](verifier, str(document.get("gold", "")))
 
@@ -104,8 +112,11 @@ def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) 
     """Why a gold cannot be judged with; None if it can."""
     if "gold" not in verifier.NEEDS:
         return verdict.reason if verdict.credit is None else None
-    if document["gold"] is None or not str(document["gold"]).strip():
+    gold = "" if document["gold"] is None else str(document["gold"])
+    if not gold.strip():
         return "it is empty"
+    if not _compared(verifier, gold).strip():
+        return f"{gold!r} is empty when it is compared, so that an empty answer would be right"
     return None if verdict.credit == 1 else verdict.reason
 
 

@@ -19,9 +19,9 @@ def verify_pattern(settings: Pattern, document: Mapping[str, Any], completion: s
     if found is None:
         return Verdict(credit=0.0, reason=f"nothing matches {settings.pattern}")
     gold = str(document["gold"])
-    if _bare(settings, found) == _bare(settings, gold):
+    if bare(settings, found) == bare(settings, gold):
         return Verdict(credit=1.0, answer=found)
-    return Verdict(credit=0.0, answer=found, reason=different(found, _bare(settings, gold)))
+    return Verdict(credit=0.0, answer=found, reason=different(found, bare(settings, gold)))
 
 
 def _found(settings: Pattern, completion: str) -> str | None:
@@ -35,7 +35,8 @@ def _found(settings: Pattern, completion: str) -> str | None:
     return next((group.strip() for group in groups if group), None)
 
 
-def _bare(settings: Pattern, text: str) -> str:
+def bare(settings: Pattern, text: str) -> str:
+    """What is compared: a text less what is ignored."""
     for ignored in settings.ignore:
         text = _compiled(ignored).sub("", text)
     return text.lower() if settings.ignore_case else text

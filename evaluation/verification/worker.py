@@ -1,6 +1,5 @@
 """What runs inside a process of the pool: its imports, its limits, and one job at a time."""
 
-import ctypes
 import logging
 import multiprocessing
 import os
@@ -13,6 +12,7 @@ from typing import Any
 
 from evaluation.settings.verifiers import Verifier
 from evaluation.verification import nltk_data
+from evaluation.verification.cage import libc
 from evaluation.verification.instructions import load_libraries
 from evaluation.verification.mathematics import load_math
 from evaluation.verification.registry import VERIFIERS
@@ -20,8 +20,6 @@ from evaluation.verification.verdicts import Verdict
 
 OUT_OF_MEMORY = 77
 """Exit code of a process whose job took more memory than it may."""
-
-_SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2)
 
 _most_kilobytes = 0
 
@@ -53,7 +51,7 @@ def load(libraries: Iterable[str]) -> None:
 
 def end_with_parent() -> None:
     """The kernel kills this process when its parent dies, whatever it is doing then."""
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    libc.die_with_parent(signal.SIGKILL)
     asker = multiprocessing.parent_process()
     if asker is not None and not asker.is_alive():  # it died before, and its server with it
         os._exit(1)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject
-from evaluation.files import write_json
+from evaluation.files import read_text, write_json
 
 FOLDER = ".watch"
 
@@ -79,7 +79,7 @@ def _write(results: Path, failures: dict[str, Failure]) -> None:
 
 def _read(path: Path) -> Iterator[tuple[str, Failure]]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_text(path))
         for name, known in content.items():
             yield (
                 str(name),

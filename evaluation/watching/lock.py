@@ -11,7 +11,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from evaluation.files import beside, make_folder
+from evaluation.files import beside, check_replaceable, make_folder, read_text
 from evaluation.orchestration.processes import Process, process
 from evaluation.watching.attempts import FOLDER
 
@@ -39,7 +39,11 @@ class StageLock:
         self._own = Holder(process())
 
     def take(self) -> Holder | None:
-        """Takes it, or keeps it; returns who else holds it. Raises OSError where it cannot write."""
+        """Takes it, or keeps it; returns who else holds it.
+
+        Raises OSError where it cannot write, OutputError for a folder in its place.
+        """
+        check_replaceable(self.path)
         make_folder(self.path.parent)
         mine = beside(self.path)
         try:
@@ -107,7 +111,7 @@ class StageLock:
 def _holder(path: Path) -> Holder | None:
     """Who a lock names; None if there is none, or if it is not whole."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_text(path))
         child = content["snakemake"]
         return Holder(Process(**content["watcher"]), Process(**child) if child else None)
     except (OSError, ValueError, TypeError, KeyError):

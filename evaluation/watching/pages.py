@@ -1,22 +1,42 @@
-"""Tables, figures and pages of whatever is scored, remade when results or steps have changed."""
+"""Tables, figures and pages of whatever is scored, remade when they do not show what there is."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from evaluation.checkpoints.subjects import stage_steps
-from evaluation.dependencies.steps import TABLES, stage_records, tables_key
-from evaluation.errors import EvaluationError
-from evaluation.records import read_record
+from evaluation.dependencies.so_far import (
+    are_figures_late,
+    are_tables_late,
+    is_comparison_late,
+    is_front_late,
+)
 from evaluation.settings.plan import StagePlan
 from evaluation.watching.runs import evaluation, last_words, run
 
+Plans = Mapping[str, StagePlan]
+
+PAGES = {
+    "comparison of runs": ("comparison", is_comparison_late),
+    "front page": ("front-page", is_front_late),
+}
+"""Of all stages together: the command that makes each, and whether it is late."""
+
+
+def late_pages(plans: Plans, stages: Sequence[str]) -> list[str]:
+    """What does not show all results of these stages, by name, in the order of its making."""
+    chosen = [plans[name] for name in stages]
+    found = [plan.name for plan in chosen if are_tables_late(plan) or are_figures_late(plan)]
+    return [*found, *(page for page, (_, is_late) in PAGES.items() if stages and is_late(plans))]
+
 
 def make_pages(
-    plans: Iterable[StagePlan], configuration: Path, beat: Callable[[int], None]
+    plans: Plans, stages: Sequence[str], configuration: Path, beat: Callable[[int], None]
 ) -> Iterator[tuple[str, str]]:
-    """Makes what is late, each in a process of its own; gives a line for each stage by its name."""
-    late = [plan for plan in plans if _is_late(plan)]
-    for plan in late:
+    """Makes what is late, each in a process of its own; gives a line for each stage by its name.
+
+    And for each page that could not be made.
+    """
+    late = late_pages(plans, stages)
+    for plan in (plans[name] for name in stages if name in late):
         log = plan.results / "eval_logs" / "watch_pages.log"
         for number, step in enumerate(("tables", "figures")):
             command = evaluation(step, "--config", str(configuration), "--stage", plan.name)
@@ -25,24 +45,15 @@ def make_pages(
                 break
         else:
             yield plan.name, _line(plan)
-    if late:
-        config = late[0].config
-        pages = {"comparison": "comparison.log"} if config.runs else {}
-        for step, name in {**pages, "front-page": "front_page.log"}.items():
-            log, page = Path(config.results) / name, step.replace("-", " ")
-            if run(evaluation(step, "--config", str(configuration)), log, beat):
-                yield page, f"no {page}: {last_words(log)}"
-
-
-def _is_late(plan: StagePlan) -> bool:
-    """Whether there are results and the tables are of others."""
-    try:
-        steps = stage_steps(plan)
-    except EvaluationError:  # no checkpoint yet
-        return False
-    records = stage_records(plan, steps)
-    made = read_record(plan.results, TABLES)
-    return any(records) and (made is None or made.key != tables_key(plan, steps, records))
+    results = Path(next(iter(plans.values())).config.results)
+    for page, (step, is_late) in PAGES.items():
+        log = results / f"{step.replace('-', '_')}.log"
+        if (
+            stages
+            and is_late(plans)
+            and run(evaluation(step, "--config", str(configuration)), log, beat)
+        ):
+            yield page, f"no {page}: {last_words(log)}"
 
 
 def _line(plan: StagePlan) -> str:

@@ -5,17 +5,16 @@ below its folder came, went or changed while we looked on. A `latest.txt` decide
 ahead of the step that it names, and be missing where checkpoints were copied.
 """
 
-import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.checkpoints.completeness import check_complete, check_whole
 from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
-from evaluation.files import fingerprint
 
 
 @dataclass(frozen=True)
@@ -24,12 +23,6 @@ class Look:
 
     state: str
     problem: str | None
-
-
-def folder_state(folder: Path) -> str:
-    """Of the names, sizes and times of change of all files below; empty if there is no folder."""
-    found = sorted(_files(str(folder), ""))
-    return fingerprint(found) if found else ""
 
 
 def look_at(subjects: Iterable[Subject], quiet: float) -> dict[Path, Look]:
@@ -62,20 +55,3 @@ def _problem(subject: Subject) -> str | None:
     except CheckpointError as error:
         return str(error)
     return None
-
-
-def _files(folder: str, name: str) -> Iterator[tuple[str, int, int]]:
-    try:
-        entries = list(os.scandir(folder))
-    except OSError:  # gone, or not to be read, which opening the checkpoint tells
-        return
-    for entry in entries:
-        own = f"{name}/{entry.name}"
-        try:
-            if entry.is_dir():
-                yield from _files(entry.path, own)
-            else:
-                status = entry.stat()
-                yield own, status.st_size, status.st_mtime_ns
-        except OSError:  # gone meanwhile: the next look differs
-            yield own, -1, -1

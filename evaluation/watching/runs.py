@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluation.errors import EvaluationError
+from evaluation.files import forget_link
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
@@ -53,6 +54,7 @@ def run(
     Where this process is told to end, the command is asked to stop, as by Ctrl-C.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
+    forget_link(log)
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(_import_path())}
     with open(log, "ab" if appending else "wb") as output:
         child = subprocess.Popen(

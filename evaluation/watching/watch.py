@@ -6,19 +6,21 @@ waiting is by a clock that cannot jump.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.dependencies.gone import with_known_steps
 from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
+from evaluation.orchestration.processes import Process
+from evaluation.remedies import snakemake as how_to_type
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import plan_stages
 from evaluation.watching.lock import StageLock
 from evaluation.watching.outcomes import in_words, outcomes
-from evaluation.watching.pages import make_pages
+from evaluation.watching.pages import late_pages, make_pages
 from evaluation.watching.runs import BEAT, is_locked, run, snakemake
 from evaluation.watching.work import Work, check_caches, find_work
 
@@ -50,6 +52,8 @@ class Watcher:
         self._seen: object = None
         self._news = time.monotonic()
         self._may_unlock = False
+        self._orphan: Process | None = None
+        self.late: list[str] = []
 
     def watch(self) -> int:
         """Runs until its end, see `_ending`; returns the exit code.
@@ -71,6 +75,8 @@ class Watcher:
                 lock.release()
 
     def _watch(self) -> int:
+        how = "one look" if self.options.once else f"a look every {in_words(self.options.interval)}"
+        self._say(f"watching {some(self.options.stages)}: {how}")
         work = self._round()
         while not self.options.once:
             if why := self._ending(work):
@@ -83,7 +89,7 @@ class Watcher:
                 self._say_once("round", str(error))
             except OSError as error:  # a full disk, a folder that was taken away
                 self._say_once("round", machine_fault(error))
-        return int(bool(self.failed))
+        return int(bool(self.failed or self.late))
 
     def _round(self) -> Work | None:
         """Looks, and runs Snakemake as long as there is something new; returns the last look."""
@@ -116,6 +122,7 @@ class Watcher:
         if left is None or not left.is_here:
             return False
         if left.alive:
+            self._orphan = left
             whose = f"process {left.pid}, Snakemake of a watcher that is gone, still runs"
             self._say_once(f"lock {name}", f"{name}: {whose}")
             return True
@@ -146,7 +153,7 @@ class Watcher:
             self._say_once(
                 "run",
                 "another Snakemake works on these files, so its end is waited for (if none does, "
-                "`snakemake --unlock` removes what a killed one left)",
+                f"`{how_to_type('--unlock')}` removes what a killed one left)",
             )
             return False
         self._may_unlock = False
@@ -166,11 +173,12 @@ class Watcher:
         self._said.pop("run", None)
         return evaluated
 
-    def _make_pages(self, held: Iterable[str]) -> None:
+    def _make_pages(self, held: Sequence[str]) -> None:
+        """Makes what is late; what still is afterwards is tried again in the next round."""
         plans = plan_stages(with_known_steps(self.config))
-        chosen = [plans[name] for name in held]
-        for name, line in make_pages(chosen, self.options.configuration, self._renew):
+        for name, line in make_pages(plans, held, self.options.configuration, self._renew):
             self._say_once(f"pages {name}", line)
+        self.late = late_pages(plans, held)
 
     def _tell_left_alone(self, work: Work) -> None:
         for name, why in work.left_alone.items():
@@ -186,7 +194,7 @@ class Watcher:
         quiet_for = time.monotonic() - self._news
         if options.give_up is not None and quiet_for >= options.give_up:
             return f"nothing new for {in_words(quiet_for)}: the end"
-        if work is None or set(work.evaluated) != set(options.stages):
+        if work is None or self.late or set(work.evaluated) != set(options.stages):
             return None
         until = options.until_step
         if until is not None and all(max(s, default=-1) >= until for s in work.evaluated.values()):
@@ -197,10 +205,12 @@ class Watcher:
         return None
 
     def _rest(self) -> None:
+        """Until the next look, or until a Snakemake has ended whose work is to be taken up."""
         end = time.monotonic() + self.options.interval
-        while (left := end - time.monotonic()) > 0:
+        while (left := end - time.monotonic()) > 0 and (not self._orphan or self._orphan.alive):
             time.sleep(min(left, BEAT))
             self._renew()
+        self._orphan = None
 
     def _renew(self, _: int = 0) -> None:
         for lock in self.locks.values():

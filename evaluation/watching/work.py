@@ -8,19 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.checkpoints.discovery import configuration_file
+from evaluation.checkpoints.documents import configuration_file
+from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
 from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.gone import with_known_steps
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
 from evaluation.errors import CacheError, CheckpointError, EvaluationError
-from evaluation.prefill.caches import FETCH
 from evaluation.records import record_path
+from evaluation.remedies import snakemake
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.watching.attempts import read_failures
-from evaluation.watching.readiness import Look, folder_state, look_at
+from evaluation.watching.readiness import Look, look_at
 
 
 @dataclass(kw_only=True)
@@ -64,7 +65,7 @@ def check_caches(plan: StagePlan) -> None:
         named = ", ".join(f"{entry.kind} {entry.name}" for entry in wrong[:4])
         more = f" and {len(wrong) - 4} more" * (len(wrong) > 4)
         raise CacheError(
-            f"{plan.name}: not prefilled, or not as it is configured now: {named}{more}; run `{FETCH}` "
+            f"{plan.name}: not prefilled, or not as it is configured now: {named}{more}; run `{snakemake('prefill')}` "
             "on a machine with internet, with this configuration"
         )
 
@@ -128,6 +129,8 @@ def _on_disk(plan: StagePlan, steps: Sequence[int]) -> tuple[int, ...]:
 def _wanted(plan: StagePlan, outdated: Outdated, left: dict[str, str]) -> Iterator[Subject]:
     """The checkpoints of which something is missing, the bridge first."""
     has_bridge = plan.stage.bridge is not None
+    steps = plan.stage.steps if isinstance(plan.stage.steps, tuple) else ()
+    outdated.look_at(step_subject(plan, step) for step in steps)
     if has_bridge:
         try:
             bridge = bridge_subject(plan, outdated.plans)
@@ -136,7 +139,7 @@ def _wanted(plan: StagePlan, outdated: Outdated, left: dict[str, str]) -> Iterat
         else:
             if outdated.collect(bridge):
                 yield bridge
-    for step in plan.stage.steps if isinstance(plan.stage.steps, tuple) else ():
+    for step in steps:
         subject = step_subject(plan, step)
         if outdated.score(subject) and not configuration_file(subject.checkpoint):
             continue  # of a list, and still to come

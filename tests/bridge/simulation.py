@@ -16,8 +16,9 @@ from scipy import special
 from evaluation.bridge.decision import Decision, JudgedStep, decide
 from evaluation.bridge.deltas import Delta
 from evaluation.bridge.discordance import paired_rate
+from evaluation.bridge.nats import paired_ratio
 from evaluation.bridge.recommendation import recommend
-from evaluation.bridge.statistics import Estimate, holm, paired_ratio, upper_tail
+from evaluation.bridge.statistics import Estimate, holm, upper_tail
 from evaluation.settings.config import Aim
 
 OWN = 0.5

@@ -43,14 +43,10 @@ def rates(folder: Path) -> dict[str, tuple[str, float]]:
     }
 
 
-def exact_p(differences: np.ndarray[Any, Any]) -> float:
-    """Of the signs of those that differ, as few do."""
-    differ = differences[differences != 0]
-    assert len(differ) < 20
-    known = stats.permutation_test(
-        (differ,), np.mean, permutation_type="samples", n_resamples=np.inf
-    )
-    return float(known.pvalue)
+def plain_p(differences: np.ndarray[Any, Any]) -> float:
+    """Of means over samples, by Student's t with no more freedom than those that differ have."""
+    t = stats.ttest_1samp(differences, 0).statistic
+    return float(2 * stats.t.sf(abs(t), np.count_nonzero(differences) - 1))
 
 
 def test_every_group_is_paired_by_its_own_prompts(plan: StagePlan) -> None:
@@ -66,8 +62,8 @@ def test_every_group_is_paired_by_its_own_prompts(plan: StagePlan) -> None:
         assert row["prompts"] == len(names) == 23
         assert row["value"] == pytest.approx(pairs[:, 0].mean())
         assert row["delta"] == pytest.approx((pairs[:, 0] - pairs[:, 1]).mean())
-        known = exact_p(pairs[:, 0] - pairs[:, 1])
-        assert known <= row["p"] < 2 * known  # ours does not take the sizes for given
+        known = plain_p(pairs[:, 0] - pairs[:, 1])
+        assert known * (1 - 1e-9) <= row["p"] < 1.5 * known  # by Hall where they are skewed
         assert row["low"] < row["delta"] < row["high"]
     adjusted = multipletests([row["p"] for row in found], method="holm")[1]
     assert [row["p_holm"] for row in found] == pytest.approx(list(adjusted))

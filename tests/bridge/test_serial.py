@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import signal
 
+from evaluation.bridge.nats import paired_ratio
 from evaluation.bridge.serial import cosines, serial_spread
 from evaluation.bridge.skewness import skewed, symmetric
-from evaluation.bridge.statistics import paired_ratio
 from evaluation.grading.spread import Floats
 
 

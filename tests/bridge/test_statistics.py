@@ -4,18 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from evaluation.bridge.discordance import paired_rate, tango_interval
 from evaluation.bridge.levels import p_beyond
-from evaluation.bridge.statistics import (
-    Estimate,
-    holm,
-    macro_mean,
-    paired_mean,
-    paired_perplexity,
-    paired_ratio,
-)
+from evaluation.bridge.nats import paired_perplexity, paired_ratio
+from evaluation.bridge.statistics import Estimate, holm, macro_mean, paired_mean
 from evaluation.grading.spread import Floats
 
 RUNS = 1200
@@ -28,9 +22,9 @@ def covers(estimate: Estimate, truth: float) -> bool:
     return estimate.low - 1e-12 <= truth <= estimate.high + 1e-12
 
 
-def test_mean_is_the_paired_t_test() -> None:
-    rng = np.random.default_rng(0)
-    ours, theirs = rng.normal(0.3, 1, 40), rng.normal(0, 1, 40)
+def test_mean_is_the_paired_t_test_where_nothing_is_skewed() -> None:
+    half = np.random.default_rng(0).normal(0, 1, 20)
+    ours, theirs = 0.3 + np.concatenate([half, -half]), np.zeros(40)
     estimate = paired_mean(ours, theirs)
     known = stats.ttest_rel(ours, theirs)
     interval = known.confidence_interval(0.95)
@@ -161,11 +155,31 @@ def test_five_items_can_never_reject() -> None:
     assert "never reject" in (estimate.note or "")
 
 
-def test_shared_credit_counts_in_parts() -> None:
+def test_fractions_are_a_mean_of_real_numbers() -> None:
+    """Ten of 40 gain one half: t with nine degrees of freedom, as ten items differ."""
     ours, theirs = np.array([0.5, 1, 0, 1] * 10), np.array([0.0, 1, 0, 1] * 10)
     estimate = paired_rate(ours, theirs)
     assert estimate.value == pytest.approx(0.125)
-    assert estimate.p == pytest.approx(stats.binomtest(10, 10).pvalue)
+    t = stats.ttest_rel(ours, theirs).statistic
+    assert estimate.p == pytest.approx(2 * stats.t.sf(t, 9))
+    assert estimate.counts is None
+
+
+def test_hall_s_interval_by_hand() -> None:
+    """The wider of Student's and Hall's on each side, by scipy's moments and root."""
+    d = np.random.default_rng(3).lognormal(0, 1, 40) - 1.2
+    n, se, skew = 40, stats.sem(d), stats.skew(d)
+
+    def g(t: float) -> float:
+        return float(t + skew / n**0.5 * (t**2 / 3 + 1 / 6) + skew**2 / n * t**3 / 27)
+
+    half = stats.t.ppf(0.975, n - 1)
+    hall = [optimize.brentq(lambda t, to=to: g(t) - to, -50, 50) for to in (half, -half)]
+    estimate = paired_mean(d, np.zeros(n))
+    assert estimate.low == pytest.approx(d.mean() - se * max(half, hall[0]), rel=1e-6)
+    assert estimate.high == pytest.approx(d.mean() - se * min(-half, hall[1]), rel=1e-6)
+    assert max(half, hall[0]) == half
+    assert min(-half, hall[1]) == hall[1]
 
 
 def test_few_discordant_items_in_clusters_are_not_narrower() -> None:

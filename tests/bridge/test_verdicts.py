@@ -10,7 +10,7 @@ from evaluation.bridge.decision import JudgedStep
 from evaluation.bridge.deltas import Delta, _flagged
 from evaluation.bridge.discordance import FEW, exact_p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose
-from evaluation.bridge.statistics import from_standard_error, holm
+from evaluation.bridge.statistics import Counts, from_standard_error, holm
 from evaluation.bridge.verdicts import Answer, conjunction, judge_aim
 from evaluation.settings.config import Aim
 
@@ -122,6 +122,17 @@ def test_the_least_bad_step_keeps_what_there_was() -> None:
     assert best.step == 1
 
 
+def test_an_undecided_step_speaks_before_one_that_is_known_to_gain_nothing() -> None:
+    """Identical to the bridge is the better estimate here, and surely no improvement."""
+    same = judge_aim(aim("tier3", "improve", 0.0), [accuracy("a", 0.0, 0.0)], "key")
+    nothing = JudgedStep(step=2, verdict="not met", aims=[same])
+    unsure = judge_aim(aim("tier3", "improve", 0.0), [accuracy("a", -0.001, 0.01)], "key")
+    open_one = JudgedStep(step=1, verdict=unsure.verdict, aims=[unsure])
+    assert (same.verdict, unsure.verdict) == ("not met", "undecided")
+    best, pool = choose([nothing, open_one], 0)
+    assert (best.step, pool) == (1, [open_one])
+
+
 def test_where_all_lose_the_smallest_loss_is_least_bad() -> None:
     best, _ = choose([judged(1, 0.1, -0.3), judged(2, 0.0, -0.1)], 0)
     assert best.step == 2
@@ -146,9 +157,7 @@ def test_true_error_of_a_claim_from_few_discordant_items(n: int, margin: float) 
     """Over all outcomes, at the rate of losses where it is largest: never above 2.5 %."""
     outcomes = [(w, x) for w in range(n + 1) for x in range(n + 1 - w) if w + x < FEW]
     said = [
-        pair
-        for pair in outcomes
-        if exact_p_beyond((*pair, *map(float, pair), n), margin, above=True) < 0.025
+        pair for pair in outcomes if exact_p_beyond(Counts(*pair, n), margin, above=True) < 0.025
     ]
     worst = 0.0
     for q in np.linspace(max(0.0, -margin), (1 - margin) / 2, 40):

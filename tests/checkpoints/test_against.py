@@ -145,6 +145,9 @@ def test_what_it_prints_does_not_matter(
         ("other ids", "other ids than those asked for"),
         ("nan", "NaN or infinite"),
         ("fewer words", "logits of [59] words, not 60"),
+        ("endless file", "1,048,576 MB into"),
+        ("a hole", "a file of 1,048,576 MB"),
+        ("refuses without a word", "it did not say why"),
     ],
 )
 def test_what_goes_wrong_over_there_is_a_sentence(
@@ -174,11 +177,23 @@ def test_one_that_hangs_is_ended(
     assert str(tmp_path) not in running.stdout
 
 
+def test_one_that_takes_all_memory_is_ended(
+    tmp_path: Path,
+    installed: Installed,
+    few: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(against, "LEAST_MEMORY", 1 << 60)
+    assert verify(checkpoint(tmp_path), installed("hang"), *few) == 1
+    assert "MB of memory and was stopped" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("act", "config", "told"),
     [
-        ("right", llama(qk_norm=True), "does not know the key qk_norm"),
-        ("right", qwen2(qk_norm=True), "does not know the key qk_norm"),
+        ("right", llama(log_attn_probs=True), "does not know the key log_attn_probs"),
+        ("right", qwen2(dtype="bfloat16"), "does not know the key dtype"),
         ("old", qwen2(), "older than this checkpoint and has no Qwen2Config"),
     ],
 )
@@ -227,7 +242,11 @@ def test_this_interpreter_has_no_nanotron(
     ("ids", "positions", "told"),
     [
         (torch.ones(2, 3), None, "needs `input_ids`"),
-        (torch.full((2, 3), 60), None, "embedding has 60 rows"),
+        (
+            torch.full((2, 3), 60),
+            None,
+            "given.safetensors: `input_ids` holds 60, but the embedding has 60",
+        ),
         (torch.full((2, 3), -1), None, "negative id"),
         (torch.ones(2, 3).long(), torch.ones(2, 4).long(), "in the shape of `input_ids`"),
         (torch.ones(2, 3).long(), torch.arange(6).view(2, 3), "must begin with 0"),

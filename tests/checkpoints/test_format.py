@@ -13,6 +13,7 @@ from evaluation.checkpoints.discovery import find_steps
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.settings.config import Every
+from evaluation.settings.steps import step_named
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, rewrite, shard_paths
 from tests.conftest import ROOT
 
@@ -110,6 +111,19 @@ def test_steps_on_disk(tmp_path: Path) -> None:
         find_steps(tmp_path, Every(every=7))
     with pytest.raises(CheckpointError, match="no such folder"):
         find_steps(tmp_path / "absent", "all")
+    make_step(tmp_path / "20261123102030400500")  # a time, not a step
+    for steps in ("all", Every(every=20)):
+        with pytest.raises(CheckpointError, match="20261123102030400500: no step is larger"):
+            find_steps(tmp_path, steps)
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [("0", 0), ("20", 20), (str(2**63 - 1), 2**63 - 1), (str(2**63), None), ("1" * 255, None)]
+    + [(name, None) for name in ("", "007", "²", "٣", "-1", "1\n", "1e3", "step_1")],
+)
+def test_what_a_folder_says_of_its_step(name: str, step: int | None) -> None:
+    assert step_named(name) == step
 
 
 def test_listing_a_list_needs_no_folder(tmp_path: Path) -> None:

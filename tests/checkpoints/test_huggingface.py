@@ -147,6 +147,31 @@ def test_impossible_configurations_give_one_sentence(
     assert "\n" not in str(error.value)
 
 
+def test_keys_that_the_class_does_not_have_are_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = save_model(tmp_path, LlamaConfig(**SIZES))
+    load_model(open_checkpoint(tmp_path))
+    assert "leaves it out" not in caplog.text
+    path = tmp_path / "config.json"
+    more = {
+        "sliding_window": 4,
+        "layer_types": ["sliding_attention"] * 2,
+        "residual_multiplier": 0.2,
+        "qk_norm": False,
+    }
+    path.write_text(json.dumps({**json.loads(path.read_text()), **more}))
+    loaded = load_model(open_checkpoint(tmp_path))
+    assert (
+        "LlamaConfig does not have sliding_window, layer_types, residual_multiplier and"
+        in caplog.text
+    )
+    assert torch.equal(logits(loaded), logits(model))
+    loaded.save_pretrained(tmp_path / "again")
+    written = json.loads((tmp_path / "again/config.json").read_text())
+    assert not {"sliding_window", "layer_types"} & written.keys()
+
+
 FITS = [
     ("as many positions", {"max_position_embeddings": 16}, None),
     ("too few", {"max_position_embeddings": 15}, r"`max_position_embeddings` is 15.*sequence_length: 15"),

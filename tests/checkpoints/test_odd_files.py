@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
+from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig
 
 from evaluation.__main__ import main
@@ -20,7 +22,7 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, shard_paths
-from tests.checkpoints.test_write import SIZES, save_model
+from tests.checkpoints.test_write import SIZES, logits, save_model
 
 NORM = "model.final_layer_norm.pp_block.weight"
 QKV = "model.decoder.1.pp_block.attn.qkv_proj.weight"
@@ -107,7 +109,7 @@ NANOTRON: dict[str, Case] = {
     "no init_method": (lambda f: training(f, model={"dtype": "float32"}), "`model.init_method`"),
     "no length": (lambda f: training(f, tokens={"train_steps": 1}), "`tokens.sequence_length`"),
     "no tokenizer name": (lambda f: training(f, tokenizer={"x": 1}), "tokenizer_name_or_path"),
-    "empty config.yaml": (lambda f: text(f, "config.yaml", ""), "config.yaml: expected keys"),
+    "empty config.yaml": (lambda f: text(f, "config.yaml", ""), "config.yaml: .*expected keys"),
     "muP as text": (
         lambda f: training(f, model={"init_method": {"use_mup": "true"}}),
         "use_mup` is 'true'; expected true or false",
@@ -123,12 +125,12 @@ NANOTRON: dict[str, Case] = {
     "step as text": (lambda f: training(f, general={"step": "5"}), "general.step"),
     "a YAML key twice": (
         lambda f: text(f, "config.yaml", yaml.safe_dump(TRAINING) + "tokens: {}\n"),
-        "gives 'tokens' twice",
+        "the key 'tokens' stands in line",
     ),
     "deep YAML": (lambda f: text(f, "config.yaml", DEEP), "config.yaml: not YAML"),
     "half a letter in YAML": (
         lambda f: text(f, "config.yaml", yaml.safe_dump(TRAINING) + 'x: "\\ud800"\n'),
-        "config.yaml: .*not valid Unicode",
+        "config.yaml: .*invalid Unicode",
     ),
     "YAML of another type": (
         lambda f: text(f, "config.yaml", 'a: !!timestamp "x"\nb: !!int ""\n'),
@@ -142,7 +144,7 @@ NANOTRON: dict[str, Case] = {
     ),
     "a JSON key twice": (
         lambda f: text(f, "model_config.json", '{"vocab_size": 60, "vocab_size": 61}'),
-        "gives 'vocab_size' twice",
+        "the key 'vocab_size' is there twice",
     ),
     "half a letter": (
         lambda f: config(f, hidden_act="\ud800"),
@@ -166,7 +168,7 @@ NANOTRON: dict[str, Case] = {
     ),
     "a float for heads": (lambda f: config(f, num_attention_heads=4.0), "is 4.0"),
     "text for layers": (lambda f: config(f, num_hidden_layers="2"), "is '2'"),
-    "a table for layers": (lambda f: config(f, num_hidden_layers={"a": 1}), "a dict of 1"),
+    "a table for layers": (lambda f: config(f, num_hidden_layers={"a": 1}), r"keys and values \(1\)"),
     "true for a size": (lambda f: config(f, hidden_size=True), "is True"),
     "a negative size": (lambda f: config(f, intermediate_size=-24), "is -24"),
     "2^63 rows": (lambda f: config(f, vocab_size=2**63), "vocab_size"),
@@ -198,11 +200,19 @@ NANOTRON: dict[str, Case] = {
     # links that lead in circles
     "a link to a parent": (
         lambda f: link(f / "model/model/loop", f / "model"),
-        "a link to .*, which is read already",
+        "loop: a link to the folder .*/model, which is not followed",
     ),
     "two links to parents": (
         lambda f: [link(f / "model/model" / name, f / "model") for name in "ab"],
-        "a link to .*, which is read already",
+        "a link to the folder .*/model, which is not followed",
+    ),
+    "a link to everything": (
+        lambda f: link(f / "model/model/all", Path("/")),
+        "all: a link to the folder /, which is not followed",
+    ),
+    "weights that are everything": (
+        lambda f: (shutil.rmtree(f / "model"), link(f / "model", Path("/"))),
+        "a link to the folder .*, which is not followed",
     ),
     "a link to itself": (
         lambda f: in_place(norm(f), lambda p: link(p, p)),
@@ -238,7 +248,7 @@ NANOTRON: dict[str, Case] = {
     ),
     "a header key twice": (
         lambda f: put_header(norm(f), json.dumps(entry())[:-1] + ', "data": 1}'),
-        "gives 'data' twice",
+        "the key 'data' is there twice",
     ),
     "a deep header": (lambda f: put_header(norm(f), DEEP), "its header is not JSON"),
     "an empty header": (lambda f: put_header(norm(f), {}), "holds no tensors"),
@@ -307,7 +317,18 @@ def index(folder: Path, places: Any) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
 
 
-HUGGING_FACE: dict[str, Case] = {
+def tensors(folder: Path, changes: dict[str, torch.Tensor | None]) -> None:
+    path = folder / "model.safetensors"
+    changed = load_file(path) | changes
+    save_file({k: v for k, v in changed.items() if v is not None}, path, {"format": "pt"})
+
+
+def renamed(folder: Path, prefix: str) -> None:
+    path = folder / "model.safetensors"
+    save_file({prefix + k: v for k, v in load_file(path).items()}, path, {"format": "pt"})
+
+
+HUGGING_FACE: dict[str, tuple[Callable[[Path], object], str | None]] = {
     "10^6 layers": (lambda f: pretrained(f, num_hidden_layers=10**6), "num_hidden_layers"),
     "10^12 rows": (lambda f: pretrained(f, vocab_size=10**12), "vocab_size"),
     "10^9 heads": (lambda f: pretrained(f, num_attention_heads=10**9), "num_attention_heads"),
@@ -320,7 +341,7 @@ HUGGING_FACE: dict[str, Case] = {
     "text for layers": (lambda f: pretrained(f, num_hidden_layers="2"), "config.json"),
     "a key twice": (
         lambda f: text(f, "config.json", '{"vocab_size": 60, "vocab_size": 60}'),
-        "gives 'vocab_size' twice",
+        "the key 'vocab_size' is there twice",
     ),
     "a deep configuration": (lambda f: text(f, "config.json", DEEP), "config.json: not JSON"),
     "a list for a configuration": (lambda f: text(f, "config.json", "[]"), "expected keys"),
@@ -350,7 +371,81 @@ HUGGING_FACE: dict[str, Case] = {
         "has 65 dimensions",
     ),
     "no tensors": (lambda f: put_header(f / "model.safetensors", {}), "holds no tensors"),
+    # what would be left out, made up, or computed otherwise
+    "an adapter": (lambda f: text(f, "adapter_config.json", '{"peft_type": "LORA"}'), "an adapter"),
+    "quantized": (
+        lambda f: pretrained(f, quantization_config={"quant_method": "fp8"}),
+        "a quantized model",
+    ),
+    "quantized in a way unheard of": (
+        lambda f: pretrained(f, quantization_config={"quant_method": "unheard"}),
+        "a quantized model",
+    ),
+    "a head of integers": (
+        lambda f: tensors(f, {"lm_head.weight": torch.ones(60, 48, dtype=torch.int8)}),
+        "lm_head.weight is I8",
+    ),
+    "a head of 8 bits": (
+        lambda f: tensors(f, {"lm_head.weight": torch.ones(60, 48).to(torch.float8_e4m3fn)}),
+        "lm_head.weight is F8_E4M3",
+    ),
+    "no head": (lambda f: tensors(f, {"lm_head.weight": None}), "has no lm_head.weight"),
+    "no norm": (lambda f: tensors(f, {"model.norm.weight": None}), "has no model.norm.weight"),
+    "a norm of queries": (
+        lambda f: tensors(f, {"model.layers.0.self_attn.q_norm.weight": torch.ones(4)}),
+        "does not know: model.layers.0.self_attn.q_norm.weight",
+    ),
+    "a flat tensor": (
+        lambda f: tensors(f, {"model.layers.0.self_attn.k_proj.weight": torch.ones(48 * 48)}),
+        "another shape for .*k_proj",
+    ),
+    "names of a compiled model": (lambda f: renamed(f, "_orig_mod."), "has no lm_head.weight"),
+    "names of a wrapped model": (lambda f: renamed(f, "module."), "has no lm_head.weight"),
+    "another head size": (lambda f: pretrained(f, head_dim=8), "another shape for"),
+    "fewer rows": (lambda f: pretrained(f, vocab_size=59), "another shape for"),
+    "fewer layers": (lambda f: pretrained(f, num_hidden_layers=1), "does not know: model.layers.1"),
+    "no heads of keys": (lambda f: pretrained(f, num_key_value_heads=0), "cannot load"),
+    "biases": (lambda f: pretrained(f, attention_bias=True), "has no .*k_proj.bias"),
+    "biases of the MLP": (lambda f: pretrained(f, mlp_bias=True), "has no .*down_proj.bias"),
+    "a head that is tied": (
+        lambda f: pretrained(f, tie_word_embeddings=True),
+        "output head differs",
+    ),
+    "a class with biases": (lambda f: pretrained(f, model_type="qwen2"), "has no .*k_proj.bias"),
+    "a class with other norms": (lambda f: pretrained(f, model_type="olmo"), "does not know"),
+    "a class that reads both ways": (lambda f: pretrained(f, model_type="bert"), "has no bert"),
+    "an encoder and a decoder": (lambda f: pretrained(f, model_type="t5"), "cannot load"),
+    "no class": (lambda f: pretrained(f, model_type=None), "cannot load"),
+    "an unknown RoPE": (
+        lambda f: pretrained(f, rope_parameters={"rope_type": "unheard", "rope_theta": 1e4}),
+        "cannot load",
+    ),
+    "a list for RoPE": (lambda f: pretrained(f, rope_scaling=[1]), "cannot load"),
+    "text for an epsilon": (lambda f: pretrained(f, rms_norm_eps="1e-6"), "cannot load"),
+    "a list for an activation": (lambda f: pretrained(f, hidden_act=["silu"]), "cannot load"),
+    "weights of another folder": (
+        lambda f: pretrained(f, transformers_weights="../x.safetensors"),
+        "cannot load",
+    ),
+    "an index of an earlier download": (
+        lambda f: index(f, {"a": "model-1.safetensors"}),
+        "model-1.safetensors: missing, though",
+    ),
+    "attention unheard of": (
+        lambda f: pretrained(f, _attn_implementation="unheard"),
+        "cannot load",
+    ),
+    "code of its own": (lambda f: pretrained(f, auto_map={"AutoModelForCausalLM": "x.Y"}), None),
+    "a head for classes by its name": (
+        lambda f: pretrained(f, architectures=["LlamaForSequenceClassification"]),
+        None,
+    ),
+    "a path to elsewhere": (lambda f: pretrained(f, _name_or_path="/etc/passwd"), None),
+    "a plan for many GPUs": (lambda f: pretrained(f, tp_plan="auto", device_map="cuda"), None),
+    "a dtype unheard of": (lambda f: pretrained(f, dtype="unheard"), None),
+    "half a generation_config.json": (lambda f: text(f, "generation_config.json", "{"), None),
 }
+"""None: it is read, and computes what it did before."""
 
 
 @pytest.fixture(scope="module")
@@ -364,7 +459,11 @@ def folder_of_hf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_odd_hugging_face_folders(folder_of_hf: Path, tmp_path: Path, name: str) -> None:
     folder = Path(shutil.copytree(folder_of_hf, tmp_path / "hf"))
     damage, named = HUGGING_FACE[name]
+    expected = logits(load_model(open_checkpoint(folder))) if named is None else None
     damage(folder)
+    if named is None:
+        assert torch.equal(logits(load_model(open_checkpoint(folder))), expected)
+        return
     with pytest.raises(CheckpointError, match=named) as raised:
         load_model(open_checkpoint(folder))
     assert "\n" not in str(raised.value)

@@ -12,6 +12,7 @@ import torch
 import transformers
 import yaml
 from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig, Qwen2Config
 
 from evaluation.checkpoints.architecture import read_architecture
@@ -160,6 +161,48 @@ def test_models_without_counterpart(tmp_path: Path, changes: dict[str, Any], nam
     with pytest.raises(UnsupportedCheckpoint, match=named):
         import_hf(tmp_path / "hf", tmp_path / "c")
     assert not (tmp_path / "c" / "0").exists()
+
+
+def head(folder: Path, change: float) -> None:
+    """Puts a head beside the embedding that it is tied to."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    own = tensors["model.embed_tokens.weight"].clone()
+    own[3, 4] += change
+    save_file({**tensors, "lm_head.weight": own}, path, {"format": "pt"})
+
+
+def test_a_head_that_is_tied_and_another_is_refused(tmp_path: Path) -> None:
+    model = save_model(tmp_path / "hf", LlamaConfig(**SIZES, tie_word_embeddings=True))
+    head(tmp_path / "hf", 0.0)
+    import_hf(tmp_path / "hf", tmp_path / "c")
+    for same in (tmp_path / "c", tmp_path / "hf"):
+        assert torch.equal(logits(load_model(open_checkpoint(same))), logits(model))
+    head(tmp_path / "hf", 0.5)
+    with pytest.raises(CheckpointError, match=r"lm_head.weight differs .*`tie_word_embeddings`"):
+        import_hf(tmp_path / "hf", tmp_path / "d")
+    assert list((tmp_path / "d").iterdir()) == []
+    with pytest.raises(CheckpointError, match=r"output head differs .*`tie_word_embeddings`"):
+        load_model(open_checkpoint(tmp_path / "hf"))
+
+
+@pytest.mark.parametrize("shape", [(), (48 * 48,), (48, 47), (1, 48, 48)])
+def test_a_tensor_of_another_shape_is_refused(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    save_model(tmp_path / "hf", LlamaConfig(**SIZES))
+    path, name = tmp_path / "hf/model.safetensors", "model.layers.1.self_attn.k_proj.weight"
+    save_file({**load_file(path), name: torch.ones(shape)}, path, {"format": "pt"})
+    with pytest.raises(CheckpointError, match=r"k_proj.weight has shape .* makes it \(48, 48\)"):
+        import_hf(tmp_path / "hf", tmp_path / "c")
+    assert list((tmp_path / "c").iterdir()) == []
+
+
+def test_whole_numbers_as_weights_are_refused(tmp_path: Path) -> None:
+    save_model(tmp_path / "hf", LlamaConfig(**SIZES))
+    path, name = tmp_path / "hf/model.safetensors", "model.norm.weight"
+    tensors = load_file(path)
+    save_file({**tensors, name: tensors[name].to(torch.int32)}, path, {"format": "pt"})
+    with pytest.raises(CheckpointError, match=r"model\.norm\.weight is I32; only F64, "):
+        import_hf(tmp_path / "hf", tmp_path / "c")
 
 
 def test_other_kinds_of_model(tmp_path: Path) -> None:

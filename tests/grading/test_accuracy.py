@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.grading.accuracy import standard_error, summarize_choices
-from evaluation.scoring.choices import SCHEMA
+from evaluation.grading.choices import SCHEMA
 
 
 def table_of(*items: dict) -> pa.Table:

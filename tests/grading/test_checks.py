@@ -397,6 +397,15 @@ def test_every_check_has_one_function_that_takes_its_keys() -> None:
             {"check": "strict_json", "matches": {"$ref": "https://example.org/a"}},
             "outside the schema",
         ),
+        ({"check": "strict_json", "matches": {"const": float("nan")}}, "no JSON"),
+        ({"check": "json_equals", "value": [float("inf")]}, "no JSON"),
+        ({"check": "defines", "function": "class"}, "'class' is no name"),
+        ({"check": "defines", "function": "1a"}, "'1a' is no name"),
+        ({"check": "defines", "function": ""}, "'' is no name"),
+        ({"check": "defines", "function": "f", "arguments": ["a", "*a"]}, "'a' is there twice"),
+        ({"check": "defines", "function": "f", "arguments": ["self", "a"]}, "leave it out"),
+        ({"check": "defines", "function": "f", "arguments": ["*a", "b"]}, "after all others"),
+        ({"check": "contains", "texts": ["a"], "match_case": 1}, "valid boolean"),
     ],
 )
 def test_a_wrong_check_is_refused(check: dict[str, Any], message: str) -> None:

@@ -94,7 +94,7 @@ def test_each_prompt_shows_its_checks_and_what_it_got() -> None:
 def test_summary_can_be_made_again_from_the_store(tmp_path: Path) -> None:
     store = ScoreStore(tmp_path, "checkpoint")
     store.put("sft_native", {}, StoredScore(TABLE, summarize(TABLE)))
-    kept = store.get("sft_native", {})
+    kept = store.read(store.path("sft_native", {}).name)
     assert kept is not None
     assert summarize(kept.table) == kept.summary == json.loads(json.dumps(summarize(TABLE)))
     assert generations(kept.table)[3] == {

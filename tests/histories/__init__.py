@@ -3,7 +3,12 @@
 server     a warm process that runs Snakemake and the command line in forks of itself
 client     what stands for `python` in the jobs of those runs
 runner     starts the server and runs things in it
-standin    an engine that answers in milliseconds, and the counts of what it was asked
-world      a tiny world, its edits and its accidents
+standin    an engine that answers in milliseconds; `counting` counts each question that it is asked
+model      what a user has, as plain data; `world` brings a folder to what it says
+edits      what a user changes (`edits_of_*`), `accidents` what befalls the disk, and `commands` what
+           a user types but for a plain run
+economy    what need not be asked or prefilled again
 oracle     what two runs must agree on
+history    plays one; `drawing` draws them
+fixed      small ones in files, one kind of edit each; `fixed/chains` has several kinds in each
 """

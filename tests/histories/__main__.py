@@ -1,28 +1,34 @@
 """`python -m tests.histories`: plays many histories, or one again, and tells what it found.
 
 HISTORIES=100     how many are drawn            HISTORIES_SEED=1   which ones
-FILE …            plays the histories in these files instead, one JSON list of actions each
+HISTORIES_AT_ONCE=2     how many are played at once, each by a warm server of its own
+FILE …            plays the histories in these files instead, one JSON list of actions each, such
+                  as tests/histories/fixed/*.json
 --shorten FILE    tries to leave out actions of a history as long as it fails
 """
 
 import argparse
+import contextlib
 import json
 import os
+import random
+import shutil
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from queue import Queue
 
 from tests.histories.beginning import beginning, build_pool
+from tests.histories.drawing import Drawer
 from tests.histories.edits_of_runs import build_other_run
 from tests.histories.history import Action, Player, Report, is_change, read
-from tests.histories.model import World
 from tests.histories.runner import Server, server
-from tests.histories.strategies import histories
+from tests.histories.world import World
 
 
 def main() -> int:
@@ -33,78 +39,128 @@ def main() -> int:
     options = parser.parse_args()
     count = int(os.environ.get("HISTORIES", "100"))
     start = int(os.environ.get("HISTORIES_SEED", "1"))
-    with tempfile.TemporaryDirectory(prefix="histories-") as scratch, server() as warm:
-        place = Place(warm, Path(scratch))
-        given_ones = [read(path) for path in options.files]
+    at_once = int(os.environ.get("HISTORIES_AT_ONCE", "2"))
+    scratch = tempfile.TemporaryDirectory(prefix="histories-")
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(scratch))
+        pool = build_pool(folder / "made")
+        with ThreadPoolExecutor(at_once) as threads:
+            servers = threads.map(lambda _: stack.enter_context(server()), range(at_once))
+            places = [
+                Place(warm, folder / f"place{number}", pool) for number, warm in enumerate(servers)
+            ]
+        build_other_run(places[0].warm, pool)
+        given_ones = {path.stem: read(path) for path in options.files}
         if options.shorten:
-            for actions in given_ones:
-                print_history(shortened(place, actions), place)
+            for actions in given_ones.values():
+                print_history(shortened(places[0], actions), places[0])
             return 0
-        chosen = given_ones or drawn(place, count, start)
-        return play_all(place, chosen, options.keep or Path(scratch) / "failed")
+        chosen = given_ones or drawn(pool, count, start)
+        return play_all(places, chosen, options.keep or Path("failed_histories"))
+
+
+SHOWN = 8
+"""Differences of one run that are told in full."""
 
 
 class Place:
-    """Where histories are played, each in a folder of its own."""
+    """Where histories are played one after the other, each in a folder of its own."""
 
-    def __init__(self, warm: Server, scratch: Path) -> None:
-        self.warm = warm
-        self.scratch = scratch
-        self.pool = build_pool(scratch / "made")
-        build_other_run(warm, self.pool)
+    def __init__(self, warm: Server, scratch: Path, pool: Path) -> None:
+        self.warm, self.scratch, self.pool = warm, scratch, pool
         self.number = 0
 
     def play(self, actions: list[Action], **extra: str) -> Report:
         self.number += 1
         world = World(self.scratch / f"world{self.number}", self.pool)
-        return Player(self.warm, world, beginning(self.pool), extra).play(actions)
+        report = Player(self.warm, world, beginning(self.pool), extra).play(actions)
+        shutil.rmtree(world.folder, ignore_errors=True)  # a watcher's Snakemake may outlive it
+        return report
 
 
-def drawn(place: Place, count: int, start: int) -> list[list[Action]]:
-    """The same histories for the same seed; Hypothesis's simplest one is not among them."""
-    found: list[list[Action]] = []
-
-    @seed(start)
-    @settings(
-        max_examples=count + 1,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(histories(beginning(place.pool)))
-    def collect(actions: list[Action]) -> None:
-        found.append(json.loads(json.dumps(actions)))
-
-    collect()
-    return found[1 : count + 1]
+def drawn(pool: Path, count: int, start: int) -> dict[str, list[Action]]:
+    """The same histories for the same seed."""
+    drawer = Drawer(beginning(pool), random.Random(start))
+    return {str(number): drawer.history() for number in range(1, count + 1)}
 
 
-def play_all(place: Place, chosen: list[list[Action]], keep: Path) -> int:
-    used: Counter[str] = Counter()
-    kinds: Counter[str] = Counter()
-    failed, runs, begin = 0, 0, time.perf_counter()
-    for number, actions in enumerate(chosen, 1):
-        report = place.play(actions)
-        runs += report.runs
-        used.update(str(action[0]) for action in actions)
-        changes = sum(map(is_change, actions))
-        state = f"{len(report.failures)} wrong" if report.failures else "ok"
-        print(f"{number:4} {changes:2} changes {report.runs:2} runs {state}", flush=True)
-        if report.failures:
-            failed += 1
-            kinds.update({what.split(":")[0][:60] for what in report.failures})
-            keep.mkdir(parents=True, exist_ok=True)
-            (keep / f"{number}.json").write_text(json.dumps(actions))
-            print("\n".join(f"     {line}" for line in report.told), flush=True)
+@dataclass
+class Sums:
+    """Of all histories; `used` is how often each action was played, `seconds` what it took."""
+
+    runs: int = 0
+    asked: int = 0
+    in_vain: int = 0
+    of_copies: int = 0
+    used: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+    wrong: Counter[str] = field(default_factory=Counter)
+
+    def add(self, report: Report) -> None:
+        self.runs += report.runs
+        self.asked += report.asked
+        self.in_vain += report.in_vain
+        self.of_copies += report.of_copies
+        self.seconds.update(report.by_kind)
+        self.wrong.update({what.split(":")[0][:60] for what in report.failures})
+
+
+def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -> int:
+    """Plays them, as many at once as there are places; tells of each in their order."""
+    free: Queue[Place] = Queue()
+    for place in places:
+        free.put(place)
+
+    def play(actions: list[Action]) -> tuple[Report, float]:
+        place, start = free.get(), time.perf_counter()
+        try:
+            return place.play(actions), time.perf_counter() - start
+        finally:
+            free.put(place)
+
+    failed, sums, begin = 0, Sums(), time.perf_counter()
+    with ThreadPoolExecutor(len(places)) as threads:
+        played = threads.map(play, chosen.values())
+        for (name, actions), (report, seconds) in zip(chosen.items(), played, strict=True):
+            sums.add(report)
+            sums.used.update(str(action[0]) for action in actions)
+            _tell(name, actions, report, seconds)
+            if report.failures:
+                failed += 1
+                keep.mkdir(parents=True, exist_ok=True)
+                (keep / f"{name}.json").write_text(json.dumps(actions) + "\n")
     minutes = (time.perf_counter() - begin) / 60
-    print(f"\n{len(chosen)} histories, {runs} runs of Snakemake in {minutes:.1f} minutes; ", end="")
+    print(f"\n{len(chosen)} histories, {sums.runs} runs in {minutes:.1f} minutes; ", end="")
     print(f"seed {os.environ.get('HISTORIES_SEED', '1')}; {failed} failed")
-    print("\n".join(_columns(used)))
+    print(
+        f"{sums.asked} questions asked, {sums.in_vain} of them in vain, {sums.of_copies} again as "
+        "their checkpoint was copied with new times"
+    )
+    print("\n".join(_columns(sums.used)))
     if failed:
         print(f"\nWhat was wrong, in how many histories (kept in {keep}):")
-        print("\n".join(f"{count:5} {what}" for what, count in kinds.most_common()))
+        print("\n".join(f"{count:5} {what}" for what, count in sums.wrong.most_common()))
     return int(bool(failed))
+
+
+def _tell(name: str, actions: list[Action], report: Report, seconds: float) -> None:
+    changes = sum(map(is_change, actions))
+    state = f"{len(report.failures)} wrong" if report.failures else "ok"
+    counted = f"{changes:2} changes {report.runs:2} runs {seconds:5.1f} s"
+    print(f"{name:>4} {counted} {state}", flush=True)
+    if report.failures:
+        print("\n".join(f"     {line}" for line in _shown(report.told)), flush=True)
+
+
+def _shown(told: list[str]) -> Iterator[str]:
+    """Of what one run left wrong only so much; the rest is counted."""
+    wrong = 0
+    for line in told:
+        wrong = wrong + 1 if line.startswith("    ✗") else 0
+        if wrong <= SHOWN:
+            yield line
+        elif wrong == SHOWN + 1:
+            yield "    ✗ … and more"
 
 
 def _columns(used: Counter[str]) -> Iterator[str]:

@@ -9,6 +9,11 @@ ROOTS = ("results", "results_b", "elsewhere")
 WAYS = ("delete", "flip", "cut", "empty")
 KEPT = (".config", ".snakemake")
 
+LOSES_SCORES = ("store_hit", "store_removed", "results_removed")
+LOSES_CACHES = ("cache_hit", "cache_removed", "cache_entry_removed")
+LOSES_RESULTS = (*LOSES_SCORES, "result_hit", "step_results_removed", "stage_results_removed")
+"""What takes scores, caches, or results of any kind."""
+
 Accident = Callable[..., str | None]
 
 ACCIDENTS: dict[str, tuple[list[tuple[object, ...]], Accident]] = {}

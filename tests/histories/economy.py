@@ -1,6 +1,7 @@
 """What need not be scored or prefilled again, as far as can be told from outside."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,19 +9,26 @@ from typing import Any
 
 from evaluation.errors import CacheError
 from evaluation.prefill.caches import check_files, read_meta
+from tests.histories.counting import counts
 from tests.histories.model import Model
-from tests.histories.standin import counts
 
 Signature = tuple[int, int]
 
 
 @dataclass
 class Economy:
-    """`stored` are scores by results folder; `made` are caches with the definition they have."""
+    """`stored` are scores by results folder: questions, and the states of the files that were asked.
+
+    `made` are caches with the definition they have. Questions: how many were asked; how many had
+    been asked of the same files; how many of files of other times with equal bytes.
+    """
 
     folder: Path
-    stored: dict[str, set[str]] = field(default_factory=dict)
+    stored: dict[str, dict[str, set[str]]] = field(default_factory=dict)
     made: dict[str, tuple[str, Signature]] = field(default_factory=dict)
+    asked: int = 0
+    in_vain: int = 0
+    of_copies: int = 0
 
     def forget_scores(self) -> None:
         self.stored.clear()
@@ -38,16 +46,39 @@ class Economy:
             if name in now
         }
 
-    def after(self, model: Model, *, is_cut: bool) -> Iterator[str]:
+    def after(self, model: Model, *, is_cut: bool, is_forced: bool = False) -> Iterator[str]:
         """What a run did in vain. One that was cut short may have lost its last scores."""
-        stored = self.stored.setdefault(str(model.config["results"]), set())
-        fresh: set[str] = set()
+        yield from self._asked(str(model.config["results"]), is_cut)
+        if not is_forced:
+            yield from self._prefilled(model, is_cut)
+
+    def forgive(self, model: Model) -> None:
+        """After a run that may do again what another did at once, or did just before it was killed."""
+        kept = self.in_vain
+        for _ in self.after(model, is_cut=True):
+            pass
+        self.in_vain = kept
+
+    def _asked(self, results: str, is_cut: bool) -> Iterator[str]:
+        stored = self.stored.setdefault(results, {})
+        fresh: dict[str, set[str]] = {}
+        vain: Counter[str] = Counter()
         for line in counts(self._count_file):
-            if line["key"] in stored | fresh:
-                yield f"scored again: {line['tier']} {line['name']}"
-            fresh.add(line["key"])
+            for key in line["keys"]:
+                states = stored.get(key, set()) | fresh.get(key, set())
+                self.asked += line["tier"] != "verdict"
+                vain[f"{line['tier']} {line['name']}"] += line["state"] in states
+                self.of_copies += bool(states) and line["state"] not in states
+                fresh.setdefault(key, set()).add(line["state"])
+        for what, number in vain.items():
+            self.in_vain += number
+            if number:
+                yield f"scored again: {what}, {number} questions"
         if not is_cut:
-            stored |= fresh
+            for key, states in fresh.items():
+                stored.setdefault(key, set()).update(states)
+
+    def _prefilled(self, model: Model, is_cut: bool) -> Iterator[str]:
         wanted = _definitions(model)
         for name, signature in _entries(self.folder / "cache").items():
             definition, known = self.made.get(name, (None, None))
@@ -60,8 +91,8 @@ class Economy:
                 self.made[name] = (now, signature)
 
     def scored(self) -> int:
-        """How many items the last run scored."""
-        return len(counts(self._count_file))
+        """How many questions the last run asked."""
+        return sum(len(line["keys"]) for line in counts(self._count_file))
 
     @property
     def _count_file(self) -> Path:
@@ -97,11 +128,16 @@ VIEWS = {
 
 def _definitions(model: Model) -> dict[str, str]:
     """What every entry of the cache is made from, by its folder below the tokenizer's."""
-    found: dict[str, Any] = {"tokenizer": model.protocols.get("PREFILL_TOKENIZER")}
+    tokenizer = [repr(file) for path, file in model.files.items() if path.startswith("tokenizer/")]
+    found: dict[str, Any] = {"tokenizer": [model.protocols.get("PREFILL_TOKENIZER"), tokenizer]}
     for stage in model.stages:
         suite = {
             section: {
-                name: {key: value for key, value in item.items() if key not in VIEWS[section]}
+                name: [
+                    {key: value for key, value in item.items() if key not in VIEWS[section]},
+                    repr(model.behind(item["dataset"])) if "dataset" in item else None,
+                    tokenizer,
+                ]
                 for name, item in items.items()
             }
             for section, items in model.suite(stage).items()

@@ -2,14 +2,18 @@
 
 from typing import Any
 
-from tests.histories.beginning import SAMPLED
-from tests.histories.edits import EDITS, edit, put, values
+from tests.histories.beginning import SAMPLED, STRATA
 from tests.histories.model import Model
-from tests.workflow.world import LAST_LETTER
+from tests.histories.registry import edit, put, values
+from tests.workflow.world import FIRST_LETTER, LAST_LETTER
 
 SECTION = "generation_tasks"
-
-__all__ = ["EDITS", "edit"]  # complete only with those of this file
+VERIFIERS: tuple[dict[str, Any], ...] = (
+    {"lenient": LAST_LETTER},
+    {"loose": LAST_LETTER},
+    {"strict": FIRST_LETTER, "lenient": LAST_LETTER},
+    {"strict": {**FIRST_LETTER, "ignore_case": True}, "lenient": LAST_LETTER},
+)
 
 
 @edit(values(SECTION, "prompt", "{{ answers[1] }}?", "{{ answers[0] }}, {{ answers[1] }}:"))
@@ -49,7 +53,7 @@ def answers_document(model: Model, suite: str, name: str, value: Any) -> None:
     put(model, SECTION, "document", (suite, name), value)
 
 
-@edit(values(SECTION, "verifiers", {"lenient": LAST_LETTER}, {"loose": LAST_LETTER}))
+@edit(values(SECTION, "verifiers", *VERIFIERS))
 def answers_verifiers(model: Model, suite: str, name: str, value: Any) -> None:
     put(model, SECTION, "primary", (suite, name), None)
     put(model, SECTION, "verifiers", (suite, name), value)
@@ -60,7 +64,7 @@ def answers_after(model: Model, suite: str, name: str, value: Any) -> None:
     put(model, SECTION, "answer_after", (suite, name), value)
 
 
-@edit(values(SECTION, "strata", None, {"label": "{{ label }}"}))
+@edit(values(SECTION, "strata", None, {"label": "{{ label }}"}, STRATA))
 def answers_strata(model: Model, suite: str, name: str, value: Any) -> None:
     put(model, SECTION, "strata", (suite, name), value)
 

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.histories.beginning import beginning
-from tests.histories.edits_of_answers import EDITS, edit
-from tests.histories.model import Model, World
+from tests.histories.model import Model
+from tests.histories.registry import edit
 from tests.histories.runner import Server
-
-__all__ = ["EDITS"]  # complete only with those of this file
+from tests.histories.world import World
 
 NAME = "other"
 PLACES = {
@@ -42,7 +41,7 @@ def _named(model: Model) -> Iterable[tuple[Any, ...]]:
 
 
 def _run(model: Model, place: str, by: str) -> dict[str, Any]:
-    beside = Path(model.config["tokenizer"]["name"]).parent
+    beside = Path(model.config["tokenizer"]["also_known_as"][0]).parent
     return {NAME: {"path": str(beside / NAME / PLACES[place]), "by": by}}
 
 

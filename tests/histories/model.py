@@ -1,4 +1,4 @@
-"""What a user has: configuration, suites and checkpoints, as plain data, and written to a folder.
+"""What a user has: configuration, suites, data and checkpoints, as plain data.
 
 The model knows nothing of results or caches. A history is drawn on it alone; `World.write` then
 brings the disk to what it says.
@@ -6,21 +6,12 @@ brings the disk to what it says.
 
 import copy
 import json
-import os
-import shutil
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-import yaml
 
 HERE = "/WORLD"
 """Stands for the world's folder in the configuration."""
-
-OLD = 1_600_000_000
-"""Seconds; when checkpoints were written whose times were kept, as `cp -p` does."""
 
 SECTIONS = ("slices", "tasks", "probes", "generation_tasks")
 
@@ -30,11 +21,34 @@ DAMAGES = ("truncated", "no_shard", "half_config", "no_config", "lost_shard")
 
 @dataclass(frozen=True)
 class Copy:
-    """A checkpoint on disk: which weights, when it was written (0: long ago), and what it lacks."""
+    """A checkpoint on disk: which weights, when it was written (0: long ago), and what it lacks.
+
+    Later changes of single files: `shard` is the last weight file of another seed, and when it was
+    written (-1: its time was kept) and as which file (another number: renamed into place);
+    `settings` another number in its configuration, and when; `tokens` what its metadata count.
+    """
 
     seed: int
     written: int = 0
     damage: str | None = None
+    form: str = "nanotron"
+    shard: tuple[int, int, int] | None = None
+    settings: tuple[int, int] | None = None
+    tokens: int | None = None
+
+    @property
+    def base(self) -> tuple[Any, ...]:
+        """What it was as it was copied there."""
+        return self.seed, self.written, self.damage, self.form
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of data or of the tokenizer: its content, its time (0: long ago), and which file."""
+
+    variant: int = 0
+    written: int = 0
+    number: int = 0
 
 
 @dataclass
@@ -44,6 +58,8 @@ class Model:
     config: dict[str, Any]
     suites: dict[str, Any]
     checkpoints: dict[str, Copy]
+    files: dict[str, File] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
     protocols: dict[str, str] = field(default_factory=dict)
     clock: int = 0
     gone: dict[str, Copy] = field(default_factory=dict)
@@ -51,14 +67,24 @@ class Model:
     def copy(self) -> "Model":
         return copy.deepcopy(self)
 
+    def now(self) -> int:
+        """A time that is later than all before."""
+        self.clock += 1
+        return self.clock
+
     @property
     def stages(self) -> dict[str, Any]:
         stages: dict[str, Any] = self.config["stages"]
         return stages
 
+    def folder(self, stage: str) -> str:
+        """Where the checkpoints of a stage lie, be it behind a link."""
+        name = str(self.stages[stage]["checkpoints"]).removeprefix(f"{HERE}/ckpts/")
+        return self.links.get(name, name)
+
     def on_disk(self, stage: str) -> list[int]:
         """Steps that a stage finds."""
-        folder = self.stages[stage]["checkpoints"].removeprefix(f"{HERE}/ckpts/")
+        folder = self.folder(stage)
         found = [key.split("/") for key in self.checkpoints]
         there = {int(step) for place, step in found if place == folder}
         return sorted(there - {step for step in there if self._lacks(folder, step)})
@@ -74,8 +100,13 @@ class Model:
         return [step for step in self.on_disk(stage) if step % every == 0]
 
     def place(self, stage: str, step: int) -> str:
-        folder = self.stages[stage]["checkpoints"].removeprefix(f"{HERE}/ckpts/")
-        return f"{folder}/{step}"
+        return f"{self.folder(stage)}/{step}"
+
+    def is_named(self, place: str, said: str) -> bool:
+        """Whether something that was said is about a checkpoint, by its own path or by a link's."""
+        folder, _, step = place.partition("/")
+        names = [folder, *(link for link, target in self.links.items() if target == folder)]
+        return any(f"ckpts/{name}/{step}" in said for name in names)
 
     def bridge(self, stage: str) -> str | None:
         """The place of a stage's bridge among the checkpoints, whether it is there or not."""
@@ -116,8 +147,13 @@ class Model:
         whole = self.copy()
         for place in places:
             known = self.gone[place] if place in self.gone else self.checkpoints[place]
-            whole.checkpoints[place] = Copy(known.seed, known.written)
+            whole.checkpoints[place] = replace(known, damage=None)
         return whole
+
+    def may_fail_to_verify(self) -> bool:
+        """Whether limits are such that more answers than allowed may have no verdict."""
+        own = self.config["verification"]
+        return bool(own["max_error_share"] < 1 and (own["seconds"] < 8 or own["memory_mb"] < 1024))
 
     def _has(self, place: str, damages: tuple[str, ...]) -> bool:
         return place in self.checkpoints and self.checkpoints[place].damage in damages
@@ -126,9 +162,8 @@ class Model:
         """Takes back what cannot be fulfilled, and copies anew what has no configuration."""
         for place, known in self.checkpoints.items():
             if known.damage == "no_config":
-                self.clock += 1
                 self.gone.pop(place, None)
-                self.checkpoints[place] = Copy(known.seed, self.clock)
+                self.checkpoints[place] = Copy(known.seed, self.now(), form=known.form)
         for stage, own in self.stages.items():
             there = self.on_disk(stage)
             if isinstance(own["steps"], list):
@@ -147,7 +182,16 @@ class Model:
             names += [suite["extends"]] if "extends" in suite else []
             for section, items in merged.items():
                 items.update(suite.get(section, {}))
+        for suite in (self.suites[name] for name in self.stages[stage]["suites"]):
+            for section, changed in suite.get("overrides", {}).items():
+                for name, keys in changed.items():
+                    merged[section][name] = {**merged[section][name], **keys}
         return merged
+
+    def behind(self, dataset: str) -> dict[str, File]:
+        """The files of a mirror, by path."""
+        folder = str(self.config["mirrors"][dataset]).removeprefix(f"{HERE}/")
+        return {path: file for path, file in self.files.items() if path.startswith(f"{folder}/")}
 
     def results(self, stage: str) -> str:
         """Folder of a stage's results, relative to the world."""
@@ -155,62 +199,6 @@ class Model:
         return str(own).removeprefix(f"{HERE}/")
 
 
-@dataclass(frozen=True)
-class World:
-    """A folder that holds what a model says; `pool` holds whole checkpoints by seed.
-
-    `times` are the seconds at which checkpoints were written, so that one can be put back.
-    """
-
-    folder: Path
-    pool: Path
-    times: dict[int, float] = field(default_factory=dict)
-
-    def write(self, before: Model | None, model: Model) -> None:
-        """Writes what differs from before; what does not is not touched."""
-        if before is None or before.config != model.config:
-            self._dump("config.yaml", model.config)
-        for name, suite in model.suites.items():
-            if before is None or before.suites.get(name) != suite:
-                self._dump(f"suites/{name}.yaml", suite)
-        known = before.checkpoints if before else {}
-        for place in known.keys() - model.checkpoints.keys():
-            shutil.rmtree(self.folder / "ckpts" / place)
-        for place, wanted in model.checkpoints.items():
-            if known.get(place) != wanted:
-                self._place(self.folder / "ckpts" / place, wanted)
-
-    def _dump(self, name: str, content: Any) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = yaml.safe_dump(content, sort_keys=False).replace(HERE, str(self.folder))
-        path.write_text(text)
-
-    def _place(self, target: Path, wanted: Copy) -> None:
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(self.pool / str(wanted.seed), target, copy_function=shutil.copyfile)
-        weights = sorted(target.rglob("*.safetensors"))
-        now = self.times.setdefault(wanted.written, time.time())
-        seconds = now if wanted.written else OLD + wanted.seed
-        for path in target.rglob("*"):
-            os.utime(path, (seconds, seconds))
-        if wanted.damage == "truncated":
-            with open(weights[0], "rb+") as file:
-                file.truncate(weights[0].stat().st_size - 40)
-        elif wanted.damage in ("no_shard", "lost_shard"):
-            weights[-1].unlink()
-        elif wanted.damage == "half_config":
-            path = target / "model_config.json"
-            path.write_bytes(path.read_bytes()[:40])
-        elif wanted.damage == "no_config":
-            (target / "model_config.json").unlink()
-            (target / "config.yaml").unlink()
-
-    @property
-    def snakemake_environment(self) -> dict[str, str]:
-        return {"HISTORIES_COUNTS": str(self.folder / "counts.jsonl")}
-
-
-def environment(world: World, model: Model) -> dict[str, str]:
-    """What a run in this world is told."""
-    return {**world.snakemake_environment, "HISTORIES_PROTOCOLS": json.dumps(model.protocols)}
+def same(one: Any, other: Any) -> bool:
+    """Whether two are written alike: the order of keys counts."""
+    return json.dumps(one) == json.dumps(other)

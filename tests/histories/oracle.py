@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pyarrow.parquet as pq
 
 from tests.histories.model import Model
 
-TIMES = {"seconds", "tokens_per_second", "made", "started", "run"}
-"""Keys of JSON that say when or how fast something was made."""
+TIMES = {"seconds", "tokens_per_second", "tokens_processed", "made", "started", "run"}
+"""Keys of JSON that say when something was made, how fast, and with what beside it."""
 
 OWN = {".config", ".made", ".snakemake", "scores", "eval_logs"}
 """Folders of the workflow itself: no results, or packed as the jobs happened to run."""
@@ -135,17 +136,43 @@ def _lines(ours: Path, fresh: Path) -> str | None:
     return f"{len(mine)} and {len(theirs)} lines"
 
 
+def scored_steps(model: Model, folder: Path) -> set[tuple[str, int]]:
+    """Stages and steps that the tables have."""
+    found: set[tuple[str, int]] = set()
+    for stage in model.stages:
+        path = folder / model.results(stage) / "summary.parquet"
+        if path.exists():
+            rows = pq.read_table(path, columns=["role", "step"]).to_pylist()
+            found |= {(stage, row["step"]) for row in rows if row["role"] == "step"}
+    return found
+
+
 def kept(model: Model, folder: Path) -> set[str]:
     """Places of deleted checkpoints whose results a stage without a list of steps has kept."""
-    found: set[str] = set()
-    for stage, own in model.stages.items():
-        path = folder / model.results(stage) / "summary.parquet"
-        if isinstance(own["steps"], list) or not path.exists():
-            continue
-        rows = pq.read_table(path, columns=["role", "step"]).to_pylist()
-        steps = {row["step"] for row in rows if row["role"] == "step"}
-        found |= {model.place(stage, step) for step in steps} & model.gone.keys()
+    there = scored_steps(model, folder)
+    every = {pair for pair in there if not isinstance(model.stages[pair[0]]["steps"], list)}
+    return {model.place(*pair) for pair in every} & model.gone.keys()
+
+
+def contents(folder: Path, model: Model) -> dict[str, bytes]:
+    """Every file of results and its bytes, by its path."""
+    found = {}
+    for name, is_root in _folders(model):
+        for path in _files(folder / name, is_root).values():
+            found[str(path.relative_to(folder))] = path.read_bytes()
     return found
+
+
+def changed(before: dict[str, bytes], folder: Path, names: Iterable[str]) -> Iterator[str]:
+    """Which of these files are something else by now, and in what."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in names:
+            old, new = Path(scratch, Path(name).name), folder / name
+            old.write_bytes(before[name])
+            if not new.exists():
+                yield f"{name}: gone"
+            elif (what := _difference(old, new)) is not None:
+                yield f"{name}: {what}"
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
@@ -159,5 +186,5 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def _is_log(path: Path) -> bool:
-    hidden = {".config", ".snakemake", "eval_logs", "logs"}
-    return bool(set(path.parts) & hidden) or path.name in ("counts.jsonl",) or path.suffix == ".log"
+    hidden = {".config", ".snakemake", "eval_logs", "logs", "counts.jsonl", "sources.json"}
+    return bool(set(path.parts) & hidden) or path.suffix == ".log"

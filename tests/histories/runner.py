@@ -37,10 +37,15 @@ class Server:
     place: Path
 
     def snakemake(
-        self, folder: Path, *arguments: str, extra: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *arguments: str,
+        config: str = "",
+        extra: Mapping[str, str] | None = None,
     ) -> Done:
-        """`snakemake …` as a user runs it, with the configuration of that folder."""
-        command = ["-m", "snakemake", *arguments, "--configfile", str(folder / "config.yaml")]
+        """`snakemake …` as a user runs it, with that configuration or the folder's own."""
+        config = config or str(folder / "config.yaml")
+        command = ["-m", "snakemake", *arguments, "--configfile", config]
         command += ["--cores", "2", "--keep-going", "--rerun-incomplete", "--latency-wait", "0"]
         return self.run(folder, [*command, "-s", str(SNAKEFILE)], extra)
 

@@ -20,12 +20,16 @@ import signal
 import socket
 import struct
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 from typing import Any
 
 STAND_IN = "tests.histories.standin"
 CLIENT = Path(__file__).with_name("client.py")
+TIED_TO_PARENT = "evaluation.verification.preload."
+"""Modules whose import lets a process die with the thread that started it."""
+
 QUIET = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 LIBRARIES = (
@@ -51,7 +55,8 @@ def preload() -> None:
     _draw_once()
     for path in sorted(Path("evaluation").rglob("*.py")):
         name = ".".join(path.with_suffix("").parts)
-        importlib.import_module(name.removesuffix(".__init__"))
+        if not name.startswith(TIED_TO_PARENT):
+            importlib.import_module(name.removesuffix(".__init__"))
 
 
 def _draw_once() -> None:
@@ -136,12 +141,13 @@ def _run(request: dict[str, Any], files: list[int]) -> None:
     """In the fork: becomes the process that was asked for; never returns."""
     code = 70
     try:
-        os.setpgid(0, request["group"])
+        _join(request["group"])
         for number, descriptor in enumerate(files):
             os.dup2(descriptor, number)
             os.close(descriptor)
         os.environ.clear()
         os.environ.update(request["environment"])
+        tempfile.tempdir = None  # that of this process was looked up by a library
         os.chdir(request["folder"])
         signal.signal(signal.SIGINT, signal.default_int_handler)
         faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
@@ -164,6 +170,14 @@ def _run(request: dict[str, Any], files: list[int]) -> None:
             sys.stderr.flush()
         finally:
             os._exit(code)
+
+
+def _join(group: int) -> None:
+    """So that a signal to the client's group reaches this, too."""
+    try:
+        os.setpgid(0, group)
+    except PermissionError:  # the client is of another session, as a watcher's Snakemake
+        os.setsid()
 
 
 def _become(arguments: list[str]) -> int:

@@ -6,13 +6,18 @@ on the tier's protocol, and on nothing else: whatever should change a result cha
 
 What a run is told, by its environment:
 
-    HISTORIES_COUNTS      a file that gets a line for each item that is scored, each prompt answered
+    HISTORIES_COUNTS      a file that gets a line for each time that the engine is asked, with a key
+                          for each question: a context and a candidate, a block, a sample of a prompt
     HISTORIES_PROTOCOLS   JSON of protocol constants that were raised, e.g. {"tier3": "tier3-2"}
     HISTORIES_ACCIDENT    "KILL 12": all processes are killed at the 12th renaming of a file;
-                          "TERM 12": Snakemake is told to stop then
+                          "MAIN 12": only what was started first is, as a watcher without its
+                          Snakemake; "TERM 12": Snakemake is told to stop then; "WAIT 12": everything there
+                          waits until somebody has put a file `go` beside the file of counts;
+                          "READ 12": the same at the 12th text that is tokenized
     HISTORIES_REAL        anything: the engine is the real one (what it scores is counted likewise)
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -26,6 +31,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from tests.histories.counting import Counting, tier_of, write_count
+
+SETTINGS = ("config.yaml", "model_config.json", "config.json")
 
 _MOMENTS = mmap.mmap(-1, 8)
 """How many files this run has renamed so far, in all its processes."""
@@ -48,6 +57,22 @@ def install() -> None:
     _install_verification()
     for name in ("rename", "replace"):
         setattr(os, name, _moment(getattr(os, name)))
+    _install_reading()
+
+
+def _install_reading() -> None:
+    """Each text that is tokenized is a moment, too: sources are being read by then."""
+    from transformers import PreTrainedTokenizerFast
+
+    encode = PreTrainedTokenizerFast._encode_plus
+
+    def encoding(*arguments: Any, **named: Any) -> Any:
+        kind, _, moment = os.environ.get("HISTORIES_ACCIDENT", "").partition(" ")
+        if kind == "READ" and _next_moment() == int(moment):
+            _wait()
+        return encode(*arguments, **named)
+
+    PreTrainedTokenizerFast._encode_plus = encoding
 
 
 def _install_verification() -> None:
@@ -56,19 +81,38 @@ def _install_verification() -> None:
     from evaluation.verification import golds
     from evaluation.verification.pool import verify_all
     from evaluation.verification.registry import VERIFIERS
+    from evaluation.verification.verdicts import Verdict
 
     def verify(jobs: Any, **named: Any) -> Any:
         if "HISTORIES_REAL" in os.environ:
             return verify_all(jobs, **named)
         return enumerate(VERIFIERS[job[0].kind](*job) for job in jobs)
 
+    def judge(jobs: Any, **named: Any) -> Any:
+        limits = named["seconds"], named["memory_mb"]
+        for job, verdict in zip(jobs := list(jobs), verify(jobs, **named), strict=True):
+            lacks = None if "HISTORIES_REAL" in os.environ else _lacks(job[2], *limits)
+            yield (verdict[0], Verdict(credit=None, reason=lacks)) if lacks else verdict
+
     def take(view: Any, key: str, verdict: Any) -> None:
         store = view._store.folder.name
-        _write_count("verdict", view._item, [store, view._item, view._settings, key])
+        if verdict.credit is not None:  # an error is asked again, as it should be
+            asked = [store, view._item, view._settings, view.limits, key]
+            write_count("verdict", view._item, [asked])
         kept(view, key, verdict)
 
     kept, verdicts._View.take = verdicts._View.take, take
-    judging.verify_all = golds.verify_all = verify
+    judging.verify_all, golds.verify_all = judge, verify
+
+
+def _lacks(completion: str, seconds: float, memory_mb: int) -> str | None:
+    """What a verifier of this completion would not have had enough of, if anything."""
+    draw = hashlib.blake2b(completion.encode(), digest_size=2).digest()
+    if draw[0] / 32 > seconds:
+        return f"the verifier was not done after {seconds:g} seconds"
+    if draw[1] * 4 > memory_mb:
+        return f"the verifier took more than {memory_mb} MB of memory"
+    return None
 
 
 def begin() -> None:
@@ -102,12 +146,13 @@ class StandIn:
     @functools.cached_property
     def content(self) -> str:
         files = self._files()
-        weights = b"".join(p.read_bytes() for p in files if p.suffix == ".safetensors")
+        read = b"".join(p.read_bytes() for p in files if p.name != "config.yaml")
         self._loaded()
-        return hashlib.sha256(weights).hexdigest()
+        return hashlib.sha256(read).hexdigest()
 
     @property
     def state(self) -> str:
+        """Names, sizes and times of the files whose content counts."""
         return repr(
             [
                 (str(p.relative_to(self._path)), p.stat().st_size, p.stat().st_mtime_ns)
@@ -121,7 +166,9 @@ class StandIn:
         return self._tokens
 
     def _files(self) -> list[Path]:
-        return sorted(path for path in self._path.rglob("*") if path.is_file())
+        """Weights and configuration; what counts tokens or generates by default is neither."""
+        there = (path for path in self._path.rglob("*") if path.is_file())
+        return sorted(p for p in there if p.suffix == ".safetensors" or p.name in SETTINGS)
 
     def dice(self, tier: str, *asked: Any) -> float:
         """A number in [0, 1) that all that was asked decides."""
@@ -176,84 +223,42 @@ class StandIn:
         return stopping.answer(tokens, "length")
 
 
-class Counting:
-    """A backend that counts what it is asked: a slice or task as a whole, a prompt by itself."""
-
-    def __init__(self, backend: Any, stand: StandIn) -> None:
-        self._backend, self._stand = backend, stand
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
-
-    def log_likelihoods(self, requests: Sequence[Any], *, label: str) -> Any:
-        items = [[list(one.context), list(one.continuation)] for one in requests]
-        _count(self._stand, "tier3", label, [items])
-        return self._backend.log_likelihoods(requests, label=label)
-
-    def block_nats(self, tokens: Any, document_starts: Any, *, label: str) -> Any:
-        starts = None if document_starts is None else document_starts.tolist()
-        _count(self._stand, "tier2", label, [[tokens.tolist(), starts]])
-        return self._backend.block_nats(tokens, document_starts, label=label)
-
-    def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
-        for batch in self._backend.answers(requests, stopping, vocabulary=vocabulary):
-            for key, answer in batch.items():
-                one, tier = requests[key.request], tier_of(requests[key.request])
-                item = [list(one.tokens), one.max_new_tokens, sorted(stopping.strings)]
-                if tier == "tier5":  # with other stops it may go on, which makes it another
-                    about = one.sampling.model_dump(exclude={"n"})
-                    item[2:] = [key.sample, about, answer.raw]
-                _count(self._stand, tier, one.id, [item])
-            yield batch
+def _next_moment() -> int:
+    number = int.from_bytes(_MOMENTS[:8]) + 1  # races lose a moment, no more
+    _MOMENTS[:] = number.to_bytes(8)
+    return number
 
 
-def tier_of(request: Any) -> str:
-    """Probes say nothing of sampling."""
-    return "tier4" if request.sampling is None else "tier5"
-
-
-def _count(model: StandIn, tier: str, name: str, items: list[Any]) -> None:
-    from evaluation.settings.tiers import TIERS
-
-    for item in items:
-        asked = [model.content, model.state, model.dtype, item]
-        _write_count(tier, name, [TIERS[tier].protocol, *asked])
-
-
-def _write_count(tier: str, name: str, asked: Any) -> None:
-    place = os.environ.get("HISTORIES_COUNTS")
-    if not place:
-        return
-    key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:16]
-    with open(place, "a", encoding="utf-8") as file:
-        file.write(json.dumps({"tier": tier, "name": name, "key": key}) + "\n")
+def _wait() -> None:
+    """Until whoever started the run has done something to the disk."""
+    folder = Path(os.environ["HISTORIES_COUNTS"]).parent
+    (folder / "waiting").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.005)
 
 
 def _moment(rename: Callable[..., None]) -> Callable[..., None]:
     """A file that is renamed into place is a moment at which accidents happen: before, or after."""
 
     def renaming(*arguments: Any, **named: Any) -> None:
-        accident = os.environ.get("HISTORIES_ACCIDENT")
-        if accident is None:
+        kind, _, moment = os.environ.get("HISTORIES_ACCIDENT", "READ").partition(" ")
+        if kind == "READ":
             rename(*arguments, **named)
             return
-        kind, moment = accident.split()
-        number = int.from_bytes(_MOMENTS[:8]) + 1  # races lose a moment, no more
-        _MOMENTS[:] = number.to_bytes(8)
+        number = _next_moment()
         if number % 2:
             rename(*arguments, **named)
         if number == int(moment):
+            if kind in ("KILL", "MAIN"):
+                with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                    os.killpg(os.getpgid(int(os.environ["HISTORIES_MAIN"])), signal.SIGKILL)
             if kind == "KILL":
-                os.killpg(0, signal.SIGKILL)
-            os.kill(int(os.environ["HISTORIES_MAIN"]), signal.SIGTERM)
+                os.killpg(0, signal.SIGKILL)  # of another group, if a watcher began it
+            elif kind == "WAIT":
+                _wait()
+            elif kind == "TERM":
+                os.kill(int(os.environ["HISTORIES_MAIN"]), signal.SIGTERM)
         if not number % 2:
             rename(*arguments, **named)
 
     return renaming
-
-
-def counts(place: Path) -> list[dict[str, Any]]:
-    """What was scored, as `HISTORIES_COUNTS` has it."""
-    if not place.exists():
-        return []
-    return [json.loads(line) for line in place.read_text().splitlines()]

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.histories.__main__ import Place
+from tests.histories.__main__ import Place, drawn
+from tests.histories.accidents import ACCIDENTS
+from tests.histories.beginning import build_pool
+from tests.histories.commands import COMMANDS
+from tests.histories.edits import EDITS
+from tests.histories.edits_of_runs import build_other_run
 from tests.histories.history import Action
 from tests.histories.regressions import HISTORIES, REAL
 from tests.histories.runner import server
@@ -15,8 +20,11 @@ from tests.histories.runner import server
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder = tmp_path_factory.mktemp("histories")
+    pool = build_pool(folder / "made")
     with server() as warm:
-        yield Place(warm, tmp_path_factory.mktemp("histories"))
+        build_other_run(warm, pool)
+        yield Place(warm, folder, pool)
 
 
 def check(place: Place, actions: list[Action], **extra: str) -> None:
@@ -31,3 +39,8 @@ def test_what_once_went_wrong(place: Place, name: str) -> None:
 
 def test_the_same_with_the_real_engine(place: Place) -> None:
     check(place, REAL, HISTORIES_REAL="1")
+
+
+def test_a_hundred_histories_have_every_kind(place: Place) -> None:
+    actions = [action for one in drawn(place.pool, 100, 1).values() for action in one]
+    assert {*EDITS, *ACCIDENTS, *COMMANDS} <= {str(action[0]) for action in actions}

@@ -47,7 +47,8 @@ class Stage:
         record = read_record(self.folder, "score")
         identities = {record.about["identity"]} if record else set()
         store = ScoreStore(self.world.results("scores"), *identities)
-        rows = [row for one in store.parts("completions-sums") for row in one.table.to_pylist()]
+        names = [name for name in store.names() if name.startswith("completions-sums-")]
+        rows = [row for one in map(store.read, names) if one for row in one.table.to_pylist()]
         found = {row["key"]: row for row in rows}
         assert [row for row in rows if row != found[row["key"]]] == []
         return found

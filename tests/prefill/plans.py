@@ -21,7 +21,8 @@ def make_plan(
     **tokenizer_options: bool,
 ) -> StagePlan:
     stage = {"checkpoints": "nowhere", "steps": [1], "suites": ["none"]}
-    content = {"results": "nowhere", "cache": str(cache), "stages": {"s": stage}}
+    results = str(cache.parent / "results")
+    content = {"results": results, "cache": str(cache), "stages": {"s": stage}}
     config = validate_config(content | {"mirrors": mirrors or {}}, "the test")
     suite = Suite(
         slices={name: Slice(**fields) for name, fields in (slices or {}).items()},

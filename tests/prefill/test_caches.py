@@ -17,7 +17,7 @@ from evaluation.prefill.slices import prefill_slice
 from evaluation.settings.plan import StagePlan
 from tests.prefill.plans import make_plan
 
-REMEDY = "snakemake --profile slurm_profile prefill"
+REMEDY = "snakemake prefill --profile"
 
 Read = Callable[[Path], object]
 
@@ -172,7 +172,8 @@ def test_an_edited_line_names_itself(name: str, task: StagePlan) -> None:
     row = json.loads((folder / "examples.jsonl").read_text())
     change(row)
     write_jsonl(folder / "examples.jsonl", [row])
-    write_meta(folder, json.loads((folder / "meta.json").read_text()), ["examples.jsonl"])
+    files = ["examples.jsonl", "docs.jsonl"]
+    write_meta(folder, json.loads((folder / "meta.json").read_text()), files)
     with pytest.raises(CacheError, match=rf"examples\.jsonl is damaged: line 1: .*{expected}"):
         read_task(folder)
 
@@ -202,7 +203,7 @@ def test_a_link_to_nowhere_is_replaced(task: StagePlan, tmp_path: Path) -> None:
     assert len(read_task(folder).items) == 1
 
 
-@pytest.mark.parametrize("file", ["meta.json", "examples.jsonl"])
+@pytest.mark.parametrize("file", ["meta.json", "examples.jsonl", "docs.jsonl"])
 def test_pipes_and_what_cannot_be_read(
     file: str, task: StagePlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:

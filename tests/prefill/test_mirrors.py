@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -137,6 +138,31 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_dataset_without_a_mirror_is_on_the_hub(tmp_path: Path) -> None:
     assert locate(Source(dataset="a/b"), {"*": str(tmp_path)}).files is None
+
+
+def test_a_file_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "b.txt").symlink_to("a.txt")
+    a, b = str(tmp_path / "a.txt"), str(tmp_path / "b.txt")
+    for named, said in (((a, a), "a.txt is named twice; "), ((a, b), "b.txt is named twice as ")):
+        with pytest.raises(SourceError, match=said):
+            locate(Source(files=named), {})
+    with pytest.raises(SourceError, match="is named twice"):
+        locate(Source(files=(a, str(tmp_path / "a*"))), {})
+
+
+def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "m" / "test.parquet").mkdir(parents=True)
+    os.mkfifo(tmp_path / "m" / "test.jsonl")
+    (tmp_path / "m" / "test.json").symlink_to("/nowhere")
+    with pytest.raises(SourceError) as caught:
+        locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path / "m")})
+    for said in (
+        "json (a link to nothing)",
+        "jsonl (a pipe, socket or device)",
+        "parquet (a folder)",
+    ):
+        assert f"test.{said}" in str(caught.value)
 
 
 def test_text_files_are_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,8 +72,12 @@ TEMPLATES: dict[str, tuple[str, str]] = {
     "a null": ("{{ none }}", "is null; write"),
     "not a number": ("{{ ratio }}", "not a number"),
     "a list": ("{{ [y] }}", "is a list; write"),
-    "a mapping": ("{{ {'y': y} }}", "is a dict; write"),
+    "a mapping": ("{{ {'y': y} }}", "is keys and values; write"),
     "bytes": ("{{ raw }}", "is binary"),
+    "a function": ("{{ x.upper }}", "is a builtin_function_or_method, not a text or number"),
+    "a generator": ("{{ [x] | map('upper') }}", "is a generator, not a text"),
+    "random words": ("{{ lipsum() }}", "'lipsum' is undefined"),
+    "a draw by name": ("{{ [[x]] | map('random') | first }}", "'random'"),
     "a date": ("{{ day }}", "is a date; write `{{ field.isoformat.. }}`"),
 }
 
@@ -89,6 +93,12 @@ def test_templates_that_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         compile_template("tasks.t.context", source)(VALUES)
     assert source.replace("\\", "\\\\")[:40] in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("source", ["{{ [x, y] | random }}", "{{ '12' | random }}"])
+def test_templates_that_draw(source: str) -> None:
+    with pytest.raises(ConfigError, match=r"^k: .*draws at random.* same whenever they are made"):
+        compile_template("k", source)
 
 
 @pytest.mark.parametrize("source", ["x.index('z')", "1 / 0", "[1] * 10**10", "{}['a']"])
@@ -161,9 +171,9 @@ COLUMNS: dict[str, tuple[pa.Array, str]] = {
         pa.array([b"1", b"2"], pa.large_binary()),
         "row 0: the field 'text' is binary",
     ),
-    "numbers": (pa.array([1, 2]), "row 0: the text is int, not a string"),
-    "dates": (pa.array([datetime.date(2024, 1, 2)] * 2), "row 0: the text is date, not a string"),
-    "lists": (pa.array([["a"], ["b"]]), "row 0: the text is list, not a string"),
+    "numbers": (pa.array([1, 2]), "row 0: the text is a number, not text"),
+    "dates": (pa.array([datetime.date(2024, 1, 2)] * 2), "row 0: the text is a date, not text"),
+    "lists": (pa.array([["a"], ["b"]]), "row 0: the text is a list, not text"),
     "binary in lists": (pa.array([[b"a"], [b"b"]]), "row 0: the field 'text' is binary"),
 }
 

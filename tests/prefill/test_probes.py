@@ -247,3 +247,26 @@ def test_slips_of_a_chat_template(
     ) as raised:
         prefill_probes(plan_for(tmp_path, fast_folder, template=SLIPS[name]))
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["{{ messages[0].content }}{{ [1, 2] | random }}", "{{ messages | length }}{{ lipsum() }}"],
+)
+def test_a_chat_template_that_draws(source: str, tmp_path: Path, fast_folder: Path) -> None:
+    with pytest.raises(SourceError, match=r"^probes\.\w+: the chat template draws at random"):
+        prefill_probes(plan_for(tmp_path, fast_folder, template=source))
+
+
+@pytest.mark.parametrize("source", ["hi", "{{ strftime_now('%Y') }}", "{{ messages | length }}"])
+def test_a_chat_template_without_the_messages(
+    source: str, tmp_path: Path, fast_folder: Path
+) -> None:
+    with pytest.raises(SourceError, match=r"^chat_template: it writes nothing of the messages"):
+        prefill_probes(plan_for(tmp_path, fast_folder, template=source))
+
+
+def test_a_probe_asks_something(tmp_path: Path, fast_folder: Path) -> None:
+    messages = [{"role": "user", "content": " \n"}]
+    with pytest.raises(ValueError, match="the last message is empty"):
+        plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": messages}})

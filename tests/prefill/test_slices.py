@@ -1,5 +1,6 @@
 """Tier2 slices from local data: what is written, when it is written again, and what is refused."""
 
+import hashlib
 import json
 import multiprocessing
 from pathlib import Path
@@ -57,7 +58,8 @@ def test_a_slice_is_its_documents(data: Path, fast_folder: Path) -> None:
     assert meta["bytes"] == int(cache.block_bytes.sum())
     assert meta["items"] == {"asked": 10, "used": 10, "left_out": {}}
     assert meta["vocab_size_needed"] == len(tokenizer)
-    assert meta["source"]["state"][0]["files"] == [data.name]
+    ((path, _, checksum),) = meta["source"]["state"][0]["files"]
+    assert (path, checksum) == (str(data), hashlib.sha256(data.read_bytes()).hexdigest())
 
 
 def test_bos_precedes_every_document(data: Path, fast_folder: Path) -> None:

@@ -69,6 +69,7 @@ def render(folder: Path, asked: dict[str, Any], does: dict[str, Any]) -> None:
         "num_fewshot": {"sums": 2, "products": 2},
         "metrics": {"exact": True, "length": False},
         "datasets": {"made/sums": "hub"},
+        "read": [],
         "documents": 12,
     }
     (folder / "meta.json").write_text(json.dumps({**meta, **does.get("meta", {})}))

@@ -48,7 +48,7 @@ def test_curves_are_read_back(plans: dict[str, StagePlan], tmp_path: Path) -> No
 
 def test_what_is_lacking_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plans(tmp_path)["first"]
-    with pytest.raises(EvaluationError, match="evaluation tables"):
+    with pytest.raises(EvaluationError, match="run `snakemake first"):
         export_curves([plan], tmp_path / "logs")
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     for name in [name for name in sys.modules if name.startswith("torch.utils.tensorboard")]:

@@ -44,7 +44,7 @@ def test_curves_and_forests_name_their_items(plans: dict[str, StagePlan]) -> Non
 
 def test_a_stage_without_results_has_figures_that_say_so(tmp_path: Path) -> None:
     plan = make_plans(tmp_path)["second"]
-    with pytest.raises(ResultsError, match="evaluation tables"):
+    with pytest.raises(ResultsError, match="run Snakemake again"):
         write_figures(plan)
     write_report(plan, STEPS)
     write_figures(plan)

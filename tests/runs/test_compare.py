@@ -66,7 +66,9 @@ def test_a_delta_by_hand(runs: Path) -> None:
     bounds = test.confidence_interval(0.95)
     assert delta.value == pytest.approx(credits[0].mean())
     assert delta.estimate.value == pytest.approx(np.mean(credits[0] - credits[1]))
-    assert (delta.estimate.low, delta.estimate.high) == pytest.approx((bounds.low, bounds.high))
+    # Hall's bound is the wider one above, as the differences are skewed.
+    assert delta.estimate.low == pytest.approx(bounds.low)
+    assert bounds.high < delta.estimate.high < bounds.high + 0.1 * (bounds.high - bounds.low)
     assert delta.estimate.p == pytest.approx(test.pvalue)
 
 
@@ -88,7 +90,7 @@ def test_intervals_hold_for_all_steps_at_once(runs: Path) -> None:
     for own, wide in zip(lead.deltas, lead.estimates, strict=True):
         known = stats.norm() if own.estimate.df is None else stats.t(own.estimate.df)
         half = known.ppf(1 - lead.alpha / 2) * own.estimate.se
-        assert wide.high - wide.low == pytest.approx(2 * half)
+        assert 2 * half <= wide.high - wide.low < 1.1 * 2 * half  # wider by Hall's bound
         assert wide.low < own.estimate.low < own.estimate.high < wide.high
     item = next(one for one in compared(runs, "a", "b").leads if one.key[1] == "quiz")
     assert 0.05 / len(STEPS) / 2 <= item.alpha <= 0.05 / 2  # of two tasks

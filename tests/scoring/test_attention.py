@@ -114,6 +114,7 @@ def test_transformers_makes_no_masks_and_looks_for_no_packed_sequences(monkeypat
         raise AssertionError("a mask by transformers")
 
     scored = Engine(tiny.model("qwen2-sliding"), row_tokens=64, device="cpu")
+    scored.score(batch_of(random_requests(3, seed=1), 500, 400))  # compares with transformers' own
     for name in ("find_packed_sequence_indices", "sdpa_mask", "flex_attention_mask"):
         monkeypatch.setattr(f"transformers.masking_utils.{name}", made)
     scored.score(batch_of(random_requests(3, seed=1), 500, 400))

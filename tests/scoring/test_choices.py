@@ -3,8 +3,11 @@ import torch
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.grading.accuracy import summarize_choices
-from evaluation.prefill.caches import Candidate, Context, Item, TaskCache
-from evaluation.scoring.choices import SCHEMA, score_task
+from evaluation.grading.choices import SCHEMA, candidates
+from evaluation.prefill.caches import Candidate, Context, Item
+from evaluation.prefill.models import QuestionLine
+from evaluation.scoring import choices
+from evaluation.scoring.choices import score_questions
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
@@ -27,23 +30,37 @@ def item_of(number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, 
 
 
 def score(*items: Item, scored: Engine | None = None, max_length: int = 32):
-    return score_task(
+    """The rows that are stored of items, by their ids, and the table of candidates that they make."""
+    stored = score_questions(
         tiny.Backend(scored or tiny.engine()),
-        TaskCache(list(items), meta={}),
+        {item.id: item for item in items},
         max_length=max_length,
         prefix_token=0,
+        label="quiz",
+    ).table
+    assert stored.schema == choices.SCHEMA
+    return stored.to_pylist(), candidates(list(map(line_of, items)), stored.to_pylist())
+
+
+def line_of(item: Item) -> QuestionLine:
+    return QuestionLine(
+        id=item.id,
+        key=item.id,
+        cluster=item.cluster,
+        stratum=item.stratum,
+        gold=item.gold,
+        sizes=[(len(one.tokens), one.chars, one.bytes) for one in item.candidates],
     )
 
 
 def test_candidates_are_scored_after_their_own_contexts():
     first = item_of(0, [(1, 2, 3)], [(4, 5), (6,)])
     second = item_of(1, [(1, 2), (1, 7)], [(8, 9), (8, 9)])
-    stored = score(first, second)
+    rows, table = score(first, second)
     asked = [((1, 2, 3), (4, 5)), ((1, 2, 3), (6,)), ((1, 2), (8, 9)), ((1, 7), (8, 9))]
     model = tiny.model("llama")
     plain = [tiny.plain_score(model, Request(*pair)) for pair in asked]
     twins = [tiny.plain_score(model, Request((39,), end)) for _, end in asked]
-    table = stored.table
     assert table.schema == SCHEMA
     assert table["logprob"].to_pylist() == pytest.approx(plain, abs=1e-4)
     assert table["unconditional"].to_pylist() == pytest.approx(twins, abs=1e-4)
@@ -52,7 +69,7 @@ def test_candidates_are_scored_after_their_own_contexts():
     assert table["tokens"].to_pylist() == [2, 1, 2, 2]
     assert table["chars"].to_pylist() == [3, 4] * 2
     by_hand = [plain[1] / 4 > plain[0] / 3, plain[3] / 4 > plain[2] / 3]
-    assert stored.summary == {"truncated_contexts": 0}
+    assert [row["truncated"] for row in rows] == [0, 0]
     summary = summarize_choices(table, "per_char")
     assert (summary["accuracy"], summary["items"]) == (sum(by_hand) / 2, 2)
 
@@ -60,17 +77,15 @@ def test_candidates_are_scored_after_their_own_contexts():
 def test_without_unconditional_candidates_there_is_no_pmi():
     item = item_of(0, [(1, 2)], [(3,), (4,)])
     bare = Item(item.id, None, 0, item.contexts, item.candidates, None)
-    stored = score(bare)
-    assert stored.table["unconditional"].null_count == 2
-    assert stored.table["cluster"].null_count == 2
-    assert "pmi" not in summarize_choices(stored.table, "raw")["metrics"]
+    _, table = score(bare)
+    assert table["unconditional"].null_count == 2
+    assert table["cluster"].null_count == 2
+    assert "pmi" not in summarize_choices(table, "raw")["metrics"]
 
 
 def test_truncated_contexts_are_counted():
-    assert (
-        score(item_of(0, [(1,) * 10], [(3,), (4,)]), max_length=6).summary["truncated_contexts"]
-        == 2
-    )
+    (row,), _ = score(item_of(0, [(1,) * 10], [(3,), (4,)]), max_length=6)
+    assert row["truncated"] == 2
 
 
 def test_an_item_that_cannot_be_scored_is_named():

@@ -320,6 +320,50 @@ def test_the_nodes_own_folder(
     assert "set TMPDIR" in caplog.text
 
 
+def link(place: Path, elsewhere: Path) -> None:
+    elsewhere.mkdir()
+    place.symlink_to(elsewhere)
+
+
+FOREIGN: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "a link": (link, "it is a link or a file"),
+    "a link to nowhere": (lambda place, there: place.symlink_to(there), "it is a link or a file"),
+    "a file": (lambda place, _: place.write_text(""), "it is a link or a file"),
+    "of another user": (
+        lambda place, _: (place.mkdir(), os.chown(place, 12345, -1)),
+        "it belongs to user 12345",
+    ),
+    "open to all": (
+        lambda place, _: (place.mkdir(), place.chmod(0o777)),
+        "anybody may write to it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_folder_that_another_user_may_have_filled(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    if name == "of another user" and os.geteuid() != 0:
+        pytest.skip("only root may give a folder away")
+    make, told = FOREIGN[name]
+    place, elsewhere = tmp_path / f"torchinductor_{os.getuid()}", tmp_path / "elsewhere"
+    make(place, elsewhere)
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    monkeypatch.setattr(compile_cache, "_temporary", lambda: [str(tmp_path)])
+    monkeypatch.setattr(compile_cache, "_NODE_FOLDERS", ())
+    monkeypatch.setattr(compile_cache, "LEAST_FREE", 1)
+    chosen = use_node_folder()
+    assert chosen is not None
+    assert chosen.name.startswith(f"torchinductor_{os.getuid()}_")
+    assert chosen.stat().st_mode & 0o777 == 0o700
+    assert told in caplog.text
+    assert not elsewhere.exists() or not any(elsewhere.iterdir())
+    monkeypatch.setattr(compile_cache, "_NODE_FOLDERS", (str(tmp_path / "var"),))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    assert use_node_folder() == tmp_path / "var" / place.name
+
+
 def test_each_kind_of_gpu_and_model_has_its_own(shared: Path, tmp_path: Path) -> None:
     checkpoint = open_checkpoint(shared / "fixtures/nanotron/qwen2_moe_tp1")
     make = compile_cache.compile_cache

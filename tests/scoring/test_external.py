@@ -150,9 +150,9 @@ def test_hostile_programs(world: World, case: Program, monkeypatch: pytest.Monke
 
 def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> None:
     subject = planned(world, program(world, PROGRAM % "12.5"))
-    path = world.folder / "ckpts/stage1/10/model_config.json"
-    llama = path.read_text()
-    path.write_text(llama.replace("is_llama_config", "is_starcoder2_config"))
+    for name in ("model_config.json", "config.yaml"):
+        path = world.folder / "ckpts/stage1/10" / name
+        path.write_text(path.read_text().replace("is_llama_config", "is_starcoder2_config"))
     with pytest.raises(UnsupportedCheckpoint, match="Starcoder2"):
         check_complete(open_checkpoint(subject.checkpoint))
     assert score_subject(subject).error is None

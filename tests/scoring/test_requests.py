@@ -86,8 +86,8 @@ GOOD = b'{"context_tokens": [1], "continuation_tokens": [2]}\n'
 PACKED = gzip.compress(GOOD * 50)
 ROWS = [
     ("cut", "{", "line 2: not valid JSON"),
-    ("a list", [1], "line 2: expected the keys .* found list$"),
-    ("a number", "1", "line 2: expected the keys .* found int$"),
+    ("a list", [1], "line 2: expected the keys .* found a list$"),
+    ("a number", "1", "line 2: expected the keys .* found a number$"),
     ("a blank line", "", "line 2: not valid JSON"),
     ("a key lacks", {"context": "a"}, "line 2: expected the keys .* found context$"),
     ("no keys", {}, "found none$"),
@@ -185,7 +185,7 @@ def test_files_that_cannot_be_read(tmp_path, content, words):
 def test_a_folder_and_an_endless_device(tmp_path):
     with pytest.raises(ScoringError, match="Is a directory"):
         read_rows(tmp_path)
-    with pytest.raises(ScoringError, match="line 1 has more than 256 MiB"):
+    with pytest.raises(ScoringError, match="line 1 has more than 64 MiB"):
         read_rows(Path("/dev/zero"))
 
 

@@ -70,6 +70,13 @@ STAGE_KEYS: list[tuple[str, dict[str, Any], list[str]]] = [
         {"objective": [{**AIM, "margin": float("nan")}]},
         ["0.margin", "finite"],
     ),
+    ("a vast margin", {"objective": [{**AIM, "margin": 1e308}]}, ["0.margin", "equal to 1000"]),
+    (
+        "no margin to speak of",
+        {"objective": [{**AIM, "margin": 1e-308}]},
+        ["margin: 1e-308 is less"],
+    ),
+    ("hours as text", {"command": "x", "command_hours": "24"}, ["'24' is not a number"]),
     ("a negative margin", {"objective": [{**AIM, "margin": -0.1}]}, ["0.margin", "greater than"]),
     (
         "a margin that is true",
@@ -91,6 +98,14 @@ STAGE_KEYS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("a huge length", {"sequence_length": 2**63}, ["one.sequence_length", "less than"]),
     ("a length of 0", {"sequence_length": 0}, ["one.sequence_length", "greater than 1"]),
     ("a length that is true", {"sequence_length": True}, ["True is not a whole number"]),
+    ("one for true", {"assume": {"use_mup": 1}}, ["use_mup", "1 is neither true nor false"]),
+    ("0.0 for false", {"allow_shorter_sequences": 0.0}, ["0.0 is neither true nor false"]),
+    ("yes as text", {"tokenizer": {"name": "x", "prepend_bos": "yes"}}, ["'yes' is neither"]),
+    (
+        "a training configuration for nothing",
+        {"training_config": "x.yaml", "tokenizer": {"name": "x"}, "sequence_length": 64},
+        ["stages.one.training_config: nothing is taken from x.yaml", "take it out"],
+    ),
     ("a list for a mapping", {"bridge": ["one"]}, ["stages.one.bridge", "has no keys"]),
     ("an unknown bridge", {"bridge": {"stage": "on"}}, ["no stage 'on'", "did you mean one?"]),
     (
@@ -111,6 +126,7 @@ STAGE_KEYS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("an empty path", {"checkpoints": ""}, ["stages.one.checkpoints", "empty"]),
     ("a zero byte", {"checkpoints": "a\0b"}, ["stages.one.checkpoints", "cannot be printed"]),
     ("a line break", {"checkpoints": "a\nb"}, ["stages.one.checkpoints", "cannot be printed"]),
+    ("a long name", {"checkpoints": "a/" + "x" * 300}, ["checkpoints", "than a path can be"]),
     ("an address", {"checkpoints": "s3://bucket/ckpts"}, ["is an address"]),
     (
         "a variable",
@@ -133,6 +149,11 @@ def test_a_stage(keys: dict[str, Any], words: list[str]) -> None:
 
 TOP_KEYS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("a misspelt key", {"scorng": {}}, ["mine.yaml: scorng: unknown key; did you mean `scoring`?"]),
+    (
+        "a training configuration for nothing",
+        {"training_config": "x.yaml", "tokenizer": {"name": "x"}, "sequence_length": 64},
+        ["mine.yaml: training_config: nothing is taken from x.yaml", "`tokenizer` and"],
+    ),
     ("a suite's folder", {"suites": ["base"]}, ["suites", "is not text"]),
     ("no stages", {"stages": {}}, ["stages", "at least 1"]),
     ("stages as a list", {"stages": ["one"]}, ["stages", "has no keys"]),
@@ -149,7 +170,7 @@ TOP_KEYS: list[tuple[str, dict[str, Any], list[str]]] = [
     ("a run by time", {"runs": {"b": {"path": "r", "by": "time"}}}, ["runs.b.by", "'tokens'"]),
     ("a run as a path", {"runs": {"b": "results_b"}}, ["runs.b", "has no keys"]),
     ("a run called as this one", {"runs": {"this run": {"path": "r"}}}, ["choose another name"]),
-    ("a run without a name", {"runs": {"": {"path": "r"}}}, ["runs.''", "1 to 40 characters"]),
+    ("a run without a name", {"runs": {"": {"path": "r"}}}, ["runs.'': ", "1 to 40 characters"]),
     (
         "one variable in many paths",
         {"results": "$NO_SUCH/r", "cache": "$NO_SUCH/c"},

@@ -1,5 +1,8 @@
 """Configuration: what is refused, in whose words, and how a stage is resolved."""
 
+import errno
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +83,7 @@ def test_suites_extend_and_keep_their_order(tmp_path: Path) -> None:
     ("files", "words"),
     [
         ({"base": {"extends": "base"}}, ["circle"]),
-        ({"base": {"slices": {"a b": {"dataset": "x"}}}}, ["a b", "folder"]),
+        ({"base": {"slices": {"a b": {"dataset": "x"}}}}, ["slices.a b", "a name is made of"]),
         ({"base": {"tasks": {"t": {**TASK, "primary": "pmi"}}}}, ["unconditional_context"]),
         ({"base": {"tasks": {"t": {**TASK, "golden": "x"}}}}, ["tasks.t.golden", "unknown key"]),
         ({"base": {}}, ["no items"]),
@@ -140,3 +143,33 @@ def test_the_effective_file_reads_back_as_the_same_configuration(tmp_path: Path)
     path = write_effective(config)
     assert load_config(path) == config
     assert write_effective(config) == path
+
+
+def test_only_its_user_reads_the_effective_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = content(command="score --token s3cret") | {"results": str(tmp_path / "results")}
+    config = validate_config(raw, "mine.yaml")
+    before = os.umask(0o002)  # results that a group shares
+    try:
+        path = write_effective(config)
+        os.chmod(path, 0o664)  # as an earlier version left it
+        assert write_effective(config) == path
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)] == [0o600, 0o700]
+    assert stat.S_IMODE(path.parent.parent.stat().st_mode) == 0o775
+    monkeypatch.setattr(os, "getuid", lambda: 4242)  # another user has a file of the same settings
+    assert write_effective(config) != path
+
+
+def test_another_users_configuration_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(*_: Any) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    (tmp_path / "theirs.yaml").touch()
+    monkeypatch.setattr("builtins.open", denied)
+    with pytest.raises(ConfigError, match=r"theirs\.yaml: you may not read it; ask its owner"):
+        load_config(tmp_path / "theirs.yaml")

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from evaluation.settings.schema import README, SCHEMAS, generated_readme, key_rows
+from evaluation.errors import ConfigError
+from evaluation.settings.schema import README, SCHEMAS, generated_readme, key_rows, write_generated
 
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run `python -m evaluation schema` and commit what it writes"
@@ -27,3 +28,9 @@ def test_every_key_is_explained(model: type[BaseModel]) -> None:
     rows = list(key_rows(model))
     assert len(rows) > 40
     assert [key for key, _, description in rows if not description] == []
+
+
+def test_nothing_is_written_where_the_project_is_not(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has no config/README\.md; name the root"):
+        write_generated(tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -13,12 +13,18 @@ import sys
 import time
 from pathlib import Path
 
+from evaluation.checkpoints.consumed import metadata_state
+from evaluation.checkpoints.state import checkpoint_state
 from evaluation.checkpoints.subjects import Subject, step_subject
-from evaluation.dependencies.caches import CacheStates, describe_entry, stage_entries
+from evaluation.dependencies.caches import (
+    CacheStates,
+    describe_entry,
+    documents_used,
+    stage_entries,
+)
 from evaluation.dependencies.steps import (
     COLLECT,
     SCORE,
-    checkpoint_state,
     collect_key,
     score_key,
 )
@@ -66,7 +72,9 @@ def play(subject: Subject) -> None:
     )
     error = "NaN" if (PLAY / f"break_{subject.step}").exists() else None
     record = write_record(subject.folder, SCORE, key, error=error, about=about)
-    write_record(subject.folder, COLLECT, collect_key(subject, record), error=error)
+    documents = documents_used(subject.plan)
+    counted = {"documents": documents, "metadata": metadata_state(subject.checkpoint)}
+    write_record(subject.folder, COLLECT, collect_key(subject, record), error=error, about=counted)
 
 
 def is_whole(subject: Subject) -> bool:
@@ -81,7 +89,7 @@ def caches(plan: StagePlan) -> dict[str, dict[str, str]]:
     for entry in stage_entries(plan):
         record = states.record(entry)
         assert record is not None
-        found[entry.folder.relative_to(plan.config.cache).as_posix()] = describe_entry(record)
+        found[entry.place] = describe_entry(entry, record)
     return found
 
 

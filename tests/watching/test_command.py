@@ -73,6 +73,7 @@ def test_a_killed_watcher_is_succeeded(watched: Watched) -> None:
     waiting = ("--quiet", "0.1", "--interval", "0.2", "--", "-c1")
     with start(watched, *waiting) as second, ended(second):
         assert second.stdout is not None
+        assert "watching stage1: a look every 0.2 s" in second.stdout.readline()
         line = second.stdout.readline()
         assert "Snakemake of a watcher that is gone, still runs" in line
         (watched.play / "hang").unlink()
@@ -101,7 +102,7 @@ def test_results_that_cannot_be_written(watched: Watched) -> None:
     watched.world.results().write_text("in the way")
     process = start(watched, "--once", "--", "--cores", "1")
     said, errors = process.communicate(timeout=60)
-    assert (process.returncode, said) == (1, "")
+    assert (process.returncode, said.count("\n")) == (1, 1)
     assert "Not a directory" in errors
     assert errors.count("\n") == 1
 

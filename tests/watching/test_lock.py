@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.errors import OutputError
 from evaluation.orchestration.processes import Process, process
 from evaluation.watching import lock as module
 from evaluation.watching.lock import Holder, StageLock
@@ -72,3 +73,10 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / ".watch").write_text("in the way")
     with pytest.raises(NotADirectoryError):
         StageLock(tmp_path).take()
+
+
+def test_a_folder_in_its_place_stays_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".watch/lock.json/kept").mkdir(parents=True)
+    with pytest.raises(OutputError, match=r"\.watch/lock\.json: is a folder"):
+        StageLock(tmp_path).take()
+    assert (tmp_path / ".watch/lock.json/kept").is_dir()

@@ -1,16 +1,16 @@
 """When a checkpoint may be scored, and when what failed is tried again."""
 
 import time
-from pathlib import Path
 
 import pytest
 
+from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.settings.plan import plan_stages
 from evaluation.watching import attempts
 from evaluation.watching.attempts import Failure, note_failure, read_failures
 from evaluation.watching.outcomes import in_words
-from evaluation.watching.readiness import folder_state, look_at
+from evaluation.watching.readiness import look_at
 from tests.watching.conftest import Watched
 
 
@@ -80,13 +80,3 @@ def test_times_in_words() -> None:
         "2 h",
         "0.5 s",
     ]
-
-
-def test_a_state_is_of_all_files(tmp_path: Path) -> None:
-    assert folder_state(tmp_path / "none") == ""
-    (tmp_path / "a").write_text("1")
-    first = folder_state(tmp_path)
-    (tmp_path / "b").mkdir()
-    assert folder_state(tmp_path) == first
-    (tmp_path / "b" / "c").write_text("")
-    assert folder_state(tmp_path) != first

@@ -96,8 +96,8 @@ def test_a_task_that_was_edited_is_to_be_prefilled_first(
 
 LINE = '{"id": "ID", "completion": "a"}\n'
 BAD = [
-    ("a line is cut", LINE + '{"id": "ID", "compl', "line 2 is no JSON object (Unterminated"),
-    ("not UTF-8", LINE + "\udcff\n", "line 2 is no JSON object ('utf-8' codec"),
+    ("a line is cut", LINE + '{"id": "ID", "compl', "line 2: not valid JSON (Unterminated"),
+    ("not UTF-8", LINE + "\udcff\n", "line 2: not UTF-8 text"),
     ("no object", '["ID", "a"]\n', "line 1 is no JSON object; write it again"),
     ("no completion", '{"id": "ID"}\n', "line 1: a line needs the texts `id` and `completion`"),
     ("another task", LINE.replace("ID", "other"), "line 1: 'other' is no prompt of the task"),

@@ -105,6 +105,21 @@ def test_neither_is_asked_for_where_jobs_run_here_or_nothing_runs(paper: Paper) 
     assert done.returncode == 0, done.stderr
 
 
+def test_a_dry_run_writes_nothing(paper: Paper) -> None:
+    done = paper.snakemake("-n")
+    assert done.returncode == 0, done.stderr
+    assert not (paper.folder / "results").exists()
+    assert not (paper.folder / "cache").exists()
+
+
+def test_results_that_cannot_be_written_to_are_one_sentence(paper: Paper) -> None:
+    (paper.folder / "results").write_text("a file")
+    done = paper.snakemake("--cores", "1")
+    assert done.returncode == 1
+    assert "results/.config" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_no_configuration_in_this_folder(paper: Paper) -> None:
     done = paper.bare("-n")
     output = done.stdout + done.stderr

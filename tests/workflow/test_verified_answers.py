@@ -70,7 +70,7 @@ def samples(subject: Subject, identity: str) -> dict[str, str]:
     """The longest stored completion by key."""
     store = ScoreStore(subject.plan.scores, identity)
     found: dict[str, str] = {}
-    for name in store.names_of("completions-sums"):
+    for name in (one for one in store.names() if one.startswith("completions-sums-")):
         part = store.read(name)
         assert part is not None
         for row in part.table.to_pylist():

@@ -102,6 +102,20 @@ def test_a_second_run_does_nothing(world: World) -> None:
     assert "Nothing to be done" in done.stdout + done.stderr
 
 
+def test_new_times_of_data_start_no_job_and_are_remembered(world: World) -> None:
+    for folder in ("data", "tokenizer"):
+        for path in (world.folder / folder).rglob("*.*"):
+            path.touch()
+    memory = world.results(".made", "sources.json")
+    states = []
+    for _ in range(2):
+        done = world.snakemake("-n")
+        assert done.returncode == 0
+        assert "Nothing to be done" in done.stdout + done.stderr
+        states.append((memory.stat().st_ino, memory.stat().st_mtime_ns))
+    assert states[0] == states[1]
+
+
 def test_one_file_is_a_target(world: World) -> None:
     target = world.results("stage2", "by_checkpoint", "step_5", "tier3_cf.json")
     before = target.read_bytes()

@@ -6,24 +6,29 @@ from functools import partial
 
 from snakemake.resources import Resources
 
-from evaluation.checkpoints.discovery import configuration_file
+from evaluation.checkpoints.documents import configuration_file
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.orchestration.endings import end, start
 from evaluation.orchestration.gpu_resources import for_spread_model
 from evaluation.orchestration.rule_inputs import RuleInputs, or_stop
-from evaluation.orchestration.run_configuration import run_config
+from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.results.outputs import FRONT_FILES, PAGE, SUMMARY_TABLE, stage_outputs
-from evaluation.settings.config import NAME
+from evaluation.settings.names import NAME
 from evaluation.settings.plan import plan_stages
 from evaluation.settings.tiers import TIERS
 from evaluation.orchestration.targets import check_targets_first
 
 CONFIG, CONFIG_FILE = or_stop(
-    run_config, config, workflow.is_main_process, workflow.configfiles
+    run_config,
+    config,
+    workflow.is_main_process,
+    workflow.configfiles,
+    sys.argv[1:],
 )
 PLANS = or_stop(plan_stages, CONFIG)
 INPUTS = RuleInputs(PLANS, workflow)
+keep_configuration = partial(or_stop, keep_config, CONFIG, workflow.configfiles)
 
 # Which file and which Python reach the jobs by the prefix of their shell. A log begins with its command
 # as it can be pasted into a shell.

@@ -5,8 +5,11 @@ CHECKPOINT = r"by_checkpoint/step_\d+|bridge"
 
 
 def made(folder, step):
-    """The record that a step leaves in the folder of its outputs."""
-    return f"{folder}/.made/{step}.json"
+    """The record that a step leaves in the folder of its outputs; its key says whether it is outdated.
+
+    Never removed: another run may be reading it, or its checkpoint may be gone.
+    """
+    return update(f"{folder}/.made/{step}.json")
 
 
 def prefilled(plan):

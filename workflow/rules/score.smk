@@ -13,6 +13,8 @@ for _plan in PLANS.values():
             f"{_plan.results}/eval_logs/slurm/{_plan.name}_step_{{step}}.log",
         benchmark:
             f"{_plan.results}/eval_logs/slurm/{_plan.name}_step_{{step}}.benchmark.jsonl"
+        wildcard_constraints:
+            step=INPUTS.steps_to_score(_plan),
         conda:
             "../envs/evaluation.yaml"
         threads: 8
@@ -66,11 +68,13 @@ for _plan in PLANS.values():
             input:
                 lambda w, plan=_plan: INPUTS.bridge_score(plan),
             output:
-                made(_plan.bridge_folder, "score"),
+                made(f"{_plan.results}/{{folder}}", "score"),
             log:
-                f"{_plan.results}/eval_logs/slurm/{_plan.name}_bridge.log",
+                f"{_plan.results}/eval_logs/slurm/{_plan.name}_{{folder}}.log",
             benchmark:
-                f"{_plan.results}/eval_logs/slurm/{_plan.name}_bridge.benchmark.jsonl"
+                f"{_plan.results}/eval_logs/slurm/{_plan.name}_{{folder}}.benchmark.jsonl"
+            wildcard_constraints:
+                folder=INPUTS.bridge_to_score(_plan),
             conda:
                 "../envs/evaluation.yaml"
             threads: 8

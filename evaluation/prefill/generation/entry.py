@@ -7,7 +7,6 @@ A prompt that leaves no room for `max_new_tokens` in the sequence length is left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from evaluation import protocol
@@ -21,26 +20,24 @@ from evaluation.prefill.conversations import chat_template, end_of_turn, render_
 from evaluation.prefill.definitions import asked_definition, generation_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.files import Row
+from evaluation.prefill.generation.cache import CheckGolds, check_cached_golds
 from evaluation.prefill.generation.provided import ProvidedPrompts, provided_prompts
 from evaluation.prefill.generation.recipe import PromptRecipe, TaskPrompt
 from evaluation.prefill.limits import OutOfTime, row_limits
 from evaluation.prefill.questions import example_rows
-from evaluation.prefill.sources import Origin, describe_source, locate_generation
+from evaluation.prefill.sources import Origin, Sources, locate_generation
 from evaluation.prefill.templates import reason_of
 from evaluation.prefill.tokenizers import AnyTokenizer, bos_ids, describe, encode, prefill_tokenizer
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 
-CheckGolds = Callable[[str, GenerationTask, Mapping[str, Mapping[str, Any]]], None]
-"""Raises for documents, by prompt, whose gold answers their own verifiers do not accept."""
-
 
 def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds) -> None:
-    """Writes a task to `plan.generation_folder(name)`; returns at once if it is there already.
+    """Writes a task to `plan.generation_folder(name)`; if it is there, only its golds are looked at.
 
     Raises:
-        SourceError: data cannot be read, two prompts have one id, or none fits the window.
+        SourceError: data cannot be read, a gold is not right by its verifier, two prompts have one id, or none fits the window.
         ConfigError: a template does not parse.
     """
     task = plan.suite.generation_tasks[name]
@@ -50,18 +47,20 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
     definition = generation_definition(plan, name, template, about)
     folder = plan.generation_folder(name)
     origins = locate_generation(task, plan.config.mirrors)
-    elsewhere = not origins or any(origin.files is None for origin in origins)
-    if is_current(folder, definition, None if elsewhere else [one.state() for one in origins]):
+    sources = Sources(plan, origins)
+    if is_current(folder, definition, sources.are_as):
+        if isinstance(task, GenerationTask):
+            check_cached_golds(folder, name, task, check_golds)
         return
     given: _OwnPrompts | ProvidedPrompts
     judged: dict[str, Any]
     if isinstance(task, ProviderTask):
         given = provided_prompts(plan, name, task)
-        judged = {"provider": given.said, "source": _provided_source(given)}
+        judged = {"provider": given.recorded, "source": sources.describe_provided(given.said)}
     else:
         given = _own_prompts(name, task, origins)
         check_golds(name, task, {prompt.id: prompt.document for prompt in given.prompts})
-        judged = {"checked": fingerprint(task.verifying()), "source": describe_source(origins)}
+        judged = {"checked": fingerprint(task.verifying()), "source": sources.describe()}
     _check_ends(name, tokenizer, template, judged.get("provider", {}).get("stop", task.stop))
     prompts, there = given.prompts, given.there
     rows, too_long = _tokenized(plan, tokenizer, template, name, given)
@@ -95,20 +94,15 @@ class _OwnPrompts:
     max_new_tokens: int
 
 
-def _provided_source(given: ProvidedPrompts) -> dict[str, Any]:
-    datasets = given.said["datasets"]
-    return {"dataset": ", ".join(datasets), "revision": None, "resolved": None, "state": None}
-
-
 def _own_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> _OwnPrompts:
     recipe = PromptRecipe(name, task)
-    rows = list(origins[0].rows())
+    rows, there = origins[0].first(task.limit)
     if not rows:
         raise SourceError(f"generation_tasks.{recipe.name}: {origins[0]} has no rows")
     shots = _shots(recipe, origins)
     prompts = [
         _limited(f"{origins[0]}: row {number}", partial(recipe.prompt, row, number, shots))
-        for number, row in enumerate(islice(rows, recipe.task.limit))
+        for number, row in enumerate(rows)
     ]
     seen: set[str] = set()
     for prompt in prompts:
@@ -118,7 +112,7 @@ def _own_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> 
                 "unique for each row, or leave `id` out"
             )
         seen.add(prompt.id)
-    return _OwnPrompts(prompts, len(rows), task.max_new_tokens)
+    return _OwnPrompts(prompts, there, task.max_new_tokens)
 
 
 def _shots(recipe: PromptRecipe, origins: Sequence[Origin]) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from evaluation.errors import SourceError
 from evaluation.prefill.generation.recipe import TaskPrompt
 from evaluation.prefill.providers import provider_of
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Document, Rendered, render
+from evaluation.providers.render import Document, Rendered, Said, render
 from evaluation.providers.score import Case, Limits, Outcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
@@ -26,11 +26,12 @@ TRIED = 32
 
 @dataclass(frozen=True)
 class ProvidedPrompts:
-    """Prompts in order, how many there are without the limit, what is recorded of the provider."""
+    """Prompts in order, how many there are without the limit, what the provider said and is recorded."""
 
     prompts: list[TaskPrompt]
     there: int
-    said: dict[str, Any]
+    said: Said
+    recorded: dict[str, Any]
     max_new_tokens: int
 
 
@@ -46,15 +47,15 @@ def provided_prompts(plan: StagePlan, name: str, task: ProviderTask) -> Provided
         )
     golds = _judged_golds(plan, provider, task, rendered.documents)
     metrics = _metrics(key, task, rendered, golds)
-    said = {
-        **rendered.said.model_dump(exclude={"documents", "metrics"}),
+    recorded = {
+        **rendered.said.model_dump(exclude={"documents", "metrics", "read"}),
         "name": task.provider,
         "max_new_tokens": room,
         "metrics": metrics,
         "golds": {metric: _share(metric, golds) for metric in metrics},
     }
     prompts = [_prompt(one, rendered) for one in rendered.documents]
-    return ProvidedPrompts(prompts, rendered.said.documents, said, room)
+    return ProvidedPrompts(prompts, rendered.said.documents, rendered.said, recorded, room)
 
 
 def request_of(plan: StagePlan, task: ProviderTask) -> dict[str, Any]:

@@ -22,18 +22,17 @@ of a ranked choice instead of prompt, messages, document and gold
     right         index of the right one
 
 and at last `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
-`datasets`, `documents` (how many there are in all).
+`documents` (how many there are in all), `datasets` (where each came from), and `read`: `dataset`,
+`config` and `files` of each, a file with what `statuses.status_of` told before; null of the hub's.
 
 `score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
 a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"number": 0, "scores": {metric: …}}`
 or `{"number": 0, "error": "…"}`. A score is a number, or a list of them, one an instruction.
 """
 
-import ctypes
 import json
 import os
 import resource
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
@@ -42,8 +41,6 @@ from typing import Any
 
 REFUSED = 3
 """Exit code of a verb that refuses."""
-
-_SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2): this ends with whoever asked, whatever ends that
 
 Line = dict[str, Any]
 Score = Callable[[Any, str], Mapping[str, Any]]
@@ -66,7 +63,6 @@ def main(
     scorer: Callable[[Line, list[Line]], Score],
 ) -> None:
     """Runs the verb of the command line; `package` is the provider's, whose version is told."""
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     verb, folder = sys.argv[1], Path(sys.argv[2])
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:

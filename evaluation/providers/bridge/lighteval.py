@@ -42,8 +42,7 @@ _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_na
 
 
 def render(request: Line, folder: Path) -> Line:
-    used: dict[str, str] = {}
-    lead_to(request["mirrors"], used)
+    told = lead_to(request["mirrors"])
     configs = _configs(request["task"])
     documents: list[Line] = []
     there = 0
@@ -59,7 +58,7 @@ def render(request: Line, folder: Path) -> Line:
         there += len(found)
         documents += found[: request["limit"]]
     write_documents(folder, documents)
-    facts = {"kind": request["kind"], "datasets": used, "documents": there}
+    facts = {"kind": request["kind"], "documents": there, **told}
     return {**_meta(configs, request["kind"]), **facts}
 
 

@@ -36,8 +36,7 @@ _SEED = 1234
 
 
 def render(request: Line, folder: Path) -> Line:
-    used: dict[str, str] = {}
-    lead_to(request["mirrors"], used)
+    told = lead_to(request["mirrors"])
     tasks = _tasks(request["task"])
     wanted = "multiple_choice" if request["kind"] == "choices" else "generate_until"
     for name, task in tasks.items():
@@ -52,7 +51,7 @@ def render(request: Line, folder: Path) -> Line:
         else:
             documents += _documents(name, task, request["chat"], request["limit"])
     write_documents(folder, documents)
-    return {**_meta(tasks), "kind": request["kind"], "datasets": used}
+    return {**_meta(tasks), "kind": request["kind"], **told}
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:

@@ -6,19 +6,26 @@ A mirror is laid out as `evaluation.prefill.mirrors` says: `<config>/<split>….
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.bridge.files import Refused
+from evaluation.providers.bridge.files import Line, Refused
+from evaluation.providers.bridge.statuses import Status, parts_of, status_of
 
 _KINDS = {".parquet": "parquet", ".jsonl": "json", ".json": "json"}
 
 
-def lead_to(mirrors: Mapping[str, str], used: dict[str, str]) -> None:
-    """From now on datasets come from `mirrors`; `used` gets each by the place that it came from."""
+def lead_to(mirrors: Mapping[str, str]) -> Line:
+    """From now on datasets come from `mirrors`.
+
+    Returns what meta.json says of them, filled as they are read: `datasets`, where each came from, and
+    `read`, what the file system told of its files before.
+    """
     import datasets
 
     from_hub = datasets.load_dataset
+    told: Line = {"datasets": {}, "read": []}
 
     def load(
         path: str,
@@ -28,7 +35,9 @@ def lead_to(mirrors: Mapping[str, str], used: dict[str, str]) -> None:
         **options: Any,
     ) -> Any:
         root = _mirror(path, mirrors)
-        used[path] = "hub" if root is None else str(root)
+        told["datasets"][path] = "hub" if root is None else str(root)
+        if not any((one["dataset"], one["config"]) == (path, name) for one in told["read"]):
+            told["read"].append({"dataset": path, "config": name, "files": _before(root, name)})
         if root is None:
             return _from_hub(from_hub, path, name, *arguments, split=split, **options)
         found = _splits(path, root, name)
@@ -36,6 +45,14 @@ def lead_to(mirrors: Mapping[str, str], used: dict[str, str]) -> None:
         return splits if split is None else splits[split]
 
     datasets.load_dataset = load
+    return told
+
+
+def _before(root: Path | None, name: str | None) -> list[tuple[str, Status]] | None:
+    if root is None:
+        return None
+    parts = chain.from_iterable(map(parts_of, mirrored_files(root, name)))
+    return [(str(part), status_of(part)) for part in parts]
 
 
 def _from_hub(
@@ -73,22 +90,43 @@ def _named(mirror: str, found: Mapping[str, Any]) -> Any:
     return Splits(found)
 
 
+def mirrored_files(root: Path, name: str | None) -> list[Path]:
+    """What is read of a mirror for a configuration: files, or a folder that `save_to_disk` wrote."""
+    folder = _folder(root, name)
+    if folder is None:
+        return []
+    return [folder] if _is_saved(folder) else [*chain(*_data_files(folder).values())]
+
+
+def _folder(root: Path, name: str | None) -> Path | None:
+    """Where a mirror has a configuration; None where it does not."""
+    folders = _places(root, name)
+    return next((one for one in folders if _is_saved(one) or _data_files(one)), None)
+
+
+def _places(root: Path, name: str | None) -> list[Path]:
+    if name not in (None, "default"):
+        return [root / name]
+    below = [path for path in root.iterdir() if path.is_dir() and path.name[0] != "."]
+    return [root / "default", root, *(below if name is None and len(below) == 1 else [])]
+
+
+def _is_saved(folder: Path) -> bool:
+    return (folder / "dataset_dict.json").exists()
+
+
 def _splits(dataset: str, root: Path, name: str | None) -> dict[str, Any]:
     import datasets
 
-    folders = [root / name] if name not in (None, "default") else [root / "default", root]
-    if name is None:
-        below = [path for path in root.iterdir() if path.is_dir() and path.name[0] != "."]
-        folders += below if len(below) == 1 else []
-    for folder in folders:
-        if (folder / "dataset_dict.json").exists():
-            return dict(datasets.load_from_disk(str(folder)))
-        if found := _data_files(folder):
-            return {split: _read(files) for split, files in found.items()}
-    raise Refused(
-        f"the mirror {root} of {dataset} has no configuration {name!r}; put its splits at "
-        f"{folders[0]}/<split>.parquet"
-    )
+    folder = _folder(root, name)
+    if folder is None:
+        raise Refused(
+            f"the mirror {root} of {dataset} has no configuration {name!r}; put its splits at "
+            f"{_places(root, name)[0]}/<split>.parquet"
+        )
+    if _is_saved(folder):
+        return dict(datasets.load_from_disk(str(folder)))
+    return {split: _read(files) for split, files in _data_files(folder).items()}
 
 
 def _data_files(folder: Path) -> dict[str, list[Path]]:

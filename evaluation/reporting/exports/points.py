@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from evaluation.errors import EvaluationError
+from evaluation.remedies import snakemake
 from evaluation.reporting.exports.tensorboard import event_writer
 from evaluation.reporting.exports.weights_and_biases import run_writer
 from evaluation.results.bridge_files import SUMMARY, read_summary
@@ -44,7 +45,7 @@ def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensor
     points = [point for plan in plans for point in _points(plan)]
     if not points:
         names = ", ".join(plan.name for plan in plans)
-        raise EvaluationError(f"no tables of {names} yet; run `python -m evaluation tables` first")
+        raise EvaluationError(f"no tables of {names} yet; run `{snakemake(plans[0].name)}` first")
     write(points, output)
     return len(points)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.files import open_regular
 from evaluation.grading.generation_files import FOLDER
 from evaluation.reporting.flips.answers import cut
 from evaluation.reporting.flips.moved import Flip, Moved, Turned
@@ -71,7 +72,7 @@ def _said(path: Path, ids: set[str]) -> Mapping[str, list[dict[str, Any]]]:
     """The samples of some prompts; what cannot be read is left out, and told."""
     found: dict[str, list[dict[str, Any]]] = {}
     try:
-        with open(path, encoding="utf-8") as lines:
+        with open_regular(path) as lines:
             for line in lines:
                 row = json.loads(line)
                 if row["id"] in ids:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from evaluation.files import open_regular
 from evaluation.grading.accuracy import Groups, candidate_scores, group_items
 from evaluation.grading.spread import Floats
 from evaluation.prefill.caches import EXAMPLES
@@ -79,7 +80,7 @@ def _warn(path: Path, error: Exception) -> None:
 
 def _texts(index: Index, names: set[str]) -> dict[str, dict[str, Any]]:
     found = {}
-    with open(index.path, "rb") as file:
+    with open_regular(index.path) as file:
         for name in names:
             file.seek(index.offsets[name])
             found[name] = _readable(json.loads(file.readline()), index.begin)
@@ -98,7 +99,7 @@ def _known_index(path: Path) -> Index | None:
 def _index(path: Path) -> Index:
     offsets: dict[str, int] = {}
     at, low, high = 0, "", ""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         for line in file:
             row = json.loads(line)
             text = row["contexts"][0]["text"]

@@ -13,6 +13,7 @@ from evaluation.bridge.deltas import OVERALL
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.reporting.pages.curves import Series
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.steps import step_named
 
 Follows = Mapping[str, tuple[str, int] | None]
 """By stage: the stage and step that it was trained from; None where that is not known."""
@@ -32,8 +33,9 @@ def _bridge_of(plan: StagePlan, plans: Mapping[str, StagePlan]) -> tuple[str, in
         return (bridge.stage, steps[-1]) if steps else None
     path = Path(bridge.path or "")
     for name, other in plans.items():
-        if path.name.isdecimal() and path.parent == Path(other.stage.checkpoints):
-            return name, int(path.name)
+        step = step_named(path.name)
+        if step is not None and path.parent == Path(other.stage.checkpoints):
+            return name, step
     return None
 
 

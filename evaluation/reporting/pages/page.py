@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import jinja2
 
+from evaluation.escaping import printable_lines
 from evaluation.files import write_text
 from evaluation.reporting.pages.curves import Series
 from evaluation.results.bridge_rows import RetentionRow
@@ -28,7 +29,13 @@ log = logging.getLogger(__name__)
 LARGEST = 1_500_000
 """Bytes of a page that can be opened inside Snakemake's report."""
 
+
+def _finalized(value: Any) -> Any:
+    return printable_lines(value) if type(value) is str else value
+
+
 ENVIRONMENT = jinja2.Environment(
+    finalize=_finalized,
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=jinja2.select_autoescape(("html",)),
     undefined=jinja2.StrictUndefined,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from evaluation.escaping import csv_cell, latex
 from evaluation.reporting.tables.values import Value
 from evaluation.reporting.terminal import align
 from evaluation.settings.tiers import TIERS, TierName
@@ -16,7 +17,6 @@ Key = tuple[TierName, str]
 
 _ARROWS = {"better": "▲", "worse": "▼"}
 _LATEX = {"▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$", "–": "--"}
-_ESCAPED = str.maketrans({c: f"\\{c}" for c in "&%$#_{}"} | {"\\": r"\textbackslash{}"})
 
 _TINTS = {"better": (0x00, 0x72, 0xB2), "worse": (0xC2, 0x41, 0x0C)}
 """The colours of the pages, of which a cell has at most DARKEST."""
@@ -89,10 +89,10 @@ def as_csv(columns: Sequence[Column]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     heads = [f"{column.label} {name}" for column in columns for name in names]
-    writer.writerow(["tier", "item", "metric", *heads])
+    writer.writerow(map(csv_cell, ["tier", "item", "metric", *heads]))
     for key in _keys(columns):
         cells = [_numbers(column, key)[name] for column in columns for name in names]
-        writer.writerow([*key, shown_metric(key[0]), *cells])
+        writer.writerow(map(csv_cell, [*key, shown_metric(key[0]), *cells]))
     return out.getvalue()
 
 
@@ -164,7 +164,7 @@ def _tabular(columns: Sequence[Column], rows: Sequence[tuple[Key, list[str]]]) -
 
 
 def _escaped(text: str) -> str:
-    text = text.translate(_ESCAPED)
+    text = latex(text)
     for char, command in _LATEX.items():
         text = text.replace(f" {char}", command) if char in "▲▼" else text.replace(char, command)
     return text

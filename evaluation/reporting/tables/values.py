@@ -11,13 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluation.bridge.deltas import OVERALL
-from evaluation.bridge.statistics import (
-    Estimate,
-    macro_mean,
-    paired_mean,
-    paired_ratio,
-    unknown,
-)
+from evaluation.bridge.nats import paired_ratio
+from evaluation.bridge.statistics import Estimate, macro_mean, paired_mean, unknown
 from evaluation.grading.spread import Floats, wilson
 from evaluation.results.kinds import CreditItem, NatsItem
 from evaluation.results.read import Results, TierResults
@@ -182,7 +177,7 @@ def _companions(tier: Tier, items: Mapping[str, CreditItem]) -> Iterable[Value]:
             known = item.companions
             if known is not None and metric.name in known.values:
                 one = known.values[metric.name]
-                estimates[name] = paired_mean(one, np.zeros_like(one), known.clusters)
+                estimates[name] = paired_mean(one, np.zeros_like(one), known.clusters, known.strata)
                 yield _measure(tier, name, item.group, metric.name, estimates[name])
         if len(estimates) == len(items):
             yield _measure(tier, OVERALL, None, metric.name, macro_mean(estimates))
@@ -200,7 +195,7 @@ def _means(tier: Tier, item: CreditItem) -> dict[str, Estimate]:
         value = item.values[tier.headline]
         return {tier.headline: unknown(value, n=0, units=0, note=NO_ITEMS)}
     return {
-        metric: paired_mean(one.credit, np.zeros_like(one.credit), one.clusters)
+        metric: paired_mean(one.credit, np.zeros_like(one.credit), one.clusters, one.strata)
         for metric, one in item.credits.items()
     }
 

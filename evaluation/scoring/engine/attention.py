@@ -27,11 +27,18 @@ MaskRule = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], to
 def layer_windows(config: PretrainedConfig) -> dict[str, int | None] | int | None:
     """The window of each type of layer, or of all layers, in tokens; None sees everything.
 
+    A class goes by the keys that its own configuration declares: Llama takes any others and heeds
+    none of them.
+
     Raises:
         ScoringError: for layers that are neither full nor sliding attention.
     """
     window = getattr(config, "sliding_window", None)
-    types = set(getattr(config, "layer_types", None) or ())
+    types = (
+        set(getattr(config, "layer_types", None) or ())
+        if _declares(config, "layer_types")
+        else set()
+    )
     unknown = types - {"full_attention", "sliding_attention"}
     if unknown:
         raise ScoringError(
@@ -40,7 +47,11 @@ def layer_windows(config: PretrainedConfig) -> dict[str, int | None] | int | Non
         )
     if "sliding_attention" in types:
         return {"full_attention": None, "sliding_attention": window}
-    return None if types else window
+    return window if not types and _declares(config, "sliding_window") else None
+
+
+def _declares(config: PretrainedConfig, key: str) -> bool:
+    return hasattr(type(config), key)
 
 
 def layer_masks(

@@ -19,13 +19,17 @@ that cannot be read or written is a warning, and the job compiles for itself.
 Artifacts hold code, so the folder must be writable by none but those whose code one would run.
 """
 
+import atexit
+import contextlib
 import hashlib
 import importlib.metadata
 import json
 import logging
 import os
 import re
+import secrets
 import shutil
+import stat
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +37,7 @@ from pathlib import Path
 import torch
 
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.files import atomic_path, fingerprint
+from evaluation.files import atomic_path, fingerprint, open_regular, unordered
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +146,9 @@ def compile_cache(cache: Path, checkpoint: Checkpoint, dtype: str, gpu: str) -> 
     """Of a checkpoint's kind of model on a kind of GPU, in the shared folder `cache`."""
     versions = (f"{name}-{importlib.metadata.version(name)}" for name in ("torch", "transformers"))
     place = "_".join([*versions, re.sub(r"[^A-Za-z0-9.-]+", "-", gpu)])
-    model = fingerprint([checkpoint.kind, checkpoint.model_config, checkpoint.use_mup, dtype])
+    model = fingerprint(
+        [checkpoint.kind, unordered(checkpoint.model_config), checkpoint.use_mup, dtype]
+    )
     return CompileCache(Path(cache) / FOLDER / place, model)
 
 
@@ -154,11 +160,14 @@ def use_node_folder() -> Path | None:
     """
     given = os.environ.get(_INDUCTOR)
     own = [Path(given)] if given else []
-    user = f"torchinductor_{os.getuid()}"
-    usual = [Path(folder, user) for folder in (*_temporary(), *_NODE_FOLDERS)]
-    for folder in own + usual:
-        if reason := unusable(folder):
-            log.debug("%s: %s", folder, reason)
+    usual = [Path(folder, _user()) for folder in (*_temporary(), *_NODE_FOLDERS)]
+    # Of a name that others know, in a folder of all users; what is set is the user's own choice.
+    foreign = {folder: reason for folder in usual if (reason := _foreign(folder))}
+    for folder, reason in foreign.items():
+        log.warning("%s is left alone: %s; what is compiled there is run", folder, reason)
+    for folder in [*own, *usual, *(_private(folder.parent) for folder in foreign)]:
+        if folder in foreign or (reason := unusable(folder)):
+            log.debug("%s: %s", folder, foreign.get(folder) or reason)
             continue
         if own and folder != own[0]:
             log.warning(
@@ -178,6 +187,32 @@ def use_node_folder() -> Path | None:
     return None
 
 
+def _user() -> str:
+    return f"torchinductor_{os.getuid()}"
+
+
+def _private(parent: Path) -> Path:
+    """A name that nobody could have taken before, for this process alone."""
+    folder = parent / f"{_user()}_{secrets.token_hex(8)}"
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _foreign(folder: Path) -> str | None:
+    """Why what lies in a folder may be another user's code; None if it is not, or nothing is there."""
+    with contextlib.suppress(OSError):  # which `unusable` tells
+        folder.mkdir(mode=0o700, parents=True)
+    try:
+        found = folder.lstat()
+    except OSError:
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is a link or a file"
+    if found.st_uid != os.getuid():
+        return f"it belongs to user {found.st_uid}"
+    return "anybody may write to it" if found.st_mode & stat.S_IWOTH else None
+
+
 def _temporary() -> list[str]:
     try:
         return [tempfile.gettempdir()]
@@ -188,7 +223,7 @@ def _temporary() -> list[str]:
 def unusable(folder: Path) -> str | None:
     """Why nothing can be compiled in a folder, which is made if it can be; None if it can."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder) as file:
             file.write(b"0" * 4096)
             file.flush()
@@ -208,7 +243,8 @@ def write_artifacts(path: Path, keys: set[str], payload: bytes) -> None:
 
 def read_artifacts(path: Path) -> tuple[set[str], bytes]:
     """The keys and the artifacts of a file; raises OSError, and Damaged if it is not as written."""
-    content = path.read_bytes()
+    with open_regular(path) as file:
+        content = file.read()
     if not content.startswith(_MAGIC):
         raise Damaged("it is no file of them")
     head, _, payload = content.removeprefix(_MAGIC).partition(b"\n")

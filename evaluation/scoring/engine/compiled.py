@@ -15,6 +15,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
+from evaluation.remedies import evaluation
 
 Compiler = str | Callable[..., Any]
 """What `torch.compile` takes as its backend."""
@@ -107,5 +108,5 @@ def compile_errors() -> Iterator[None]:
         said = next((line for line in str(cause).splitlines() if line.strip()), repr(cause))
         raise ScoringError(
             f"the model's layers cannot be compiled for this GPU ({said.strip()[:200]}); "
-            "`python -m evaluation doctor` on the same node says what is missing"
+            f"`{evaluation('doctor')}` on the same node says what is missing"
         ) from None

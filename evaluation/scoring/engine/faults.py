@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import torch
 
 from evaluation.errors import EvaluationError, GpuFault, NotEnoughMemory, ScoringError
+from evaluation.remedies import evaluation
 from evaluation.scoring.engine.gpus import holders, visible_gpus
 from evaluation.scoring.engine.toolchain import ANOTHER_BUILD
 
@@ -84,13 +85,13 @@ def _of_compiler(error: Exception, text: str) -> str | None:
     if _NO_COMPILER.search(text):
         return (
             f"the GPU's kernels cannot be compiled ({_said(text)}); load a C compiler and the "
-            "headers of Python on the node (`python -m evaluation doctor` there says what is missing)"
+            f"headers of Python on the node (`{evaluation('doctor')}` there says what is missing)"
         )
     if not type(error).__module__.startswith(_COMPILERS):
         return None
     return (
         f"the model cannot be compiled for the GPU ({type(error).__name__}: {_said(text)}); "
-        "`python -m evaluation doctor` on the node says what it lacks, and `-v` shows where"
+        f"`{evaluation('doctor')}` on the node says what it lacks, and `-v` shows where"
     )
 
 

@@ -32,7 +32,7 @@ from evaluation.scoring.engine.compiled import Compiler, compile_errors, compile
 from evaluation.scoring.engine.head import Head
 from evaluation.scoring.engine.pending import PairScores, Pending
 from evaluation.scoring.engine.rows import Row
-from evaluation.scoring.engine.self_check import check_eager, check_shape
+from evaluation.scoring.engine.self_check import SHORT, beyond_windows, check_eager, check_shape
 from evaluation.scoring.engine.shapes import Shape, group_shapes, shape_of
 from evaluation.scoring.engine.tries import Ints
 
@@ -44,7 +44,8 @@ class Engine:
     runs fixed shapes and sparse masks.
 
     A model whose scores this way of running it does not reproduce is refused with a ScoringError:
-    at once, or compiled, before the first pass of each shape and kind of mask.
+    at once and before the first pass beyond a window, or compiled, before the first of each shape
+    and kind of mask.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Engine:
         self.tokens_processed = 0
         self._swaps: contextlib.ExitStack | None = None
         self._reproduced: set[tuple[Shape, bool]] = set()
+        self._reproduced_to = SHORT
         if not self.is_compiled:
             check_eager(self)
 
@@ -153,8 +155,7 @@ class Engine:
         """
         self._check(batch)
         try:
-            if self.is_compiled:
-                self._check_reproduced(Shape(*batch.tokens.shape), batch.is_causal)
+            self._check_reproduced(Shape(*batch.tokens.shape), batch.is_causal)
             pending = self.begin(batch)
         except torch.OutOfMemoryError:
             rows, length = batch.tokens.shape
@@ -177,7 +178,13 @@ class Engine:
             return Pending(scored, batch.order)
 
     def _check_reproduced(self, shape: Shape, is_causal: bool) -> None:
-        if (shape, is_causal) not in self._reproduced:
+        if not self.is_compiled:
+            beyond = beyond_windows(self, shape.length)
+            if beyond > self._reproduced_to:
+                with self._as_it_was():
+                    check_eager(self, beyond)
+                self._reproduced_to = beyond
+        elif (shape, is_causal) not in self._reproduced:
             with self._as_it_was():
                 check_shape(self, shape, is_causal=is_causal)
             self._reproduced.add((shape, is_causal))

@@ -12,6 +12,7 @@ L2 norm of the difference.
 
 import contextlib
 import copy
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,12 +40,17 @@ NARROW = 1e-2
 EXPERTS = 5e-2
 """Of narrower types, where rounding may send a token to other experts."""
 
+SHORT = 5
+"""Tokens of the first comparison of an engine that is not compiled."""
 LONGEST = 4608
 """Tokens of a sequence that is compared: longer than the windows that are in use."""
 ASKED = 64
 """Tokens whose log-probability is compared at each of the last positions."""
 LAST = 3
 """Positions at the end of each sequence that are compared."""
+_SIZE = re.compile("window(?!_layers)|chunk")
+_REFUSALS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+_BEYOND = 40  # tokens behind the end of a block or a window
 _HEAD_ROWS = 8192  # of a head that are widened at once
 
 
@@ -55,9 +61,9 @@ class Sample(NamedTuple):
     sequences: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
-def check_eager(engine: "Engine") -> None:
-    """Compares a small trie; raises like `check_shape`."""
-    sample = _sample(5, engine.vocab_size, is_trie=True)
+def check_eager(engine: "Engine", length: int = SHORT) -> None:
+    """Compares a trie of so many tokens; raises like `check_shape`."""
+    sample = _sample(length, engine.vocab_size, is_trie=True)
     _compare(engine, collate([sample.row], len(sample.row)), sample)
 
 
@@ -68,12 +74,30 @@ def check_shape(engine: "Engine", shape: Shape, *, is_causal: bool) -> None:
         ScoringError: they differ by more than rounding, or the type cannot be run.
         torch.OutOfMemoryError: of a GPU.
     """
-    windows = engine.windows.values() if isinstance(engine.windows, dict) else [engine.windows]
-    beyond = max((window + 40 for window in windows if window), default=0)
-    length = min(max(BLOCK + 40, beyond), shape.length, LONGEST)
+    length = min(max(BLOCK + _BEYOND, beyond_windows(engine, shape.length)), shape.length)
     sample = _sample(length, engine.vocab_size, is_trie=not is_causal)
     batch = collate([sample.row], shape.length, count=shape.rows, is_trie=not is_causal)
     _compare(engine, batch, sample)
+
+
+def beyond_windows(engine: "Engine", length: int) -> int:
+    """Tokens of a sequence that goes beyond every window that rows of `length` tokens meet.
+
+    A window is whatever the configuration calls one, also where the class does not heed it.
+    """
+    windows = engine.windows.values() if isinstance(engine.windows, dict) else [engine.windows]
+    met = [size for size in (*windows, *_named(engine.model.config.to_dict())) if size]
+    most = min(LONGEST, max(length, getattr(engine.model.config, "max_position_embeddings", 0)))
+    return min(max((size + _BEYOND for size in met if size < length), default=0), most)
+
+
+def _named(table: dict[str, Any]) -> Iterator[int]:
+    """Sizes of windows and chunks, by the names of their keys, in tables inside the table too."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _named(value)
+        elif type(value) is int and _SIZE.search(key):
+            yield value
 
 
 def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
@@ -111,16 +135,31 @@ def _asked_tokens(vocab_size: int) -> NDArray[np.int64]:
 @torch.inference_mode()
 def _compare(engine: "Engine", batch: Batch, sample: Sample) -> None:
     asked = np.unique(sample.row.pair_query)
-    ours = engine.begin(batch).scores().logprob.reshape(len(asked), -1)
+    with _as_sentences(engine):
+        ours = engine.begin(batch).scores().logprob.reshape(len(asked), -1)
     for tokens, places in sample.sequences:
         found = ours[np.searchsorted(asked, places[-LAST:])]
-        error, allowed = _error(engine, tokens, found)
+        with _as_sentences(engine):
+            error, allowed = _error(engine, tokens, found)
         if error > allowed:  # False for NaN, which scoring reports
             raise ScoringError(
                 f"{type(engine.model).__name__} cannot be scored: its own log-probabilities differ "
                 f"from those of its body and head under a mask by {error:.1e} (relative L2, at most "
                 f"{allowed:.0e} in {engine.model.dtype}); score it by a `command` of your own"
             )
+
+
+@contextlib.contextmanager
+def _as_sentences(engine: "Engine") -> Iterator[None]:
+    """Raises ScoringError for a class that cannot compute what it is asked, as under a mask."""
+    try:
+        yield
+    except _REFUSALS as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise ScoringError(
+            f"{type(engine.model).__name__} cannot be scored: it does not take a mask and positions "
+            f"for each token ({reason}); score it by a `command` of your own"
+        ) from None
 
 
 def _error(

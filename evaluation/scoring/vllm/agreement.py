@@ -28,35 +28,43 @@ Parts = Iterator[dict[AnswerKey, Answer]]
 
 
 class Agreement:
-    """What is stored of one task's agreement, by the key of its completions."""
+    """What is stored of one task's agreement on `both`, by the key of its completions."""
 
-    def __init__(self, job: "Job", task: str, key: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        job: "Job",
+        task: str,
+        key: Mapping[str, Any],
+        both: Sequence[GenerationRequest],
+    ) -> None:
         self._job = job
+        self._both = both
         self._item = f"agreement-{task}"
-        self._key = {**key, "prompts": PROMPTS, "tokens": TOKENS}
+        self._key = {**key, "asked": [one.id for one in both], "tokens": TOKENS}
 
     def stored(self) -> dict[str, Any] | None:
         """Engine, its version, and how many greedy answers of how many are equal; None if unknown."""
-        found = self._job.store.get(self._item, self._key)
-        if found is None:
+        name = self._job.store.find(self._item, self._key)
+        found = name and self._job.store.read(name)
+        if not found:
             return None
         return {key: found.summary[key] for key in ("name", "version", "asked", "equal")}
 
     @property
     def name(self) -> str:
-        """Of the file that it is stored in."""
-        return self._job.store.path(self._item, self._key).name
+        """Of the file that it is stored in, or will be."""
+        found = self._job.store.find(self._item, self._key)
+        return found or self._job.store.path(self._item, self._key).name
 
     def measured(
         self,
         requests: Sequence[GenerationRequest],
-        both: Sequence[GenerationRequest],
         stopping: Stopping,
         vocabulary: int,
     ) -> Parts:
         """vLLM's answers to the requests; stores how those to `both` agree, if it is not known."""
         session = self._job.session
-        both = [] if self.stored() is not None else both
+        both = [] if self.stored() is not None else self._both
         session.backend.unload()
         vllm = Vllm(
             session.plan.config.generation,

@@ -23,7 +23,7 @@ from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.files import write_json, write_jsonl
-from evaluation.interpreters import NotStarted, Program, environment, is_python
+from evaluation.interpreters import NotStarted, Program, Running, environment, is_python
 from evaluation.progress import progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.settings.computing import Generation
@@ -33,6 +33,12 @@ log = logging.getLogger(__name__)
 
 TOGETHER = 4096
 """Answers asked at a time: many for vLLM to batch, and little that is lost where it is killed."""
+
+SILENT = 1800.0
+"""Seconds in which vLLM prints nothing, beside those that one answer takes, after which it hangs."""
+
+SLOWEST = 10.0
+"""Tokens of an answer in a second."""
 
 _MODULE = "evaluation.scoring.vllm.program"
 _POLL = 0.2
@@ -64,7 +70,8 @@ class Vllm:
         with self._folder() as folder:
             self._ask(folder, [(requests[key.request], key) for key in keys], stopping, vocabulary)
             program = Program(python, _MODULE, (str(folder),), folder, _VARIABLES)
-            for lines in self._lines(program, folder, len(keys)):
+            silent = SILENT + max(one.max_new_tokens for one in requests) / SLOWEST
+            for lines in self._lines(program, folder, len(keys), silent):
                 yield {keys[line["number"]]: _answer(line, stopping) for line in lines}
 
     @contextmanager
@@ -102,26 +109,29 @@ class Vllm:
         write_json(folder / "request.json", request)
         write_jsonl(folder / "cases.jsonl", [_case(one, key.sample) for one, key in asked])
 
-    def _lines(self, program: Program, folder: Path, count: int) -> Iterator[list[dict[str, Any]]]:
-        """The answers' lines as they are written, some at a time."""
+    def _lines(
+        self, program: Program, folder: Path, count: int, silent: float
+    ) -> Iterator[list[dict[str, Any]]]:
+        """The answers' lines as they are written, some at a time; ends a program that is silent."""
         path = folder / "answers.jsonl"
         path.touch()
         written = 0
         try:
-            with program.started() as process, open(path, encoding="utf-8") as file:
+            with program.started() as running, open(path, encoding="utf-8") as file:
                 with progress("answers by vLLM", count, "answer") as bar:
                     while True:
-                        has_ended = process.poll() is not None  # before the last look
+                        has_ended = not running.is_alive  # before the last look
                         lines = self._read(file)
                         bar.update(len(lines))
                         written += len(lines)
                         if lines:
                             yield lines
-                        elif has_ended:
+                        elif has_ended or written == count:
                             break
                         else:
+                            _check_heard(running, silent, f"{written} of {count}")
                             time.sleep(_POLL)
-                ended = program.ended(process)
+                ended = running.ended()
         except NotStarted as error:
             raise ScoringError(
                 f"generation.python: {program.python} cannot be run ({error})"
@@ -148,6 +158,15 @@ class Vllm:
                 found.append(content)
 
 
+def _check_heard(running: Running, silent: float, written: str) -> None:
+    """Raises ScoringError if nothing was printed for so many seconds: vLLM tells of each answer."""
+    if time.monotonic() - running.heard > silent:
+        raise ScoringError(
+            f"vLLM has printed nothing for {silent:.0f} s and was stopped, with {written} answers written; "
+            "those are stored, and the next run goes on; see what else uses its GPU"
+        )
+
+
 def find_vllm(generation: Generation) -> Path:
     """The Python that has vLLM; raises ScoringError if there is none."""
     python = generation.interpreter
@@ -162,7 +181,8 @@ def find_vllm(generation: Generation) -> Path:
             [python, "-c", look],
             env=environment(),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             check=False,
             timeout=60,
         )

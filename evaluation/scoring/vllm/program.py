@@ -12,22 +12,17 @@ It writes `answers.jsonl`: `{"version": …}`, then `{"number": line, "tokens": 
 each case, with `eos`, `stop_string` or `length`, and without the EOS; `together` at a time.
 """
 
-import ctypes
 import json
-import signal
 import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
-_SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2): this ends with whoever asked, whatever ends that
-
 Line = dict[str, Any]
 
 
 def main(folder: Path) -> None:
-    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     with open(folder / "cases.jsonl", encoding="utf-8") as lines:
         cases = [json.loads(line) for line in lines]
@@ -56,7 +51,7 @@ def _answers(model: Any, request: Line, cases: list[Line], numbers: range) -> It
     ids = request["vocabulary"]
     allowed = None if ids is None else list(range(ids))
     settings = [_settings(request, cases[number], allowed) for number in numbers]
-    outputs = model.generate(prompts, settings, use_tqdm=False)
+    outputs = model.generate(prompts, settings, use_tqdm=True)  # whoever asked hears that it works
     for number, output in zip(numbers, outputs, strict=True):
         yield {"number": number, **_ending(output.outputs[0], set(request["eos"]))}
 

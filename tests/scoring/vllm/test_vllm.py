@@ -1,20 +1,25 @@
 """vLLM's contract, driven with a stand-in that answers by transformers."""
 
+import json
 import shlex
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from evaluation.bridge.write import write_deltas
-from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.errors import BridgeError, ConfigError, ScoringError
 from evaluation.grading.collect import collect
+from evaluation.interpreters import Program, Running
 from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
+from evaluation.scoring.vllm.engine import Vllm, _check_heard
+from evaluation.settings.computing import Generation
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.store import ScoreStore
@@ -112,7 +117,7 @@ def test_samples_differ_and_are_the_same_again(change: Change, tmp_path: Path) -
 def stored(store: ScoreStore) -> dict[tuple[str, str], str]:
     """Texts by the name of the part's item and the sample's key."""
     found = {}
-    for name in store.names_of("completions-sums"):
+    for name in (one for one in store.names() if one.startswith("completions-sums-")):
         part = store.read(name)
         assert part is not None
         for row in part.table.to_pylist():
@@ -143,6 +148,36 @@ def test_where_it_dies_what_was_written_is_kept(
     assert answers(plan)["sums"].samples == 12
     assert before.items() <= stored(store).items()
     assert len(stored(store)) == 12
+
+
+class Heard:
+    """A vLLM that has just printed something, however often one looks."""
+
+    @property
+    def heard(self) -> float:
+        return time.monotonic()
+
+
+def test_one_that_hangs_is_stopped(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho it begins\nexec sleep 3600\n")
+    python.chmod(0o755)
+    program = Program(python, "none", (), tmp_path, {})
+    engine = Vllm(Generation(), cast(Checkpoint, None), tmp_path, "float32")
+    with pytest.raises(ScoringError, match=r"printed nothing for 1 s and was stopped, with 0 of 3"):
+        list(engine._lines(program, tmp_path, 3, 0.6))
+    _check_heard(cast(Running, Heard()), 0.6, "0 of 3")
+
+
+def test_one_that_has_written_all_is_not_waited_for(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    line = '{"number": 0, "tokens": [], "reason": "eos"}'
+    python.write_text(f"#!/bin/sh\necho '{line}' >> answers.jsonl\nexec sleep 3600\n")
+    python.chmod(0o755)
+    program = Program(python, "none", (), tmp_path, {})
+    engine = Vllm(Generation(), cast(Checkpoint, None), tmp_path, "float32")
+    (lines,) = engine._lines(program, tmp_path, 1, 60)
+    assert lines == [json.loads(line)]
 
 
 def test_answers_of_two_engines_are_not_compared(

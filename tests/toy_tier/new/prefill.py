@@ -6,7 +6,7 @@ from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import check_files, read_meta
 from evaluation.prefill.definitions import saved_description
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.sources import describe_source, locate
+from evaluation.prefill.sources import Sources, locate
 
 RIDDLES = "riddles.jsonl"
 
@@ -37,7 +37,8 @@ def make(plan, name):
 
     about, (origin,) = fetch_tokenizer(plan), origins(plan, name)
     definition, folder = define(plan, name, about), plan.cache_folder("toy", name)
-    if is_current(folder, definition, [origin.state()]):
+    sources = Sources(plan, [origin])
+    if is_current(folder, definition, sources.are_as):
         return
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=True)
     rows = [
@@ -51,7 +52,7 @@ def make(plan, name):
             "definition": definition,
             "items": counts,
             "vocab_size_needed": vocabulary_size(tokenizer),
-            "source": describe_source([origin]),
+            "source": sources.describe(),
         }
         write_meta(building, meta, [RIDDLES])
 

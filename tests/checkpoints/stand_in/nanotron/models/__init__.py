@@ -68,6 +68,18 @@ def _misbehave() -> None:
 
         save_file({"input_ids": load_file(path)["input_ids"] + 1}, folder / "logits.safetensors")
         os._exit(0)
+    if ACT == "endless file":
+        with open(folder / "writing.safetensors", "wb") as file:
+            while True:
+                file.truncate(file.tell() + (1 << 40))
+                time.sleep(0.01)
+    if ACT == "a hole":
+        with open(folder / "logits.safetensors", "wb") as file:
+            file.truncate(1 << 40)
+        os._exit(0)
+    if ACT == "refuses without a word":
+        (folder / "refused.json").write_text("{")
+        os._exit(3)
     if ACT == "noisy":
         os.write(1, b"\xff\x00 { \n" * 100)
 

@@ -58,7 +58,7 @@ class LLM:
     def generate(
         self, prompts: list[dict[str, Any]], settings: list[SamplingParams], use_tqdm: bool
     ) -> list[Output]:
-        assert not use_tqdm
+        assert use_tqdm
         found = []
         for prompt, how in zip(prompts, settings, strict=True):
             if self.done == DIE_AFTER:

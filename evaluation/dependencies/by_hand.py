@@ -1,0 +1,95 @@
+"""What a command reads of other steps, held against what the configuration asks for now.
+
+A run of the workflow makes again what is outdated before anything reads it. A command by hand stops
+with what to type. What is missing or has failed is another matter: others go on without it.
+"""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evaluation.checkpoints.subjects import Subject, step_subject, steps_so_far
+from evaluation.dependencies.caches import check_current, graded_entries
+from evaluation.dependencies.gone import with_known_steps
+from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.steps import COLLECT, TABLES
+from evaluation.errors import ResultsError
+from evaluation.records import read_record
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+
+
+@dataclass
+class ByHand:
+    """Asks for a command that was given the configuration `config`; raises ResultsError."""
+
+    config: Path
+    plans: Mapping[str, StagePlan]
+    outdated: Outdated = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.outdated = Outdated(self.plans, as_made=True)
+
+    def check_scores(self, subjects: Iterable[Subject]) -> None:
+        late = [one for one in subjects if self.outdated.score(one)]
+        self._refuse("the scores", "score", late)
+
+    def check_documents(self, plan: StagePlan) -> None:
+        """What answers and choices are graded by; raises CacheError for what is to be prefilled."""
+        for entry in graded_entries(plan):
+            check_current(self.outdated.caches, entry)
+
+    def check_results(self, subjects: Sequence[Subject]) -> None:
+        """Those of checkpoints, and the scores that they are of."""
+        late = [one for one in subjects if self.outdated.collect(one)]
+        self.check_scores(late)
+        self._refuse("the results", "collect", late)
+
+    def check_deltas(self, plan: StagePlan) -> None:
+        """All of a stage, and the results that they are of."""
+        steps = steps_so_far(plan)
+        subjects = [step_subject(plan, step) for step in steps]
+        self.check_results(subjects)
+        if plan.stage.bridge is not None and read_record(plan.bridge_folder, COLLECT) is not None:
+            self.check_results([self.outdated.bridge(plan)])
+            late = [step_subject(plan, s) for s in steps if self.outdated.deltas(plan, s)]
+            self._refuse("the deltas", "deltas", late)
+
+    def check_tables(self, plan: StagePlan) -> None:
+        """A stage's, where there are some, and all that they are of."""
+        self.check_deltas(plan)
+        if read_record(plan.results, TABLES) is not None and self.outdated.tables(plan):
+            raise self._error(f"the tables of {plan.name}", f"tables --stage {plan.name}")
+
+    def _refuse(self, what: str, command: str, late: Sequence[Subject]) -> None:
+        """Of several, the steps before the bridge, as a command takes the ones or the other."""
+        if not late:
+            return
+        plan, steps = late[0].plan, [str(one.step) for one in late if one.role == "step"]
+        which = f"--step {' '.join(steps)}" if steps else "--bridge"
+        said = f"steps {', '.join(steps)}" if len(steps) > 1 else late[0].label
+        told = f"{what} of {plan.name}, {said},"
+        raise self._error(told, f"{command} --stage {plan.name} {which}")
+
+    def _error(self, what: str, command: str) -> ResultsError:
+        name, _, arguments = command.partition(" ")
+        config = shlex.quote(str(self.config))
+        return ResultsError(
+            f"{self.config}: {what} are damaged, or were made from other settings, data or checkpoints "
+            f"than there are now; run `python -m evaluation {name} --config {config} {arguments}`"
+        )
+
+
+def check_run(config: Path) -> None:
+    """Results of a run that a command names by its configuration; raises ResultsError.
+
+    They may be looked at on a machine that has nothing else of the run, where this cannot be told.
+    """
+    known = with_known_steps(load_config(config))
+    needed = [Path(known.suites), *(Path(one.checkpoints) for one in known.stages.values())]
+    if all(path.is_dir() for path in needed):
+        plans = plan_stages(known)
+        for plan in plans.values():
+            subjects = [step_subject(plan, step) for step in steps_so_far(plan)]
+            ByHand(config, plans).check_results(subjects)

@@ -1,0 +1,104 @@
+"""Files that a user names on the command line: plain or gzipped, a pipe as the shell's `<(…)`, or `-`.
+
+Gzip is told by its first bytes, as a pipe has no suffix. Nothing that is named by mistake is waited
+for or read for ever: a pipe that nobody writes to, a device, a file that unpacks to far more.
+"""
+
+import contextlib
+import errno
+import gzip
+import io
+import os
+import stat
+import sys
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from evaluation.errors import EvaluationError
+from evaluation.json_text import load_json
+
+STANDARD = Path("-")
+"""Stands for standard input, or standard output."""
+
+LONGEST_LINE = 1 << 26
+"""Bytes; what is longer is no row of anything (a disk's image, or /dev/zero)."""
+
+LARGEST = 1 << 32
+"""Bytes of all lines, unpacked."""
+
+PATIENCE = 30.0
+"""Seconds until somebody writes to a pipe."""
+
+_GZIP = b"\x1f\x8b"
+
+
+def read_lines(
+    path: Path, kind: type[EvaluationError], expected: str
+) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers; raises an error of `kind` that names the file and what is `expected`."""
+    try:
+        with _opened(path) as file:
+            number = size = 0
+            while line := file.readline(LONGEST_LINE + 1):
+                number, size = number + 1, size + len(line)
+                if len(line) > LONGEST_LINE:
+                    raise kind(
+                        f"{path}: line {number} has more than {LONGEST_LINE >> 20} MiB; give {expected}"
+                    )
+                if size > LARGEST:
+                    raise kind(f"{path}: more than {LARGEST >> 30} GiB; split the file")
+                yield number, line
+    except FileNotFoundError:
+        raise kind(f"{path}: no such file; give {expected}") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise kind(f"{path}: damaged gzip data ({error}); compress it again") from None
+    except OSError as error:
+        raise kind(f"{path}: cannot be read ({error.strerror or error}); give {expected}") from None
+
+
+def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
+    """The value of a line; `place` names file and line."""
+    try:
+        return load_json(line)
+    except UnicodeDecodeError as error:
+        raise kind(f"{place}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
+    except ValueError as error:
+        said = getattr(error, "msg", error)  # without a line of its own to be mistaken for
+        raise kind(f"{place}: not valid JSON ({said}); one object on each line") from None
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
+    if path == STANDARD:
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "there is no standard input")
+        source: Any = contextlib.nullcontext(sys.stdin.buffer)
+    else:
+        source = _open(path)
+    with source as raw:
+        file = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
+        yield gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == _GZIP else file
+
+
+def _open(path: Path) -> BinaryIO:
+    mode = path.stat().st_mode
+    if stat.S_ISSOCK(mode):
+        raise OSError(errno.EINVAL, "it is a socket, not a file")
+    return _open_pipe(path) if stat.S_ISFIFO(mode) else open(path, "rb")
+
+
+def _open_pipe(path: Path) -> BinaryIO:
+    """To open a pipe waits for its writer, so another thread does it, until we write ourselves."""
+    found: list[BinaryIO] = []
+    waiting = threading.Thread(target=lambda: found.append(path.open("rb")), daemon=True)
+    waiting.start()
+    waiting.join(PATIENCE)
+    if not found:
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # lets go of the thread
+        waiting.join()
+        found.pop().close()
+        raise OSError(errno.ETIMEDOUT, "it is a pipe, and nobody writes to it")
+    return found[0]

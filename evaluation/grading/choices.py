@@ -1,0 +1,86 @@
+"""Tier3: stored scores of questions beside what is known of them, as a table of candidates."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.errors import ScoringError
+from evaluation.prefill.caches import EXAMPLES, read_questions
+from evaluation.prefill.models import QuestionLine
+from evaluation.results.columns import CANDIDATES, arrow_schema
+from evaluation.settings.plan import StagePlan
+from evaluation.store import ScoreStore
+
+SCHEMA = arrow_schema(CANDIDATES[1:])  # the first one names the item
+
+
+@dataclass(frozen=True)
+class ScoredTask:
+    """A table of SCHEMA, contexts that were cut, the scores' summaries, and what data it is of."""
+
+    table: pa.Table
+    truncated: int
+    scores: Sequence[Mapping[str, Any]]
+    origin: Mapping[str, Any]
+
+
+def scored_task(
+    plan: StagePlan, store: ScoreStore, name: str, entry: Mapping[str, Any]
+) -> ScoredTask:
+    """A task's questions as they are known now.
+
+    Raises:
+        ScoringError: a question's score is gone from the store.
+        CacheError: the task's cache is not there.
+    """
+    known = read_questions(plan.task_folder(name))
+    wanted, rows, scores = {line.key for line in known.lines}, dict[str, Any](), []
+    for _, part in store.holding(entry["choices"], wanted):
+        scores.append(part.summary)
+        found = (row for row in part.table.to_pylist() if row["key"] in wanted)
+        rows |= {row["key"]: row for row in found}
+        wanted -= rows.keys()
+    if wanted:
+        lost = next(line.id for line in known.lines if line.key in wanted)
+        raise ScoringError(
+            f"{store.folder}: the score of {lost} is gone ({len(wanted)} in all); score this "
+            "checkpoint again"
+        )
+    stored = [rows[line.key] for line in known.lines]
+    checksum = {EXAMPLES: known.meta["checksum"][EXAMPLES]}
+    return ScoredTask(
+        candidates(known.lines, stored),
+        sum(row["truncated"] for row in stored),
+        scores,
+        {"data": known.meta["definition"], "data_checksum": checksum, "items": known.meta["items"]},
+    )
+
+
+def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """A row of SCHEMA for each candidate; `stored` are the questions' rows in the store."""
+    counts = [len(line.sizes) for line in lines]
+    sizes = np.array(list(chain.from_iterable(line.sizes for line in lines))).reshape(-1, 3).T
+
+    def spread(values: Sequence[Any]) -> list[Any]:
+        return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
+
+    def flat(key: str) -> list[Any]:
+        return list(chain.from_iterable(row[key] for row in stored))
+
+    twins = [row["unconditional"] or [None] * n for row, n in zip(stored, counts, strict=True)]
+    columns = {
+        "item": spread([line.id for line in lines]),
+        "cluster": spread([line.cluster for line in lines]),
+        "stratum": spread([line.stratum for line in lines]),
+        "candidate": [number for count in counts for number in range(count)],
+        "gold": [number == line.gold for line in lines for number in range(len(line.sizes))],
+        "logprob": flat("logprob"),
+        "unconditional": list(chain.from_iterable(twins)),
+        **dict(zip(("tokens", "chars", "bytes"), sizes, strict=True)),
+        "is_greedy": flat("is_greedy"),
+    }
+    return pa.Table.from_pydict(columns, schema=SCHEMA)

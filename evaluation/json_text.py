@@ -1,0 +1,34 @@
+"""JSON as text, read so that nothing of it is overlooked: every key once, and UTF-8 alone."""
+
+import json
+from typing import Any
+
+
+def load_json(text: str | bytes, *, finite: bool = False) -> Any:
+    """The value that a text is; `finite` refuses NaN and Infinity, which are no JSON.
+
+    Raises:
+        ValueError: it is none, gives a key twice, is nested too deeply, or (UnicodeDecodeError) no
+            UTF-8.
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8")
+    try:
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_number if finite else None
+        )
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice[:40]!r} is there twice")
+    return table
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")

@@ -1,0 +1,154 @@
+"""Whether the files that a cache was made of are still the same: asked and answered here.
+
+What the file system tells of a file is taken before it is read, and compared when all is read. What was
+changed in between is refused. Later a file is the same as long as the file system tells the same of it.
+Where it tells anything else, as of a copy or after `touch`, the checksum decides. Files that were not
+read decide nothing: of a large mirror, a slice often takes the first.
+"""
+
+import contextlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluation.errors import SourceError
+from evaluation.files import file_checksum, read_text, write_json
+from evaluation.providers.bridge.statuses import Status, parts_of, status_of
+from evaluation.records import FOLDER
+
+log = logging.getLogger(__name__)
+
+_LARGE = 10**9
+"""Bytes of a file whose checksum takes so long that it is told."""
+
+
+class Seen(NamedTuple):
+    """A file as it was read."""
+
+    path: str
+    status: Status
+    checksum: str
+
+
+class Checksums:
+    """Checksums of files, each taken once, and remembered with what the file system told by then.
+
+    In `<results>/.made/sources.json`: the cache may be another's, and only be read. Two processes that
+    write at once may lose what one of them has found, which costs another look.
+    """
+
+    def __init__(self, results: Path) -> None:
+        self._path = results / FOLDER / "sources.json"
+        self._known = _remembered(self._path)
+        self._fresh: dict[str, tuple[Status, str]] = {}
+
+    def of(self, path: Path, status: Status) -> str:
+        """Of a file of which the file system tells `status`; raises OSError."""
+        kept = self._known.get(str(path))
+        if kept is not None and kept[0] == status:
+            return kept[1]
+        if status.size >= _LARGE:
+            log.warning("%s: taking its checksum (%.1f GB)", path, status.size / 1e9)
+        checksum = file_checksum(path)
+        if status_of(path) == status:
+            self._known[str(path)] = self._fresh[str(path)] = status, checksum
+        return checksum
+
+    def keep(self) -> None:
+        """Writes down what is new, where this user may."""
+        if not self._fresh:
+            return
+        try:
+            write_json(self._path, {**_remembered(self._path), **self._fresh})
+        except OSError as error:
+            log.warning("checksums of data are not remembered, and taken again: %s", error)
+        self._fresh = {}
+
+
+def _remembered(path: Path) -> dict[str, tuple[Status, str]]:
+    """What is damaged, or not there, is found anew."""
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
+        content = json.loads(read_text(path))
+        return {name: (Status(*status), str(found)) for name, (status, found) in content.items()}
+    return {}
+
+
+@dataclass
+class Reading:
+    """The files that are read of a source, with what was told of each before; `ended`: no more would be."""
+
+    files: dict[Path, Status] = field(default_factory=dict)
+    ended: bool = False
+
+    def begin(self, path: Path) -> None:
+        """To be called before a file, or a folder of `save_to_disk`, is read; raises SourceError."""
+        try:
+            for part in parts_of(path):
+                self.files.setdefault(part, status_of(part))
+        except OSError as error:
+            raise _unreadable(path, error) from None
+
+    def state(self, checksums: Checksums) -> dict[str, Any]:
+        """What a record keeps of them; raises SourceError for a file that is another by now."""
+        return {
+            "files": [_seen(*one, checksums) for one in self.files.items()],
+            "ended": self.ended,
+        }
+
+
+def _seen(path: Path, before: Status, checksums: Checksums) -> Seen:
+    try:
+        checksum, after = checksums.of(path, before), status_of(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if after != before:
+        raise SourceError(
+            f"{path} was changed while it was read; wait until whoever writes it is done, and run the "
+            "same command again"
+        )
+    return Seen(str(path), before, checksum)
+
+
+def _unreadable(path: Path, error: OSError) -> SourceError:
+    reason = error.strerror or error
+    return SourceError(f"{error.filename or path}: cannot be read ({reason}); make it readable")
+
+
+def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: Checksums) -> bool:
+    """Whether sources hold what they held when something was made of them.
+
+    Args:
+        now: the files that each would be read from; None for the hub, which is not asked.
+        known: what is kept of each, as `Reading.state` gives it; None where all was elsewhere.
+        checksums: asked where the file system tells something else of a file than before.
+    """
+    if not isinstance(known, list):
+        return all(files is None for files in now)
+    try:
+        same = len(now) == len(known) and all(
+            files is None or _is_unchanged(files, one, checksums)
+            for files, one in zip(now, known, strict=True)
+        )
+    except (OSError, TypeError, ValueError, LookupError):  # gone, or kept by another version
+        same = False
+    checksums.keep()
+    return same
+
+
+def _is_unchanged(files: Sequence[Path], known: Mapping[str, Any], checksums: Checksums) -> bool:
+    seen = [Seen(path, Status(*status), checksum) for path, status, checksum in known["files"]]
+    parts = chain.from_iterable(map(parts_of, files))
+    paths = list(parts if known["ended"] else islice(parts, len(seen)))
+    if [path.name for path in paths] != [Path(one.path).name for one in seen]:
+        return False
+    pairs = [(one, path, status_of(path)) for one, path in zip(seen, paths, strict=True)]
+    if any(one.status.size != status.size for one, _, status in pairs):
+        return False
+    return all(
+        (one.path, one.status) == (str(path), status) or one.checksum == checksums.of(path, status)
+        for one, path, status in pairs
+    )

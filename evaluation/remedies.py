@@ -1,0 +1,96 @@
+"""Commands that a message tells its reader to type: with the configuration that this process has.
+
+A process that a user starts notes how (`begin`, `begin_run`); the jobs and programs that it starts
+find that in their environment.
+"""
+
+import argparse
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+STARTED_WITH = "EVALUATION_STARTED_WITH"
+"""Names to a process the options of Snakemake by which its run was started, as a shell reads them."""
+
+CONFIG_VARIABLE = "EVALUATION_CONFIG"
+"""Names the configuration of a run to its jobs and to the command line."""
+
+DEFAULT_CONFIG = Path("config/config.yaml")
+
+_ROOT = Path(__file__).resolve().parents[1]
+_SNAKEFILE = _ROOT / "workflow" / "Snakefile"
+_KEPT = {
+    "--profile": None,
+    "--workflow-profile": None,
+    "--executor": None,
+    "--cores": "?",
+    "--jobs": "?",
+    "--snakefile": None,
+    "--directory": None,
+    "--configfile": "+",
+    "--config": "+",
+}
+"""Options that a command keeps, with argparse's `nargs`, those last that would take a target."""
+_SHORT = {"--executor": "-e", "--cores": "-c", "--jobs": "-j", "--snakefile": "-s"}
+_SHORT |= {"--directory": "-d", "--configfile": "--configfiles", "--config": "-C"}
+_HOW = ("--profile", "--workflow-profile", "--executor", "--cores", "--jobs")
+
+
+def begin(config: Path) -> None:
+    """Notes the configuration of a command, unless it is a run's, which has noted its own."""
+    if STARTED_WITH in os.environ and str(config) == os.environ.get(CONFIG_VARIABLE):
+        return
+    found = any(map(os.path.exists, ("Snakefile", "workflow/Snakefile")))  # by Snakemake, here
+    options = [] if found or not _SNAKEFILE.exists() else ["--snakefile", str(_SNAKEFILE)]
+    os.environ[STARTED_WITH] = shlex.join([*options, *configured(config)])
+
+
+def configured(config: Path) -> list[str]:
+    """Snakemake's option for a configuration, which that in its usual place does not need."""
+    return [] if config == DEFAULT_CONFIG else ["--configfile", str(config)]
+
+
+def begin_run(arguments: Sequence[str]) -> None:
+    """Notes the arguments of a Snakemake that a user has started."""
+    given = _read(arguments).items()
+    os.environ[STARTED_WITH] = shlex.join(word for name, all in given for word in (name, *all))
+
+
+def snakemake(target: str) -> str:
+    """`snakemake TARGET …`, the target first, as some options take all words behind them."""
+    options = os.environ.get(STARTED_WITH, "")
+    is_told = _read(shlex.split(options)).keys() & set(_HOW) or "SNAKEMAKE_PROFILE" in os.environ
+    how = "" if is_told else f"--profile {shlex.quote(_profile())}"
+    return " ".join(filter(None, ("snakemake", target, how, options)))
+
+
+def evaluation(command: str) -> str:
+    """`python -m evaluation COMMAND …`; it takes one file, so what was merged is read from the run's."""
+    given = _read(shlex.split(os.environ.get(STARTED_WITH, "")))
+    files = given.get("--configfile", [])
+    if len(files) > 1 or "--config" in given:
+        files = [os.environ[CONFIG_VARIABLE]] if CONFIG_VARIABLE in os.environ else []
+    config = f" --config {shlex.quote(files[0])}" if files else ""
+    return f"python -m evaluation {command}{config}"
+
+
+def _profile() -> str:
+    """The one that is shipped, by its name where that is enough."""
+    shipped = _ROOT / "slurm_profile"
+    return str(shipped) if shipped.is_dir() and not os.path.isdir(shipped.name) else shipped.name
+
+
+def _read(words: Sequence[str]) -> dict[str, list[str]]:
+    """The options to keep among words of a command line."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name, number in _KEPT.items():
+        names = [name, _SHORT[name]] if name in _SHORT else [name]
+        parser.add_argument(*names, nargs=number, const="all" if number == "?" else None)
+    found = vars(parser.parse_known_args(list(words))[0])
+    given = {name: found[name.removeprefix("--").replace("-", "_")] for name in _KEPT}
+    return {
+        name: value if isinstance(value, list) else [value]
+        for name, value in given.items()
+        if value is not None
+    }

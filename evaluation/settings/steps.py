@@ -1,0 +1,12 @@
+"""Which step a folder is of, by its name alone; imports nothing that a bare machine lacks."""
+
+import re
+
+STEP = re.compile(r"0|[1-9][0-9]{0,18}")
+"""A folder's name that is a step's number; one beyond 2⁶³ - 1 is none."""
+
+
+def step_named(folder: str) -> int | None:
+    """Return the step that a folder's name says; None if it says none."""
+    step = int(folder) if STEP.fullmatch(folder) else None
+    return step if step is not None and step < 2**63 else None

@@ -1,0 +1,245 @@
+"""What a case may do to a world: the functions that its lines call, all in the world's folder."""
+
+import gzip
+import itertools
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+import yaml
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+HERE = "VALUE_HERE"
+FIRST = "ckpts/stage1/10"
+WEIGHTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "nan": lambda data: torch.full_like(data, float("nan")),
+    "one nan": lambda data: data.flatten().index_fill(0, torch.tensor(0), torch.nan).view_as(data),
+    "inf": lambda data: torch.full_like(data, float("inf")),
+    "zero": torch.zeros_like,
+    "huge": lambda data: torch.full_like(data, 3e38),
+    "integer": lambda data: data.to(torch.int32),
+    "bool": lambda data: data > 0,
+    "float64": lambda data: data.double(),
+    "float16": lambda data: data.half(),
+    "bfloat16": lambda data: data.bfloat16(),
+    "flat": lambda data: data.flatten().contiguous(),
+    "scalar": lambda data: torch.tensor(1.0),
+    "empty": lambda data: data[:0].contiguous(),
+    "one row less": lambda data: data[:-1].contiguous(),
+    "one dimension more": lambda data: data[None].contiguous(),
+    "transposed": lambda data: data.T.contiguous(),
+    "shuffled": lambda data: data.flip(0).contiguous(),
+}
+
+
+def edited(file: str, key: str, change: Callable[[Any, Any], None]) -> str:
+    """The YAML of a file after a change of the mapping or list that holds the key."""
+    content = yaml.safe_load(Path(file).read_text())
+    place, names = content, _names(key)
+    for name, after in itertools.pairwise(names):
+        if isinstance(place, dict) and not isinstance(place.get(name), dict | list):
+            place[name] = [] if isinstance(after, int) else {}
+        elif isinstance(place, list) and name == len(place):
+            place.append({})
+        place = place[name]
+    change(place, names[-1])
+    return yaml.safe_dump(content, sort_keys=False, width=10**6)
+
+
+def _names(key: str) -> list[Any]:
+    return [int(name) if name.isdigit() else name for name in re.split(r"(?<!\\)\.", key)]
+
+
+def _store(place: Any, name: Any, value: Any) -> None:
+    if isinstance(place, list) and name == len(place):
+        place.append(value)
+    else:
+        place[name] = value
+
+
+def put(file: str, key: str, text: str) -> None:
+    """Gives a key of a YAML file this value, which is any text, YAML or not."""
+    text = re.sub(r"<(.+) x (\d+)>", lambda found: found[1] * int(found[2]), text)
+    dumped = edited(file, key, lambda place, name: _store(place, name, HERE))
+    Path(file).write_text(dumped.replace(HERE, text, 1))
+
+
+def drop(file: str, key: str) -> None:
+    Path(file).write_text(edited(file, key, lambda place, name: place.pop(name)))
+
+
+def misspelt(file: str, key: str, text: str) -> None:
+    """The same key without its last letter."""
+    put(file, key[:-1], text)
+
+
+def twice(file: str, key: str, text: str) -> None:
+    """The key stands there two times."""
+    put(file, key, text)
+    dumped = edited(file, key, lambda place, name: _store(place, name, HERE))
+    line = next(line for line in dumped.splitlines() if HERE in line)
+    line = line.replace("- ", "  ") if line.lstrip().startswith("- ") else line
+    twofold = dumped.replace(HERE, f"{text}\n{line.replace(HERE, text)}")
+    Path(file).write_text(twofold)
+
+
+def write(file: str, text: str) -> None:
+    path = Path(file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def hexadecimal(file: str, content: str) -> None:
+    Path(file).write_bytes(bytes.fromhex(content))
+
+
+def replaced(file: str, old: str, new: str) -> None:
+    text = Path(file).read_text()
+    if old not in text:
+        raise ValueError(f"{file} has no {old!r}")
+    Path(file).write_text(text.replace(old, new))
+
+
+def recoded(file: str, encoding: str) -> None:
+    """The same text in another encoding, or with other ends of lines (`crlf`, `cr`)."""
+    text = Path(file).read_text()
+    ends = {"crlf": "\r\n", "cr": "\r"}
+    if encoding in ends:
+        Path(file).write_bytes(text.replace("\n", ends[encoding]).encode())
+    else:
+        Path(file).write_bytes(text.encode(encoding))
+
+
+def as_json(file: str, key: str, value: Any) -> None:
+    """Gives a key of a JSON file a value; `...` removes it."""
+    content = json.loads(Path(file).read_text())
+    place, names = content, _names(key)
+    for name in names[:-1]:
+        place = place[name]
+    if value is ...:
+        del place[names[-1]]
+    else:
+        place[names[-1]] = value
+    Path(file).write_text(json.dumps(content))
+
+
+def model(key: str, value: Any, folder: str = FIRST) -> None:
+    """The same key in both files of a checkpoint that describe its model."""
+    as_json(f"{folder}/model_config.json", key, value)
+    put(f"{folder}/config.yaml", f"model.model_config.{key}", json.dumps(value))
+
+
+def jsonl(file: str, *rows: Any) -> None:
+    """Rows of a JSONL file; a text is a line as it stands."""
+    write(file, "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+
+
+def quiz(**keys: Any) -> None:
+    """Two questions, with these keys changed; `...` leaves a key out."""
+    row = {"question": "the cat sat", "answers": ["on", "far"], "label": 0, **keys}
+    row = {key: value for key, value in row.items() if value is not ...}
+    jsonl("data/quiz/test.jsonl", row, row)
+
+
+def parquet(file: str, columns: dict[str, Any], **options: Any) -> None:
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), file, **options)
+
+
+def gzipped(file: str, text: str, times: int = 1) -> None:
+    """A gzip file of the text, over and over."""
+    with gzip.open(file, "wb", 9) as out:
+        for _ in range(times):
+            out.write(text.encode())
+
+
+def zstandard(file: str, text: str) -> None:
+    write(file, "")
+    with pa.OSFile(file, "wb") as raw, pa.CompressedOutputStream(raw, "zstd") as out:
+        out.write(text.encode())
+
+
+def saved_dataset(folder: str, columns: dict[str, Any]) -> None:
+    subprocess.run(["rm", "-rf", folder], check=True)
+    from datasets import Dataset
+
+    Dataset.from_dict(columns).save_to_disk(folder)
+
+
+def weight(part: str, folder: str = FIRST) -> Path:
+    return sorted(Path(folder, "model").rglob(f"*{part}*/model_weight*"))[0]
+
+
+def tensor(part: str, how: str, folder: str = FIRST) -> None:
+    """Changes the weight whose path has this part."""
+    _rewrite(weight(part, folder), WEIGHTS[how])
+
+
+def all_tensors(how: str, folder: str = FIRST) -> None:
+    for path in Path(folder, "model").rglob("model_weight*"):
+        _rewrite(path, WEIGHTS[how])
+
+
+def _rewrite(path: Path, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    save_file({"data": change(load_file(path)["data"])}, path, metadata)
+
+
+def header(part: str, old: str, new: str, folder: str = FIRST) -> None:
+    """Replaces text in the header of a weight file, whose length stays right."""
+    path = weight(part, folder)
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    text = content[8 : 8 + size].decode()
+    if old not in text:
+        raise ValueError(f"{path}: no {old!r} in {text}")
+    text = text.replace(old, new)
+    path.write_bytes(len(text.encode()).to_bytes(8, "little") + text.encode() + content[8 + size :])
+
+
+def hugging_face(name: str, how: str, folder: str = "hf/1-10") -> None:
+    """Changes the tensors of a Hugging Face folder whose names have this part; `gone` removes them."""
+    path = Path(folder) / "model.safetensors"
+    content = load_file(path)
+    for key in [key for key in content if name in key]:
+        tensor = content.pop(key)
+        if how != "gone":
+            content[key] = WEIGHTS[how](tensor)
+    save_file(content, path, {"format": "pt"})
+
+
+def torch_file(name: str, tensor: str) -> None:
+    """Puts a tensor into a file of the cache, told by an expression."""
+    torch.save(eval(tensor), next(Path("cache").glob(f"*/{name}")))
+
+
+def record(key: str, value: Any) -> None:
+    """Gives a key of the record of the slice's prefill a value."""
+    as_json(str(next(Path("cache").glob("*/ppl_slices/text/.made/prefill.json"))), key, value)
+
+
+def own_head(folder: str) -> None:
+    """Adds an output layer that differs to a model whose configuration says that it is tied."""
+    path = Path(folder) / "model.safetensors"
+    content = load_file(path)
+    content["lm_head.weight"] = content["model.embed_tokens.weight"].flip(0).contiguous()
+    save_file(content, path, {"format": "pt"})
+
+
+def reference(file: str, **tensors: Any) -> None:
+    """A safetensors file of these arrays."""
+    save_file({name: torch.tensor(np.array(value)) for name, value in tensors.items()}, file)
+
+
+FUNCTIONS: dict[str, Any] = {
+    name: value for name, value in globals().items() if callable(value) and name.islower()
+} | {"json": json, "Path": Path}

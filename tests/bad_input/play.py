@@ -1,0 +1,298 @@
+"""Plays a case, and judges how it ended."""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import socket as socketlib
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from tests.bad_input.cases import Case
+from tests.bad_input.workshop import State, Workshop, change, variables
+from tests.histories.runner import ROOT, SNAKEFILE
+from tests.histories.server import CLIENT
+
+MEMORY = 3 << 30
+"""Bytes that a case's processes may hold together, beside what they share with files."""
+LONGEST = 2000
+"""Letters of a line that a person still reads."""
+KEPT = ("ckpts/", "data/", "suites/", "tokenizer/", "hf/", "config.yaml", "results/scores/")
+"""What no command may change or remove."""
+MEASURED = ("nats_per_token", "accuracy", "gold_bits_per_byte", "rate", "pass_rate")
+INNER = re.compile(
+    r"KeyError|TypeError|AttributeError|IndexError|ValueError|NoneType|' object has no attribute|<class '|"
+    r"object at 0x|\[Errno|list index out of range|/tmp[a-z0-9_]{8}\b|\.tmp\b|__[a-z]+__\b"
+)
+"""What only this project's authors understand."""
+SHELL_SIGNS = re.compile(r"[|&;<>$`*?~(){}\[\]#\n=]|^(?!evaluation|snakemake)")
+SHELL = """
+shopt -s expand_aliases globstar
+evaluation() {{ {python} -m evaluation "$@"; }}
+snakemake() {{ {python} -m snakemake -s {snakefile} "$@"; }}
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a case ended; `verdict` is `right`, or the class of its failure."""
+
+    case: Case
+    verdict: str
+    detail: str
+    code: int
+    said: str
+    seconds: float
+
+
+def play(case: Case, shop: Workshop, socket: str) -> Ended:
+    """Changes the world, runs the command, judges, and puts the world back."""
+    shop.restore()
+    try:
+        change(shop.folder, case.do)
+    except Exception as error:  # noqa: BLE001 - the table is wrong, not what it tests
+        return Ended(case, "table", repr(error), 0, "", 0.0)
+    before = shop.look()
+    try:
+        code, said, seconds, stopped = _run(case, shop.folder, socket)
+        verdict, detail = stopped or _judge(case, shop, before, code, said)
+    finally:
+        _unmount(shop.folder)
+        if any("chmod" in line or "umask" in line for line in (*case.do, case.run)):
+            subprocess.run(["chmod", "-R", "u+rwX", str(shop.folder)], check=False)
+    return Ended(case, verdict, detail, code, said, seconds)
+
+
+def _run(case: Case, folder: Path, socket: str) -> tuple[int, str, float, tuple[str, str] | None]:
+    environment = {**os.environ, **variables(folder), "HISTORIES_SOCKET": socket}
+    environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ROOT": str(ROOT)}
+    environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
+    start = time.monotonic()
+    with tempfile.TemporaryFile() as said, open(os.devnull, "rb") as nothing:
+        way = _begun_in_shell if case.cold or SHELL_SIGNS.search(case.run) else _begun_directly
+        with way(case, folder, environment, (nothing, said)) as (group, wait):
+            with _watched(group, folder, case.seconds) as stopped:
+                code = wait()
+            _end(group, folder)
+        said.seek(0)
+        text = said.read(1 << 20).decode(errors="backslashreplace")
+    return code, text, time.monotonic() - start, stopped[0] if stopped else None
+
+
+Begun = Iterator[tuple[int, Callable[[], int]]]
+"""A group of processes, and what waits for its exit code."""
+
+
+@contextlib.contextmanager
+def _begun_in_shell(
+    case: Case, folder: Path, environment: dict[str, str], files: tuple[IO[bytes], IO[bytes]]
+) -> Begun:
+    python = sys.executable if case.cold else str(CLIENT)
+    shell = SHELL.format(python=python, snakefile=SNAKEFILE) + case.run
+    with subprocess.Popen(
+        ["bash", "-c", shell],
+        cwd=folder,
+        env=environment,
+        stdin=files[0],
+        stdout=files[1],
+        stderr=files[1],
+        process_group=0,
+    ) as process:
+        yield process.pid, process.wait
+
+
+@contextlib.contextmanager
+def _begun_directly(
+    case: Case, folder: Path, environment: dict[str, str], files: tuple[IO[bytes], IO[bytes]]
+) -> Begun:
+    """Without a shell, where nothing in the line needs one."""
+    module, *others = shlex.split(case.run)
+    arguments = ["-m", module, *(["-s", str(SNAKEFILE)] if module == "snakemake" else []), *others]
+    request = {
+        "arguments": arguments,
+        "folder": str(folder),
+        "environment": environment,
+        "group": 0,
+    }
+    content = json.dumps(request).encode()
+    with socketlib.socket(socketlib.AF_UNIX) as link:
+        link.connect(environment["HISTORIES_SOCKET"])
+        descriptors = [files[0].fileno(), files[1].fileno(), files[1].fileno()]
+        socketlib.send_fds(link, [struct.pack("!I", len(content))], descriptors)
+        link.sendall(content)
+        with link.makefile() as answers:
+            yield int(answers.readline()), lambda: int(answers.readline() or 70)
+
+
+@contextlib.contextmanager
+def _watched(group: int, folder: Path, seconds: float) -> Iterator[list[tuple[str, str]]]:
+    """Ends the case's processes when they take too long or too much memory."""
+    stopped: list[tuple[str, str]] = []
+    over = threading.Event()
+
+    def look() -> None:
+        end = time.monotonic() + seconds
+        while not over.wait(0.5):
+            held = sum(map(_memory, _processes(group, folder)))
+            if held > MEMORY:
+                stopped.append(("memory", f"{held >> 20} MB"))
+            elif time.monotonic() > end:
+                stopped.append(("hang", f"more than {seconds:.0f} s"))
+            if stopped:
+                _end(group, folder)
+                return
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield stopped
+    finally:
+        over.set()
+        thread.join()
+
+
+def _processes(group: int, folder: Path) -> list[int]:
+    """Of the group, at work in the folder, or begun with its environment; never this one."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if (
+                os.getpgid(int(entry)) == group
+                or os.readlink(f"/proc/{entry}/cwd").startswith(str(folder))
+                or f"TMPDIR={folder}/" in Path(f"/proc/{entry}/environ").read_text("latin-1")
+            ):
+                found.append(int(entry))
+    return found
+
+
+def _memory(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
+        return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _end(group: int, folder: Path) -> None:
+    for pid in _processes(group, folder):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _unmount(folder: Path) -> None:
+    """Takes off what a case mounted and could not take off itself."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        if line.split()[1].startswith(f"{folder}/"):
+            subprocess.run(["umount", "--lazy", line.split()[1]], check=False)
+
+
+def _judge(
+    case: Case, shop: Workshop, before: dict[str, State], code: int, said: str
+) -> tuple[str, str]:
+    after = shop.look()
+    if "Traceback (most recent call last)" in said:
+        return "traceback", _last_line(said)
+    if code < 0 or code > 128:
+        return "crash", f"exit code {code}"
+    if left := _left(before, after, refused=code != 0):
+        return "left", left
+    if lost := _lost(before, after):
+        return "lost", lost
+    if case.end == "told" and any(word not in said for word in case.words):
+        return "silent", f"does not say {case.words}: {_last_line(said)}"
+    if case.end == "fine" or (case.end in ("either", "told") and code == 0):
+        if code != 0:
+            return "refused", _last_line(said)
+        return _numbers(case, shop, before, after)
+    if code == 0:
+        return "silent", _last_line(said)
+    return _sentence(case, code, said)
+
+
+def _sentence(case: Case, code: int, said: str) -> tuple[str, str]:
+    if code not in (1, 2, 3):
+        return "code", f"exit code {code}"
+    if missing := [word for word in case.words if word not in said]:
+        return "unclear", f"does not say {', '.join(map(repr, missing))}: {_last_line(said)}"
+    if (found := INNER.search(said)) and found[0] not in " ".join((*case.do, case.run)):
+        return "unclear", f"says {found[0]!r}: {_last_line(said)}"
+    if "\x1b" in said or "\x07" in said:
+        return "unclear", "control characters go to the terminal as they are"
+    if longest := [line for line in said.splitlines() if len(line) > LONGEST]:
+        return "unclear", f"a line of {len(longest[0])} letters: {longest[0][:200]}"
+    if not said.strip():
+        return "unclear", "says nothing"
+    return "right", ""
+
+
+def _left(before: dict[str, State], after: dict[str, State], *, refused: bool) -> str:
+    """What a command leaves that nobody wants: temporary files, and output of a refused one."""
+    for name in sorted(set(after) - set(before)):
+        if stat.S_ISDIR(after[name][0]):
+            continue
+        if name.startswith(("home/", ".snakemake/", "tmp/pymp-", "tmp/torchelastic")):
+            continue
+        if name.startswith("tmp/") or re.search(r"\.tmp|\.part|(^|/)tmp[a-z0-9_]{8}", name):
+            return f"leaves {name}"
+        if refused and (name.startswith("out") or name == "planted"):
+            return f"leaves {name}"
+    return ""
+
+
+def _lost(before: dict[str, State], after: dict[str, State]) -> str:
+    """What was the user's, or a score that cannot be made again; scores may be packed with others."""
+    packed = {os.path.dirname(name) for name in set(after) - set(before)}
+    for name, state in before.items():
+        if not name.startswith(KEPT) or (name.startswith("results/") and name in after):
+            continue
+        if name not in after and os.path.dirname(name) not in packed:
+            return f"removes {name}"
+        if name in after and state[:2] != after[name][:2]:
+            return f"changes {name}"
+    return ""
+
+
+def _numbers(
+    case: Case, shop: Workshop, before: dict[str, State], after: dict[str, State]
+) -> tuple[str, str]:
+    """Those of every tier file that was written, beside those of the untouched world."""
+    if case.other_numbers:
+        return "right", ""
+    for kept in sorted((shop.copy / "results").rglob("tier*.json")):
+        name = str(kept.relative_to(shop.copy))
+        if name in after and after[name] != before.get(name):
+            old, new = (
+                _measured(json.loads((folder / name).read_text()))
+                for folder in (shop.copy, shop.folder)
+            )
+            if old != new:
+                return "numbers", f"{name}: {new} in place of {old}"
+    return "right", ""
+
+
+def _measured(content: Any) -> Any:
+    """The numbers of a tier file that scores decide on."""
+    if not isinstance(content, dict):
+        return content
+    inner = {key: _measured(value) for key, value in content.items() if isinstance(value, dict)}
+    return {key: value for key, value in content.items() if key in MEASURED} | {
+        key: value for key, value in inner.items() if value
+    }
+
+
+def _last_line(said: str) -> str:
+    lines = [line for line in said.splitlines() if line.strip()]
+    chosen = [line for line in lines if line.startswith("error: ")] or lines or [""]
+    return chosen[-1][:400]

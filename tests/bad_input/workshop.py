@@ -1,0 +1,151 @@
+"""The world that all cases change, put back after each of them."""
+
+import os
+import shutil
+import stat
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.bad_input import changes
+from tests.histories.runner import SNAKEFILE, Server
+from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, build_world
+
+State = tuple[int, int, int, int, str]
+"""Mode, size, time, number of the file, and target of a link."""
+
+
+@dataclass
+class Workshop:
+    """One world, a copy of it as it was, and what was where."""
+
+    world: World
+    copy: Path
+    before: dict[str, State] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return self.world.folder
+
+    def look(self) -> dict[str, State]:
+        return look(self.folder)
+
+    def restore(self) -> None:
+        """Puts back whatever differs; what does not stays, down to the number of its file."""
+        now = self.look()
+        for name in sorted(set(now) - set(self.before), reverse=True):
+            _remove(self.folder / name)
+        for name, state in self.before.items():
+            if now.get(name) != state:
+                self._put_back(name, state)
+        for name, state in sorted(self.before.items(), reverse=True):
+            if stat.S_ISDIR(state[0]):
+                os.utime(self.folder / name, ns=(state[2], state[2]))
+        self.before = self.look()
+
+    def _put_back(self, name: str, state: State) -> None:
+        path, kept = self.folder / name, self.copy / name
+        if stat.S_ISDIR(state[0]):
+            if path.is_symlink() or not path.is_dir():
+                _remove(path)
+                path.mkdir()
+            path.chmod(stat.S_IMODE(state[0]))
+            return
+        _remove(path)
+        shutil.copy2(kept, path, follow_symlinks=False)
+
+
+def look(folder: Path) -> dict[str, State]:
+    """What is below a folder, folders before what they hold."""
+    found: dict[str, State] = {}
+    for place, folders, files in os.walk(folder):
+        for name in sorted([*folders, *files]):
+            path = os.path.join(place, name)
+            state = os.lstat(path)
+            link = os.readlink(path) if stat.S_ISLNK(state.st_mode) else ""
+            is_file = stat.S_ISREG(state.st_mode)
+            number = state.st_ino if is_file else 0
+            size = state.st_size if is_file else 0
+            found[os.path.relpath(path, folder)] = (
+                state.st_mode,
+                size,
+                state.st_mtime_ns,
+                number,
+                link,
+            )
+    return found
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    elif path.exists() or path.is_symlink():
+        path.unlink()
+
+
+def build(folder: Path, server: Server) -> Workshop:
+    """The tiny world with a generation task, run to its end once."""
+    folder.mkdir(parents=True)
+    world = build_world(folder / "world")
+    suite = yaml.safe_load((world.folder / "suites/sft.yaml").read_text())
+    suite["generation_tasks"] = {"letters": LETTERS}
+    (world.folder / "suites/sft.yaml").write_text(yaml.safe_dump(suite))
+    world.change(verification={"workers": 1})
+    for name in ("tmp", "home"):
+        (world.folder / name).mkdir()
+    command = [
+        "-m",
+        "snakemake",
+        "-s",
+        str(SNAKEFILE),
+        "--configfile",
+        "config.yaml",
+        "--cores",
+        "2",
+    ]
+    done = server.run(world.folder, [*command, "--quiet"], variables(world.folder))
+    if done.code != 0:
+        raise RuntimeError(f"the untouched world does not run: {done.said}")
+    _remove(world.folder / "tmp")  # a fork of the warm server does not tidy up as it exits
+    (world.folder / "tmp").mkdir()
+    for link in world.folder.rglob("*"):
+        os.utime(link, ns=(os.lstat(link).st_mtime_ns,) * 2, follow_symlinks=False)
+    shutil.copytree(world.folder, folder / "copy", symlinks=True)
+    return Workshop(world, folder / "copy", look(world.folder))
+
+
+LETTERS: dict[str, Any] = {
+    **ANSWERED,
+    "limit": 4,
+    "max_new_tokens": 4,
+    "sampling": {"temperature": 1.0, "n": 2},
+    "verifiers": {"first": FIRST_LETTER, "last": LAST_LETTER},
+}
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """The environment of a command."""
+    return {
+        "EVALUATION_CONFIG": str(folder / "config.yaml"),
+        "HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "tmp"),
+        "TERM": "dumb",
+        "COLUMNS": "100",
+    }
+
+
+def change(folder: Path, lines: tuple[str, ...]) -> None:
+    """Does what a case says, in the world's folder."""
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        for line in lines:
+            if line.startswith("$ "):
+                subprocess.run(["bash", "-ec", "shopt -s globstar; " + line[2:]], check=True)
+            else:
+                eval(line, dict(changes.FUNCTIONS))
+    finally:
+        os.chdir(here)

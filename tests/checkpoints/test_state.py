@@ -1,0 +1,164 @@
+"""When a checkpoint is another one, or no longer whole, by its files alone."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from evaluation.checkpoints import state
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.state import checkpoint_state, folder_state, is_left_of
+from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint
+
+SECOND = 10**9
+
+
+def rewrite(path: Path, after: int = 1) -> None:
+    """In place, with as many bytes and so many nanoseconds later."""
+    status, content = path.stat(), bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + after))
+
+
+def replace(path: Path) -> None:
+    """By another file of the same size and time, as `cp -p` and `mv` do."""
+    other = path.with_name("other")
+    shutil.copy2(path, other)
+    rewrite(other, after=0)
+    other.rename(path)
+
+
+def shard(folder: Path) -> Path:
+    return sorted(folder.rglob("*.safetensors"))[-1]
+
+
+def make_huggingface(folder: Path) -> None:
+    """The weights of a Nanotron checkpoint in a folder of the other kind, two shards and an index."""
+    make_checkpoint(folder, llama(), training=TRAINING)
+    tensors = load_file(shard(folder))
+    shutil.rmtree(folder / "model")
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "config.json").write_text(json.dumps({"vocab_size": 60}))
+    for name in "ab":
+        save_file({name: tensors["data"]}, folder / f"{name}.safetensors")
+    index = {"weight_map": {name: f"{name}.safetensors" for name in "ab"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a shard rewritten in place": lambda f: rewrite(shard(f)),
+    "a shard rewritten a second later": lambda f: rewrite(shard(f), SECOND),
+    "a shard replaced, its size and time kept": lambda f: replace(shard(f)),
+    "a shard that came": lambda f: shutil.copy2(shard(f), shard(f).with_name("z.safetensors")),
+    "a configuration rewritten": lambda f: rewrite(next(f.glob("*config.json"))),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", ["nanotron", "huggingface"])
+def test_another_one(tmp_path: Path, kind: str, change: str) -> None:
+    folder = tmp_path / "10"
+    if kind == "nanotron":
+        make_checkpoint(folder, llama(), training=TRAINING)
+    else:
+        make_huggingface(folder)
+    before = checkpoint_state(folder)
+    assert checkpoint_state(folder) == before
+    CHANGES[change](folder)
+    assert not is_left_of(checkpoint_state(folder), json.loads(json.dumps(before)))
+
+
+def test_an_index_decides_too(tmp_path: Path) -> None:
+    make_huggingface(tmp_path)
+    before = checkpoint_state(tmp_path)
+    rewrite(tmp_path / "model.safetensors.index.json")
+    assert not is_left_of(checkpoint_state(tmp_path), before)
+
+
+@pytest.mark.parametrize("link", ["ckpts", "ckpts/10", "ckpts/10/model"])
+def test_a_link_that_leads_elsewhere_now(tmp_path: Path, link: str) -> None:
+    """To files of equal names, sizes and times; the scores of the one are not the other's."""
+    for name in "ab":
+        make_checkpoint(tmp_path / name / "ckpts/10", llama(), training=TRAINING)
+    shutil.rmtree(tmp_path / "b")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")  # times and all
+    for path in (tmp_path / "b").rglob("*.safetensors"):
+        rewrite(path, after=0)
+    shutil.copytree(tmp_path / "a", tmp_path / "now")
+    seen = []
+    for name in "ab":
+        place = tmp_path / "now" / link
+        place.unlink() if place.is_symlink() else shutil.rmtree(place)
+        place.symlink_to(tmp_path / name / link)
+        folder = tmp_path / "now/ckpts/10"
+        seen.append((checkpoint_state(folder), open_checkpoint(folder).identity))
+    assert not is_left_of(seen[1][0], seen[0][0])
+    assert seen[0][1] != seen[1][1]
+
+
+def test_what_decides_no_score(tmp_path: Path) -> None:
+    folder = tmp_path / "10"
+    make_checkpoint(folder, llama(), training=TRAINING)
+    before = checkpoint_state(folder)
+    (folder / "optimizer").mkdir()
+    (folder / "optimizer/state.safetensors").write_bytes(b"1")
+    (folder / "checkpoint_metadata.json").write_text("{}")
+    (folder / "README.md").write_text("read")
+    assert checkpoint_state(folder) == before
+    assert checkpoint_state(tmp_path / "none") == ()
+
+
+def test_deleted_file_by_file(tmp_path: Path) -> None:
+    """What is left is still of the checkpoint that was scored; half of it at another time is not."""
+    folder = tmp_path / "10"
+    make_checkpoint(folder, llama(), training=TRAINING)
+    before = checkpoint_state(folder)
+    for path in sorted(folder.rglob("*.*")):
+        path.unlink()
+        assert is_left_of(checkpoint_state(folder), before)
+    assert checkpoint_state(folder) == ()
+    assert not is_left_of(("0",), before)
+    assert not is_left_of(("0",), None)
+
+
+def test_links_to_what_is_deleted(tmp_path: Path) -> None:
+    """A folder of links to a checkpoint's files is as gone as these."""
+    folder, linked = tmp_path / "10", tmp_path / "linked/10"
+    make_checkpoint(folder, llama(), training=TRAINING)
+    shutil.copytree(folder, linked, copy_function=lambda own, link: os.symlink(own, link))
+    before = checkpoint_state(linked)
+    assert len(before) == len(checkpoint_state(folder))
+    shutil.rmtree(folder)
+    assert checkpoint_state(linked) == ()
+    assert is_left_of((), list(before))
+
+
+def test_links_to_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Links are not followed out of a checkpoint, nor in circles, and any look ends."""
+    folder = tmp_path / "10"
+    make_checkpoint(folder, llama(), training=TRAINING)
+    before, whole = checkpoint_state(folder), folder_state(folder)
+    for name in ("model/all", "optimizer"):
+        (folder / name).symlink_to("/")
+    (folder / "processes").symlink_to("/proc")
+    (folder / "model/circle").symlink_to(folder)
+    assert checkpoint_state(folder) == before
+    assert folder_state(folder) not in (whole, "")
+    monkeypatch.setattr(state, "MOST_FILES", 5)
+    assert len(checkpoint_state(folder)) <= 10
+
+
+def test_a_folder_is_quiet_by_all_files(tmp_path: Path) -> None:
+    assert folder_state(tmp_path / "none") == ""
+    (tmp_path / "a").write_text("1")
+    first = folder_state(tmp_path)
+    (tmp_path / "b").mkdir()
+    assert folder_state(tmp_path) == first
+    (tmp_path / "b" / "c").write_text("")
+    assert folder_state(tmp_path) != first

@@ -1,0 +1,148 @@
+"""Commands by hand: what they read and is outdated is refused, with what to type."""
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation import protocol
+from evaluation.bridge.step import make_deltas
+from evaluation.checkpoints.state import checkpoint_state
+from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
+from evaluation.commands.parser import build_parser
+from evaluation.dependencies.caches import graded_entries, stage_entries
+from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
+from evaluation.errors import ResultsError
+from evaluation.prefill.definitions import tokenizer_definition
+from evaluation.records import record_path, write_record
+from evaluation.reporting.steps import make_tables
+from evaluation.results.bridge_files import read_step_deltas
+from tests.bridge.folders import make_plans, write_side
+
+STEPS = (10, 20)
+Edit = Callable[[dict[str, Any]], object]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """The configuration of two stages with records of all that a run leaves of them."""
+    plans = make_plans(tmp_path, tiers=("slices", "tasks"), steps=STEPS)
+    first, second = plans.values()
+    subjects = [step_subject(second, step) for step in STEPS]
+    for subject in (step_subject(first, 100), bridge_subject(second, plans), *subjects):
+        evaluated(subject)
+    for step in STEPS:
+        assert make_deltas(second, step).error is None
+    for plan in plans.values():
+        make_tables(plan)
+    path = tmp_path / "config.yaml"
+    content = first.config.model_dump(mode="json", exclude_defaults=True)
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    return path
+
+
+def evaluated(subject: Subject) -> None:
+    plan, made = subject.plan, {"definition": tokenizer_definition(subject.plan)}
+    subject.checkpoint.mkdir(parents=True, exist_ok=True)
+    if not (subject.checkpoint / "model_config.json").exists():  # the bridge is another's step
+        (subject.checkpoint / "model_config.json").write_text("{}")
+    write_side(subject.folder, plan, step=subject.step, seed=subject.step or 0)
+    about: dict[str, Any] = {"caches": {entry.place: made for entry in stage_entries(plan)}}
+    about |= {"checkpoint_state": checkpoint_state(subject.checkpoint)}
+    score = write_record(subject.folder, SCORE, score_key(subject), about=about)
+    graded = {"documents": {entry.place: made for entry in graded_entries(plan)}}
+    files = plan.tier_files(subject.folder)
+    write_record(subject.folder, COLLECT, collect_key(subject, score), files, about=graded)
+
+
+def run(config: Path, command: str) -> int:
+    words = shlex.split(command.format(config=config))
+    given = [] if words[0] == "compare" else ["--config", str(config)]
+    options = build_parser().parse_args([*words, *given])
+    code: int = options.run(options)
+    return code
+
+
+def edited(config: Path, edit: Edit) -> None:
+    content = yaml.safe_load(config.read_text())
+    edit(content)
+    config.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def fewer_aims(content: dict[str, Any]) -> None:
+    content["stages"]["second"]["objective"].pop()
+
+
+def another_margin(content: dict[str, Any]) -> None:
+    content["stages"]["second"]["objective"][0]["margin"] = 0.3
+
+
+def another_dtype(content: dict[str, Any]) -> None:
+    content["scoring"] = {"dtype": "bfloat16"}
+
+
+def another_group(content: dict[str, Any]) -> None:
+    path = Path(content["suites"]) / "all.yaml"
+    suite = yaml.safe_load(path.read_text())
+    suite["tasks"]["quiz"]["group"] = "hard"
+    path.write_text(yaml.safe_dump(suite, sort_keys=False))
+
+
+DELTAS, COLLECT_ALL = "deltas --stage second --step 10 20", "collect --stage second --step 10 20"
+CASES: list[tuple[Edit, str, str]] = [
+    *((edit, "tables --stage second", DELTAS) for edit in (fewer_aims, another_margin)),
+    (another_margin, "figures --stage second", DELTAS),
+    (another_margin, "bridge-table", DELTAS),
+    (another_margin, "front-page", DELTAS),
+    (another_margin, "tensorboard --output logs", DELTAS),
+    (another_group, "tables --stage second", COLLECT_ALL),
+    (another_group, "deltas --stage second --step 20", "collect --stage second --step 20"),
+    (another_group, "bridge-table", "collect --stage first --step 100"),
+    (another_group, "compare {config} {config}", "collect --stage first --step 100"),
+    (another_dtype, "collect --stage second --step 10", "score --stage second --step 10"),
+    (another_dtype, "collect --stage second --bridge", "score --stage second --bridge"),
+    (another_dtype, "tables --stage first", "score --stage first --step 100"),
+]
+
+
+@pytest.mark.parametrize(("edit", "command", "remedy"), CASES)
+def test_what_is_outdated_is_not_read(config: Path, edit: Edit, command: str, remedy: str) -> None:
+    edited(config, edit)
+    name, _, rest = remedy.partition(" ")
+    with pytest.raises(ResultsError) as caught:
+        run(config, command)
+    assert f"run `python -m evaluation {name} --config {config} {rest}`" in str(caught.value)
+
+
+def test_what_is_current_is_read_and_the_remedy_helps(config: Path) -> None:
+    assert run(config, "tables --stage second") == 0
+    edited(config, fewer_aims)
+    with pytest.raises(ResultsError) as caught:
+        run(config, "tables --stage second")
+    (typed,) = re.findall(r"run `python -m evaluation (.*)`", str(caught.value))
+    options = build_parser().parse_args(shlex.split(typed))
+    assert options.run(options) == 0
+    assert run(config, "tables --stage second") == 0
+    path = config.parent / "results/second/by_checkpoint/step_20/bridge_deltas.json"
+    assert len(read_step_deltas(path).aims) == 1
+
+
+def test_tables_of_another_protocol(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "REPORT", "report-0")
+    with pytest.raises(
+        ResultsError, match=r"tables of second are damaged, or were made from .* tables --"
+    ):
+        run(config, "figures --stage second")
+
+
+def test_others_go_on_without_what_failed_or_is_missing(config: Path) -> None:
+    results = config.parent / "results/second"
+    record_path(results / "by_checkpoint/step_10", COLLECT).unlink()
+    with pytest.raises(ResultsError, match="deltas of second, step 10, are damaged"):
+        run(config, "tables --stage second")
+    record_path(results / "by_checkpoint/step_10", "deltas").unlink()
+    assert run(config, "tables --stage second") == 0

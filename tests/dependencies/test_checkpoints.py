@@ -1,0 +1,114 @@
+"""Which change of a checkpoint makes what was scored of it outdated."""
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from evaluation.checkpoints.consumed import METADATA, metadata_state
+from evaluation.checkpoints.state import checkpoint_state
+from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
+from evaluation.dependencies.caches import documents_used
+from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
+from evaluation.grading.header import origin
+from evaluation.records import write_record
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+from tests.checkpoints.test_state import replace, rewrite, shard
+from tests.watching.stand_in import caches
+from tests.workflow.world import World
+
+Plans = Mapping[str, StagePlan]
+
+
+@pytest.fixture
+def plans(prefilled_world: World, tmp_path: Path) -> Plans:
+    """Of the prefilled world, with results and checkpoints of its own."""
+    shutil.copytree(prefilled_world.folder / "ckpts", tmp_path / "ckpts")
+    shutil.copytree(tmp_path / "ckpts", tmp_path / "others")
+    text = prefilled_world.config.read_text()
+    for name in ("results", "ckpts"):
+        text = text.replace(str(prefilled_world.folder / name), str(tmp_path / name))
+    (tmp_path / "config.yaml").write_text(text)
+    return plan_stages(load_config(tmp_path / "config.yaml"))
+
+
+def evaluate(subject: Subject) -> None:
+    """Leaves the records of its scores and tier files, as jobs do."""
+    state = list(checkpoint_state(subject.checkpoint))
+    about = {"caches": caches(subject.plan), "checkpoint_state": state}
+    score = write_record(subject.folder, SCORE, score_key(subject), about=about)
+    documents = documents_used(subject.plan)
+    counted = {"documents": documents, "metadata": metadata_state(subject.checkpoint)}
+    write_record(subject.folder, COLLECT, collect_key(subject, score), about=counted)
+
+
+def leads_elsewhere(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.symlink_to(folder.parents[2] / "others/stage1" / folder.name)
+
+
+def count_anew(folder: Path) -> None:
+    (folder / METADATA).write_text(json.dumps({"metas": {"consumed_tokens_total": 77}}))
+
+
+ANOTHER: dict[str, Callable[[Path], object]] = {
+    "a shard rewritten in place": lambda f: rewrite(shard(f)),
+    "a shard replaced, its size and time kept": lambda f: replace(shard(f)),
+    "a link that leads elsewhere now": leads_elsewhere,
+}
+
+THE_SAME: dict[str, Callable[[Path], object]] = {
+    "its optimizer is deleted": lambda f: shutil.rmtree(f / "optimizer", ignore_errors=True),
+    "one shard is deleted": lambda f: shard(f).unlink(),
+    "all weights are deleted": lambda f: shutil.rmtree(f / "model"),
+    "it is deleted": shutil.rmtree,
+    "its tokens are counted anew": count_anew,
+}
+
+
+@pytest.mark.parametrize("change", [*ANOTHER, *THE_SAME])
+def test_scored_anew_if_it_is_another(plans: Plans, change: str) -> None:
+    """On both sides of a bridge, which is the same checkpoint."""
+    subjects = step_subject(plans["stage1"], 20), bridge_subject(plans["stage2"], plans)
+    for subject in subjects:
+        evaluate(subject)
+    assert not any(map(Outdated(plans).score, subjects))
+    {**ANOTHER, **THE_SAME}[change](subjects[0].checkpoint)
+    outdated = Outdated(plans)
+    outdated.look_at(subjects)
+    assert [outdated.score(subject) for subject in subjects] == [change in ANOTHER] * 2
+
+
+def test_scored_by_a_command(plans: Plans) -> None:
+    stage = plans["stage1"].stage.model_copy(update={"command": "true"})
+    plan = dataclasses.replace(plans["stage1"], stage=stage)
+    evaluate(subject := step_subject(plan, 10))
+    assert not Outdated({**plans, "stage1": plan}).score(subject)
+    rewrite(shard(subject.checkpoint))
+    assert Outdated({**plans, "stage1": plan}).score(subject)
+
+
+def test_tokens_counted_anew_are_shown_and_nothing_is_scored(plans: Plans) -> None:
+    """Of a checkpoint that is gone they stay as they were."""
+    evaluate(subject := step_subject(plans["stage1"], 10))
+    about = {
+        "checkpoint": "10",
+        "identity": "0",
+        "tokenizer": {},
+        "sequence_length": 64,
+        "consumed_tokens": 5,
+    }
+    assert not Outdated(plans).collect(subject)
+    count_anew(subject.checkpoint)
+    outdated = Outdated(plans)
+    assert (outdated.score(subject), outdated.collect(subject)) == (False, True)
+    assert origin(subject, about)["consumed_tokens"] == 77
+    evaluate(subject)
+    shutil.rmtree(subject.checkpoint)
+    assert not Outdated(plans).collect(subject)
+    assert origin(subject, about)["consumed_tokens"] == 5

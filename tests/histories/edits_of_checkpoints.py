@@ -1,0 +1,189 @@
+"""What a user, or a trainer, may do to checkpoints and to the files in them."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from tests.histories.beginning import SEEDS
+from tests.histories.model import DAMAGES, HERE, Copy, Model
+from tests.histories.registry import edit
+
+
+@edit(
+    lambda model: [
+        (place, seed, keeps_times)
+        for place, known in model.checkpoints.items()
+        for seed in range(SEEDS)
+        if seed != known.seed
+        for keeps_times in (True, False)
+    ]
+)
+def checkpoint_replaced(model: Model, place: str, seed: int, keeps_times: bool) -> None:
+    model.gone.pop(place, None)
+    model.checkpoints[place] = Copy(seed, 0 if keeps_times else model.now())
+
+
+@edit(lambda model: [(p,) for p, known in model.checkpoints.items() if known.damage is None])
+def checkpoint_touched(model: Model, place: str) -> None:
+    """Copied again by `cp -r`: the same weights at another time."""
+    model.checkpoints[place] = replace(model.checkpoints[place], written=model.now())
+
+
+@edit(
+    lambda model: [
+        (place, seed, keeps_times)
+        for place in ("one/40", "two/25", "two/20", "side/14", *model.gone)
+        if place not in model.checkpoints
+        for seed in (0, 5)
+        for keeps_times in (True, False)
+    ]
+)
+def checkpoint_added(model: Model, place: str, seed: int, keeps_times: bool) -> None:
+    model.gone.pop(place, None)
+    model.checkpoints[place] = Copy(seed, 0 if keeps_times else model.now())
+
+
+@edit(lambda model: [(place,) for place in model.checkpoints if _others(model, place)])
+def checkpoint_deleted(model: Model, place: str) -> None:
+    model.gone[place] = model.checkpoints.pop(place)
+
+
+@edit(
+    lambda model: [
+        (place, damage)
+        for place, known in model.checkpoints.items()
+        for damage in DAMAGES
+        if known.damage != damage
+        and _others(model, place)
+        and (damage != "lost_shard" or known == Copy(*known.base))
+    ]
+)
+def checkpoint_damaged(model: Model, place: str, damage: str) -> None:
+    known = model.checkpoints[place]
+    written = known.written if damage == "lost_shard" else model.now()
+    if damage == "no_config":  # what is left is no checkpoint
+        model.gone.setdefault(place, known)
+    else:
+        model.gone.pop(place, None)
+    model.checkpoints[place] = Copy(known.seed, written, damage, known.form)
+
+
+@edit(lambda model: [(p,) for p, known in model.checkpoints.items() if known.damage])
+def checkpoint_restored(model: Model, place: str) -> None:
+    """From a copy that kept its times."""
+    known = model.checkpoints[place]
+    model.gone.pop(place, None)
+    model.checkpoints[place] = Copy(known.seed, form=known.form)
+
+
+def _others(model: Model, place: str) -> bool:
+    """Whether every stage that finds its steps there would still find one without this."""
+    less = model.copy()
+    del less.checkpoints[place]
+    return all(less.steps(stage) or not model.steps(stage) for stage in model.stages)
+
+
+# Weights and settings that change where they lie
+
+
+def _whole(model: Model) -> list[str]:
+    """Places of checkpoints that somebody asks for and that are whole."""
+    there = {place for _, place in model.used() if place in model.checkpoints}
+    return sorted(place for place in there if model.checkpoints[place].damage is None)
+
+
+@edit(
+    lambda model: [
+        (place, is_time_kept, in_place)
+        for place in _whole(model)
+        for is_time_kept in (True, False)
+        for in_place in (True, False)
+    ]
+)
+def weights_rewritten(model: Model, place: str, is_time_kept: bool, in_place: bool) -> None:
+    """The last weight file gets other numbers, of the same size."""
+    known = model.checkpoints[place]
+    seed, _, number = known.shard or (known.seed, 0, 0)
+    shard = (seed + 2) % SEEDS, -1 if is_time_kept else model.now(), number + (not in_place)
+    model.checkpoints[place] = replace(known, shard=shard)
+
+
+@edit(
+    lambda model: [
+        (place, seed)
+        for place in _whole(model)
+        for seed in (1, 4)
+        if model.checkpoints[place].form == "nanotron"
+    ]
+)
+def checkpoint_of_hugging_face(model: Model, place: str, seed: int) -> None:
+    """The folder of a public model in the place of a step."""
+    model.gone.pop(place, None)
+    model.checkpoints[place] = Copy(seed, model.now(), form="hugging_face")
+
+
+@edit(lambda model: [(place,) for place in _whole(model)])
+def settings_rewritten(model: Model, place: str) -> None:
+    """Another number in the model's configuration, in place and of the same size."""
+    known = model.checkpoints[place]
+    variant = 1 - known.settings[0] if known.settings else 1
+    model.checkpoints[place] = replace(known, settings=(variant, model.now()))
+
+
+@edit(
+    lambda model: [
+        (place, tokens)
+        for place in _whole(model)
+        for tokens in (1_000_000, 2_000_000)
+        if model.checkpoints[place].form == "nanotron" and model.checkpoints[place].tokens != tokens
+    ]
+)
+def checkpoint_tokens(model: Model, place: str, tokens: int) -> None:
+    """The trainer's count of tokens is corrected in the checkpoint's metadata."""
+    model.checkpoints[place] = replace(model.checkpoints[place], tokens=tokens)
+
+
+# Folders of checkpoints
+
+LINK = "now"
+
+
+@edit(lambda model: [(stage,) for stage in model.stages if model.links.get(LINK) is None])
+def checkpoints_behind_link(model: Model, stage: str) -> None:
+    """The same folder, named by a link to it."""
+    model.links[LINK] = model.folder(stage)
+    model.stages[stage]["checkpoints"] = f"{HERE}/ckpts/{LINK}"
+
+
+@edit(
+    lambda model: [
+        (LINK, folder)
+        for folder in ("one", "two", "again", "side")
+        if LINK in model.links
+        and model.links[LINK] != folder
+        and any(place.startswith(f"{folder}/") for place in model.checkpoints)
+    ]
+)
+def link_led_elsewhere(model: Model, link: str, folder: str) -> None:
+    model.links[link] = folder
+
+
+def _movable(model: Model) -> Iterable[tuple[Any, ...]]:
+    for stage in model.stages:
+        folder = model.folder(stage)
+        if folder in ("one", "two") and folder not in model.links.values() and not model.gone:
+            yield stage, folder, f"{folder}_moved"
+
+
+@edit(_movable)
+def checkpoints_moved(model: Model, stage: str, old: str, new: str) -> None:
+    """A folder gets another name, and its files keep their times; all that name it follow."""
+    model.checkpoints = {
+        f"{new}/{place.partition('/')[2]}" if place.startswith(f"{old}/") else place: known
+        for place, known in model.checkpoints.items()
+    }
+    for own in model.stages.values():
+        if own["checkpoints"] == f"{HERE}/ckpts/{old}":
+            own["checkpoints"] = f"{HERE}/ckpts/{new}"
+        if (path := (own.get("bridge") or {}).get("path", "")).startswith(f"{HERE}/ckpts/{old}/"):
+            own["bridge"]["path"] = path.replace(f"/{old}/", f"/{new}/")

@@ -1,0 +1,190 @@
+"""What a user may change in stages: their steps, bridges, names, suites and aims."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from tests.histories.model import HERE, Model
+from tests.histories.registry import edit
+
+
+def _other_steps(model: Model) -> Iterable[tuple[Any, ...]]:
+    for stage in model.stages:
+        there, now = model.on_disk(stage), model.steps(stage)
+        ways: list[Any] = ["all", {"every": 10}, {"every": 5}]
+        ways += [sorted({*now, step}) for step in there if step not in now]
+        ways += [[step for step in now if step != left] for left in now if len(now) > 1]
+        for way in ways:
+            if way != model.stages[stage]["steps"] and _finds(model, stage, way):
+                yield stage, way
+
+
+def _finds(model: Model, stage: str, way: Any) -> bool:
+    every = way["every"] if isinstance(way, dict) else 1
+    return isinstance(way, list) or any(step % every == 0 for step in model.on_disk(stage))
+
+
+@edit(_other_steps)
+def steps(model: Model, stage: str, value: Any) -> None:
+    model.stages[stage]["steps"] = value
+
+
+@edit(lambda model: [(stage, 99) for stage in model.stages])
+def step_not_there(model: Model, stage: str, step: int) -> None:
+    model.stages[stage]["steps"] = [*model.steps(stage), step]
+
+
+def _other_bridges(model: Model) -> Iterable[tuple[Any, ...]]:
+    names = list(model.stages)
+    for stage in names[1:]:
+        ways: list[Any] = [None, {"path": f"{HERE}/ckpts/side/7"}, {"stage": names[0]}]
+        ways += [{"stage": names[0], "step": step} for step in model.on_disk(names[0])]
+        ways += [{"path": f"{HERE}/ckpts/one/30"}]
+        for way in ways:
+            if way != model.stages[stage].get("bridge"):
+                yield stage, way
+
+
+@edit(_other_bridges)
+def bridge(model: Model, stage: str, value: Any) -> None:
+    model.stages[stage]["bridge"] = value
+    if value is None:
+        model.stages[stage].pop("objective", None)
+
+
+def _bridges_not_there(model: Model) -> Iterable[tuple[Any, ...]]:
+    names = list(model.stages)
+    for stage in names[1:]:
+        yield stage, {"stage": names[0], "step": 77}
+        yield stage, {"path": f"{HERE}/ckpts/side/8"}
+
+
+@edit(_bridges_not_there)
+def bridge_not_there(model: Model, stage: str, value: Any) -> None:
+    model.stages[stage]["bridge"] = value
+
+
+def _new_stages(model: Model) -> Iterable[tuple[Any, ...]]:
+    for name in ("ablation_A", "0-shot.x"):
+        if name not in model.stages and len(model.stages) < 3 and "side/7" in model.checkpoints:
+            yield name, None
+            yield name, {"stage": next(iter(model.stages)), "step": 20}
+
+
+@edit(_new_stages)
+def stage_added(model: Model, name: str, bridge: Any) -> None:
+    stage = {"checkpoints": f"{HERE}/ckpts/side", "steps": "all", "suites": ["base"]}
+    model.stages[name] = {**stage, "bridge": bridge} if bridge else stage
+
+
+def _removable(model: Model) -> list[str]:
+    named = {(stage.get("bridge") or {}).get("stage") for stage in model.stages.values()}
+    return [name for name in model.stages if name not in named and len(model.stages) > 1]
+
+
+@edit(lambda model: [(name,) for name in _removable(model)])
+def stage_removed(model: Model, name: str) -> None:
+    del model.stages[name]
+
+
+def _renamings(model: Model) -> Iterable[tuple[Any, ...]]:
+    fresh = [name for name in ("ablation_B", "stage2x", "pre") if name not in model.stages]
+    return [(old, fresh[0]) for old in model.stages if fresh and old != fresh[0]]
+
+
+@edit(_renamings)
+def stage_renamed(model: Model, old: str, new: str) -> None:
+    model.config["stages"] = {
+        new if name == old else name: stage for name, stage in model.stages.items()
+    }
+    for stage in model.stages.values():
+        if (stage.get("bridge") or {}).get("stage") == old:
+            stage["bridge"] = {**stage["bridge"], "stage": new}
+
+
+def _suite_lists(model: Model) -> Iterable[tuple[Any, ...]]:
+    for stage, own in model.stages.items():
+        for names in (["base"], ["base", "more"], ["base", "sft"], ["more", "base", "sft"]):
+            if names != own["suites"] and not ("sft" in own["suites"] and "sft" not in names):
+                yield stage, names
+
+
+@edit(_suite_lists)
+def suites(model: Model, stage: str, names: list[str]) -> None:
+    model.stages[stage]["suites"] = names
+
+
+def _extended(model: Model) -> Iterable[tuple[Any, ...]]:
+    for stage, own in model.stages.items():
+        for old, new in (("base", "child"), ("child", "base")):
+            if old in own["suites"]:
+                yield stage, old, new
+
+
+@edit(_extended)
+def suite_extended(model: Model, stage: str, old: str, new: str) -> None:
+    """`child` extends `base` and overrides what is no question, so stages may differ in it."""
+    names = model.stages[stage]["suites"]
+    model.stages[stage]["suites"] = [new if name == old else name for name in names]
+
+
+@edit(
+    lambda model: [
+        (stage, number, margin)
+        for stage, own in model.stages.items()
+        for number in range(len(own.get("objective", [])))
+        for margin in (0.01, 0.2, 0.5)
+        if margin != own["objective"][number]["margin"]
+    ]
+)
+def margin(model: Model, stage: str, number: int, value: float) -> None:
+    model.stages[stage]["objective"][number]["margin"] = value
+
+
+@edit(
+    lambda model: [
+        (stage, number)
+        for stage, own in model.stages.items()
+        for number in range(len(own.get("objective", [])))
+    ]
+)
+def aim_turned(model: Model, stage: str, number: int) -> None:
+    aim = model.stages[stage]["objective"][number]
+    aim["want"] = "improve" if aim["want"] == "keep" else "keep"
+
+
+@edit(
+    lambda model: [
+        (stage, number, metric)
+        for stage, own in model.stages.items()
+        for number, aim in enumerate(own.get("objective", []))
+        for metric in (None, "gold_bits_per_byte", "margin")
+        if aim["tier"] == "tier3" and aim.get("metric") != metric
+    ]
+)
+def aim_metric(model: Model, stage: str, number: int, metric: str | None) -> None:
+    aim = model.stages[stage]["objective"][number]
+    aim.pop("metric", None)
+    if metric:
+        aim["metric"] = metric
+
+
+@edit(lambda model: [(s, t) for s in _bridged(model) for t in _tiers(model, s)])
+def objective(model: Model, stage: str, tier: str) -> None:
+    aims = model.stages[stage].setdefault("objective", [])
+    if len(aims) < 3:
+        aims.append({"tier": tier, "want": "improve", "margin": 0.0})
+    else:
+        aims.pop(0)
+
+
+@edit(lambda model: [(s,) for s, own in model.stages.items() if len(own.get("objective", [])) > 1])
+def aim_taken_away(model: Model, stage: str) -> None:
+    model.stages[stage]["objective"].pop()
+
+
+def _tiers(model: Model, stage: str) -> list[str]:
+    return ["tier2", "tier3", *(["tier5"] if model.suite(stage)["generation_tasks"] else [])]
+
+
+def _bridged(model: Model) -> list[str]:
+    return [name for name, stage in model.stages.items() if stage.get("bridge")]

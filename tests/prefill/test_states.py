@@ -1,0 +1,277 @@
+"""Whether data is still what a cache was made of: asked of the file system, then of its checksum."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from evaluation.dependencies.caches import CacheEntry, CacheStates, tokenizer_entry
+from evaluation.errors import SourceError
+from evaluation.prefill import sources, states, texts, tokenizers
+from evaluation.prefill.cloze import prefill_task
+from evaluation.prefill.slices import prefill_slice
+from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
+from evaluation.settings.plan import StagePlan
+from tests.prefill.plans import make_plan
+
+FIRST, SECOND = "test-00000-of-00002.jsonl", "test-00001-of-00002.jsonl"
+TASK = {"choices": "choices", "gold": "label", "context": "Who?"}
+
+
+def write(path: Path, *names: str) -> None:
+    rows = [{"text": f"{name} " * 9, "choices": [name, "dog"], "label": 0} for name in names]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def corrected(path: Path, old: bytes = b"ox", new: bytes = b"ux") -> None:
+    """Other bytes of the same number, under the time that the file had."""
+    before = path.stat()
+    path.write_bytes(path.read_bytes().replace(old, new))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.fixture(autouse=True)
+def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents are read as they are needed, however short they are."""
+    monkeypatch.setattr(texts, "_BATCH_DOCUMENTS", 1)
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Path:
+    folder = tmp_path / "mirror"
+    write(folder / FIRST, "fox", "box")
+    write(folder / SECOND, "ox", "pox")
+    return folder
+
+
+@pytest.fixture
+def plan(tmp_path: Path, mirror: Path, fast_folder: Path) -> StagePlan:
+    return planned(tmp_path, mirror, shutil.copytree(fast_folder, tmp_path / "tokenizer"))
+
+
+def planned(tmp_path: Path, mirror: Path, tokenizer: Path) -> StagePlan:
+    source = {"dataset": "a/b", "split": "test"}
+    return make_plan(
+        tmp_path / "cache",
+        tokenizer,
+        slices={"all": {**source, "tokens": 320}, "first": {**source, "tokens": 16}},
+        tasks={"t": source | TASK},
+        mirrors={"a/b": str(mirror)},
+    )
+
+
+def entries(plan: StagePlan) -> dict[str, CacheEntry]:
+    return {
+        "all": CacheEntry(plan, "tier2", "all", plan.slice_folder("all")),
+        "first": CacheEntry(plan, "tier2", "first", plan.slice_folder("first")),
+        "task": CacheEntry(plan, "tier3", "t", plan.task_folder("t")),
+        "tokenizer": tokenizer_entry(plan),
+    }
+
+
+def prefill(plan: StagePlan) -> None:
+    prefill_slice(plan, "all")
+    prefill_slice(plan, "first")
+    prefill_task(plan, "t")
+
+
+def stale(plan: StagePlan) -> set[str]:
+    """As a run that begins now would find them."""
+    known = CacheStates()
+    return {name for name, entry in entries(plan).items() if known.state(entry) != "current"}
+
+
+@pytest.fixture
+def summed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files whose checksums were taken."""
+    found: list[str] = []
+
+    def checksum(path: Path) -> str:
+        found.append(path.name)
+        return real(path)
+
+    real = states.file_checksum
+    monkeypatch.setattr(states, "file_checksum", checksum)
+    return found
+
+
+def led_to_copy(mirror: Path) -> Path:
+    return Path(shutil.copytree(mirror, mirror.parent / "copy"))
+
+
+def led_to_other(mirror: Path) -> Path:
+    other = led_to_copy(mirror)
+    corrected(other / SECOND)
+    return other
+
+
+def touched(mirror: Path) -> None:
+    for path in mirror.iterdir():
+        path.touch()
+
+
+def cloned(mirror: Path) -> None:
+    copy = led_to_copy(mirror)
+    shutil.rmtree(mirror)
+    shutil.copytree(copy, mirror, copy_function=shutil.copyfile)
+
+
+def replaced(mirror: Path) -> None:
+    copy = led_to_other(mirror)
+    os.replace(copy / SECOND, mirror / SECOND)
+
+
+ALL = {"all", "task"}
+EDITS: dict[str, tuple[Callable[[Path], Path | None], set[str], list[str]]] = {
+    "nothing": (lambda mirror: None, set(), []),
+    "touched": (touched, set(), [FIRST, SECOND]),
+    "cloned with new times": (cloned, set(), [FIRST, SECOND]),
+    "led to a copy": (led_to_copy, set(), [FIRST, SECOND]),
+    "one of two corrected, size and time kept": (
+        lambda mirror: corrected(mirror / SECOND),
+        ALL,
+        [SECOND],
+    ),
+    "the one that all read corrected": (
+        lambda mirror: corrected(mirror / FIRST),
+        {*ALL, "first"},
+        [FIRST],
+    ),
+    "one of two replaced": (replaced, ALL, [SECOND]),
+    "led to a folder of equal names and sizes": (led_to_other, ALL, [FIRST, SECOND]),
+    "another size": (lambda mirror: write(mirror / SECOND, "clock"), ALL, []),
+    "one more file": (lambda mirror: write(mirror / "test-2.jsonl", "z"), ALL, []),
+    "a file less": (lambda mirror: (mirror / SECOND).unlink(), ALL, []),
+    "a file before": (lambda mirror: write(mirror / "a-test.jsonl", "z"), {*ALL, "first"}, []),
+}
+"""What befalls a mirror, what is to be made anew of it, and which checksums tell."""
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_what_an_edit_of_a_mirror_outdates(
+    name: str, plan: StagePlan, mirror: Path, tmp_path: Path, summed: list[str]
+) -> None:
+    edit, outdated, looked_at = EDITS[name]
+    prefill(plan)
+    assert stale(plan) == set()
+    summed.clear()
+    plan = planned(tmp_path, edit(mirror) or mirror, tmp_path / "tokenizer")
+    assert stale(plan) == outdated
+    assert sorted(summed) == looked_at
+    assert stale(plan) == outdated
+    assert sorted(summed) == looked_at  # each was taken once
+    made = {name: entry.folder.stat().st_ino for name, entry in entries(plan).items()}
+    prefill(plan)
+    again = {
+        name for name, entry in entries(plan).items() if entry.folder.stat().st_ino != made[name]
+    }
+    assert again == outdated
+    assert stale(plan) == set()
+
+
+def test_a_tokenizers_folder(plan: StagePlan, tmp_path: Path) -> None:
+    prefill(plan)
+    for path in (tmp_path / "tokenizer").iterdir():
+        path.touch()
+    assert stale(plan) == set()
+    corrected(tmp_path / "tokenizer" / "tokenizer_config.json", b"<s>", b"<S>")
+    assert stale(plan) == {"tokenizer"}
+
+
+def test_a_saved_dataset(tmp_path: Path, fast_folder: Path) -> None:
+    datasets.disable_progress_bars()
+    folder = tmp_path / "saved"
+    datasets.Dataset.from_list([{"choices": ["fox", "dog"], "label": 0}]).save_to_disk(folder)
+    task = {"dataset": "a/b", **TASK}
+    plan = make_plan(
+        tmp_path / "cache", fast_folder, tasks={"t": task}, mirrors={"a/b": str(folder)}
+    )
+    prefill_task(plan, "t")
+    entry = entries(plan)["task"]
+    (folder / "cache-0f.arrow").write_bytes(b"of a map that somebody ran")
+    touched(folder)
+    assert CacheStates().state(entry) == "current"
+    corrected(next(folder.glob("data-*.arrow")))
+    assert CacheStates().state(entry) == "stale"
+
+
+def test_what_cannot_be_remembered_is_told_and_taken_again(
+    plan: StagePlan, mirror: Path, summed: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    prefill(plan)
+    shutil.rmtree(plan.config.results)
+    Path(plan.config.results).write_text("no folder")
+    touched(mirror)
+    summed.clear()
+    assert stale(plan) == set()
+    assert stale(plan) == set()
+    assert sorted(summed) == [FIRST, FIRST, SECOND, SECOND]
+    assert "are not remembered, and taken again: " in caplog.text
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"x": 5}', '{"x": [[1], "y"]}', "[" * 100_000])
+def test_damaged_memory_is_no_memory(content: str, plan: StagePlan, mirror: Path) -> None:
+    prefill(plan)
+    (Path(plan.config.results) / ".made" / "sources.json").write_text(content)
+    touched(mirror)
+    assert stale(plan) == set()
+    corrected(mirror / SECOND)
+    assert stale(plan) == ALL
+
+
+@pytest.mark.parametrize("known", [5, [5], [{}], [{"files": 5}], [{"files": [5], "ended": True}]])
+def test_what_another_version_kept_of_data_is_made_anew(known: Any, plan: StagePlan) -> None:
+    prefill(plan)
+    record = entries(plan)["task"].record
+    content = json.loads(record.read_text())
+    content["about"]["state"] = known
+    record.write_text(json.dumps(content))
+    assert stale(plan) == {"task"}
+
+
+@pytest.mark.parametrize("file", [FIRST, SECOND])
+@pytest.mark.parametrize("name", ["all", "task"])
+def test_data_replaced_while_it_is_read_is_not_kept(
+    name: str, file: str, plan: StagePlan, mirror: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = led_to_copy(mirror) / file
+    corrected(other)
+    real = sources.read_rows
+
+    def read(path: Path, *rest: Any) -> Iterator[Any]:
+        rows = real(path, *rest)
+        yield next(rows)
+        if path.name == SECOND:
+            os.replace(other, mirror / file)
+        yield from rows
+
+    monkeypatch.setattr(sources, "read_rows", read)
+    make = {"all": lambda: prefill_slice(plan, "all"), "task": lambda: prefill_task(plan, "t")}
+    with pytest.raises(SourceError, match=rf"{file} was changed while it was read; wait until"):
+        make[name]()
+    assert not entries(plan)[name].folder.exists()
+    monkeypatch.undo()
+    make[name]()
+    assert CacheStates().state(entries(plan)[name]) == "current"
+
+
+def test_a_tokenizer_replaced_while_it_is_read_is_not_kept(
+    plan: StagePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "tokenizer" / "tokenizer_config.json"
+
+    def load(*given: Any, **named: Any) -> Any:
+        found = load_tokenizer(*given, **named)
+        corrected(file, b"<s>", b"<S>")
+        return found
+
+    monkeypatch.setattr(tokenizers, "load_tokenizer", load)
+    with pytest.raises(SourceError, match=r"tokenizer_config\.json was changed while it was read"):
+        fetch_tokenizer(plan)
+    assert not plan.tokenizer_folder.exists()

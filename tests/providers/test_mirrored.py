@@ -1,0 +1,125 @@
+"""Mirrors that a provider reads: what it read is told, kept, and looked at again."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from evaluation.dependencies.caches import CacheEntry, CacheStates
+from evaluation.errors import SourceError
+from evaluation.prefill.tiers import PREFILLS
+from evaluation.providers.bridge.files import Refused
+from evaluation.providers.bridge.mirrored import lead_to, mirrored_files
+from evaluation.providers.bridge.statuses import status_of
+from evaluation.settings.plan import StagePlan
+from tests.prefill.test_mirrors import ROWS, jsonl, parquet, saved_dict
+from tests.providers.conftest import Installed
+from tests.workflow.world import World, want_answers
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets.disable_progress_bars()
+    monkeypatch.setattr(datasets, "load_dataset", datasets.load_dataset)
+
+
+LAYOUTS: dict[str, tuple[Callable[[Path], object], str | None, list[str]]] = {
+    "a file a split": (
+        lambda root: [
+            parquet(root / "c/test.parquet"),
+            parquet(root / "c/train.parquet", ROWS[:1]),
+        ],
+        "c",
+        ["test.parquet", "train.parquet"],
+    ),
+    "shards in data/": (
+        lambda root: [jsonl(root / f"data/test-0000{n}-of-00002.jsonl", ROWS[n:]) for n in (0, 1)],
+        None,
+        ["test-00000-of-00002.jsonl", "test-00001-of-00002.jsonl"],
+    ),
+    "the only folder": (lambda root: parquet(root / "main/test.parquet"), None, ["test.parquet"]),
+    "saved": (lambda root: saved_dict(root / "c"), "c", ["dataset_dict.json", "state.json"]),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_is_read_is_told(layout: str, tmp_path: Path) -> None:
+    write, config, names = LAYOUTS[layout]
+    write(tmp_path)
+    told = lead_to({"a/b": str(tmp_path)})
+    for _ in range(2):
+        assert datasets.load_dataset("a/b", config, split="test")[0] == ROWS[0]
+    assert told["datasets"] == {"a/b": str(tmp_path)}
+    (read,) = told["read"]
+    assert (read["dataset"], read["config"]) == ("a/b", config)
+    assert set(names) <= {Path(path).name for path, _ in read["files"]}
+    assert all(status_of(Path(path)) == status for path, status in read["files"])
+
+
+def test_what_a_mirror_lacks_is_refused(tmp_path: Path) -> None:
+    lead_to({"a/b": str(tmp_path)})
+    with pytest.raises(Refused, match=r"has no configuration 'c'; put its splits at .*/c/<split>"):
+        datasets.load_dataset("a/b", "c")
+    assert mirrored_files(tmp_path, "c") == []
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    parquet(tmp_path / "mirror/test.parquet")
+    return tmp_path / "mirror"
+
+
+@pytest.fixture
+def planned(world: World, installed: Installed, root: Path) -> Callable[..., StagePlan]:
+    """A plan whose task is a provider's, which tells of the mirror as it was by then."""
+    file = root / "test.parquet"
+    mirrored: list[Any] = [[str(file), status_of(file)]]
+
+    def plan(files: Any = mirrored, **mirrors: str) -> StagePlan:
+        read = [{"dataset": "a/b", "config": None, "files": files}]
+        python = str(installed(meta={"read": read}))
+        task = {"provider": "lm_eval", "task": "sums"}
+        return want_answers(world, {"sums": task}, providers={"lm_eval": python}, mirrors=mirrors)
+
+    return plan
+
+
+def state(plan: StagePlan) -> str:
+    return CacheStates().state(CacheEntry(plan, "tier5", "sums", plan.generation_folder("sums")))
+
+
+def test_a_mirror_that_a_provider_read_is_looked_at(
+    planned: Callable[..., StagePlan], root: Path, tmp_path: Path
+) -> None:
+    plan = planned(**{"a/b": str(root)})
+    PREFILLS["tier5"].make(plan, "sums")
+    file = root / "test.parquet"
+    file.touch()
+    assert state(plan) == "current"
+    parquet(tmp_path / "other/test.parquet", ROWS[::-1])
+    assert state(planned(**{"a/b": str(tmp_path / "other")})) == "stale"
+    assert state(planned(**{"a/b": str(tmp_path / "none")})) == "current"  # it cannot be seen here
+    os.replace(tmp_path / "other/test.parquet", file)
+    assert state(plan) == "stale"
+
+
+def test_a_mirror_of_what_a_provider_took_from_the_hub_is_looked_at(
+    planned: Callable[..., StagePlan], root: Path
+) -> None:
+    plan = planned(files=None)
+    PREFILLS["tier5"].make(plan, "sums")
+    assert state(plan) == "current"
+    assert state(planned(**{"a/b": str(root)})) == "stale"
+
+
+def test_what_changes_while_a_provider_reads_is_not_kept(
+    planned: Callable[..., StagePlan], root: Path
+) -> None:
+    plan = planned(**{"a/b": str(root)})
+    (root / "test.parquet").touch()
+    with pytest.raises(SourceError, match=r"test\.parquet was changed while it was read"):
+        PREFILLS["tier5"].make(plan, "sums")
+    assert not plan.generation_folder("sums").exists()

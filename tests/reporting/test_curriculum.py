@@ -1,0 +1,94 @@
+"""Prompts for a trainer, from a file that may be damaged and ids that may be no lines."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evaluation.errors import ResultsError
+from evaluation.files import write_parquet
+from evaluation.grading.generation_files import FOLDER
+from evaluation.reporting.curriculum import check_known, check_lines, curriculum
+from evaluation.results.columns import COMPLETED, arrow_schema
+
+SCHEMA = arrow_schema(COMPLETED[1:])
+
+
+def table(*ids: str) -> pa.Table:
+    counts = {"n": 4, "correct": 2, "truncated": 0, "errors": 0}
+    rates = {"pass_rate": 0.5, "mean_score": 0.5, "weight": 1.0}
+    rows = [{"id": id, "verifier": "boxed", "strata": "{}", **counts, **rates} for id in ids]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def written(folder: Path, content: pa.Table) -> Path:
+    path = folder / FOLDER / "sums" / "prompts.parquet"
+    path.parent.mkdir(parents=True)
+    write_parquet(path, content)
+    return path
+
+
+def chosen(folder: Path) -> list[tuple[str, float]]:
+    return curriculum(folder, "sums", None, (0.01, 0.99), "easiest")
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    for place in range(4, len(content) // 4):
+        content[place] ^= 0xFF
+    path.write_bytes(content)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-20]),
+    "flipped": flip,
+    "text": lambda path: path.write_text("ids"),
+    "empty": lambda path: path.write_bytes(b""),
+    "gone": lambda path: path.unlink(),
+    "no rows": lambda path: write_parquet(path, table()),
+    "a column lacks": lambda path: write_parquet(path, table("a").drop_columns(["id"])),
+    "ids as numbers": lambda path: write_parquet(path, _with("id", pa.array([[1]]))),
+    "no ids": lambda path: write_parquet(path, _with("id", pa.array([None], pa.string()))),
+    "rates as text": lambda path: write_parquet(path, _with("pass_rate", pa.array(["half"]))),
+    "ids that are no UTF-8": lambda path: pq.write_table(
+        _with("id", pa.array([b"\xff"]).view(pa.string())), path
+    ),
+}
+
+
+def _with(name: str, values: pa.Array) -> pa.Table:
+    whole = table("a")
+    return whole.set_column(whole.column_names.index(name), name, values)
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_file_is_told(name: str, tmp_path: Path) -> None:
+    path = written(tmp_path, table(*map(str, range(50))))
+    DAMAGES[name](path)
+    with pytest.raises(ResultsError, match=r"prompts\.parquet: "):
+        chosen(tmp_path)
+
+
+def test_ids_and_rates(tmp_path: Path) -> None:
+    written(tmp_path, table("a", "b"))
+    assert chosen(tmp_path) == [("a", 0.5), ("b", 0.5)]
+
+
+@pytest.mark.parametrize("id", ["a\nb", "a\r", "a\tb", "a\u2028b", "a\x85", ""])
+def test_ids_that_are_no_lines(id: str) -> None:
+    check_lines([("a b", 0.5)])
+    with pytest.raises(ResultsError, match="give the task another `id`"):
+        check_lines([("a", 0.5), (id, 0.5)])
+
+
+def test_the_ids_of_a_trainer(tmp_path: Path) -> None:
+    known = tmp_path / "ids.txt"
+    known.write_bytes(b"a\r\nb")
+    check_known([("a", 0.5), ("b", 0.5)], known)
+    with pytest.raises(ResultsError, match="1 of the 2 chosen ids are not in it, such as 'c'"):
+        check_known([("a", 0.5), ("c", 0.5)], known)
+    known.write_bytes(b"\xff")
+    with pytest.raises(ResultsError, match="not UTF-8 text"):
+        check_known([("a", 0.5)], known)

@@ -1,0 +1,131 @@
+"""Commands in messages keep the configuration that the process was started with."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluation.remedies import STARTED_WITH, begin, begin_run, evaluation, snakemake
+from tests.workflow.paper import ROOT, Paper
+from tests.workflow.world import World, build_world
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    for name in (STARTED_WITH, "EVALUATION_CONFIG", "SNAKEMAKE_PROFILE"):
+        monkeypatch.setenv(name, "")  # put back at the end, whatever the test does
+        monkeypatch.delenv(name)
+
+
+BY_HAND = [
+    (
+        "config/config.yaml",
+        "snakemake prefill --profile slurm_profile",
+        "python -m evaluation doctor",
+    ),
+    (
+        "minimal.yaml",
+        "snakemake prefill --profile slurm_profile --configfile minimal.yaml",
+        "python -m evaluation doctor --config minimal.yaml",
+    ),
+    (
+        "my run.yaml",
+        "snakemake prefill --profile slurm_profile --configfile 'my run.yaml'",
+        "python -m evaluation doctor --config 'my run.yaml'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "run", "hand"), BY_HAND, ids=[case[0] for case in BY_HAND])
+def test_of_a_command_by_hand(config: str, run: str, hand: str) -> None:
+    begin(Path(config))
+    assert (snakemake("prefill"), evaluation("doctor")) == (run, hand)
+
+
+def test_away_from_the_workflow_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    begin(Path("minimal.yaml"))
+    place = f"--snakefile {ROOT}/workflow/Snakefile --configfile minimal.yaml"
+    assert snakemake("prefill") == f"snakemake prefill --profile {ROOT}/slurm_profile {place}"
+
+
+MERGED = "python -m evaluation doctor --config results/.config/0/run.yaml"
+RUNS = [
+    ("all --profile slurm_profile", "--profile slurm_profile", "python -m evaluation doctor"),
+    ("-n --profile=slurm_profile stage1", "--profile slurm_profile", "python -m evaluation doctor"),
+    (
+        "stage1 -c4 --forcerun score_stage1 --configfile a.yaml",
+        "--cores 4 --configfile a.yaml",
+        "python -m evaluation doctor --config a.yaml",
+    ),
+    ("--jobs 8 --executor slurm -s x/Snakefile", "--executor slurm --jobs 8 --snakefile x/Snakefile", None),
+    ("--cores --configfile a.yaml b.yaml", "--cores all --configfile a.yaml b.yaml", MERGED),
+    (
+        "-j 2 -d elsewhere --configfile a.yaml --config cache=/x results=/y",
+        "--jobs 2 --directory elsewhere --configfile a.yaml --config cache=/x results=/y",
+        MERGED,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "kept", "hand"), RUNS, ids=[case[0] for case in RUNS])
+def test_of_a_run(given: str, kept: str, hand: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin_run(given.split())
+    monkeypatch.setenv("EVALUATION_CONFIG", "results/.config/0/run.yaml")
+    begin(Path("results/.config/0/run.yaml"))  # a job of it
+    assert snakemake("prefill") == f"snakemake prefill {kept}"
+    assert evaluation("doctor") == (hand or "python -m evaluation doctor")
+
+
+def test_a_profile_of_the_shell_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", "leonardo")
+    assert snakemake("prefill") == "snakemake prefill"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return build_world(tmp_path_factory.mktemp("world"))
+
+
+def test_what_doctor_advises_plans_what_it_looked_at(world: World) -> None:
+    """In another folder than the workflow's, and with another configuration than the default one."""
+    done = world.evaluation("doctor", "--config", str(world.config))
+    lines = [line for line in done.stdout.splitlines() if "run `snakemake" in line]
+    advice = lines[0].partition("run `")[2].partition("`")[0].split()
+    assert lines, done.stdout + done.stderr
+    profile = advice.index("--profile")
+    assert advice[profile + 1] == str(ROOT / "slurm_profile")
+    advice[profile : profile + 2] = ["--cores", "1"]
+    planned = subprocess.run(
+        [sys.executable, "-m", *advice, "-n"],
+        cwd=world.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert planned.returncode == 0, planned.stderr
+    assert "prefill_slice" in planned.stdout
+    assert "stage4" not in planned.stdout
+
+
+def test_a_run_and_its_jobs_advise_the_same(tmp_path: Path) -> None:
+    paper = Paper(tmp_path / "paper", {"one": {}})
+    code = "from evaluation.remedies import *; print(snakemake('prefill'))"
+    (paper.folder / "asks.smk").write_text(
+        f'include: "{ROOT}/workflow/Snakefile"\n'
+        "from evaluation.remedies import snakemake as advice\n"
+        "print(advice('prefill'))\n"
+        f"import subprocess; subprocess.run([sys.executable, '-c', {code!r}])\n"
+    )
+    done = paper._run(
+        "-m snakemake one -n -s asks.smk --cores 3 --configfile config.yaml --config cache=other".split(),
+        {"PYTHONPATH": str(ROOT)},
+    )
+    wanted = "snakemake prefill --cores 3 --snakefile asks.smk --configfile config.yaml --config cache=other"
+    assert done.stdout.count(wanted) == 2, done.stdout + done.stderr
