@@ -6,8 +6,10 @@ and a new process takes the place of its own. Nothing that one job does reaches 
 
 import multiprocessing
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, wait
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
 from multiprocessing import forkserver
@@ -30,6 +32,9 @@ LONGEST = 4_000_000
 
 CAGE_SECONDS = 60.0
 """A program's own limits count computing time, and the first one of a worker builds the cage."""
+
+_LONGEST_SOCKET_FOLDER = 107 - len("/pymp-01234567/listener-01234567")
+"""Bytes; an address has 108 with its end (unix(7))."""
 
 _LONGEST_ANSWER = 10_000
 _LONGEST_REASON = 1_000
@@ -143,10 +148,26 @@ def _context(kinds: frozenset[str]) -> Any:
     given = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = "0"  # sympy goes through sets
     try:
-        forkserver.ensure_running()
+        with _place_for_a_socket():
+            forkserver.ensure_running()
     finally:
         if given is None:
             del os.environ["PYTHONHASHSEED"]
         else:
             os.environ["PYTHONHASHSEED"] = given
     return context
+
+
+@contextmanager
+def _place_for_a_socket() -> Iterator[None]:
+    """`/tmp` where the temporary folder's path leaves a socket's address no room.
+
+    As CPython 3.14 does it: https://github.com/python/cpython/issues/132124
+    """
+    given = tempfile.tempdir
+    if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_SOCKET_FOLDER:
+        tempfile.tempdir = "/tmp"
+    try:
+        yield
+    finally:
+        tempfile.tempdir = given

@@ -178,5 +178,5 @@ def test_fingerprint_is_of_the_behaviour(
 def test_lone_surrogates_are_refused() -> None:
     with pytest.raises(SourceError, match="not valid Unicode"):
         check_text("a\ud800")
-    with pytest.raises(SourceError, match="is list, not a string"):
+    with pytest.raises(SourceError, match="is a list, not text"):
         check_text(["a"])

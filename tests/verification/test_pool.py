@@ -176,3 +176,20 @@ def _of_session(session: int) -> set[int]:
             if int(fields[3]) == session and fields[0] != "Z":
                 found.add(int(folder.name))
     return found
+
+
+def test_temporary_folder_with_a_long_path(tmp_path: Path) -> None:
+    """Clusters set TMPDIR to paths that no socket's address can hold."""
+    folder = tmp_path.joinpath(*["a_folder_of_a_job"] * 6)
+    folder.mkdir(parents=True)
+    script = (
+        "from evaluation.verification.pool import verify_all\n"
+        "from evaluation.settings.verifiers import Boxed\n"
+        "job = Boxed(kind='boxed'), {'gold': '5'}, '\\\\boxed{5}'\n"
+        "print([verdict.credit for _, verdict in verify_all([job], workers=1)])\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[1.0]\n"
+    assert list(folder.iterdir()) == []
