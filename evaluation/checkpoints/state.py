@@ -55,6 +55,11 @@ def is_left_of(state: State, recorded: object) -> bool:
     return isinstance(recorded, list | tuple) and {*map(str, recorded)}.issuperset(state)
 
 
+def has_lost_files(state: State, recorded: object) -> bool:
+    """Whether some files, or all, have gone since a state was recorded, and the rest is the same."""
+    return is_left_of(state, recorded) and list(state) != recorded
+
+
 def _weights(top: str) -> Iterator["os.DirEntry[str]"]:
     """Files of a Hugging Face folder itself, and those below `model`, which may be a link."""
     yield from _entries(top)

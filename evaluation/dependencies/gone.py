@@ -60,7 +60,7 @@ def is_gone(checkpoint: Path) -> bool:
 
 def is_kept(subject: Subject, outdated: Outdated) -> bool:
     """Whether there are scores of it that are asked for, and that nothing could make again."""
-    return is_gone(subject.checkpoint) and not outdated.score(subject)
+    return outdated.has_lost_files(subject) and not outdated.score(subject)
 
 
 def _steps_with_results(results: Path) -> list[int]:

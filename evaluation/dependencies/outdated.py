@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluation.checkpoints.consumed import metadata_state
-from evaluation.checkpoints.state import State, checkpoint_state, checkpoint_states, is_left_of
+from evaluation.checkpoints.state import (
+    State,
+    checkpoint_state,
+    checkpoint_states,
+    has_lost_files,
+    is_left_of,
+)
 from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
 from evaluation.dependencies import steps as keys
 from evaluation.dependencies.caches import (
@@ -53,6 +59,12 @@ class Outdated:
 
     def score(self, subject: Subject) -> bool:
         return self._once(("score", subject.folder), lambda: not self._is_scored(subject))
+
+    def has_lost_files(self, subject: Subject) -> bool:
+        """Whether files of the checkpoint have gone since it was scored, all of them or some."""
+        record = read_record(subject.folder, keys.SCORE)
+        recorded = record.about.get("checkpoint_state") if record else None
+        return has_lost_files(self._state(subject.checkpoint), recorded)
 
     def collect(self, subject: Subject) -> bool:
         return self._once(("collect", subject.folder), lambda: not self._is_collected(subject))

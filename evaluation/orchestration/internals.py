@@ -32,7 +32,7 @@ def decide_by_records(workflow: Any) -> None:
 
     require(workflow, "dag_settings", "dag", "execution_settings", "is_main_process")
     require(workflow.dag, "forcefiles")
-    require(workflow.dag_settings, "rerun_triggers", "force_incomplete")
+    require(workflow.dag_settings, "rerun_triggers", "force_incomplete", "forcerun")
     require(RerunTrigger, "MTIME")
     workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
     workflow.dag_settings.force_incomplete = True

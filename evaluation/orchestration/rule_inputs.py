@@ -2,7 +2,7 @@
 
 A rule runs if its output is missing, or if it is outdated: then its record is put on the list of
 files that Snakemake is forced to make. All that a rule reads is `ancient` where it is not outdated,
-so that the age of files decides nothing.
+so that the age of files decides nothing. Where rules are forced by hand, what is behind them runs.
 """
 
 import os
@@ -241,8 +241,8 @@ class RuleInputs:
     ) -> list[str]:
         """What a rule reads; where it is outdated, Snakemake has to make its record `made`.
 
-        None of that is `ancient` then: of a job behind one that runs, Snakemake asks only whether
-        one of its other inputs is made, not whether it is forced itself.
+        None of that is `ancient` then, and nothing is in a run with `--forcerun`: of a job behind one
+        that runs, Snakemake asks only whether what it reads is made, not whether it is forced itself.
         """
         or_stop(decide_by_records, self._workflow)  # known only once the first rule asks
         if not self._is_main:
@@ -250,7 +250,8 @@ class RuleInputs:
         if is_outdated and made is not None:
             self._workflow.dag.forcefiles.add(str(made))
         files = [str(path) for path in before]
-        return files if is_outdated else [ancient(file) for file in files]
+        runs = is_outdated or self._workflow.dag_settings.forcerun
+        return files if runs else [ancient(file) for file in files]
 
 
 def _record(subject: Subject, step: str) -> Path:

@@ -24,6 +24,12 @@ FORCED: list[tuple[str, ...]] = [
 ]
 
 
+NOTHING = "Nothing to be done"
+
+PARTLY_GONE = "two/15"
+"""A step of stage2 whose weights went before its configuration did."""
+
+
 class Scored:
     """A world that was evaluated, then lost checkpoints."""
 
@@ -35,6 +41,7 @@ class Scored:
         assert self.run().code == 0
         for name in GONE:
             shutil.rmtree(self.world.folder / "ckpts" / name)
+        next((self.world.folder / "ckpts" / PARTLY_GONE).rglob("*.safetensors")).unlink()
 
     def run(self, *arguments: str) -> Done:
         extra = environment(self.world, self.model)
@@ -59,11 +66,12 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scored]:
 
 def test_a_forced_run_takes_nothing_away(scored: Scored) -> None:
     before = scored.shown()
-    assert {"step 5", "bridge 20"} <= before["stage2"]
+    assert {"step 5", "step 15", "bridge 20"} <= before["stage2"]
     assert "step 20" in before["stage1"]
     for forced in FORCED:
         done = scored.run(*forced)
-        assert (done.code, scored.shown()) == (0, before), (forced, done.said)
+        assert (done.code, scored.shown()) == (0, before), f"{forced} {done.said}"
+        assert NOTHING in scored.run("--dry-run").said, forced
     done = scored.run("--delete-all-output")
     assert done.code == 0, done.said
     done = scored.run()
