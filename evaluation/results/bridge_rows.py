@@ -150,7 +150,9 @@ class RetentionRow(FileModel):
     earlier: str = Field(description="The earlier checkpoint: stage and step.")
     later: str = Field(description="The later checkpoint.")
     tier: TierOf
-    item: str = Field(description="Slice, task or category, or `overall` of the shared ones.")
+    item: str = Field(
+        description="Slice, task or category; `overall`, or `overall of N shared items`: of those of every pair."
+    )
     metric: str = Field(description="Name of the metric.")
     earlier_value: float = Field(description="The earlier one's value.")
     value: float = Field(description="The later one's value.")
@@ -158,7 +160,7 @@ class RetentionRow(FileModel):
     low: float | None = Field(description="Lower end of its 95 % interval.")
     high: High
     p_holm: float | None = Field(
-        description="p-value of no difference, corrected over the items of a tier of the pair."
+        description="p-value of no difference, corrected over all primary deltas of the pair."
     )
     n: Items
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")

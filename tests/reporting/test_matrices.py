@@ -3,14 +3,18 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evaluation.bridge.deltas import Delta, compare
+from evaluation.bridge.write import write_deltas
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.tables.retention import landmarks, retention
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.outputs import FRONT_FILES, stage_outputs
+from evaluation.results.read import read_results
 from evaluation.settings.config import validate_config
 from evaluation.settings.names import SHARED_FILES
 from evaluation.settings.plan import StagePlan, plan_stages
@@ -86,6 +90,7 @@ def test_retention_is_the_paired_delta(three: dict[str, StagePlan]) -> None:
         row = rows[delta.tier, delta.item, delta.metric.removeprefix("delta_")]
         assert (row.earlier_value, row.value) == (delta.bridge_value, delta.value)
         assert (row.delta, row.low, row.high) == (delta.delta, delta.low, delta.high)
+        assert (row.p_holm, row.flag) == (delta.p_holm, delta.flag)
 
 
 def test_items_of_other_data_are_not_compared(three: dict[str, StagePlan]) -> None:
@@ -101,6 +106,55 @@ def test_items_of_other_data_are_not_compared(three: dict[str, StagePlan]) -> No
     shutil.rmtree(three["second"].bridge_folder)  # it is known of whom from the other results
     found = [read_stage(three["first"], (100,)), read_stage(three["second"], STEPS)]
     assert {row.item for row in retention(found) if row.tier == "tier3"} == set()
+
+
+def test_a_pair_is_one_family_and_its_mean_is_over_what_all_have(tmp_path: Path) -> None:
+    """Of a stage's own pair the family is the stage's; `web` was not scored on one of two tasks."""
+    content = make_plans(tmp_path)["first"].config.model_dump(mode="json")
+    first = content["stages"].pop("first")
+    stages = {
+        name: {**first, "checkpoints": str(tmp_path / name)} for name in ("web", "mix", "sft")
+    }
+    stages["mix"]["bridge"] = {"stage": "web", "step": 100}
+    stages["sft"]["bridge"] = {"stage": "mix", "step": 100}
+    plans = plan_stages(validate_config({**content, "stages": stages}, "test"))
+    for seed, (name, plan) in enumerate(plans.items()):
+        write_side(plan.step_folder(100), plan, step=100, checkpoint_identity=name, seed=seed)
+    sft = plans["sft"]
+    write_side(sft.bridge_folder, sft, step=100, checkpoint_identity="mix", seed=1)
+    write_deltas(sft, 100)
+    path = plans["web"].step_folder(100) / "tier3_cf.json"
+    file = json.loads(path.read_text())
+    del file["tasks"]["exam"]
+    path.write_text(json.dumps(file))
+    found = [read_stage(plan, (100,)) for plan in plans.values()]
+    rows = list(retention(found))
+    stored = {(d.tier, d.item, d.metric): d for d in found[2].deltas[100].deltas}
+    for pair, (earlier, later) in {
+        "web to sft": ("web/100", "sft/100"),
+        "mix to sft": ("mix/100", "sft/100"),
+    }.items():
+        own = [row for row in rows if (row.earlier, row.later) == (earlier, later)]
+        means = [row for row in own if (row.tier, row.metric) == ("tier3", "acc")]
+        assert "overall of 1 shared item" in {row.item for row in means}, pair
+        assert "overall" not in {row.item for row in means}, pair
+        quiz, mean = (row for row in means if row.item.endswith(("quiz", "item")))
+        assert (mean.value, mean.delta, mean.low) == (quiz.value, quiz.delta, quiz.low), pair
+        known = stored if pair == "mix to sft" else without_exam(plans["sft"], plans["web"])
+        tested = [row for row in own if row.p_holm is not None]
+        assert len({row.tier for row in tested}) == 3
+        for row in tested:
+            delta = known[row.tier, row.item, f"delta_{row.metric}"]
+            assert (row.p_holm, row.flag) == (delta.p_holm, delta.flag), row.item
+
+
+def without_exam(ours: StagePlan, theirs: StagePlan) -> dict[tuple[str, str, str], Delta]:
+    """Deltas of all that the two share, as a bridge of the one to the other would have them."""
+    sides = [read_results(plan.step_folder(100), plan.tiers) for plan in (ours, theirs)]
+    tier3 = sides[0].tiers["tier3"]
+    quiz = replace(tier3, items={"quiz": tier3.items["quiz"]})
+    mine = replace(sides[0], tiers={**sides[0].tiers, "tier3": quiz})
+    return {(d.tier, d.item, d.metric): d for d in compare(mine, sides[1])}
 
 
 LATER = {"mix": "web", "other_mix": "web", "sft": "mix", "alone": None}

@@ -3,44 +3,36 @@
 The checkpoints are the last one of each stage and the bridges, in the order of the stages. One is
 earlier than another if this was trained from it, as the bridges say: two ablations of one stage, or
 stages without bridges, are not. Two are compared over the items that both were scored on, whichever
-stage's suite these are of: a bridge was scored on the suite of the stage that follows it.
+stage's suite these are of: a bridge was scored on the suite of the stage that follows it. An overall
+value is the mean over the items of every pair, so that a row compares like with like.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-from evaluation.bridge.deltas import OVERALL, Delta, compare
 from evaluation.bridge.write import bridge_label, write_csv
-from evaluation.errors import BridgeError, ResultsError
+from evaluation.errors import ResultsError
 from evaluation.files import write_text
+from evaluation.reporting.tables.kept_items import Landmark, kept_rows, paired, shared_by_all
 from evaluation.reporting.tables.side_by_side import Column, Key, heat_map, shown_metric
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
-from evaluation.results.bridge_rows import RETENTION_COLUMNS, RetentionRow
+from evaluation.results.bridge_rows import RETENTION_COLUMNS, DeltaRow, RetentionRow
 from evaluation.results.outputs import RETENTION, RETENTION_TEX
-from evaluation.results.read import Results, TierResults, read_tier
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.results.read import TierResults, read_tier
+from evaluation.settings.tiers import TierName
 
 log = logging.getLogger(__name__)
 
 NOTE = (
     "Colour: difference from the first checkpoint in the table that was scored on the item, blue for "
-    "the better. Arrows: significant by the paired test (Holm's correction over a tier's items)."
+    "the better. Arrows: significant by the paired test (Holm's correction over all that two "
+    "checkpoints are compared on; an overall value by its own test)."
 )
-
-
-@dataclass(frozen=True)
-class Landmark:
-    """A checkpoint that stands for what a stage ended with, and the results that there are of it."""
-
-    label: str
-    identity: str
-    sides: tuple[Results, ...]
 
 
 def landmarks(stages: Iterable[StageResults]) -> list[Landmark]:
@@ -67,17 +59,33 @@ def _add(found: dict[str, Landmark], label: str, scored: Scored) -> None:
 
 
 def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
-    """A row per pair of checkpoints, item and metric; tests are corrected over a tier's items."""
+    """A row per pair of checkpoints, item and metric; tests are corrected over all of a pair."""
     read = cache(_read)
     found = list(stages)
     marks, begun = landmarks(found), _begun_from(found)
-    rows: list[RetentionRow] = []
-    for earlier, later in product(marks, marks):
-        if earlier.identity in _ancestors(later.identity, begun):
-            for tier in TIERS:
-                for delta in _tier_deltas(earlier, later, tier, read):
-                    rows.append(_row(earlier, later, delta))
-    return rows
+    pairs = [
+        (earlier, later, paired(earlier, later, read))
+        for earlier, later in product(marks, marks)
+        if earlier.identity in _ancestors(later.identity, begun)
+    ]
+    shared = shared_by_all([both for _, _, both in pairs])
+    return [
+        row
+        for earlier, later, both in pairs
+        for row in kept_rows(earlier, later, both, shared, _deltas_of(found, earlier, later))
+    ]
+
+
+def _deltas_of(
+    stages: Iterable[StageResults], earlier: Landmark, later: Landmark
+) -> Sequence[DeltaRow]:
+    """What a stage says of these two, if they are its bridge and its last step."""
+    for stage in stages:
+        if stage.bridge is not None and stage.steps and max(stage.steps) in stage.deltas:
+            ends = _identity(stage.bridge), _identity(stage.steps[max(stage.steps)])
+            if ends == (earlier.identity, later.identity):
+                return stage.deltas[max(stage.steps)].deltas
+    return ()
 
 
 def _begun_from(stages: Sequence[StageResults]) -> dict[str, set[str]]:
@@ -130,68 +138,6 @@ def _read(folder: Path, tier: TierName) -> TierResults | None:
     except ResultsError as error:  # damaged since it was read
         log.warning("not in the table of retention: %s", error)
         return None
-
-
-def _tier_deltas(earlier: Landmark, later: Landmark, tier: TierName, read: Any) -> Iterator[Delta]:
-    """Of all items that both have, from as few pairs of results as hold them."""
-    pairs = []
-    for theirs, ours in product(earlier.sides, later.sides):
-        if tier in theirs.tiers and tier in ours.tiers:
-            both = read(ours.folder, tier), read(theirs.folder, tier)
-            if both[0] is not None and both[1] is not None:
-                pairs.append((_shared(*both), *both))
-    done: set[str] = set()
-    every = {name for names, _, _ in pairs for name in names}
-    for names, ours, theirs in sorted(pairs, key=lambda pair: -len(pair[0])):
-        new = [name for name in names if name not in done]
-        if new:
-            has_overall = len(new) == len(every)
-            yield from (d for d in _compared(ours, theirs, new) if has_overall or d.item != OVERALL)
-            done.update(new)
-
-
-def _shared(ours: TierResults, theirs: TierResults) -> list[str]:
-    """Items of the same data on both sides."""
-    return [
-        name
-        for name, item in ours.items.items()
-        if name in theirs.items and item.same == theirs.items[name].same
-    ]
-
-
-def _compared(ours: TierResults, theirs: TierResults, names: Sequence[str]) -> list[Delta]:
-    """Nothing where the two must not be compared, as with another tokenizer."""
-    sides = [
-        Results(
-            folder=side.folder,
-            tiers={side.tier.name: replace(side, items={name: side.items[name] for name in names})},
-        )
-        for side in (ours, theirs)
-    ]
-    try:
-        return compare(*sides)
-    except BridgeError as error:
-        log.warning("not in the table of retention: %s", error)
-        return []
-
-
-def _row(earlier: Landmark, later: Landmark, delta: Delta) -> RetentionRow:
-    known = delta.estimate
-    return RetentionRow(
-        earlier=earlier.label,
-        later=later.label,
-        tier=delta.tier,
-        item=delta.item,
-        metric=delta.metric.removeprefix("delta_"),
-        earlier_value=delta.bridge_value,
-        value=delta.value,
-        delta=known.value,
-        low=known.low,
-        high=known.high,
-        p_holm=delta.p_holm,
-        n=known.n,
-        flag=delta.flag,
-    )
 
 
 def write_retention(rows: Sequence[RetentionRow], folder: Path) -> None:

@@ -40,7 +40,7 @@ function keptRow(key, against) {
   const last = stepOf(DATA.retention.labels[Math.max(...rows.map((row) => row.later))]);
   const isTotal = DATA.tiers[tier].rates && item === "overall", name = isTotal ? metric : item;
   const link = (cell) => pageLink(cell, last.stage, name, `#${last.step ? `step=${last.step}&` : ""}item=${encodeURIComponent(`${tier}/${item}`).replaceAll("%2F", "/")}`);
-  return { tier, cells, link: item === "overall" ? (cell) => cell.append(isTotal ? name : "overall (shared items)") : link };
+  return { tier, cells, link: /^overall( of \d+ shared items?)?$/.test(item) ? (cell) => cell.append(name) : link };
 }
 
 /* `stage2/1000` is a step of stage2 */
