@@ -40,6 +40,9 @@ class Keys:
         return value
 
     def number(self, key: str, default: float) -> float:
+        """The default where the key is absent; a null says nothing that a model could be built by."""
+        if key in self.config and self.given(key) is None:
+            raise self.wrong(key, "a positive number")
         found = self.optional_number(key)
         return default if found is None else found
 

@@ -68,6 +68,12 @@ def _right_by_any(sample: Sample) -> bool:
     return any(verdict.credit == 1 for verdict in sample.verdicts.values())
 
 
+def _lacks_form(prompt: Prompt, view: str) -> int:
+    """Samples in which a verifier finds no answer, and another one the right answer."""
+    judged = [(s.verdicts[view], _right_by_any(s)) for s in prompt.samples]
+    return sum(v.credit == 0 and v.answer is None and right for v, right in judged)
+
+
 def summarize_view(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
     """Rates of one verifier, over the samples that it did not fail on.
 
@@ -82,8 +88,6 @@ def summarize_view(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
     rate = interval(np.asarray(_credits(prompts, view)))
     weight = math.fsum(verdict.weight for verdict in verdicts)
     weighted = math.fsum(v.weight * (v.credit or 0) for v in verdicts)
-    right = sum(prompt.right(view) for prompt in prompts)
-    by_any = sum(_right_by_any(sample) for prompt in prompts for sample in prompt.samples)
     return {
         "pass_rate": rate.value,
         "stderr": rate.stderr,
@@ -91,7 +95,7 @@ def summarize_view(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
         "high": rate.high,
         "weighted_rate": weighted / weight if weight else None,
         "format_rate": _share(verdict.answer is not None for verdict in verdicts),
-        "right_but_format_rate": (by_any - right) / total,
+        "right_but_format_rate": sum(_lacks_form(p, view) for p in prompts) / len(verdicts),
         "errors": total - len(verdicts),
         **_over_samples(prompts, view),
     }

@@ -4,7 +4,7 @@ completions.jsonl   a line per sample: prompt, completion, how it ended
 results.jsonl       the same with what each verifier says
 summary.json        the task's part of tier5_verified.json
 pass_at_k.json      pass@k by verifier, where there are several samples
-prompts.parquet     a row per prompt and verifier: samples, how many pass, mean score, strata
+prompts.parquet     a row per prompt and verifier: samples, how many pass in full, pass rate, strata
 """
 
 import json
@@ -27,7 +27,6 @@ PROMPTS = pa.schema(
         ("n", pa.int32()),
         ("correct", pa.int32()),
         ("pass_rate", pa.float64()),
-        ("mean_score", pa.float64()),
         ("weight", pa.float64()),
         ("truncated", pa.int32()),
         ("errors", pa.int32()),
@@ -50,8 +49,7 @@ def _prompt_row(prompt: Prompt, view: str) -> dict[str, Any]:
         "verifier": view,
         "n": len(known),
         "correct": prompt.right(view),
-        "pass_rate": prompt.right(view) / len(known) if known else None,
-        "mean_score": prompt.credit(view),
+        "pass_rate": prompt.credit(view),
         "weight": sum(verdict.weight for verdict in known) / len(known) if known else 0.0,
         "truncated": sum(s.completion.stop_reason == "length" for s in prompt.samples),
         "errors": len(prompt.samples) - len(known),

@@ -92,8 +92,8 @@ def _credits(name: str, rows: list[dict[str, Any]], path: Path, again: str) -> C
             f"{path}: a prompt of {name!r} is missing or there twice for a verifier; remove it and "
             f"{again}"
         )
-    known = [row for row in rows if row["mean_score"] is not None]
-    credit = np.asarray([row["mean_score"] for row in known], dtype=np.float64)
+    known = [row for row in rows if row["pass_rate"] is not None]
+    credit = np.asarray([row["pass_rate"] for row in known], dtype=np.float64)
     if ((credit < 0) | (credit > 1)).any():
         raise ResultsError(
             f"{path}: a mean score of {name!r} is not in [0, 1]; remove it and {again}"
@@ -102,7 +102,7 @@ def _credits(name: str, rows: list[dict[str, Any]], path: Path, again: str) -> C
         ids=tuple(row["id"] for row in known),
         credit=credit,
         strata=_strata(known),
-        excluded={r["id"]: i for i, r in enumerate(rows) if r["mean_score"] is None},
+        excluded={r["id"]: i for i, r in enumerate(rows) if r["pass_rate"] is None},
     )
 
 

@@ -30,7 +30,7 @@ class VerifierRates(FileModel):
     )
     format_rate: Rate | None = Field(None, description="Share with an answer in its format.")
     right_but_format_rate: float | None = Field(
-        None, description="Share that another verifier passes, and this one does not."
+        None, description="Share in which this verifier finds no answer, and another one the right one."
     )
     errors: int = Field(0, ge=0, description="Samples on which the verifier failed.")
     pass_at_k: dict[str, Told] = Field({}, description="By k: one of k samples passes.")

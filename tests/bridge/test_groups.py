@@ -37,9 +37,9 @@ def rates(folder: Path) -> dict[str, tuple[str, float]]:
     """Level and pass rate of each prompt by the primary verifier, from the table alone."""
     rows = pq.read_table(folder / "tier5_verified_prompts.parquet").to_pylist()
     return {
-        row["id"]: (json.loads(row["strata"])["level"], row["mean_score"])
+        row["id"]: (json.loads(row["strata"])["level"], row["pass_rate"])
         for row in rows
-        if row["verifier"] == "lenient" and row["mean_score"] is not None
+        if row["verifier"] == "lenient" and row["pass_rate"] is not None
     }
 
 

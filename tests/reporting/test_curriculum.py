@@ -18,7 +18,7 @@ SCHEMA = arrow_schema(COMPLETED[1:])
 
 def table(*ids: str) -> pa.Table:
     counts = {"n": 4, "correct": 2, "truncated": 0, "errors": 0}
-    rates = {"pass_rate": 0.5, "mean_score": 0.5, "weight": 1.0}
+    rates = {"pass_rate": 0.5, "weight": 1.0}
     rows = [{"id": id, "verifier": "boxed", "strata": "{}", **counts, **rates} for id in ids]
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
