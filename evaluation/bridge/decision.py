@@ -7,6 +7,7 @@ clearly met, taken together over the steps.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from evaluation.bridge.aims import aimed_at
 from evaluation.bridge.companions import companion_delta
@@ -50,16 +51,22 @@ class JudgedStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """All steps of a stage; `alphas` are the levels of the aims, `ranking` is by the headline.
+    """All steps of a stage; `alphas` are the levels of the aims, `headline` is the aim that ranks.
 
-    `own` holds each step's headline as it is without the others.
+    `aimed` holds each step's headline as it is without the others; so many more steps are `awaited`.
     """
 
     steps: Sequence[JudgedStep]
-    own: Sequence[Estimate]
+    aimed: Sequence[Delta]
     alphas: Sequence[float]
     headline: int
-    ranking: Ranking | None
+    aim: Aim
+    awaited: int = 0
+
+    @cached_property
+    def ranking(self) -> Ranking | None:
+        """Steps against each other by the headline; takes far longer than the verdicts."""
+        return _ranking(self.aim, self.aimed)
 
 
 def lean(deltas: Sequence[Delta], objective: Sequence[Aim] = ()) -> list[Delta]:
@@ -83,14 +90,23 @@ def headline_aim(objective: Sequence[Aim]) -> int:
     return next((i for i, aim in enumerate(objective) if aim.want == "improve"), 0)
 
 
-def decide(stage: str, objective: Sequence[Aim], deltas: Mapping[int, Sequence[Delta]]) -> Decision:
-    """Judges all steps of a stage together; raises BridgeError for an aim at what was not scored."""
+def decide(
+    stage: str,
+    objective: Sequence[Aim],
+    deltas: Mapping[int, Sequence[Delta]],
+    awaited: int = 0,
+) -> Decision:
+    """Judges all steps of a stage together, as some of those and so many that are to come.
+
+    Raises:
+        BridgeError: an aim is at what was not scored.
+    """
     aimed = [
         [aimed_at(aim, own, f"stages.{stage}.objective.{i}")[1] for own in deltas.values()]
         for i, aim in enumerate(objective)
     ]
-    alphas = _levels(objective, aimed)
-    beside = [_level_beside(aim, list(deltas.values())) for aim in objective]
+    alphas = _levels(objective, aimed, awaited)
+    beside = [_level_beside(aim, list(deltas.values()), awaited) for aim in objective]
     judged = []
     for step, own in deltas.items():
         alone = [aim.verdict for aim in judge_step(objective, own, stage)]
@@ -103,10 +119,11 @@ def decide(stage: str, objective: Sequence[Aim], deltas: Mapping[int, Sequence[D
     headline = headline_aim(objective)
     return Decision(
         steps=judged,
-        own=[delta.estimate for delta in aimed[headline]],
+        aimed=aimed[headline],
         alphas=alphas,
         headline=headline,
-        ranking=_ranking(objective[headline], aimed[headline]),
+        aim=objective[headline],
+        awaited=awaited,
     )
 
 
@@ -115,8 +132,10 @@ def _column(delta: Delta) -> Column:
     return {f"{delta.tier} {delta.metric} {name}": leaf for name, leaf in found.items()}
 
 
-def _levels(objective: Sequence[Aim], aimed: Sequence[Sequence[Delta]]) -> list[float]:
-    own = [_level(known) for known in aimed]
+def _levels(
+    objective: Sequence[Aim], aimed: Sequence[Sequence[Delta]], awaited: int
+) -> list[float]:
+    own = [_level(known, awaited) for known in aimed]
     if len(objective) < 2:
         return own
     nearest = []
@@ -124,19 +143,20 @@ def _levels(objective: Sequence[Aim], aimed: Sequence[Sequence[Delta]]) -> list[
         distances = [_distance(aim, delta) for aim, delta in zip(objective, of_step, strict=True)]
         if None not in distances:
             nearest.append(of_step[distances.index(min(d for d in distances if d is not None))])
-    mixed = _level(nearest)
+    mixed = _level(nearest, awaited)
     return [min(level, mixed) for level in own]
 
 
-def _level_beside(aim: Aim, deltas: Sequence[Sequence[Delta]]) -> float:
+def _level_beside(aim: Aim, deltas: Sequence[Sequence[Delta]], awaited: int) -> float:
     """The level at which the companion's intervals of all steps hold together."""
     found = [companion_delta(aim, own) for own in deltas]
-    return _level([delta for delta in found if delta is not None])
+    return _level([delta for delta in found if delta is not None], awaited)
 
 
-def _level(deltas: Sequence[Delta]) -> float:
+def _level(deltas: Sequence[Delta], awaited: int) -> float:
     known = [delta for delta in deltas if delta.estimate.se]
-    return simultaneous_level([delta.estimate for delta in known], [_column(d) for d in known])
+    estimates, columns = [delta.estimate for delta in known], [_column(d) for d in known]
+    return simultaneous_level(estimates, columns, awaited=awaited)
 
 
 def _distance(aim: Aim, delta: Delta) -> float | None:
@@ -157,17 +177,27 @@ def _ranking(aim: Aim, deltas: Sequence[Delta]) -> Ranking | None:
     return rank(gains, estimates, columns, counts_items=counts_items)
 
 
-def corrected_for(decision: Decision) -> str:
-    """In one sentence, what the verdict is corrected for."""
-    count = len(decision.steps)
+def corrected_for(decision: Decision, *, is_open: bool) -> str:
+    """In a few sentences, what the verdict is corrected for; `is_open` if any number of steps may come."""
+    count = len(decision.steps) + decision.awaited
     if count == 1:
-        return (
+        said = (
             "One checkpoint was compared with the bridge, so its own 95 % intervals decide and "
             "nothing had to be corrected for a choice."
         )
+        return f"{said} {_OPEN}" if is_open else said
     confidence = 100 * (1 - min(decision.alphas, default=ALPHA))
-    return (
+    said = (
         f"The best of {count} checkpoints looks better than it is, so the verdict rests on intervals "
         f"that hold for all {count} at once ({confidence:.1f} % for each checkpoint), not on the 95 % "
         "intervals that each has of its own."
     )
+    if decision.awaited:
+        said += f" {decision.awaited} of them are to come: the level is shared with them."
+    return f"{said} {_OPEN}" if is_open else said
+
+
+_OPEN = (
+    "`steps` is no list, so nobody knows how many are to come: the verdict is right for one look, and "
+    "wrong more often if the stage is judged again after each new checkpoint (docs/verdicts.md)."
+)

@@ -33,11 +33,17 @@ def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list
 
 
 def recommend(
-    stage: str, objective: Sequence[Aim], decision: Decision | None, paths: Mapping[int, str]
+    stage: str,
+    objective: Sequence[Aim],
+    decision: Decision | None,
+    paths: Mapping[int, str],
+    *,
+    is_open: bool = False,
 ) -> dict[str, Any]:
     """What `recommendation.json` holds; `paths` are the checkpoints of the steps.
 
-    `decision` is None where there is nothing to decide.
+    `decision` is None where there is nothing to decide, and the stage `is_open` where its steps are no
+    list.
     """
     if decision is None:
         why = "no step has been compared with the bridge" if objective else None
@@ -58,7 +64,7 @@ def recommend(
         "verdict": best.verdict,
         "own_verdict": best.own_verdict,
         "why": _why(best, decision.steps, headline),
-        "corrected_for": corrected_for(decision),
+        "corrected_for": corrected_for(decision, is_open=is_open),
         "companions": [one.companion.sentence for one in best.aims if one.companion is not None],
         "confidence": [round(1 - alpha, 6) for alpha in decision.alphas],
         "headline": {

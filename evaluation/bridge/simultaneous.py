@@ -100,20 +100,25 @@ def simultaneous_level(
     estimates: Sequence[Estimate],
     columns: Sequence[Mapping[str, tuple[float, Spread | None]]],
     alpha: float = ALPHA,
+    *,
+    awaited: int = 0,
 ) -> float:
     """The level of one interval at which all of them hold together with confidence 1 - alpha.
 
-    Where a spread is not known, that of Bonferroni.
+    So many others are `awaited`, and have their share of alpha by Bonferroni, as nothing is known of
+    them. Where a spread is not known, all have. The level only grows as they come in, so what holds at
+    one look holds at all later ones, and looking costs nothing.
     """
-    if len(estimates) < 2:
+    if len(estimates) + awaited < 2:
         return alpha
-    cov = covariance(columns)
+    cov = covariance(columns) if estimates else None
     if cov is None:
-        return alpha / len(estimates)
+        return alpha / (len(estimates) + awaited)
     df = _largest([estimate.df for estimate in estimates])
-    errors, level = _JointErrors(cov, df), alpha / len(estimates)
+    errors, level = _JointErrors(cov, df), alpha / (len(estimates) + awaited)
     for _ in range(ROUNDS):
-        before, level = level, min(alpha, alpha * level / errors.of(level))
+        joint = errors.of(level) + awaited * level
+        before, level = level, min(alpha, alpha * level / joint)
         if level - before <= CLOSE * level:
             break
     return level

@@ -118,18 +118,19 @@ def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = 
         ],
         "deltas": rows,
     }
-    advice = _advice(plan, contents)
+    advice = _advice(plan, contents, len(to_come))
     write_csv(plan.results / STAGE_TABLE, DELTA_COLUMNS, rows)
     write_model(plan.results / DELTAS, StageDeltas, stage)
     write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, **outlook})
 
 
-def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas]) -> dict[str, Any]:
+def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas], awaited: int) -> dict[str, Any]:
     """What `recommendation.json` holds; no step where the results behind one cannot be read."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     try:
-        decision = _decision(plan, list(contents))
-        advice = recommend(plan.name, plan.stage.objective, decision, paths)
+        decision = _decision(plan, list(contents), awaited)
+        is_open = plan.stage.open_ended
+        advice = recommend(plan.name, plan.stage.objective, decision, paths, is_open=is_open)
         return {**advice, "averages": list(_averages(plan, sorted(contents)))}
     except (ResultsError, BridgeError) as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
@@ -137,7 +138,7 @@ def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas]) -> dict[str, An
         return {"stage": plan.name, "why": f"steps cannot be compared: {error}", **nothing}
 
 
-def _decision(plan: StagePlan, steps: Sequence[int]) -> Decision | None:
+def _decision(plan: StagePlan, steps: Sequence[int], awaited: int) -> Decision | None:
     """All steps judged together, from their results; None where there is nothing to decide."""
     objective = plan.stage.objective
     if not objective or not steps:
@@ -147,7 +148,7 @@ def _decision(plan: StagePlan, steps: Sequence[int]) -> Decision | None:
         step: lean(compare(read_results(plan.step_folder(step), plan.tiers), bridge), objective)
         for step in steps
     }
-    return decide(plan.name, objective, deltas)
+    return decide(plan.name, objective, deltas, awaited)
 
 
 def _averages(plan: StagePlan, steps: Sequence[int]) -> Iterator[dict[str, Any]]:

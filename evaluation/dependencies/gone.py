@@ -14,7 +14,7 @@ from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CheckpointError
 from evaluation.records import FOLDER
-from evaluation.settings.config import Config, Every
+from evaluation.settings.config import Config, Every, Stage
 from evaluation.settings.plan import plan_stage
 from evaluation.settings.steps import step_named
 
@@ -25,11 +25,16 @@ def with_known_steps(config: Config) -> Config:
     Raises ConfigError where a stage cannot be resolved.
     """
     stages = {
-        name: stage.model_copy(update={"steps": steps})
+        name: stage.model_copy(update={"steps": steps, "open_ended": is_open_ended(stage)})
         for name, stage in config.stages.items()
         if (steps := known_steps(config, name))
     }
     return config.model_copy(update={"stages": {**config.stages, **stages}})
+
+
+def is_open_ended(stage: Stage) -> bool:
+    """Whether nobody knows which steps are to come."""
+    return stage.open_ended or not isinstance(stage.steps, tuple)
 
 
 def known_steps(config: Config, name: str) -> tuple[int, ...]:

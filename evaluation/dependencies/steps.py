@@ -95,7 +95,8 @@ def collect_key(subject: Subject, score: Record) -> str:
                 }
                 for name in plan.tiers
             },
-            "score": score.identity,
+            # A file of the store may hold scores of other prompts, too: which of them are meant counts.
+            "score": [score.identity, score.about.get("tiers")],
             **_judging(plan),
         }
     )
@@ -129,6 +130,7 @@ def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record
             "run": Path(plan.config.results).name,  # as the page calls it
             "stage": plan.name,
             "steps": list(steps),
+            "open_ended": plan.stage.open_ended,
             "has_bridge": plan.stage.bridge is not None,
             "objective": [aim.model_dump() for aim in plan.stage.objective],
             "suite": plan.suite.model_dump(mode="json"),

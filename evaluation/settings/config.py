@@ -122,6 +122,9 @@ class Stage(Settings):
 
     checkpoints: ExpandedPath = Field(description="Folder that holds one folder per step.")
     steps: Steps = Field(description="List of steps, `all`, or `every: N` (found on disk).")
+    open_ended: Boolean = Field(
+        False, description="Set by a run: `steps` are those of `all` or `every: N` found so far."
+    )
     suites: tuple[Text, ...] = Field(min_length=1, description="Suites, by file name.")
     bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
     objective: tuple[Aim, ...] = Field((), description="What the stage is for.")

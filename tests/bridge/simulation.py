@@ -17,7 +17,7 @@ from evaluation.bridge.decision import Decision, JudgedStep, decide
 from evaluation.bridge.deltas import Delta
 from evaluation.bridge.discordance import paired_rate
 from evaluation.bridge.nats import paired_ratio
-from evaluation.bridge.recommendation import recommend
+from evaluation.bridge.recommendation import choose, recommend
 from evaluation.bridge.statistics import Estimate, holm, upper_tail
 from evaluation.settings.config import Aim
 
@@ -74,6 +74,27 @@ def simulate(world: World, stages: int, seed: int) -> Counts:
         if name != "stages":
             setattr(found, name, value / stages)
     return found
+
+
+def simulate_looks(world: World, stages: int, seed: int, *, is_list: bool) -> float:
+    """Share of stages that are wrongly called met at some look, one after each step of the world.
+
+    With `is_list` each look knows how many steps are to come.
+    """
+    rng = np.random.default_rng(seed)
+    return sum(_is_wrong_at_a_look(world, rng, is_list) for _ in range(stages)) / stages
+
+
+def _is_wrong_at_a_look(world: World, rng: np.random.Generator, is_list: bool) -> bool:
+    deltas = draw_deltas(world, rng)
+    for seen in range(1, len(deltas) + 1):
+        so_far = {step: deltas[step] for step in range(seen)}
+        awaited = len(deltas) - seen if is_list else 0
+        decision = decide("simulated", world.objective, so_far, awaited)
+        chosen, _ = choose(decision.steps, decision.headline)
+        if chosen.verdict == "met" and not meets(world, chosen.step):
+            return True
+    return False
 
 
 def draw_deltas(world: World, rng: np.random.Generator) -> dict[int, list[Delta]]:
@@ -156,7 +177,7 @@ def meets(world: World, step: int) -> bool:
 
 def _own_covers(decision: Decision, chosen: int, truth: float) -> bool:
     """Whether the chosen step's own 95 % interval, which knows of no choice, covers the truth."""
-    own = decision.own[chosen]
+    own = decision.aimed[chosen].estimate
     assert own.low is not None
     assert own.high is not None
     return own.low <= truth <= own.high

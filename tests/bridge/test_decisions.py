@@ -7,15 +7,22 @@ said without correction is contradicted, so these tests can fail.
 """
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from evaluation.bridge.decision import decide
+from evaluation.bridge.decision import Decision, decide
 from evaluation.bridge.recommendation import recommend
 from evaluation.bridge.statistics import from_standard_error
-from tests.bridge.simulation import IMPROVE, KEEP, World, draw_deltas, simulate
+from tests.bridge.simulation import (
+    IMPROVE,
+    KEEP,
+    World,
+    draw_deltas,
+    simulate,
+)
 
 STAGES = {1: 2000, 6: 1500, 22: 200}
 """Stages drawn with so many steps."""
@@ -82,6 +89,51 @@ def test_steps_that_fall_short_of_different_aims() -> None:
         objective=(IMPROVE, KEEP),
     )
     assert not is_above(simulate(world, 350, seed=40).met, MET, 350)
+
+
+def test_what_a_look_finds_all_later_ones_find() -> None:
+    """So looking costs nothing: who is met at some look is met at the end, whose error is known.
+
+    It is not so where nobody knows how many steps are to come.
+    """
+    found, lost, lost_if_open = 0, 0, 0
+    for seed in range(12):
+        world = World(gains=[0.04] * 6, tasks=2)
+        deltas = draw_deltas(world, np.random.default_rng(seed))
+        looks = [
+            {
+                is_list: decide("s", (IMPROVE,), {s: deltas[s] for s in range(seen)}, to_come)
+                for is_list, to_come in ((True, 6 - seen), (False, 0))
+            }
+            for seen in range(1, 7)
+        ]
+        met = [{is_list: met_steps(one) for is_list, one in look.items()} for look in looks]
+        for before, later in pairwise(met):
+            found += len(before[True])
+            lost += len(before[True] - later[True])
+            lost_if_open += len(before[False] - later[False])
+        levels = [look[True].alphas[0] for look in looks]
+        assert levels[0] == pytest.approx(0.05 / 6)
+        assert all(later > 0.99 * before for before, later in pairwise(levels))
+    assert found > 20
+    assert lost == 0
+    assert lost_if_open > 0
+
+
+def met_steps(decision: Decision) -> set[int]:
+    return {one.step for one in decision.steps if one.verdict == "met"}
+
+
+def test_what_is_said_of_steps_to_come() -> None:
+    world = World(gains=[0.0] * 2)
+    decision = decide("s", world.objective, draw_deltas(world, np.random.default_rng(4)), 3)
+    said = {
+        is_open: recommend("s", world.objective, decision, {0: "a", 1: "b"}, is_open=is_open)
+        for is_open in (True, False)
+    }
+    assert "hold for all 5 at once" in said[False]["corrected_for"]
+    assert "3 of them are to come" in said[False]["corrected_for"]
+    assert "judged again after each new checkpoint" in said[True]["corrected_for"]
 
 
 def test_a_clear_gain_and_a_clear_loss() -> None:
