@@ -103,10 +103,15 @@ def collect_key(subject: Subject, score: Record) -> str:
 
 
 def _judging(plan: StagePlan) -> dict[str, Any]:
-    """The limits that verdicts are reached under, where there are any that are ours."""
-    if plan.stage.command or not plan.suite.generation_tasks:
+    """What verdicts depend on beside the items, where there are any that are ours."""
+    if plan.stage.command:
         return {}
-    return {"verification": plan.config.verification.deciding()}
+    found: dict[str, Any] = {}
+    if plan.suite.probes and plan.suite.answer_after:
+        found["answer_after"] = plan.suite.answer_after
+    if plan.suite.generation_tasks:
+        found["verification"] = plan.config.verification.deciding()
+    return found
 
 
 def deltas_key(plan: StagePlan, step: int, ours: Record, bridge: Record) -> str:

@@ -13,7 +13,8 @@ passed if all of its checks of those kinds pass:
     truncated_rate           of all prompts, those whose answer reached its token limit (lower is
                              better)
 
-A rate for which no prompt counts is null.
+Prompts whose answers only their meaning decides (`headline: false`) count for their category's rates
+and for none over all prompts. A rate for which no prompt counts is null.
 """
 
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ COLUMNS = pa.schema(
     [
         ("id", pa.string()),
         ("category", pa.string()),
+        ("headline", pa.bool_()),
         ("prompt", pa.string()),
         ("response", pa.string()),
         ("stop_reason", pa.string()),
@@ -83,7 +85,7 @@ def summarize(table: pa.Table) -> dict[str, Any]:
     categories = dict.fromkeys(row["category"] for row in rows)
     members = {name: [row for row in rows if row["category"] == name] for name in categories}
     return {
-        "summary": rates(rows),
+        "summary": rates([row for row in rows if row["headline"]]),
         "by_category": {
             name: {"prompts": len(part), **rates(part)} for name, part in members.items()
         },
@@ -95,6 +97,7 @@ def _prompt_summary(row: Row) -> dict[str, Any]:
     return {
         "id": row["id"],
         "category": row["category"],
+        "headline": row["headline"],
         "checks": {
             check["name"]: {"kind": check["kind"], "passed": check["passed"]}
             for check in row["checks"]

@@ -19,6 +19,7 @@ from evaluation.grading.measures import choice_measures, with_measures
 from evaluation.grading.perplexity import summarize_blocks
 from evaluation.grading.probes import generations, grade_answers
 from evaluation.grading.rates import summarize
+from evaluation.grading.thinking import end_of_thinking
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, complete
 from evaluation.store import ScoreStore, StoredScore
@@ -91,9 +92,12 @@ def grade_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -
     for _, part in store.holding(entry["answers"], wanted):
         used.append(part)
         wanted.difference_update(part.table["key"].to_pylist())
-    table = grade_answers(plan.suite.probes, entry["prompts"], [part.table for part in used])
+    mark = end_of_thinking(plan.suite.answer_after, entry["chat_template"])
+    parts = [part.table for part in used]
+    table = grade_answers(plan.suite.probes, entry["prompts"], parts, mark)
     content = {
         **summarize(table),
+        "answer_after": mark,
         **{key: entry[key] for key in ("chat_template", "stop", "data", "data_checksum")},
     }
     write = partial(write_jsonl, rows=generations(table))

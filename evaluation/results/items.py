@@ -201,13 +201,14 @@ def _names(rows: "pa.Table", column: str, groups: Groups) -> tuple[str, ...] | N
 def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
     del folder  # answers are texts, which no number comes from
     prompts = file.prompts or ()
+    counted = [prompt for prompt in prompts if prompt.headline]
     known = {rate: value for rate, value in file.summary.rates().items() if value is not None}
     overall = CreditItem(
         group=None,
         values=known,
         same={},
         entry=file.summary,
-        credits=_prompt_credits(prompts, [rate for rate in known if rate in RATES]),
+        credits=_prompt_credits(counted, [rate for rate in known if rate in RATES]),
     )
     by_category = file.by_category or {}
     names = dict.fromkeys([*by_category, *(prompt.category for prompt in prompts)])

@@ -224,7 +224,7 @@ def _is_rate(name: str) -> bool:
 
 
 class OverallRates(CategoryRates):
-    """Shares of all prompts."""
+    """Shares of all prompts but those that `headline: false` leaves to their category."""
 
     all_checks_pass_rate: Rate = Field(description="All of its checks pass.")
 
@@ -241,6 +241,7 @@ class PromptEntry(FileModel):
 
     id: str = Field(description="Name of the probe.")
     category: str = Field(description="Heading it is reported under.")
+    headline: bool = Field(True, description="Whether it counts for `summary`.")
     checks: dict[str, PromptCheck] = Field(description="Each check by name.")
     passed: bool | None = Field(None, description="Whether all of them pass.")
     stop_reason: str = Field(description="`eos`, `stop_string` or `length`.")
@@ -253,11 +254,12 @@ class PromptEntry(FileModel):
 class Tier4File(TierFile):
     """`tier4_sft_native.json`."""
 
-    summary: OverallRates = Field(description="Rates over all prompts.")
+    summary: OverallRates = Field(description="Rates over all prompts of the headline.")
     by_category: dict[str, CategoryRates] | None = Field(None, description="By category.")
     prompts: tuple[PromptEntry, ...] | None = Field(None, description="Each prompt.")
     chat_template: str | None = Field(None, description="Jinja2 template of the prompts.")
     stop: tuple[str, ...] | None = Field(None, description="Strings at which answers are cut.")
+    answer_after: str | None = Field(None, description="Checks read what follows this text.")
     data: Any = Field(None, description="Fingerprint of the probes.")
     data_checksum: Any = Field(None, description="Checksums of the scored prompts.")
 

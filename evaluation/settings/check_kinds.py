@@ -8,11 +8,11 @@
 `grading/rates.py` has the rates.
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from evaluation.settings.model import Settings, Text
+from evaluation.settings.model import Integer, Settings, Text
 
 Kind = Literal["format", "instruction", "clean", "json", "code"]
 
@@ -25,6 +25,30 @@ MOST_THINGS = 10**6
 
 class FormatCheck(Settings):
     kind: ClassVar[Kind] = "format"
+
+
+class Counted(FormatCheck):
+    """A number of things in the answer; at least one unless `at_least: 0` is given."""
+
+    exactly: Integer | None = Field(None, ge=0, le=MOST_THINGS, description="The number itself.")
+    at_least: Integer = Field(1, ge=0, le=MOST_THINGS, description="Smallest number allowed.")
+    at_most: Integer | None = Field(
+        None, ge=0, le=MOST_THINGS, description="Largest number allowed."
+    )
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        bounds = self.model_fields_set & {"exactly", "at_least", "at_most"}
+        if not bounds or ("exactly" in bounds and len(bounds) > 1):
+            raise ValueError("give either `exactly`, or `at_least`, `at_most` or both")
+        if self.at_most is not None and self.at_most < self.at_least:
+            raise ValueError("`at_most` is below `at_least`, so no answer could pass")
+        return self
+
+    def holds(self, number: int) -> bool:
+        if self.exactly is not None:
+            return number == self.exactly
+        return self.at_least <= number and (self.at_most is None or number <= self.at_most)
 
 
 class InstructionCheck(Settings):

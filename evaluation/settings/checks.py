@@ -3,13 +3,14 @@
 There is no check by regular expression: one that backtracks could run forever on a model's text.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, Field, JsonValue, field_validator
 
 from evaluation.settings.check_kinds import (
     MOST_THINGS,
     CleanCheck,
+    Counted,
     FormatCheck,
     InstructionCheck,
     Kind,
@@ -19,37 +20,15 @@ from evaluation.settings.code_checks import (
     CodeHas,
     CodeIs,
     CodeLacks,
+    CodeLines,
     Defines,
+    DefinitionsOnly,
     OnlyCode,
     PassesTests,
     PythonParses,
 )
 from evaluation.settings.json_schemas import only_json, usable_schema
 from evaluation.settings.model import Boolean, Integer, Settings, Text
-
-
-class Counted(FormatCheck):
-    """A number of things in the answer; at least one unless `at_least: 0` is given."""
-
-    exactly: Integer | None = Field(None, ge=0, le=MOST_THINGS, description="The number itself.")
-    at_least: Integer = Field(1, ge=0, le=MOST_THINGS, description="Smallest number allowed.")
-    at_most: Integer | None = Field(
-        None, ge=0, le=MOST_THINGS, description="Largest number allowed."
-    )
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Self:
-        bounds = self.model_fields_set & {"exactly", "at_least", "at_most"}
-        if not bounds or ("exactly" in bounds and len(bounds) > 1):
-            raise ValueError("give either `exactly`, or `at_least`, `at_most` or both")
-        if self.at_most is not None and self.at_most < self.at_least:
-            raise ValueError("`at_most` is below `at_least`, so no answer could pass")
-        return self
-
-    def holds(self, number: int) -> bool:
-        if self.exactly is not None:
-            return number == self.exactly
-        return self.at_least <= number and (self.at_most is None or number <= self.at_most)
 
 
 class BulletCount(Counted):
@@ -108,6 +87,12 @@ class LetterCase(FormatCheck):
     case: Literal["lower", "upper"] = Field(description="Which one.")
 
 
+class PlainProse(FormatCheck):
+    check: Literal["plain_prose"] = Field(
+        description="`plain_prose`: sentences without title, list, emphasis, code, table or emoji."
+    )
+
+
 class StartsWith(FormatCheck):
     check: Literal["starts_with"] = Field(description="`starts_with`: the first words.")
     text: Text = Field(description="What they are, letter case included; whole words only.")
@@ -133,10 +118,28 @@ class ContainsAny(_Terms):
     check: Literal["contains_any"] = Field(description="`contains_any`: one of the texts.")
 
 
+class States(InstructionCheck):
+    check: Literal["states"] = Field(
+        description="`states`: one of the texts is said and not denied; what it is not may be named."
+    )
+    texts: Texts = Field(description="Words or phrases that are right; whole words only.")
+    rather_than: tuple[Text, ...] = Field(
+        (),
+        description="Wrong ones: each is absent, denied (`not six`) or taken back (`I said six`).",
+    )
+
+
 class Excludes(_Terms):
     check: Literal["excludes"] = Field(
         description="`excludes`: none of the texts, in an answer that is not empty."
     )
+
+
+class LacksCharacters(InstructionCheck):
+    check: Literal["lacks_characters"] = Field(
+        description="`lacks_characters`: none of these characters, in an answer that is not empty."
+    )
+    characters: Text = Field(description="Each character that must not be there.")
 
 
 class Answers(InstructionCheck):
@@ -165,8 +168,9 @@ class JsonEquals(InstructionCheck):
         description="`json_equals`: the JSON of the answer, fenced or not, is this value."
     )
     value: Annotated[JsonValue, AfterValidator(only_json)] = Field(
-        description="The value: keys, order of arrays and types count, the case of texts does not."
+        description="The value: keys, order of arrays, types and every sign of a text count."
     )
+    match_case: Boolean = Field(False, description="Upper and lower case differ.")
 
 
 class Refuses(InstructionCheck):
@@ -204,9 +208,10 @@ class StrictJson(Settings):
     kind: ClassVar[Kind] = "json"
 
     check: Literal["strict_json"] = Field(
-        description="`strict_json`: the whole answer is one JSON value, without fence or prose."
+        description="`strict_json`: the whole answer is one JSON value, without prose around it."
     )
     matches: dict[str, Any] = Field(description="JSON Schema (2020-12) of the value.")
+    may_be_fenced: Boolean = Field(False, description="One code fence may be around it.")
 
     @field_validator("matches")
     @classmethod
@@ -226,16 +231,21 @@ Check = Annotated[
     | SortedItems
     | OnlyCode
     | LetterCase
+    | PlainProse
     | StartsWith
     | EndsWith
     | Contains
     | ContainsAny
+    | States
     | Excludes
+    | LacksCharacters
     | Answers
     | ListItems
     | PassesTests
     | CodeIs
+    | CodeLines
     | Defines
+    | DefinitionsOnly
     | CodeHas
     | CodeLacks
     | JsonEquals

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
-from evaluation.settings.check_kinds import FormatCheck, InstructionCheck, Kind
+from evaluation.settings.check_kinds import Counted, FormatCheck, InstructionCheck, Kind
 from evaluation.settings.model import Settings
 
 
@@ -53,6 +53,18 @@ class OnlyCode(FormatCheck):
     )
 
 
+class CodeLines(Counted):
+    check: Literal["code_lines"] = Field(
+        description="`code_lines`: lines of the code that are not blank; a fence's own are none."
+    )
+
+
+class DefinitionsOnly(FormatCheck):
+    check: Literal["definitions_only"] = Field(
+        description="`definitions_only`: functions, classes, imports and constants, and no use of them."
+    )
+
+
 class PassesTests(InstructionCheck):
     check: Literal["passes_tests"] = Field(
         description="`passes_tests`: the code passes these tests, run in the cage."
@@ -71,7 +83,7 @@ class CodeIs(InstructionCheck):
 
 class Defines(InstructionCheck):
     check: Literal["defines"] = Field(
-        description="`defines`: the code has this function, and not as a stub."
+        description="`defines`: the code has this function, by def or lambda, and not as a stub."
     )
     function: Annotated[str, AfterValidator(_name)] = Field(
         description="Name of the function or method."

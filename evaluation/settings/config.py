@@ -283,6 +283,11 @@ def stage_suite(config: Config, stage: str) -> Suite:
         raise ConfigError(
             f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items; name suites that do"
         )
+    if suite.probes and not any(probe.headline for probe in suite.probes.values()):
+        raise ConfigError(
+            f"stages.{stage}.suites: all probes have `headline: false`, so that no rate is over them; "
+            "take it out of one"
+        )
     return suite
 
 

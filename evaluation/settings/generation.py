@@ -61,6 +61,16 @@ ANSWER_AFTER = Field(
 )
 
 
+def read_part(completion: str, mark: str | None) -> str:
+    """What follows the last `mark`, or all where there is none.
+
+    lm-evaluation-harness's `think_end_token` cuts in the same way.
+    """
+    if mark is None or mark not in completion:
+        return completion
+    return completion.rpartition(mark)[2].lstrip()
+
+
 class Judged(Settings):
     """What generating and verifying need to know of a task, wherever its prompts come from."""
 
@@ -87,14 +97,8 @@ class Judged(Settings):
         return any(isinstance(verifier, Program) for verifier in self.verifiers.values())
 
     def read_part(self, completion: str) -> str:
-        """What verifiers read: what follows the last `answer_after`, or all where there is none.
-
-        lm-evaluation-harness's `think_end_token` cuts in the same way.
-        """
-        mark = self.answer_after
-        if mark is None or mark not in completion:
-            return completion
-        return completion.rpartition(mark)[2].lstrip()
+        """What verifiers read."""
+        return read_part(completion, self.answer_after)
 
     def decoding(self) -> dict[str, Any]:
         """All that decides the completions of a prompt."""

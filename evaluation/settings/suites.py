@@ -17,6 +17,7 @@ from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import (
     LARGEST_COUNT,
     LARGEST_WINDOW,
+    Boolean,
     Integer,
     Seed,
     Settings,
@@ -143,6 +144,11 @@ class Probe(Settings):
     max_new_tokens: Integer = Field(
         256, gt=0, le=LARGEST_WINDOW, description="Tokens of the answer at most."
     )
+    headline: Boolean = Field(
+        True,
+        description="Whether it counts for the rates over all prompts; `false` where only the meaning "
+        "of an answer decides, which no check can tell. Rates of its category count it.",
+    )
 
     def definition(self) -> dict[str, Any]:
         """What the model is asked; its answer is stored, and graded whenever the checks change."""
@@ -208,6 +214,11 @@ class Suite(Settings):
         None, description="Jinja2 chat template of the probes; the tokenizer's own if not given."
     )
     stop: tuple[Text, ...] = Field((), description="Strings at which an answer is cut.")
+    answer_after: Text | None = Field(
+        None,
+        description="End of the model's thinking, as `</think>`: checks of probes read what follows the "
+        "last one. If not given, the mark that the chat template has.",
+    )
     slices: dict[Name, Slice] = Field({}, description="Tier2: texts by name.")
     tasks: dict[Name, AnyTask] = Field({}, description="Tier3: tasks by name.")
     probes: dict[Label, Probe] = Field({}, description="Tier4: prompts by name.")
@@ -281,6 +292,9 @@ def _overridden(base: Suite, overrides: Overrides, path: Path) -> Suite:
     return base.model_copy(update=changed)
 
 
+_SCALARS = {"attention", "chat_template", "stop", "answer_after"}
+
+
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
     """One suite with the items of all; scalar settings come from the last that gives them."""
     sections = [tier.section for tier in TIERS.values()]
@@ -295,6 +309,6 @@ def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
                     "beside it or one it extends; rename one of them"
                 )
             merged[kind].update(items)
-        given = suite.model_dump(include={"attention", "chat_template", "stop"}, exclude_unset=True)
+        given = suite.model_dump(include=_SCALARS, exclude_unset=True)
         merged.update(given)
     return Suite(**merged)

@@ -32,6 +32,10 @@ _SPEAKER_IN_LINE = re.compile(
     r"(?<=\s)(?:USER|ASSISTANT|HUMAN|SYSTEM)[*_]{0,2}:"
     r"|(?<=\s)#{2,4} ?(?:Instruction|Input|Response|User|Human|Assistant|System)s?[ \t]*+:"
 )
+_OWN_LABEL = re.compile(
+    r"\A\W{0,8}(?:(?:the|final|my) )?(?:answer|response)[*_]{0,2}[ \t]*+:", re.IGNORECASE
+)
+"""`Answer:` before all else is the speaker's own; further down it is that of an exchange."""
 _ASKED_AND_ANSWERED = re.compile(
     r"^[ \t]*+[*_#]{0,4}+[QA]\d{0,2}[*_]{0,2}[ \t]*+:[*_]{0,2}(?=\s)", re.MULTILINE
 )
@@ -64,7 +68,7 @@ def no_chat_artifacts(text: str) -> bool:
     A line that is a role alone (`assistant`) is such a turn, and so is `Q:` or `A:` at the start
     of a line, unless further letters (`B:`) show that it is a list.
     """
-    read = plain(text)
+    read = _OWN_LABEL.sub("", plain(text))
     return bool(read.strip()) and not (
         _CONTROL.search(text)
         or _TEMPLATE_TOKENS.search(read)

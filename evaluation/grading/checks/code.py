@@ -4,11 +4,11 @@ import ast
 import re
 import textwrap
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from evaluation.grading.checks.markdown import Fence, read_fences
+from evaluation.grading.checks.markdown import Fence, read_fences, whole_fence
 
 _PYTHON = re.compile(r"(?:python|py|ipython)?(?:[23](?:\.\d+)*)?")
 _LONGEST = 50_000
@@ -72,38 +72,63 @@ def python_parses(text: str) -> bool:
 
 def only_code(text: str) -> bool:
     """Whether an answer is Python and nothing else, in one closed fence or in none."""
-    fences = read_fences(text)
-    lines = text.strip().count("\n") + 1
-    skipped = text[: len(text) - len(text.lstrip())].count("\n")
-    whole = all(
-        fence.closed and (fence.lines[0] - skipped, fence.lines[1] - skipped) == (0, lines)
-        for fence in fences
-    )
-    return len(fences) <= 1 and whole and python_parses(text)
+    fenced = bool(read_fences(text))
+    return (not fenced or whole_fence(text) is not None) and python_parses(text)
 
 
-def _functions(text: str) -> Iterable[ast.FunctionDef | ast.AsyncFunctionDef]:
+def code_lines(text: str) -> int:
+    return sum(bool(line.strip()) for code in python_code(text) for line in code.split("\n"))
+
+
+def definitions_only(text: str) -> bool:
+    """Whether the code defines things and runs nothing: no example, no print, no main block."""
+    body = [statement for tree in parse_python(text) or () for statement in tree.body]
+    names = {getattr(statement, "name", None) for statement in body}
+    return any(map(_does_something, body)) and all(_is_definition(part, names) for part in body)
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+
+
+def _is_definition(statement: ast.stmt, names: Container[str | None]) -> bool:
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
+        calls = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
+        return not any(isinstance(one, ast.Name) and one.id in names for one in calls)
+    return isinstance(statement, _DEFINITIONS)
+
+
+Parameters = tuple[str, ast.arguments, Sequence[ast.AST]]
+"""A function's name, its arguments, and the parts of its body."""
+
+
+def _functions(text: str) -> Iterable[Parameters]:
     for tree in parse_python(text) or ():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield node
+                yield node.name, node.args, node.body
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        yield target.id, node.value.args, [ast.Return(node.value.body)]
 
 
-def defines(text: str, function: str, arguments: Sequence[str] | None) -> bool:
+def defines(answer: str, /, function: str, arguments: Sequence[str] | None) -> bool:
     """Whether the code has a function or method of that name, with these arguments and a body.
 
     `self` and `cls` are not counted among the arguments. `pass`, `...`, a docstring, `return None` and
     `raise NotImplementedError` are no body.
     """
     return any(
-        node.name == function
-        and (arguments is None or _arguments(node) == list(arguments))
-        and any(_does_something(part) and not _is_stub(part) for part in node.body)
-        for node in _functions(text)
+        name == function
+        and (arguments is None or _arguments(spec) == list(arguments))
+        and any(_does_something(part) and not _is_stub(part) for part in body)
+        for name, spec, body in _functions(answer)
     )
 
 
-def _is_stub(statement: ast.stmt) -> bool:
+def _is_stub(statement: ast.AST) -> bool:
     if isinstance(statement, ast.Return):
         value = statement.value
         return value is None or (isinstance(value, ast.Constant) and value.value in (None, ...))
@@ -113,16 +138,15 @@ def _is_stub(statement: ast.stmt) -> bool:
     return False
 
 
-def _arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-    spec = function.args
+def _arguments(spec: ast.arguments) -> list[str]:
     names = [argument.arg for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
     names += [f"*{argument.arg}" for argument in (spec.vararg, spec.kwarg) if argument]
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
-def code_is(text: str, any_of: Sequence[str]) -> bool:
+def code_is(answer: str, /, any_of: Sequence[str]) -> bool:
     """Whether one of the patterns is all of the code (see `_matches`)."""
-    trees = parse_python(text) or ()
+    trees = parse_python(answer) or ()
     body = [statement for tree in trees for statement in tree.body]
     if len(body) != 1:
         return False
@@ -130,14 +154,14 @@ def code_is(text: str, any_of: Sequence[str]) -> bool:
     return any(_matches(_read_pattern(pattern), found) for pattern in any_of)
 
 
-def code_has(text: str, any_of: Sequence[str]) -> bool:
+def code_has(answer: str, /, any_of: Sequence[str]) -> bool:
     """Whether one of the patterns occurs in the code (see `_matches`)."""
-    return any(_occurs(text, pattern) for pattern in any_of)
+    return any(_occurs(answer, pattern) for pattern in any_of)
 
 
-def code_lacks(text: str, patterns: Sequence[str]) -> bool:
+def code_lacks(answer: str, /, patterns: Sequence[str]) -> bool:
     """Whether the code is Python and none of the patterns occurs in it."""
-    return python_parses(text) and not any(_occurs(text, pattern) for pattern in patterns)
+    return python_parses(answer) and not any(_occurs(answer, pattern) for pattern in patterns)
 
 
 def _occurs(text: str, pattern: str) -> bool:

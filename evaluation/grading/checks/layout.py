@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Literal
 
 from evaluation.grading.checks.markdown import Item, read_item, read_lists
-from evaluation.grading.checks.text import core, plain, sentences, words
+from evaluation.grading.checks.text import core, plain, sentences, shown, words
 from evaluation.grading.checks.wording import says
 
 
@@ -18,16 +18,16 @@ def numbered_count(text: str) -> int:
     return len(read_lists(text).outermost(numbered=True))
 
 
-def numbers_in_order(text: str, start: int) -> bool:
-    numbers = [item.number for item in read_lists(text).outermost(numbered=True)]
+def numbers_in_order(answer: str, /, start: int) -> bool:
+    numbers = [item.number for item in read_lists(answer).outermost(numbered=True)]
     return bool(numbers) and numbers == list(range(start, start + len(numbers)))
 
 
-def only_list(text: str, marker: Literal["bullets", "numbers"]) -> bool:
+def only_list(answer: str, /, marker: Literal["bullets", "numbers"]) -> bool:
     """Whether all is list, and its outermost items have one marker; what they enclose is free."""
-    lists = read_lists(text)
+    lists = read_lists(answer)
     numbered = marker == "numbers"
-    top = _top(text)
+    top = _top(answer)
     return (
         not lists.anything_else
         and bool(top)
@@ -40,8 +40,8 @@ def _top(text: str) -> list[Item]:
     return [item for item in read_lists(text).items if item.level == 0]
 
 
-def item_words(text: str, at_most: int) -> bool:
-    items = read_lists(text).items
+def item_words(answer: str, /, at_most: int) -> bool:
+    items = read_lists(answer).items
     return bool(items) and all(len(words(item.text)) <= at_most for item in items)
 
 
@@ -60,11 +60,11 @@ Texts = tuple[str | tuple[str, ...], ...]
 
 
 def list_items(
-    text: str, texts: Texts, how: Literal["contain", "start", "equal"], in_order: bool
+    answer: str, /, texts: Texts, how: Literal["contain", "start", "equal"], in_order: bool
 ) -> bool:
-    """Whether the list has one item for each of the texts, and no other."""
-    items = [item.text for item in _top(text)]
-    if len(items) != len(texts):
+    """Whether the list has one item for each of the texts, no other, and none twice."""
+    items = [item.text for item in _top(answer)]
+    if len(items) != len(texts) or (len(set(texts)) > 1 and len(set(map(core, items))) == 1):
         return False
     fits = [[_fits(item, wanted, how) for wanted in texts] for item in items]
     if in_order:
@@ -126,17 +126,38 @@ def line_count(text: str) -> int:
     return sum(bool(line.strip()) for line in plain(text).split("\n"))
 
 
-def letter_case(text: str, case: Literal["lower", "upper"]) -> bool:
-    read = plain(text)
+def letter_case(answer: str, /, case: Literal["lower", "upper"]) -> bool:
+    read = plain(answer)
     return read.islower() if case == "lower" else read.isupper()
 
 
-def starts_with(text: str, starts: str) -> bool:
-    pattern = re.escape(plain(starts)) + (r"(?!\w)" if re.search(r"\w\Z", starts) else "")
-    return re.match(pattern, plain(text).strip()) is not None
+_MARKDOWN = re.compile(
+    r"^[ \t]*(?:#{1,6} |>|```|~~~|\||(?:-{3,}|\*{3,}|_{3,})[ \t]*$)|\*\*|__|`|(?<![\w*])\*\w[^*\n]*\*(?!\w)",
+    re.MULTILINE,
+)
+_EMOJI = re.compile("[\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff]")
+_SENTENCE_END = tuple(".!?…\"')。")
 
 
-def ends_with(text: str, ends: str) -> bool:
-    read, end = plain(text).strip(), plain(ends)
+def plain_prose(answer: str) -> bool:
+    """Whether all is sentences; a paragraph that ends like none is a title."""
+    said = paragraphs(plain(answer))
+    return (
+        bool(said)
+        and all(paragraph.endswith(_SENTENCE_END) for paragraph in said)
+        and not (_MARKDOWN.search(answer) or _EMOJI.search(answer) or read_lists(answer).items)
+    )
+
+
+def starts_with(answer: str, /, text: str) -> bool:
+    pattern = re.escape(plain(text)) + (r"(?!\w)" if re.search(r"\w\Z", text) else "")
+    return any(re.match(pattern, read) for read in (plain(answer).strip(), shown(answer)))
+
+
+def ends_with(answer: str, /, text: str) -> bool:
+    return any(_ends(read, plain(text)) for read in (plain(answer).strip(), shown(answer)))
+
+
+def _ends(read: str, end: str) -> bool:
     before = read[: -len(end)][-1:]
     return read.endswith(end) and not (re.match(r"\w", end) and re.match(r"\w", before))

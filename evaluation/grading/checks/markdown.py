@@ -162,6 +162,15 @@ def read_fences(text: str) -> tuple[Fence, ...]:
     return tuple(_fence(token, lines) for token in _PARSER.parse(text) if token.type == "fence")
 
 
+def whole_fence(text: str) -> Fence | None:
+    """The fence that is all of an answer, and closed; None if there is another one or more text."""
+    fences = read_fences(text.strip())
+    lines = text.strip().count("\n") + 1
+    if len(fences) != 1 or not fences[0].closed or fences[0].lines != (0, lines):
+        return None
+    return fences[0]
+
+
 def _fence(token: Token, lines: list[str]) -> Fence:
     first, end = token.map or [0, 0]
     closed = end - first > 1 and _closes(lines[end - 1].lstrip(" \t>"), token.markup)

@@ -1,60 +1,13 @@
 """Runs the checks of a probe on an answer."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluation.errors import CageError, ScoringError
-from evaluation.grading.checks import (
-    cleanliness,
-    code,
-    layout,
-    refusals,
-    structured,
-    tested,
-    wording,
-)
-from evaluation.settings.check_kinds import Kind
-from evaluation.settings.checks import Check, Counted
-
-COUNTS: dict[str, Callable[[str], int]] = {
-    "bullet_count": layout.bullet_count,
-    "numbered_count": layout.numbered_count,
-    "word_count": layout.word_count,
-    "sentence_count": layout.sentence_count,
-    "line_count": layout.line_count,
-}
-"""What each counted check counts; its bounds are in the check itself."""
-
-FUNCTIONS: dict[str, Callable[..., bool]] = {
-    "numbers_in_order": layout.numbers_in_order,
-    "only_list": layout.only_list,
-    "item_words": layout.item_words,
-    "sorted_items": layout.sorted_items,
-    "letter_case": layout.letter_case,
-    "starts_with": layout.starts_with,
-    "ends_with": layout.ends_with,
-    "contains": wording.contains,
-    "contains_any": wording.contains_any,
-    "excludes": wording.excludes,
-    "answers": wording.answers,
-    "list_items": layout.list_items,
-    "refuses": refusals.refuses,
-    "complies": refusals.complies,
-    "strict_json": structured.strict_json,
-    "json_equals": structured.json_equals,
-    "python_parses": code.python_parses,
-    "only_code": code.only_code,
-    "passes_tests": tested.passes_tests,
-    "code_is": code.code_is,
-    "defines": code.defines,
-    "code_has": code.code_has,
-    "code_lacks": code.code_lacks,
-    "no_chat_artifacts": cleanliness.no_chat_artifacts,
-    "no_repetition": cleanliness.no_repetition,
-    "no_preamble": cleanliness.no_preamble,
-}
-"""All others, called with the answer and the check's own keys in the order it declares them."""
+from evaluation.grading.checks.registry import CHECKS
+from evaluation.settings.check_kinds import Counted, Kind
+from evaluation.settings.checks import Check
 
 
 @dataclass(frozen=True)
@@ -68,10 +21,11 @@ class CheckResult:
 
 def passes(check: Check, text: str) -> bool:
     """Whether an answer passes a check."""
+    found = CHECKS[check.check].function
     if isinstance(check, Counted):
-        return check.holds(COUNTS[check.check](text))
-    parameters = [getattr(check, name) for name in type(check).model_fields if name != "check"]
-    return FUNCTIONS[check.check](text, *parameters)
+        return check.holds(int(found(text)))
+    keys = {key: getattr(check, key) for key in type(check).model_fields if key != "check"}
+    return bool(found(text, **keys))
 
 
 def run_checks(probe: str, checks: Sequence[Check], text: str) -> list[CheckResult]:

@@ -6,8 +6,8 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
-from evaluation.grading.checks.markdown import read_fences
-from evaluation.grading.checks.text import core
+from evaluation.grading.checks.markdown import read_fences, whole_fence
+from evaluation.grading.checks.text import plain
 from evaluation.json_text import load_json
 
 
@@ -31,43 +31,54 @@ _Validator = extend(  # type: ignore[no-untyped-call]
 )
 
 
-def strict_json(text: str, matches: Mapping[str, Any]) -> bool:
-    """Whether the whole text is one JSON value of the schema.
+def strict_json(answer: str, /, matches: Mapping[str, Any], may_be_fenced: bool) -> bool:
+    """Whether the whole answer, or what is in the one fence around it, is JSON of the schema.
 
     NaN, Infinity and an object with a key twice are no JSON. A text nested too deeply to be read,
     or with a number too long, is not valid either.
     """
+    fence = whole_fence(answer) if may_be_fenced else None
+    text = fence.content if fence and fence.tag in ("", "json") else answer
     try:
         return bool(_Validator(matches).is_valid(load_json(text, finite=True)))
     except (ValueError, RecursionError, ArithmeticError):
         return False
 
 
-def json_equals(text: str, value: Any) -> bool:
+def json_equals(answer: str, /, value: Any, match_case: bool) -> bool:
     """Whether the JSON of an answer, all of it or its one code block, is this value.
 
-    Objects have the same keys and arrays the same order; texts may differ in case.
+    Objects have the same keys, arrays the same order, texts the same signs.
     """
-    fences = read_fences(text)
-    for part in (text, *(fence.content for fence in fences if len(fences) == 1)):
+    fences = read_fences(answer)
+    for part in (answer, *(fence.content for fence in fences if len(fences) == 1)):
         try:
-            return _same(load_json(part, finite=True), value)
+            return _same(load_json(part, finite=True), value, match_case)
         except ValueError:
             continue
     return False
 
 
-def _same(found: Any, wanted: Any) -> bool:
+def _same(found: Any, wanted: Any, match_case: bool) -> bool:
     if isinstance(wanted, dict):
         return (
             isinstance(found, dict)
             and found.keys() == wanted.keys()
-            and all(_same(found[key], one) for key, one in wanted.items())
+            and all(_same(found[key], one, match_case) for key, one in wanted.items())
         )
     if isinstance(wanted, list | tuple):
         return (
-            isinstance(found, list) and len(found) == len(wanted) and all(map(_same, found, wanted))
+            isinstance(found, list)
+            and len(found) == len(wanted)
+            and all(_same(one, other, match_case) for one, other in zip(found, wanted, strict=True))
         )
     if isinstance(wanted, str):
-        return isinstance(found, str) and core(found) == core(wanted)
+        return isinstance(found, str) and _spelled(found, match_case) == _spelled(
+            wanted, match_case
+        )
     return isinstance(found, bool) == isinstance(wanted, bool) and bool(found == wanted)
+
+
+def _spelled(text: str, match_case: bool) -> str:
+    read = plain(text).strip()
+    return read if match_case else read.casefold()

@@ -12,16 +12,16 @@ LIMITS = Limits(seconds=5.0, memory_mb=512)
 """Of one answer with all its tests."""
 
 
-def passes_tests(text: str, tests: str) -> bool:
+def passes_tests(answer: str, /, tests: str) -> bool:
     """Whether an answer's code, all its fences one after the other, passes the tests.
 
     Raises:
         ScoringError: the tests cannot be run, whatever the answer is.
         CageError: this machine has no cage to run them in.
     """
-    if parse_python(text) is None:
+    if parse_python(answer) is None:
         return False
-    outcome = run_program("\n".join(python_code(text)), Tests(source=tests), LIMITS)
+    outcome = run_program("\n".join(python_code(answer)), Tests(source=tests), LIMITS)
     if outcome.passed is None:
         raise ScoringError(outcome.reason)
     return outcome.passed

@@ -43,9 +43,21 @@ def without_emphasis(text: str) -> str:
 
 
 def core(text: str) -> str:
-    """A short answer without case, spacing, quotes, emphasis and closing stops."""
+    """A short answer without case, spacing, quotes, emphasis and what closes it."""
     words = " ".join(without_emphasis(plain(text)).casefold().split())
-    return words.strip("\"' ").rstrip(".!。").strip("\"' ")
+    return words.strip("\"' ").rstrip(".!。,;").strip("\"' ")
+
+
+_HEADING = re.compile(r"\A(?:#{1,6}|>)[ \t]+")
+
+
+def shown(text: str) -> str:
+    """An answer as Markdown shows it: no signs for headings or emphasis, no quotes around it all."""
+    read = without_emphasis(_HEADING.sub("", plain(text).strip())).strip()
+    quoted = (
+        len(read) > 2 and read[0] == read[-1] and read[0] in "\"'" and read[0] not in read[1:-1]
+    )
+    return read[1:-1].strip() if quoted else read
 
 
 _DASHES = re.compile(r"(?<=\D)[–—]+|[–—]+(?=\D)|-{2,}|\.{3,}")

@@ -1,7 +1,7 @@
 """What an answer says and must not say."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from evaluation.grading.checks.text import core, plain, without_emphasis
 
@@ -10,6 +10,10 @@ _NOT = r"(?!'t(?!\w))"  # `can` is not said by "can't"
 
 def says(text: str, term: str, match_case: bool) -> bool:
     """Whether a word or phrase occurs, neither end of it in the middle of a word."""
+    return next(_occurrences(text, term, match_case), None) is not None
+
+
+def _occurrences(text: str, term: str, match_case: bool) -> Iterator[re.Match[str]]:
     read, term = plain(text), plain(term)
     if without_emphasis(term) == term:
         read = without_emphasis(read)
@@ -18,20 +22,62 @@ def says(text: str, term: str, match_case: bool) -> bool:
     words = r"\s+".join(re.escape(word) for word in term.split())
     start = r"(?<!\w)" if re.match(r"\w", term) else ""
     end = rf"(?!\w){_NOT}" if re.search(r"\w\Z", term) else ""
-    return re.search(start + words + end, read) is not None
+    return re.finditer(start + words + end, read)
 
 
-def contains(text: str, texts: Iterable[str], match_case: bool) -> bool:
-    return all(says(text, term, match_case) for term in texts)
+def contains(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
+    return all(says(answer, term, match_case) for term in texts)
 
 
-def contains_any(text: str, texts: Iterable[str], match_case: bool) -> bool:
-    return any(says(text, term, match_case) for term in texts)
+def contains_any(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
+    return any(says(answer, term, match_case) for term in texts)
 
 
-def excludes(text: str, texts: Iterable[str], match_case: bool) -> bool:
-    return bool(plain(text).strip()) and not contains_any(text, texts, match_case)
+def excludes(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
+    return bool(plain(answer).strip()) and not contains_any(answer, texts, match_case)
 
 
-def answers(text: str, texts: Iterable[str]) -> bool:
-    return core(text) in {core(answer) for answer in texts}
+def lacks_characters(answer: str, /, characters: str) -> bool:
+    read = plain(answer)
+    return bool(read.strip()) and set(plain(characters)).isdisjoint(read)
+
+
+def answers(answer: str, /, texts: Iterable[str]) -> bool:
+    return core(answer) in {core(text) for text in texts}
+
+
+_CLAUSE_END = re.compile(
+    r"[.,;:!?](?=\s|\Z)|[\n()–—]|\s-+\s|\b(?:but|and|because|as|so|although|though|while|whereas|mais|et)\b"
+)
+_DENIED = re.compile(
+    r"\b(?:not(?! only)|never|no(?! doubt\b| question\b)|nor|neither|without|cannot|except|unlike|nothing|pas|jamais"
+    r"|(?:instead|rather|other|different|far|anything) (?:of|than|from|but))\b|n't\b"
+)
+_TAKEN_BACK = re.compile(
+    r"\b(?:said|say|saying|says|stated?|stating|claim(?:ed|ing)?|wrote|told|thought|gave|wrong(?:ly)?|(?:in)?correct(?:ly|ed|ing)?"
+    r"|mistake(?:n|nly)?|error|earlier|previous(?:ly)?|before|initial(?:ly)?|first|originally|from)\b"
+)
+_WRONG = re.compile(
+    r"\W*(?:\w+\W+){0,3}?(?:is|was|are|were|being)\W+(?:\w+ )?(?:wrong|incorrect|false|an? (?:mistake|error)|not (?:right|correct|true))\b"
+)
+
+
+def states(answer: str, /, texts: Iterable[str], rather_than: Iterable[str]) -> bool:
+    """Whether an answer says one of the texts as true, and none of the others.
+
+    A text is denied in a clause that has `not`, `never` or the like before it, or calls it wrong;
+    one of the others may also be what the speaker takes back: `I said six`.
+    """
+    return any(_is_said(answer, text) for text in texts) and not any(
+        _is_said(answer, text, taken_back=_TAKEN_BACK) for text in rather_than
+    )
+
+
+def _is_said(answer: str, text: str, taken_back: re.Pattern[str] | None = None) -> bool:
+    """Whether some occurrence of a text is neither denied nor taken back."""
+    for found in _occurrences(answer, text, match_case=False):
+        before = _CLAUSE_END.split(found.string[: found.start()])[-1]
+        excused = _DENIED.search(before) or _WRONG.match(found.string, found.end())
+        if not excused and not (taken_back and taken_back.search(before)):
+            return True
+    return False

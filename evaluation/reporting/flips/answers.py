@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
+from evaluation.grading.thinking import checked_part
 from evaluation.reporting.flips.expectations import failing
 from evaluation.reporting.flips.moved import Flip, Moved, Turned
 from evaluation.results.generations import Generation, read_generations
@@ -66,7 +67,9 @@ class _Said:
 
     def __init__(self, found: TierResults, probes: Mapping[str, Probe]) -> None:
         self._probes = probes
-        prompts = found.file.prompts if isinstance(found.file, Tier4File) else None
+        file = found.file if isinstance(found.file, Tier4File) else None
+        prompts = file.prompts if file else None
+        self._mark = file.answer_after if file else None
         self._prompts = {prompt.id: prompt for prompt in prompts or ()}
         self._none = "(not stored)"
         try:
@@ -90,7 +93,8 @@ class _Said:
 
     def _why(self, name: str, checks: Mapping[str, bool]) -> Iterable[str]:
         if name in self._said and name in self._probes:
-            yield from failing(self._probes[name].checks, checks, self._said[name].response)
+            read = checked_part(self._said[name].response, self._mark)
+            yield from failing(self._probes[name].checks, checks, read)
 
 
 def _generations(folder: Path, name: str) -> Mapping[str, Generation]:

@@ -6,9 +6,10 @@ from typing import Any
 
 from evaluation.grading.checks import wording
 from evaluation.grading.checks.markdown import read_lists
-from evaluation.grading.checks.run import COUNTS
+from evaluation.grading.checks.registry import CHECKS
 from evaluation.grading.checks.text import words
-from evaluation.settings.checks import Check, Counted
+from evaluation.settings.check_kinds import Counted
+from evaluation.settings.checks import Check
 
 LONGEST = 80
 """Characters of an answer that are quoted."""
@@ -31,7 +32,7 @@ def got(check: Check, text: str) -> str:
     if not text.strip():
         return "nothing"
     if isinstance(check, Counted):
-        return str(COUNTS[check.check](text))
+        return str(CHECKS[check.check].function(text))
     find = FOUND.get(check.check)
     return find(check, text) if find else _beginning(text)
 
