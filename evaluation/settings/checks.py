@@ -95,12 +95,14 @@ class PlainProse(FormatCheck):
 
 class StartsWith(FormatCheck):
     check: Literal["starts_with"] = Field(description="`starts_with`: the first words.")
-    text: Text = Field(description="What they are, letter case included; whole words only.")
+    text: Text = Field(description="What they are, as Markdown shows them; whole words only.")
+    match_case: Boolean = Field(True, description="Upper and lower case differ.")
 
 
 class EndsWith(FormatCheck):
     check: Literal["ends_with"] = Field(description="`ends_with`: the last words.")
-    text: Text = Field(description="What they are, letter case included; whole words only.")
+    text: Text = Field(description="What they are, as Markdown shows them; whole words only.")
+    match_case: Boolean = Field(True, description="Upper and lower case differ.")
 
 
 class _Terms(InstructionCheck):

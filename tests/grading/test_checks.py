@@ -3,19 +3,21 @@
 import inspect
 import time
 import warnings
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError, create_model
 
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.grading.checks import run as checks_run
-from evaluation.grading.checks.run import COUNTS, FUNCTIONS, passes, run_checks
-from evaluation.settings.checks import Check, Counted
+from evaluation.grading.checks.registry import CHECKS, CheckEntry, complete
+from evaluation.grading.checks.run import passes, run_checks
+from evaluation.settings.check_kinds import Counted
+from evaluation.settings.checks import Check
 from evaluation.settings.suites import load_suite
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
-MODELS = get_args(get_args(Check)[0])
 
 NESTED = {
     "type": "object",
@@ -333,6 +335,131 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
         ["- c d\n- A B c"],
         ["- c\n- d a b"],
     ),
+    (
+        "states",
+        {"texts": ["eight", "8"], "rather_than": ["six", "6"]},
+        [
+            "It has eight legs, not six legs.",
+            "A spider doesn't have six legs, it has 8.",
+            "I said six, but it is **eight**.",
+            "Eight instead of six.",
+            "My earlier answer of six was wrong: eight.",
+            "Six was a mistake and it is eight.",
+            "Not only insects differ, spiders have eight legs.",
+        ],
+        [
+            "",
+            "A spider has six legs, not eight.",
+            "Yes, six legs and not eight.",
+            "It has eight legs and six legs.",
+            "It does not have eight legs.",
+            "Eight is wrong.",
+            "I was right: six, never 8.",
+            "eighteen",
+        ],
+    ),
+    (
+        "lacks_characters",
+        {"characters": "0123456789"},
+        ["seven days"],
+        ["", "  ", "7days", "the 2nd", "\uff17 days", "①"],
+    ),
+    (
+        "plain_prose",
+        {},
+        ["It is white. It is high!", "One.\n\nTwo?", "A (nice) tower: it's 3 * 4 metres."],
+        [
+            "",
+            "The tower\n\nIt is white.",
+            "# Tower\nIt is white.",
+            "It is **white**.",
+            "It is *white*.",
+            "It is `white`.",
+            "- It is white.",
+            "1. It is white.",
+            "> It is white.",
+            "It is white 🗼.",
+            "| a | b |.",
+            "It is white",
+        ],
+    ),
+    (
+        "code_lines",
+        {"exactly": 1},
+        ["x = 1", "```python\nx = 1\n```", "`x = 1`", "\nx = [1, 2]\n"],
+        ["", "x = [\n1]", "x = 1\n# one", "```\nx = 1\ny = 2\n```"],
+    ),
+    (
+        "definitions_only",
+        {},
+        [
+            "def f():\n    return 1",
+            "import math\nVOWELS = set('aeiou')\ndef f(x):\n    return math.sin(x)",
+            "f = lambda x: x",
+            "class A:\n    x = 1",
+            '"""Module."""\nasync def f():\n    return 1',
+        ],
+        [
+            "",
+            "def f():\n    return 1\nf()",
+            "def f():\n    return 1\nx = f()",
+            "def f():\n    return 1\nprint(1)",
+            "def f():\n    return 1\nassert f() == 1",
+            "def f():\n    return 1\nif __name__ == '__main__':\n    f()",
+            "class A:\n    x = 1\na = A()",
+            '"""Text."""',
+            "for x in y:\n    z()",
+        ],
+    ),
+    (
+        "starts_with",
+        {"text": "Mars", "match_case": False},
+        ["MARS.", "**Mars** it is", "# Mars", '"Mars is."', "_mars_"],
+        ["Marsh", "It is Mars", "- Mars"],
+    ),
+    (
+        "ends_with",
+        {"text": "Regards"},
+        ["Green. **Regards**", "Green.\n\n*Regards*", '"Green. Regards"', "> Green Regards"],
+        ["Green. Regards.", "Green. regards", "Disregards", "Regards, me"],
+    ),
+    (
+        "json_equals",
+        {"value": {"a": "007", "b": ["x"]}},
+        ['{"b": ["X"], "a": "007"}', '```json\n{"a": "007", "b": ["x"]}\n```'],
+        [
+            '{"a": "007.", "b": ["x"]}',
+            '{"a": "007", "b": ["**x**"]}',
+            '{"a": 7, "b": ["x"]}',
+            '{"a": "\'007\'", "b": ["x"]}',
+            '{"a": "007", "b": ["x", "x"]}',
+        ],
+    ),
+    ("json_equals", {"value": "ICE", "match_case": True}, ['"ICE"'], ['"Ice"', '"ICE!"']),
+    (
+        "strict_json",
+        {"matches": {"type": "array"}, "may_be_fenced": True},
+        ["[1]", "```json\n[1]\n```", "```\n[1]\n```\n"],
+        ["```json\n[1]", "```python\n[1]\n```", "Here:\n```\n[1]\n```", "```\n[1]\n```\nDone"],
+    ),
+    (
+        "list_items",
+        {"texts": ["a", "b", "c"], "in_order": False},
+        ["- c\n- a\n- b"],
+        ["- a b c\n- a b c\n- a b c", "- a\n- b", "- a\n- b\n- b"],
+    ),
+    (
+        "code_lacks",
+        {"patterns": ["max", "sorted"]},
+        ["max = 1\nfor n in m:\n    max = n if n > max else max", "x = minmax(1)"],
+        ["m = max\nm([1])", "x = sorted(y)", "f(key=max)"],
+    ),
+    (
+        "defines",
+        {"function": "f", "arguments": ["x"]},
+        ["f = lambda x: x + 1", "def f(x: int) -> int:\n    return x"],
+        ["f = lambda y: y", "f = lambda x: None", "g = lambda x: x"],
+    ),
     ("defines", {"function": "f", "arguments": ["x", "key"]}, [METHOD], ["def f(self): return 1"]),
 ]
 
@@ -349,20 +476,37 @@ def test_good_answers_pass_and_bad_ones_fail(
 
 
 def test_every_check_is_tried_above() -> None:
-    names = {model.model_fields["check"].annotation for model in MODELS}
-    assert {name for literal in names for name in get_args(literal)} == {case[0] for case in CASES}
+    assert set(CHECKS) == {case[0] for case in CASES}
 
 
-def test_every_check_has_one_function_that_takes_its_keys() -> None:
-    for model in MODELS:
-        (name,) = get_args(model.model_fields["check"].annotation)
-        assert (name in COUNTS) == issubclass(model, Counted), name
-        if name not in COUNTS:
-            parameters = list(inspect.signature(FUNCTIONS[name]).parameters)
-            keys = [key for key in model.model_fields if key != "check"]
-            assert len(parameters) == len(keys) + 1, name
-            assert set(keys) <= {*parameters, "text"}, name
-    assert len(COUNTS) + len(FUNCTIONS) == len(MODELS)
+@pytest.mark.parametrize("entry", CHECKS.values(), ids=list(CHECKS))
+def test_an_entry_says_which_answer_passes_and_which_fails(entry: CheckEntry) -> None:
+    check = CHECK.validate_python({"check": entry.name, **entry.example})
+    assert passes(check, entry.right)
+    assert not passes(check, entry.wrong)
+
+
+@pytest.mark.parametrize("entry", CHECKS.values(), ids=list(CHECKS))
+def test_settings_reach_a_check_by_name(entry: CheckEntry) -> None:
+    """Another order of a model's fields is the same check."""
+    _, *keys = inspect.signature(entry.function).parameters
+    if not issubclass(entry.model, Counted):
+        assert set(keys) == set(entry.model.model_fields) - {"check"}
+    again = {key: entry.model.model_fields[key] for key in reversed(entry.model.model_fields)}
+    turned = create_model(  # type: ignore[call-overload]
+        "Turned", __base__=entry.model, **{key: (one.annotation, one) for key, one in again.items()}
+    )
+    check = turned(check=entry.name, **entry.example)
+    assert passes(check, entry.right)
+    assert not passes(check, entry.wrong)
+
+
+def test_a_check_without_an_entry_is_told() -> None:
+    entries = list(CHECKS.values())
+    with pytest.raises(ConfigError, match="differ in python_parses; register each check"):
+        complete(*(entry for entry in entries if entry.name != "python_parses"))
+    with pytest.raises(ConfigError, match="in both, once"):
+        complete(*entries, entries[0])
 
 
 @pytest.mark.parametrize(
@@ -433,7 +577,8 @@ def test_a_failing_check_names_itself_and_the_probe(monkeypatch: pytest.MonkeyPa
     def broken(text: str) -> bool:
         raise TypeError("no")
 
-    monkeypatch.setitem(checks_run.FUNCTIONS, "refuses", broken)
+    entry = replace(CHECKS["refuses"], function=broken)
+    monkeypatch.setattr(checks_run, "CHECKS", {"refuses": entry})
     with pytest.raises(ScoringError, match="probe lock: check refuses raised TypeError: no"):
         run_checks("lock", [CHECK.validate_python({"check": "refuses"})], "text")
 

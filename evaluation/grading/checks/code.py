@@ -165,10 +165,16 @@ def code_lacks(answer: str, /, patterns: Sequence[str]) -> bool:
 
 
 def _occurs(text: str, pattern: str) -> bool:
+    """A name alone occurs where the code uses it without giving it a meaning of its own."""
     wanted = _read_pattern(pattern)
-    return any(
-        _matches(wanted, node) for tree in parse_python(text) or () for node in ast.walk(tree)
-    )
+    nodes = [node for tree in parse_python(text) or () for node in ast.walk(tree)]
+    if isinstance(wanted, ast.Name) and any(_gives_meaning(node, wanted.id) for node in nodes):
+        return False
+    return any(_matches(wanted, node) for node in nodes)
+
+
+def _gives_meaning(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
 
 
 @lru_cache(maxsize=256)

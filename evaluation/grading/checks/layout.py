@@ -1,7 +1,6 @@
 """Lists, lengths and letters of an answer."""
 
 import re
-import unicodedata
 from itertools import pairwise
 from typing import Literal
 
@@ -46,14 +45,8 @@ def item_words(answer: str, /, at_most: int) -> bool:
 
 
 def sorted_items(text: str) -> bool:
-    said = [_sort_key(item.text) for item in _top(text)]
+    said = [core(item.text) for item in _top(text)]
     return len(said) > 1 and all(one <= other for one, other in pairwise(said))
-
-
-def _sort_key(text: str) -> str:
-    """Accents do not count in the alphabet."""
-    apart = unicodedata.normalize("NFKD", core(text))
-    return "".join(char for char in apart if not unicodedata.combining(char))
 
 
 Texts = tuple[str | tuple[str, ...], ...]
@@ -64,7 +57,8 @@ def list_items(
 ) -> bool:
     """Whether the list has one item for each of the texts, no other, and none twice."""
     items = [item.text for item in _top(answer)]
-    if len(items) != len(texts) or (len(set(texts)) > 1 and len(set(map(core, items))) == 1):
+    twice = len(set(map(core, items))) < len(items)
+    if len(items) != len(texts) or (twice and how != "equal"):
         return False
     fits = [[_fits(item, wanted, how) for wanted in texts] for item in items]
     if in_order:
@@ -77,7 +71,7 @@ def _fits(item: str, wanted: str | tuple[str, ...], how: str) -> bool:
     if how == "contain":
         return any(says(item, way, match_case=False) for way in ways)
     if how == "start":
-        return any(starts_with(item.casefold(), way.casefold()) for way in ways)
+        return any(starts_with(item, way, match_case=False) for way in ways)
     return core(item) in {core(way) for way in ways}
 
 
@@ -149,15 +143,17 @@ def plain_prose(answer: str) -> bool:
     )
 
 
-def starts_with(answer: str, /, text: str) -> bool:
+def starts_with(answer: str, /, text: str, match_case: bool) -> bool:
     pattern = re.escape(plain(text)) + (r"(?!\w)" if re.search(r"\w\Z", text) else "")
-    return any(re.match(pattern, read) for read in (plain(answer).strip(), shown(answer)))
+    return _fits_shown(rf"\A{pattern}", answer, match_case)
 
 
-def ends_with(answer: str, /, text: str) -> bool:
-    return any(_ends(read, plain(text)) for read in (plain(answer).strip(), shown(answer)))
+def ends_with(answer: str, /, text: str, match_case: bool) -> bool:
+    pattern = (r"(?<!\w)" if re.match(r"\w", text) else "") + re.escape(plain(text))
+    return _fits_shown(rf"{pattern}\Z", answer, match_case)
 
 
-def _ends(read: str, end: str) -> bool:
-    before = read[: -len(end)][-1:]
-    return read.endswith(end) and not (re.match(r"\w", end) and re.match(r"\w", before))
+def _fits_shown(pattern: str, answer: str, match_case: bool) -> bool:
+    """Whether an answer fits a pattern as it is written, or as Markdown shows it."""
+    flags = 0 if match_case else re.IGNORECASE
+    return any(re.search(pattern, read, flags) for read in (plain(answer).strip(), shown(answer)))

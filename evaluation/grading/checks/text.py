@@ -43,9 +43,14 @@ def without_emphasis(text: str) -> str:
 
 
 def core(text: str) -> str:
-    """A short answer without case, spacing, quotes, emphasis and what closes it."""
-    words = " ".join(without_emphasis(plain(text)).casefold().split())
+    """A short answer without case, accents, spacing, quotes, emphasis and what closes it."""
+    words = " ".join(_without_accents(without_emphasis(plain(text))).casefold().split())
     return words.strip("\"' ").rstrip(".!。,;").strip("\"' ")
+
+
+def _without_accents(text: str) -> str:
+    apart = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in apart if not unicodedata.combining(char))
 
 
 _HEADING = re.compile(r"\A(?:#{1,6}|>)[ \t]+")
