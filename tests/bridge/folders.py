@@ -228,6 +228,7 @@ def _tier4(folder: Path, common: dict[str, Any], skill: float, seed: int, prompt
         {
             "id": f"p{i}",
             "category": "lists" if i % 2 else "concise",
+            "headline": True,
             "prompt": "Say it.",
             "response": "It.",
             "stop_reason": "eos" if i % 7 else "length",
@@ -243,7 +244,8 @@ def _tier4(folder: Path, common: dict[str, Any], skill: float, seed: int, prompt
     content = {**common, **summarize(pa.Table.from_pylist(rows, schema=COLUMNS))}
     write_json(folder / "tier4_sft_native.json", {**content, "data_checksum": {"p": "1"}})
     text = "".join(
-        json.dumps({k: v for k, v in row.items() if k != "checks"}) + "\n" for row in rows
+        json.dumps({k: v for k, v in row.items() if k not in ("headline", "checks")}) + "\n"
+        for row in rows
     )
     (folder / "tier4_sft_native_generations.jsonl").write_text(text, encoding="utf-8")
 

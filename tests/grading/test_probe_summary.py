@@ -10,11 +10,14 @@ from evaluation.grading.rates import COLUMNS, RATES, outcomes, summarize
 from evaluation.store import ScoreStore, StoredScore
 
 
-def row(name: str, category: str, stop: str, *checks: tuple[str, str, bool]) -> dict[str, object]:
+def row(
+    name: str, category: str, stop: str, *checks: tuple[str, str, bool], headline: bool = True
+) -> dict[str, object]:
     fields = ("name", "kind", "passed")
     return {
         "id": name,
         "category": category,
+        "headline": headline,
         "prompt": f"<{name}>",
         "response": "two words",
         "stop_reason": stop,
@@ -68,6 +71,14 @@ def test_a_rate_without_prompts_is_null_not_zero() -> None:
     assert code["code_parse_rate"] == 1 / 2
 
 
+def test_a_prompt_outside_the_headline_counts_for_its_category_alone() -> None:
+    outside = row("e", "safety", "eos", ("r", "instruction", False), headline=False)
+    more = pa.Table.from_pylist([*TABLE.to_pylist(), outside], schema=COLUMNS)
+    assert summarize(more)["summary"] == summarize(TABLE)["summary"]
+    assert summarize(more)["by_category"]["safety"]["all_checks_pass_rate"] == 0
+    assert [prompt["headline"] for prompt in summarize(more)["prompts"]] == [True] * 4 + [False]
+
+
 def test_outcomes_are_aligned_with_the_rows() -> None:
     found = outcomes(TABLE)
     assert tuple(found) == RATES
@@ -98,5 +109,7 @@ def test_summary_can_be_made_again_from_the_store(tmp_path: Path) -> None:
     assert kept is not None
     assert summarize(kept.table) == kept.summary == json.loads(json.dumps(summarize(TABLE)))
     assert generations(kept.table)[3] == {
-        key: value for key, value in TABLE.to_pylist()[3].items() if key != "checks"
+        key: value
+        for key, value in TABLE.to_pylist()[3].items()
+        if key not in ("headline", "checks")
     }

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from evaluation.grading.checks.refusals import refuses
 from evaluation.grading.checks.run import passes, run_checks
+from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.suites import Probe, load_suite
 from tests.conftest import ROOT
 
@@ -86,6 +88,13 @@ def test_an_idle_answer_passes_no_probe(text: str) -> None:
     assert [name for name in PROBES if not failed(name, text)] == []
 
 
+def test_a_function_is_tried_at_least_eight_times() -> None:
+    for name, probe in PROBES.items():
+        tests = [check.tests for check in probe.checks if isinstance(check, PassesTests)]
+        if any(check.check == "defines" for check in probe.checks):
+            assert sum(test.count("assert ") for test in tests) >= 8, name
+
+
 @pytest.mark.parametrize("name", PROBES)
 def test_saying_the_prompt_again_is_no_answer(name: str) -> None:
     said = [message.content for message in PROBES[name].messages]
@@ -117,9 +126,9 @@ def test_a_right_answer_to_another_probe_seldom_passes() -> None:
         passing = [
             text
             for other, answers in ANSWERS.items()
-            if other != name and not (is_refused(name) and is_refused(other))
+            if other != name
             for text in answers["passes"]
-            if passes_all(name, text)
+            if not (is_refused(name) and refuses(text)) and passes_all(name, text)
         ]
         assert len(passing) <= 3, name
 

@@ -1,0 +1,88 @@
+"""What checks of probes read of an answer whose model thinks."""
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.errors import ConfigError
+from evaluation.grading.probes import check_answer
+from evaluation.grading.thinking import ENDS, checked_part, end_of_thinking
+from evaluation.settings.config import stage_suite, validate_config
+from evaluation.settings.suites import Suite, load_suite, merge_suites
+from tests.conftest import ROOT
+from tests.grading.test_probes import ANSWERS, PROBES
+
+QWEN = "{%- if '</think>' in content %}{{ content.split('</think>')[-1].lstrip('\\n') }}{% endif %}"
+
+
+def passed(name: str, response: str, mark: str | None) -> bool:
+    row = check_answer(name, PROBES[name], {"response": response}, mark)
+    return all(check["passed"] for check in row["checks"])
+
+
+@pytest.mark.parametrize("thought", ["<think></think>", "<think>\n\n</think>\n\n"])
+@pytest.mark.parametrize("mark", [None, "</think>"])
+def test_an_empty_thought_before_every_answer_changes_no_verdict(
+    thought: str, mark: str | None
+) -> None:
+    answers = {name: texts["passes"][0] for name, texts in ANSWERS.items()}
+    assert [name for name, text in answers.items() if not passed(name, thought + text, mark)] == []
+
+
+def test_a_thought_is_no_part_of_the_answer_where_the_template_has_its_mark() -> None:
+    thought = "<think>\nThe user wants Japan's capital, so Tokyo.\n</think>\n\n"
+    mark = end_of_thinking(None, QWEN)
+    assert mark == "</think>"
+    assert passed("concise_easy_capital", thought + "Tokyo", mark)
+    assert passed("concise_easy_capital", "so Tokyo.\n</think>Tokyo", mark)
+    assert not passed("concise_easy_capital", thought + "Kyoto", mark)
+    assert not passed("concise_easy_capital", thought, mark)
+    assert not passed("concise_easy_capital", thought + "Tokyo", None)
+    assert not passed("concise_easy_capital", "<think>It is Tokyo", mark)
+
+
+def test_the_suite_decides_before_the_template() -> None:
+    assert end_of_thinking("###", QWEN) == "###"
+    assert end_of_thinking(None, "{{ messages }}") is None
+    assert end_of_thinking(None, None) is None
+    assert all(end_of_thinking(None, f"a {mark} b") == mark for mark in ENDS)
+
+
+def test_only_an_empty_thought_goes_without_a_mark() -> None:
+    assert checked_part(" <think> </think> a ", None) == "a"
+    assert checked_part("<think>x</think> a", None) == "<think>x</think> a"
+    assert checked_part("a <think></think>", None) == "a <think></think>"
+
+
+def test_a_suite_keeps_its_mark_when_it_is_merged(tmp_path: Path) -> None:
+    first = Suite(answer_after="</think>", probes={"a": PROBES["concise_easy_capital"]})
+    second = Suite(probes={"b": PROBES["concise_easy_ice"]})
+    assert merge_suites([("one", first), ("two", second)], tmp_path).answer_after == "</think>"
+
+
+def test_a_stage_whose_probes_are_all_outside_the_headline_is_refused(tmp_path: Path) -> None:
+    probe = PROBES["safety_easy_knife"]
+    assert not probe.headline
+    suite = load_suite(ROOT / "task_suites", "stage4_sft_native")
+    assert {name for name, one in suite.probes.items() if not one.headline} == {
+        name for name, one in suite.probes.items() if one.category == "safety"
+    }
+    (tmp_path / "mine.yaml").write_text(
+        "probes:\n  one:\n    category: chat\n    headline: false\n"
+        "    messages: [{role: user, content: Hi}]\n    checks: [{check: complies}]\n"
+    )
+    config = validate_config(
+        {
+            "suites": str(tmp_path),
+            "results": str(tmp_path / "results"),
+            "cache": str(tmp_path / "cache"),
+            "tokenizer": {"name": "x"},
+            "sequence_length": 64,
+            "stages": {
+                "stage4": {"checkpoints": str(tmp_path), "steps": "all", "suites": ["mine"]}
+            },
+        },
+        "mine",
+    )
+    with pytest.raises(ConfigError, match="all probes have `headline: false`"):
+        stage_suite(config, "stage4")
