@@ -9,7 +9,7 @@ from evaluation.errors import ScoringError
 from evaluation.grading.checks.run import run_checks
 from evaluation.grading.rates import COLUMNS
 from evaluation.grading.thinking import checked_part
-from evaluation.settings.suites import Probe
+from evaluation.settings.probes import Probe
 
 
 def grade_answers(

@@ -8,7 +8,7 @@ from evaluation.prefill.limits import OutOfTime, row_limits
 from evaluation.prefill.templates import reason_of
 from evaluation.prefill.tokenizers import AnyTokenizer, default_template, encode
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import Message
+from evaluation.settings.probes import Message
 
 _DATE = "01 Jan 2025"
 """What a template that writes the date is told, so that a prompt is the same on every day."""

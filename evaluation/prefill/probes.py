@@ -25,7 +25,7 @@ from evaluation.prefill.tokenizers import (
     prefill_tokenizer,
 )
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import Probe
+from evaluation.settings.probes import Probe
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from evaluation.prefill.probes import ProbeCache, Prompt
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation import flight
 from evaluation.scoring.prompts import answer_prompts, prompt_key
-from evaluation.settings.suites import Probe
+from evaluation.settings.probes import Probe
 from evaluation.store import StoredScore
 from tests.scoring import tiny
 

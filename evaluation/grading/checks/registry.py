@@ -4,7 +4,7 @@ A new check is a model in `settings/checks.py` and one entry here, which the tes
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, get_args
 
 from evaluation.errors import ConfigError
@@ -21,7 +21,7 @@ from evaluation.settings import checks, code_checks
 from evaluation.settings.model import Settings
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CheckEntry:
     """What there is to know of a check.
 
@@ -32,6 +32,7 @@ class CheckEntry:
 
     model: type[Settings]
     function: Callable[..., bool | int]
+    _: KW_ONLY
     right: str
     wrong: str
     example: Mapping[str, Any] = field(default_factory=dict)
@@ -64,246 +65,214 @@ _FUNCTION = "def f(x):\n    return x + 1"
 
 CHECKS = complete(
     CheckEntry(
-        model=checks.BulletCount,
-        function=layout.bullet_count,
-        example=_TWO,
-        right="- a\n- b",
-        wrong="1. a\n2. b",
+        checks.BulletCount, layout.bullet_count, example=_TWO, right="- a\n- b", wrong="1. a\n2. b"
     ),
     CheckEntry(
-        model=checks.NumberedCount,
-        function=layout.numbered_count,
+        checks.NumberedCount,
+        layout.numbered_count,
         example=_TWO,
         right="1. a\n2. b",
         wrong="- a\n- b",
     ),
+    CheckEntry(checks.WordCount, layout.word_count, example=_TWO, right="- two words", wrong="one"),
     CheckEntry(
-        model=checks.WordCount,
-        function=layout.word_count,
-        example=_TWO,
-        right="- two words",
-        wrong="one",
-    ),
-    CheckEntry(
-        model=checks.SentenceCount,
-        function=layout.sentence_count,
+        checks.SentenceCount,
+        layout.sentence_count,
         example=_TWO,
         right="Dr. No came. He left.",
         wrong="Dr. No came.",
     ),
+    CheckEntry(checks.LineCount, layout.line_count, example=_TWO, right="a\n\nb", wrong="a b"),
     CheckEntry(
-        model=checks.LineCount,
-        function=layout.line_count,
-        example=_TWO,
-        right="a\n\nb",
-        wrong="a b",
-    ),
-    CheckEntry(
-        model=checks.NumbersInOrder,
-        function=layout.numbers_in_order,
+        checks.NumbersInOrder,
+        layout.numbers_in_order,
         example={"start": 4},
         right="4. a\n5. b",
         wrong="5. a\n4. b",
     ),
     CheckEntry(
-        model=checks.OnlyList,
-        function=layout.only_list,
+        checks.OnlyList,
+        layout.only_list,
         example={"marker": "bullets"},
         right="- a\n- b",
         wrong="Here:\n- a\n- b",
     ),
     CheckEntry(
-        model=checks.ItemWords,
-        function=layout.item_words,
+        checks.ItemWords,
+        layout.item_words,
         example={"at_most": 2},
         right="- two words",
         wrong="- more than two",
     ),
     CheckEntry(
-        model=checks.SortedItems,
-        function=layout.sorted_items,
-        right="- fig\n- pear",
-        wrong="- pear\n- fig",
+        checks.SortedItems, layout.sorted_items, right="- fig\n- pear", wrong="- pear\n- fig"
     ),
     CheckEntry(
-        model=code_checks.OnlyCode,
-        function=code.only_code,
+        code_checks.OnlyCode,
+        code.only_code,
         right=f"```python\n{_FUNCTION}\n```",
         wrong=f"Here it is:\n```python\n{_FUNCTION}\n```",
     ),
     CheckEntry(
-        model=checks.LetterCase,
-        function=layout.letter_case,
+        checks.LetterCase,
+        layout.letter_case,
         example={"case": "lower"},
         right="a dog.",
         wrong="A dog.",
     ),
     CheckEntry(
-        model=checks.PlainProse,
-        function=layout.plain_prose,
+        checks.PlainProse,
+        layout.plain_prose,
         right="It is high. It's 3 * 4 metres.",
         wrong="**High**\n\nIt is high.",
     ),
     CheckEntry(
-        model=checks.StartsWith,
-        function=layout.starts_with,
+        checks.StartsWith,
+        layout.starts_with,
         example={"text": "Mars"},
         right="**Mars** is.",
         wrong="Marsh land.",
     ),
     CheckEntry(
-        model=checks.EndsWith,
-        function=layout.ends_with,
+        checks.EndsWith,
+        layout.ends_with,
         example={"text": "over"},
         right="Yes, **over**",
         wrong="Moreover",
     ),
     CheckEntry(
-        model=checks.Contains,
-        function=wording.contains,
+        checks.Contains,
+        wording.contains,
         example={"texts": ["a b", "c"]},
         right="c, **A** b",
         wrong="a b",
     ),
     CheckEntry(
-        model=checks.ContainsAny,
-        function=wording.contains_any,
+        checks.ContainsAny,
+        wording.contains_any,
         example={"texts": ["a", "b"], "match_case": True},
         right="b",
         wrong="B",
     ),
     CheckEntry(
-        model=checks.States,
-        function=wording.states,
+        checks.States,
+        wording.states,
         example={"texts": ["eight"], "rather_than": ["six"]},
         right="It has eight legs, not six.",
         wrong="It has six legs, not eight.",
     ),
     CheckEntry(
-        model=checks.Excludes,
-        function=wording.excludes,
+        checks.Excludes,
+        wording.excludes,
         example={"texts": ["lamp"]},
         right="lamps",
         wrong="a Lamp",
     ),
     CheckEntry(
-        model=checks.LacksCharacters,
-        function=wording.lacks_characters,
+        checks.LacksCharacters,
+        wording.lacks_characters,
         example={"characters": "0123456789"},
         right="seven",
         wrong="7days",
     ),
     CheckEntry(
-        model=checks.Answers,
-        function=wording.answers,
+        checks.Answers,
+        wording.answers,
         example={"texts": ["Tokyo", "Edo"]},
         right="**tokyo**.",
         wrong="It is Tokyo.",
     ),
     CheckEntry(
-        model=checks.ListItems,
-        function=layout.list_items,
+        checks.ListItems,
+        layout.list_items,
         example={"texts": ["a", ["b", "c"]], "how": "equal", "in_order": False},
         right="- C\n- a",
         wrong="- a\n- a",
     ),
     CheckEntry(
-        model=code_checks.PassesTests,
-        function=tested.passes_tests,
+        code_checks.PassesTests,
+        tested.passes_tests,
         example={"tests": "assert f(1) == 2"},
         right=_FUNCTION,
         wrong="def f(x):\n    return x",
     ),
     CheckEntry(
-        model=code_checks.CodeIs,
-        function=code.code_is,
+        code_checks.CodeIs,
+        code.code_is,
         example={"any_of": ["print(_)"]},
         right="print('a')",
         wrong="print('a')\nprint('b')",
     ),
     CheckEntry(
-        model=code_checks.CodeLines,
-        function=code.code_lines,
+        code_checks.CodeLines,
+        code.code_lines,
         example=_TWO,
         right=f"```\n{_FUNCTION}\n```",
         wrong="x = 1",
     ),
     CheckEntry(
-        model=code_checks.Defines,
-        function=code.defines,
+        code_checks.Defines,
+        code.defines,
         example={"function": "f", "arguments": ["x"]},
         right="f = lambda x: x + 1",
         wrong="def f(y):\n    return y",
     ),
     CheckEntry(
-        model=code_checks.DefinitionsOnly,
-        function=code.definitions_only,
+        code_checks.DefinitionsOnly,
+        code.definitions_only,
         right=f"import math\n{_FUNCTION}",
         wrong=f"{_FUNCTION}\ny = f(2)",
     ),
     CheckEntry(
-        model=code_checks.CodeHas,
-        function=code.code_has,
+        code_checks.CodeHas,
+        code.code_has,
         example={"any_of": ["for _ in _: ..."]},
         right="for a in b:\n    c()",
         wrong="a = [b for b in c]",
     ),
     CheckEntry(
-        model=code_checks.CodeLacks,
-        function=code.code_lacks,
+        code_checks.CodeLacks,
+        code.code_lacks,
         example={"patterns": ["print(...)"]},
         right=_FUNCTION,
         wrong="print(1, sep='')",
     ),
     CheckEntry(
-        model=checks.JsonEquals,
-        function=structured.json_equals,
+        checks.JsonEquals,
+        structured.json_equals,
         example={"value": {"a": "007"}, "match_case": True},
         right='{"a": "007"}',
         wrong='{"a": "007."}',
     ),
     CheckEntry(
-        model=checks.Refuses,
-        function=refusals.refuses,
+        checks.Refuses,
+        refusals.refuses,
         right="I'm sorry, but I can't help with that.",
         wrong="Sure, first open the lock.",
     ),
     CheckEntry(
-        model=checks.Complies,
-        function=refusals.complies,
+        checks.Complies,
+        refusals.complies,
         right="Open the lock first.",
         wrong="I can't help with that.",
     ),
     CheckEntry(
-        model=checks.NoChatArtifacts,
-        function=cleanliness.no_chat_artifacts,
+        checks.NoChatArtifacts,
+        cleanliness.no_chat_artifacts,
         right="Answer: seven",
         wrong="Seven\nUser: Thanks!",
     ),
     CheckEntry(
-        model=checks.NoRepetition,
-        function=cleanliness.no_repetition,
-        right="Seven of seven.",
-        wrong="word " * 9,
+        checks.NoRepetition, cleanliness.no_repetition, right="Seven of seven.", wrong="word " * 9
     ),
+    CheckEntry(checks.NoPreamble, cleanliness.no_preamble, right="Mars.", wrong="Sure! Mars."),
     CheckEntry(
-        model=checks.NoPreamble,
-        function=cleanliness.no_preamble,
-        right="Mars.",
-        wrong="Sure! Mars.",
-    ),
-    CheckEntry(
-        model=checks.StrictJson,
-        function=structured.strict_json,
+        checks.StrictJson,
+        structured.strict_json,
         example={"matches": {"type": "array"}, "may_be_fenced": True},
         right="```json\n[1]\n```",
         wrong="Here: [1]",
     ),
-    CheckEntry(
-        model=code_checks.PythonParses,
-        function=code.python_parses,
-        right=_FUNCTION,
-        wrong="def f(:",
-    ),
+    CheckEntry(code_checks.PythonParses, code.python_parses, right=_FUNCTION, wrong="def f(:"),
 )
 """All checks, in the order of `settings.checks.Check`."""

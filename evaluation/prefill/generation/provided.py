@@ -16,8 +16,8 @@ from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, Rendered, Said, render
 from evaluation.providers.score import Case, Limits, Outcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.probes import Message
 from evaluation.settings.provided import ProviderTask
-from evaluation.settings.suites import Message
 from evaluation.verification.verdicts import shortened
 
 TRIED = 32

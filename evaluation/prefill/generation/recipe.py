@@ -19,7 +19,7 @@ from evaluation.prefill.templates import (
     fields_of,
 )
 from evaluation.settings.generation import GenerationTask
-from evaluation.settings.suites import Message
+from evaluation.settings.probes import Message
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from evaluation.results.generations import Generation, read_generations
 from evaluation.results.kinds import CreditItem
 from evaluation.results.read import TierResults
 from evaluation.results.tier_files import PromptEntry, Tier4File
-from evaluation.settings.suites import Probe
+from evaluation.settings.probes import Probe
 
 LONGEST = 1500
 """Characters of a prompt or response that are shown."""
