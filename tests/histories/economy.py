@@ -120,7 +120,7 @@ def _entries(cache: Path) -> dict[str, Signature]:
 VIEWS = {
     "slices": {"group"},
     "tasks": {"group", "primary"},
-    "probes": {"category", "checks"},
+    "probes": {"category", "checks", "headline"},
     "generation_tasks": {"group", "primary", "sampling", "stop"},
 }
 """Keys that are about what becomes of scores, not about what is asked."""

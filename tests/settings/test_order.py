@@ -89,6 +89,14 @@ def test_what_is_computed_or_chosen_in_order(
     assert {name for name, key in after.items() if key != before[name]} == others
 
 
+def test_where_thinking_ends_grades_again_and_asks_nothing_again(tmp_path: Path) -> None:
+    probe = {"category": "chat", "messages": [{"role": "user", "content": "Hi"}]}
+    asked = {"probes": {"greeting": {**probe, "checks": [{"check": "complies"}]}}, **suite()}
+    before = keys(plans(tmp_path, one=asked)["one"])
+    after = keys(plans(tmp_path, one={**asked, "answer_after": "</think>"})["one"])
+    assert {name for name, key in after.items() if key != before[name]} == {"collect"}
+
+
 def test_the_order_of_items_and_of_their_keys_scores_nothing_again(tmp_path: Path) -> None:
     items = {"quiz": TASK, "riddles": TASK}
     turned = swapped({name: swapped(task) for name, task in items.items()})
