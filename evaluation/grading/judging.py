@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluation.files import fingerprint
 from evaluation.prefill.generation.provided import limits_of
-from evaluation.providers.program import Provider
+from evaluation.prefill.providers import provider_of, scoring_request
 from evaluation.providers.score import Case, Outcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.verifiers import Judge, Provided, Verifier
@@ -24,19 +24,16 @@ PART = 2000
 def judge_all(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, Verdict]]:
     """Yields (number of the job, verdict) as they come; raises like `verify_all` and `score`."""
     own: list[tuple[int, tuple[Verifier, Mapping[str, Any], str]]] = []
-    provided: dict[tuple[str, str, str], list[int]] = {}
+    provided: dict[Provided, list[int]] = {}
     for number, (judge, document, text) in enumerate(jobs):
         if isinstance(judge, Provided):
-            key = (judge.provider, judge.version, judge.task)
-            provided.setdefault(key, []).append(number)
+            provided.setdefault(judge.model_copy(update={"metric": ""}), []).append(number)
         else:
             own.append((number, (judge, document, text)))
     for place, verdict in _verified(plan, [job for _, job in own]):
         yield own[place][0], verdict
-    for (name, version, task), numbers in provided.items():
-        python = plan.config.providers.python(name)
-        provider = Provider(name, python, version, plan.nltk_data)
-        yield from _provided(plan, provider, task, {number: jobs[number] for number in numbers})
+    for asked, numbers in provided.items():
+        yield from _provided(plan, asked, {number: jobs[number] for number in numbers})
 
 
 def _workers(plan: StagePlan) -> int:
@@ -59,21 +56,23 @@ def _verified(
 
 
 def _provided(
-    plan: StagePlan, provider: Provider, task: str, jobs: Mapping[int, Job]
+    plan: StagePlan, task: Provided, jobs: Mapping[int, Job]
 ) -> Iterator[tuple[int, Verdict]]:
-    """Each completion is judged once for all of its metrics."""
-    asked: dict[str, list[int]] = {}
+    """Each completion is judged once for all metrics of a task."""
+    alike: dict[str, list[int]] = {}
     for number, (_, document, text) in jobs.items():
         if (verdict := too_long(text)) is not None:
             yield number, verdict
             continue
-        asked.setdefault(fingerprint([document, text]), []).append(number)
-    groups = list(asked.values())
+        alike.setdefault(fingerprint([document, text]), []).append(number)
+    groups = list(alike.values())
     parts = [groups[start : start + PART] for start in range(0, len(groups), PART)]
+
+    provider, request = provider_of(plan, task), scoring_request(task)
 
     def judge(part: list[list[int]]) -> list[Outcome]:
         cases: list[Case] = [jobs[numbers[0]][1:] for numbers in part]
-        return [one for _, one in score(provider, {"task": task}, cases, limits_of(plan))]
+        return [one for _, one in score(provider, request, cases, limits_of(plan))]
 
     with ThreadPoolExecutor(_workers(plan)) as pool:
         for part, outcomes in zip(parts, pool.map(judge, parts), strict=True):

@@ -5,7 +5,7 @@ Who reads the rows cannot tell the difference, apart from `Origin`, which is rec
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from evaluation.prefill.mirrors import mirror_files, mirror_of
 from evaluation.prefill.states import Checksums, Reading, are_unchanged
 from evaluation.providers.bridge.mirrored import mirrored_files
 from evaluation.providers.bridge.statuses import Status
+from evaluation.providers.bridge.task_files import own_files
 from evaluation.providers.render import Read, Said
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
@@ -118,8 +119,13 @@ class Sources:
 
     def _provided(self, known: Any) -> list[Sequence[Path] | None]:
         """The files that a provider would read now of what it has read then."""
-        found = [(mirror_of(one["dataset"], self._mirrors), one["config"]) for one in known or ()]
-        return [None if root is None else mirrored_files(root, one) for root, one in found]
+        return [self._provided_files(one) for one in known or ()]
+
+    def _provided_files(self, one: Mapping[str, Any]) -> Sequence[Path] | None:
+        if one["kind"] == "tasks":
+            return own_files(Path(one["dataset"]))
+        root = mirror_of(one["dataset"], self._mirrors)
+        return None if root is None else mirrored_files(root, one["config"])
 
 
 def _provided_state(read: Read, checksums: Checksums) -> dict[str, Any]:
@@ -127,7 +133,8 @@ def _provided_state(read: Read, checksums: Checksums) -> dict[str, Any]:
     if read.files is None:
         return {"kind": "hub", **about}
     files = {Path(path): Status(*status) for path, status in read.files}
-    return {"kind": "mirror", **about, **Reading(files, ended=True).state(checksums)}
+    kind = "mirror" if read.kind == "data" else read.kind
+    return {"kind": kind, **about, **Reading(files, ended=True).state(checksums)}
 
 
 def _letters(value: Any) -> int:

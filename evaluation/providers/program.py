@@ -64,8 +64,8 @@ def run(
 
 
 def _variables(provider: Provider, verb: str) -> dict[str, str]:
-    """Scores need no network."""
-    given = {"TOKENIZERS_PARALLELISM": "false"}
+    """Sets have one order in every process, and scores need no network."""
+    given = {"TOKENIZERS_PARALLELISM": "false", "PYTHONHASHSEED": "0"}
     if provider.nltk_data is not None:
         given["NLTK_DATA"] = str(provider.nltk_data.resolve())
     if verb == "score":

@@ -52,8 +52,9 @@ Line = TypeVar("Line", Document, Choice)
 
 
 class Read(BaseModel):
-    """A dataset that was read, and what the file system told of its files before; none of the hub's."""
+    """A dataset, or a user's task files, and what the file system told before; none of the hub's."""
 
+    kind: Literal["data", "tasks"] = "data"
     dataset: str
     config: str | None
     files: list[tuple[str, tuple[int, int, int, int]]] | None
@@ -73,6 +74,8 @@ class Said(BaseModel):
     datasets: dict[str, str]
     read: list[Read]
     documents: int = Field(gt=0)
+    task_files: str | None = None
+    """Checksum of a user's task files."""
 
 
 @dataclass(frozen=True)

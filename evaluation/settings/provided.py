@@ -26,6 +26,8 @@ ProviderName = Literal["lighteval", "lm_eval"]
 VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13"}
 """The version of each that is asked; its lock file installs it."""
 
+INCLUDE_PATH = "Task files of your own: a folder of YAML (lm_eval), a Python file with `TASKS_TABLE` (lighteval)."
+
 
 class Providers(Settings):
     """Where each provider's Python is; `make providers` puts them where the defaults say."""
@@ -54,6 +56,7 @@ class ProviderTask(Settings):
 
     provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
     task: Text = Field(description="Name of a task, or of a group of tasks, there.")
+    include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
     chat: Boolean = Field(
         False,
         description="Whether the tokenizer's (or the suite's) chat template is put around it.",
@@ -107,7 +110,15 @@ class ProviderTask(Settings):
 
     def asked(self) -> dict[str, Any]:
         """All that decides the prompts."""
-        keys = {"provider", "task", "chat", "num_fewshot", "max_new_tokens", "limit"}
+        keys = {
+            "provider",
+            "task",
+            "include_path",
+            "chat",
+            "num_fewshot",
+            "max_new_tokens",
+            "limit",
+        }
         return {**self.model_dump(mode="json", include=keys), "version": self.version}
 
     def decoding(self) -> dict[str, Any]:
@@ -121,14 +132,21 @@ class ProviderTask(Settings):
             stop=tuple(said["stop"]) if self.stop is None else self.stop,
             max_new_tokens=self.max_new_tokens or said["max_new_tokens"],
             sampling=self.sampling,
-            verifiers={name: self._judge(name) for name in self.metrics or said["metrics"]},
+            verifiers={n: self._judge(n, said) for n in self.metrics or said["metrics"]},
             primary=self.primary,
             group=self.group,
             answer_after=self.answer_after,
         )
 
-    def _judge(self, metric: str) -> Provided:
-        return Provided(provider=self.provider, version=self.version, task=self.task, metric=metric)
+    def _judge(self, metric: str, said: Mapping[str, Any]) -> Provided:
+        return Provided(
+            provider=self.provider,
+            version=self.version,
+            task=self.task,
+            include_path=self.include_path,
+            task_files=said.get("task_files"),
+            metric=metric,
+        )
 
 
 def judged_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> Judged:

@@ -15,6 +15,7 @@ from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import (
     LARGEST_COUNT,
+    ExpandedPath,
     Integer,
     Seed,
     Settings,
@@ -24,7 +25,7 @@ from evaluation.settings.model import (
 )
 from evaluation.settings.names import Label, Name
 from evaluation.settings.probes import Probe
-from evaluation.settings.provided import VERSIONS, ProviderName, ProviderTask
+from evaluation.settings.provided import INCLUDE_PATH, VERSIONS, ProviderName, ProviderTask
 from evaluation.settings.sources import MOST_SHOTS, Source
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
@@ -101,6 +102,7 @@ class ProviderChoices(Settings):
 
     provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
     task: Text = Field(description="Name of a task, or of a group of tasks, there.")
+    include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
     num_fewshot: Integer | None = Field(
         None,
         ge=0,
@@ -122,7 +124,7 @@ class ProviderChoices(Settings):
 
     def asked(self) -> dict[str, Any]:
         """All that decides what is scored."""
-        keys = {"provider", "task", "num_fewshot", "limit"}
+        keys = {"provider", "task", "include_path", "num_fewshot", "limit"}
         return {**self.model_dump(mode="json", include=keys), "version": self.version}
 
 

@@ -111,6 +111,9 @@ class Provided(Settings):
     provider: str
     version: str
     task: str
+    include_path: str | None = None
+    task_files: str | None = None
+    """Checksum of the task files that are found there."""
     metric: str
 
 

@@ -13,7 +13,7 @@ from typing import Any
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
 
 
-def documents(count: int, chat: bool, gold: str) -> list[dict[str, Any]]:
+def documents(count: int, chat: bool, gold: str, quoted: str) -> list[dict[str, Any]]:
     found = []
     for number in range(count):
         text = f"Q: {WORDS[number]} A:"
@@ -23,7 +23,7 @@ def documents(count: int, chat: bool, gold: str) -> list[dict[str, Any]]:
                 "part": "sums" if number % 2 else "products",
                 "prompt": None if chat else text,
                 "messages": [{"role": "user", "content": text}] if chat else None,
-                "document": {"part": "sums", "doc": {"letter": "a"}},
+                "document": {"part": "sums", "doc": {"letter": "a", "texts": [quoted]}},
                 "gold": gold,
             }
         )
@@ -55,7 +55,9 @@ def render(folder: Path, asked: dict[str, Any], does: dict[str, Any]) -> None:
         time.sleep(600)
     if act == "nothing":
         return
-    lines = documents(does.get("documents", 12), asked["chat"], does.get("gold", "a"))
+    lines = documents(
+        does.get("documents", 12), asked["chat"], does.get("gold", "a"), does.get("quoted", "b")
+    )
     if asked["kind"] == "choices":
         lines = [{**line, **does.get("question", {})} for line in questions(12)]
     lines = lines[: asked["limit"]]

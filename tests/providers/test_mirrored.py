@@ -123,3 +123,25 @@ def test_what_changes_while_a_provider_reads_is_not_kept(
     with pytest.raises(SourceError, match=r"test\.parquet was changed while it was read"):
         PREFILLS["tier5"].make(plan, "sums")
     assert not plan.generation_folder("sums").exists()
+
+
+def test_task_files_of_the_users_own_are_looked_at(
+    world: World, installed: Installed, tmp_path: Path
+) -> None:
+    file = tmp_path / "tasks/sums.yaml"
+    file.parent.mkdir()
+    file.write_text("task: sums")
+    files = [[str(file), status_of(file)]]
+    read = [{"kind": "tasks", "dataset": str(file.parent), "config": None, "files": files}]
+    task = {"provider": "lm_eval", "task": "sums", "include_path": str(file.parent)}
+    python = str(installed(meta={"read": read}))
+    plan = want_answers(world, {"sums": task}, providers={"lm_eval": python})
+    PREFILLS["tier5"].make(plan, "sums")
+    file.touch()
+    (file.parent / ".hidden").touch()
+    assert state(plan) == "current"
+    (file.parent / "utils.py").touch()
+    assert state(plan) == "stale"
+    (file.parent / "utils.py").unlink()
+    file.write_text("task: mums")
+    assert state(plan) == "stale"

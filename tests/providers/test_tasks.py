@@ -84,6 +84,11 @@ def test_what_is_given_in_the_suite_comes_first(change: Change) -> None:
     assert found["items"]["left_out"] == {"limit": 8}
 
 
+def test_a_metric_that_is_no_credit_is_not_among_those_by_default(change: Change) -> None:
+    found = run(change(TASK, quoted="out of range"))
+    assert list(found["verifiers"]) == ["exact"]
+
+
 def test_verdicts_are_kept_and_asked_once(change: Change, tmp_path: Path) -> None:
     count = tmp_path / "count"
     plan = change(TASK)
@@ -130,6 +135,12 @@ def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
             r"no metric 'bleu' of sums can be .*exact, shares",
         ),
         ({"primary": "length"}, {}, SourceError, r"no metric 'length' of sums can be reported"),
+        (
+            {"metrics": ["shares"]},
+            {"quoted": "out of range"},  # of golds it is from 0 to 1
+            SourceError,
+            r"no metric 'shares' .* as it is not from 0 to 1, or less of it is better; there are exact$",
+        ),
         ({}, {"meta": {"max_new_tokens": None}}, SourceError, r"set `max_new_tokens`"),
         ({}, {"render": "refuse"}, SourceError, r"generation_tasks.sums: humaneval is not taken"),
         ({}, {"gold": "fail"}, SourceError, r"fail on 12 of 12 of its own gold answers"),

@@ -1,17 +1,19 @@
 """A provider's task as prompts and documents: what it says is taken, and recorded.
 
-Before anything is generated, the provider judges a few of its own golds: a metric that fails on them,
-or gives what is no credit, would fail on every answer.
+Before anything is generated, the provider judges a few of its own golds: a metric that fails on them would
+fail on every answer. It also judges texts out of its documents, which show metrics that are no credit from 0
+to 1, such as BLEU, where a task has no golds.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.generation.recipe import TaskPrompt
-from evaluation.prefill.providers import provider_of
+from evaluation.prefill.providers import provider_of, rendering_request
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, Rendered, Said, render
 from evaluation.providers.score import Case, Limits, Outcome, score, verdict_of
@@ -22,6 +24,8 @@ from evaluation.verification.verdicts import shortened
 
 TRIED = 32
 """Golds that are judged at prefill."""
+QUOTED = 8
+"""Documents whose texts are judged as well, and texts of each."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +42,16 @@ class ProvidedPrompts:
 def provided_prompts(plan: StagePlan, name: str, task: ProviderTask) -> ProvidedPrompts:
     """Raises SourceError, naming the task, for whatever the provider cannot do."""
     key, provider = f"generation_tasks.{name}", provider_of(plan, task)
-    rendered = render(provider, key, request_of(plan, task))
+    rendered = render(provider, key, rendering_request(plan, task))
     room = task.max_new_tokens or rendered.said.max_new_tokens
     if room is None:
         raise SourceError(
             f"{key}: {provider.title} does not say how long an answer of {task.task} may be; set "
             "`max_new_tokens`"
         )
-    golds = _judged_golds(plan, provider, task, rendered.documents)
-    metrics = _metrics(key, task, rendered, golds)
+    golds, others = _judged(plan, provider, task, rendered)
+    _check_golds(key, task, golds)
+    metrics = _metrics(key, task, rendered.said.metrics, [*golds, *others])
     recorded = {
         **rendered.said.model_dump(exclude={"documents", "metrics", "read"}),
         "name": task.provider,
@@ -56,12 +61,6 @@ def provided_prompts(plan: StagePlan, name: str, task: ProviderTask) -> Provided
     }
     prompts = [_prompt(one, rendered) for one in rendered.documents]
     return ProvidedPrompts(prompts, rendered.said.documents, rendered.said, recorded, room)
-
-
-def request_of(plan: StagePlan, task: ProviderTask) -> dict[str, Any]:
-    """What the provider's program is asked."""
-    keys = {"task", "chat", "num_fewshot", "limit"}
-    return {**task.model_dump(include=keys), "mirrors": dict(plan.config.mirrors)}
 
 
 def limits_of(plan: StagePlan) -> Limits:
@@ -77,35 +76,51 @@ def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
     return TaskPrompt(document.id, turns, document.document, strata)
 
 
-def _judged_golds(
-    plan: StagePlan, provider: Provider, task: ProviderTask, documents: Sequence[Document]
-) -> list[tuple[Case, Outcome]]:
-    chosen = documents[:: math.ceil(len(documents) / TRIED)]
-    cases: list[Case] = [(one.document, one.gold or "") for one in chosen]
-    outcomes = score(provider, request_of(plan, task), cases, limits_of(plan))
-    return [(cases[number], outcome) for number, outcome in outcomes]
+def _judged(
+    plan: StagePlan, provider: Provider, task: ProviderTask, rendered: Rendered[Document]
+) -> tuple[list[Outcome], list[Outcome]]:
+    """Outcomes of golds, and of texts out of documents."""
+    chosen = rendered.documents[:: math.ceil(len(rendered.documents) / TRIED)]
+    golds: list[Case] = [(one.document, one.gold or "") for one in chosen]
+    quotes: list[Case] = [(one.document, text) for one in chosen[:QUOTED] for text in _quotes(one)]
+    request = rendering_request(plan, task) | {"task_files": rendered.said.task_files}
+    found = [one for _, one in score(provider, request, [*golds, *quotes], limits_of(plan))]
+    return found[: len(golds)], found[len(golds) :]
 
 
-def _metrics(
-    key: str,
-    task: ProviderTask,
-    rendered: Rendered[Document],
-    golds: Sequence[tuple[Case, Outcome]],
-) -> list[str]:
-    """Those that can be reported: of which more is better, and which give credit from 0 to 1."""
-    failed = [outcome.reason for _, outcome in golds if outcome.scores is None]
+def _quotes(document: Document) -> list[str]:
+    """Texts in a document, right answers and wrong ones among them."""
+    return list(islice(dict.fromkeys(_texts(document.document)), QUOTED))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        yield from chain.from_iterable(map(_texts, inner))
+
+
+def _check_golds(key: str, task: ProviderTask, golds: Sequence[Outcome]) -> None:
+    failed = [outcome.reason for outcome in golds if outcome.scores is None]
     if failed:
         raise SourceError(
             f"{key}: the metrics of {task.task} fail on {len(failed)} of {len(golds)} of its own "
             f"gold answers (the first: {shortened(failed[0])}); choose another task"
         )
-    given = dict.fromkeys(m for _, outcome in golds for m in outcome.scores or {})
-    better = rendered.said.metrics
+
+
+def _metrics(
+    key: str, task: ProviderTask, better: Mapping[str, bool], outcomes: Sequence[Outcome]
+) -> list[str]:
+    """Those that can be reported: of which more is better, and which give credit from 0 to 1."""
+    scored = [outcome for outcome in outcomes if outcome.scores is not None]
+    given = dict.fromkeys(metric for outcome in scored for metric in outcome.scores or {})
     usable = [
         metric
         for metric in given
         if better.get(metric, better.get(metric.partition(",")[0], True))
-        and all(verdict_of(metric, outcome, "").credit is not None for _, outcome in golds)
+        and all(verdict_of(metric, outcome, "").credit is not None for outcome in scored)
     ]
     if not usable:
         raise SourceError(
@@ -114,8 +129,11 @@ def _metrics(
         )
     for metric in _asked(task):
         if metric not in usable:
+            why = (
+                "is not from 0 to 1, or less of it is better" if metric in given else "is not there"
+            )
             raise SourceError(
-                f"{key}: no metric {metric!r} of {task.task} can be reported; there are "
+                f"{key}: no metric {metric!r} of {task.task} can be reported, as it {why}; there are "
                 f"{', '.join(usable)}"
             )
     return usable
@@ -127,7 +145,7 @@ def _asked(task: ProviderTask) -> Iterator[str]:
         yield task.primary
 
 
-def _share(metric: str, golds: Sequence[tuple[Case, Outcome]]) -> float:
+def _share(metric: str, golds: Sequence[Outcome]) -> float:
     """Of golds that are right by the metric, as far as it reads them without a format around them."""
-    credits = [verdict_of(metric, outcome, "").credit or 0.0 for _, outcome in golds]
+    credits = [verdict_of(metric, outcome, "").credit or 0.0 for outcome in golds]
     return math.fsum(credits) / len(credits)

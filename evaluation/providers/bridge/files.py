@@ -3,8 +3,9 @@
     python -m evaluation.providers.bridge.<provider> render FOLDER
     python -m evaluation.providers.bridge.<provider> score FOLDER
 
-`FOLDER/request.json` holds what is asked: `task`, `kind` (`generative` or `choices`), `chat`,
-`num_fewshot`, `limit`, `mirrors`, `memory_mb`. A verb that refuses writes `FOLDER/refused.json` with a sentence and exits with 3.
+`FOLDER/request.json` holds what is asked: `task`, `include_path` (a user's task files, or null),
+`kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit`, `mirrors`; for `score` `memory_mb`
+and `task_files`. A verb that refuses writes `FOLDER/refused.json` with a sentence and exits with 3.
 
 `render` writes `documents.jsonl`, a line for each document:
 
@@ -23,7 +24,8 @@ of a ranked choice instead of prompt, messages, document and gold
 
 and at last `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
 `documents` (how many there are in all), `datasets` (where each came from), and `read`: `dataset`,
-`config` and `files` of each, a file with what `statuses.status_of` told before; null of the hub's.
+`config` and `files` of each, a file with what `statuses.status_of` told before; null of the hub's. A
+user's task files stand in `read` as `kind: tasks`, and their checksum in `task_files`.
 
 `score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
 a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"number": 0, "scores": {metric: …}}`

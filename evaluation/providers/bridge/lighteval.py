@@ -1,18 +1,11 @@
-"""Tasks of lighteval: its prompts and its metrics, without its registry, pipeline and models.
+"""Tasks of lighteval: its prompts and its metrics, without its registry, pipeline and models."""
 
-The registry cannot be used: what it imports reaches for the network, and unpickles what comes back.
-So the one module that has a task is imported by itself.
-"""
-
-import difflib
-import importlib
 import json
-import random
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluation.providers.bridge.drawing import seed
 from evaluation.providers.bridge.files import (
     Line,
     Refused,
@@ -21,18 +14,9 @@ from evaluation.providers.bridge.files import (
     main,
     write_documents,
 )
+from evaluation.providers.bridge.lighteval_tasks import check_measured, find_configs
 from evaluation.providers.bridge.mirrored import lead_to
-
-_REFUSED_MODULES = {
-    "lcb": "its metric runs the programs that a model writes, and unpickles their tests",
-    "tiny_benchmarks": "its metric unpickles what it downloads",
-    "mt_bench": "it has several turns, and its metric asks another model",
-    "mix_eval": "its metric asks another model",
-    "simpleqa": "its metric asks another model",
-    "aa_omniscience": "its metric asks another model",
-    "hle": "its metric asks another model",
-    "slr_bench": "its metric runs the programs that a model writes",
-}
+from evaluation.providers.bridge.task_files import read_own_files
 
 _OTHER_MODELS = ("BertScore", "BLEURT", "Faithfulness")
 """Metrics that are models."""
@@ -42,12 +26,14 @@ _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_na
 
 
 def render(request: Line, folder: Path) -> Line:
+    own = read_own_files(request)
     told = lead_to(request["mirrors"])
-    configs = _configs(request["task"])
+    configs = find_configs(request)
     documents: list[Line] = []
     there = 0
     for name, config in configs.items():
         config.num_fewshots = request["num_fewshot"] or 0
+        check_measured(name, config)
         choices = request["kind"] == "choices"
         if choices != _ranks(config):
             raise kind_refused(name, _ranks(config))
@@ -58,12 +44,14 @@ def render(request: Line, folder: Path) -> Line:
         there += len(found)
         documents += found[: request["limit"]]
     write_documents(folder, documents)
-    facts = {"kind": request["kind"], "documents": there, **told}
+    told["read"] += own.pop("read")
+    facts = {"kind": request["kind"], "documents": there, **told, **own}
     return {**_meta(configs, request["kind"]), **facts}
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
-    configs = _configs(request["task"])
+    read_own_files(request)
+    configs = find_configs(request)
     metrics = {name: _metrics(name, config) for name, config in configs.items()}
     return lambda document, completion: _scores(metrics[document["part"]], document, completion)
 
@@ -77,75 +65,16 @@ def _scores(metrics: Mapping[str, Any], document: Line, completion: str) -> Line
     found: Line = {}
     for metric in metrics.values():
         doc = Doc(**json.loads(json.dumps(document["doc"])))  # metrics write into it
-        _seed(document["doc"])
+        seed(json.dumps(document["doc"], sort_keys=True))
         answer = ModelResponse(text=[completion], text_post_processed=[said])
         for name, value in metric.compute_sample(doc=doc, model_response=answer).items():
             found[_plain_name(name)] = value
     return found
 
 
-def _seed(doc: Any) -> None:
-    """What a metric leaves to chance, as a letter or a language, is drawn from the document."""
-    random.seed(json.dumps(doc, sort_keys=True))
-    if (langdetect := sys.modules.get("langdetect")) is not None:
-        langdetect.DetectorFactory.seed = 0
-
-
 def _plain_name(metric: str) -> str:
     """Without its parameters: of a single sample, pass@k is the same for every k."""
     return metric.partition(":")[0]
-
-
-def _modules() -> dict[str, Path]:
-    """The files of tasks by the module's name."""
-    import lighteval.tasks
-
-    folder = Path(lighteval.tasks.__path__[0]) / "tasks"
-    files = {path.stem: path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"}
-    return files | {path.parent.name: path for path in sorted(folder.glob("*/main.py"))}
-
-
-def _configs(name: str) -> dict[str, Any]:
-    """The task of this name, or those whose names begin with it and a colon; raises Refused."""
-    _without_downloads()
-    base = name.partition(":")[0]
-    files = {module: path.read_text(encoding="utf-8") for module, path in _modules().items()}
-    near = sorted((m for m in files if base in files[m]), key=lambda module: module != base)
-    known: list[str] = []
-    for module in near:
-        if module in _REFUSED_MODULES:
-            if f'"{base}' in files[module]:
-                raise Refused(f"{name} is not taken from lighteval, as {_REFUSED_MODULES[module]}")
-            continue
-        table = _table(module, files[module])
-        known += table
-        found = {one: c for one, c in table.items() if one == name or one.startswith(f"{name}:")}
-        if found:
-            return {name: found[name]} if name in found else found
-    hints = difflib.get_close_matches(name, known, n=3)
-    hint = f"; did you mean {', '.join(hints)}?" if hints else ""
-    raise Refused(f"lighteval has no task {name!r}{hint}")
-
-
-def _table(module: str, source: str) -> dict[str, Any]:
-    package = "lighteval.tasks.tasks"
-    is_folder = _modules()[module].name == "main.py"
-    if "TASKS_TABLE" not in source:
-        return {}
-    loaded = importlib.import_module(
-        f"{package}.{module}.main" if is_folder else f"{package}.{module}"
-    )
-    if module == "ifbench":  # else each of its instructions would install a model of spaCy
-        instructions: Any = importlib.import_module(f"{package}.ifbench.instructions")
-        instructions.RESOURCES_DOWNLOADED = True
-    return {config.name: config for config in loaded.TASKS_TABLE}
-
-
-def _without_downloads() -> None:
-    """Modules that fetch NLTK's data when they are imported fetch nothing here."""
-    import nltk
-
-    nltk.download = lambda *_, **__: True
 
 
 def _metrics(name: str, config: Any) -> dict[str, Any]:
@@ -164,7 +93,7 @@ def _metrics(name: str, config: Any) -> dict[str, Any]:
         return Refused(f"{name} is not taken from lighteval, as {why}")
 
     found: dict[str, Any] = {}
-    why = "it ranks choices or measures perplexity"
+    why = "it measures likelihoods of more than one kind"
     for metric in config.metrics:
         judge = metric.sample_level_fn
         if isinstance(judge, JudgeLLM):
@@ -203,7 +132,7 @@ def _docs(name: str, config: Any) -> list[Any]:
     make = task.formatter
 
     def seeded(row: Any, task_name: str) -> Any:
-        random.seed(f"{name}/{row['__index']}")  # some shuffle the choices of a question
+        seed(f"{name}/{row['__index']}")  # some shuffle the choices of a question
         return make(row, task_name)
 
     task.formatter = seeded
@@ -224,6 +153,8 @@ def _choices(name: str, docs: list[Any]) -> Iterator[Line]:
         right = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
         if len(right) != 1:
             raise Refused(f"{name}/{doc.id} has {len(right)} right choices")
+        if len(doc.choices) < 2:
+            raise Refused(f"{name}/{doc.id} has one choice alone, and nothing to rank it against")
         context, alone = prompts.prepare_prompt(doc), doc.unconditioned_query
         yield {
             "id": f"{name}/{doc.id}",

@@ -1,11 +1,11 @@
 """Tasks of lm-evaluation-harness: its prompts, its filters and its metrics, without its models."""
 
 import json
-import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluation.providers.bridge.drawing import seed
 from evaluation.providers.bridge.files import (
     Line,
     Refused,
@@ -14,30 +14,18 @@ from evaluation.providers.bridge.files import (
     main,
     write_documents,
 )
+from evaluation.providers.bridge.lm_eval_tasks import load_for_documents, load_tasks
 from evaluation.providers.bridge.mirrored import lead_to
-
-_UNSAFE = {
-    "unsafe_code: true": "its metric runs the programs that a model writes",
-    "code_eval": "its metric runs the programs that a model writes",
-    "hf_evaluate": "its metric is code that is fetched when it is used",
-    "evaluate.load": "its metric is code that is fetched when it is used",
-    "pickle": "its scorer unpickles data",
-    "import openai": "its metric asks another model",
-    "subprocess": "its scorer starts programs",
-    "exec(": "its scorer runs code",
-}
-"""What the files of a task may not hold, and why."""
-
-_SEVERAL = ("majority_vote", "take_first_k")
-"""Filters that look at several samples of a prompt."""
+from evaluation.providers.bridge.task_files import read_own_files
 
 _SEED = 1234
 """What lm-evaluation-harness draws solved examples with, unless it is told otherwise."""
 
 
 def render(request: Line, folder: Path) -> Line:
+    own = read_own_files(request)
     told = lead_to(request["mirrors"])
-    tasks = _tasks(request["task"])
+    tasks = load_for_documents(request)
     wanted = "multiple_choice" if request["kind"] == "choices" else "generate_until"
     for name, task in tasks.items():
         if wanted != task.OUTPUT_TYPE:
@@ -51,7 +39,8 @@ def render(request: Line, folder: Path) -> Line:
         else:
             documents += _documents(name, task, request["chat"], request["limit"])
     write_documents(folder, documents)
-    return {**_meta(tasks), "kind": request["kind"], **told}
+    told["read"] += own.pop("read")
+    return {**_meta(tasks), "kind": request["kind"], **told, **own}
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
@@ -66,7 +55,8 @@ def scorer(request: Line, cases: list[Line]) -> Score:
         _stand_in(task, first)
 
     ConfigurableTask.download = download
-    known = _tasks(request["task"])
+    read_own_files(request)
+    known = load_tasks(request)
     return lambda document, completion: _scores(known[document["part"]], document, completion)
 
 
@@ -93,105 +83,22 @@ def _scores(task: Any, document: Line, completion: str) -> Line:
         instance.resps = [completion]
         pipeline.apply([instance])
         text = instance.filtered_resps[pipeline.name]
-        _seed(doc)
+        seed(json.dumps(doc, sort_keys=True))
         for metric, value in task.process_results(doc, [text]).items():
             found[metric if pipeline.name == "none" else f"{metric},{pipeline.name}"] = value
     return found
 
 
-def _seed(doc: Any) -> None:
-    """What a metric leaves to chance, as a letter or a language, is drawn from the document."""
-    random.seed(json.dumps(doc, sort_keys=True))
-    try:
-        from langdetect import DetectorFactory
-    except ImportError:
-        return
-    DetectorFactory.seed = 0
-
-
-def _tasks(name: str) -> dict[str, Any]:
-    """The task of this name, or the tasks of a group; raises Refused."""
-    from lm_eval.tasks import TaskManager
-
-    manager = TaskManager()
-    if name not in manager.task_index:
-        import difflib
-
-        near = difflib.get_close_matches(name, manager.all_tasks, n=3)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise Refused(f"lm-evaluation-harness has no task {name!r}{hint}")
-    _check_files(name, manager)
-    tasks: dict[str, Any] = manager.load([name])["tasks"]
-    for part, task in tasks.items():
-        _check(part, task)
-    return tasks
-
-
-def _check_files(name: str, manager: Any) -> None:
-    """Before the task's own code is imported: does it do what cannot be done safely here?"""
-    for path in _files(name, manager, set()):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        for word, why in _UNSAFE.items():
-            if word in text:
-                raise Refused(f"{name} is not taken from lm-evaluation-harness, as {why}")
-
-
-def _files(name: str, manager: Any, seen: set[str]) -> Iterator[Path]:
-    """The YAML files of a task and of the members of a group, and the code beside them."""
-    entry = manager.task_index.get(name)
-    if entry is None or name in seen:
-        return
-    seen.add(name)
-    if entry.yaml_path is not None:
-        yield entry.yaml_path
-        yield from _code(entry.yaml_path)
-    members = (entry.cfg or {}).get("task")
-    tagged = [n for n, one in manager.task_index.items() if name in one.tags]
-    for member in [*(members if isinstance(members, list) else []), *tagged]:
-        inner = member if isinstance(member, str) else member.get("task", member.get("group"))
-        if isinstance(inner, str):
-            yield from _files(inner, manager, seen)
-
-
-def _code(yaml: Path) -> Iterator[Path]:
-    """Python that the YAML file, or one that it includes, names as `!function module.name`."""
-    import re
-
-    text = yaml.read_text(encoding="utf-8")
-    for module in set(re.findall(r"!function\s+([\w.]+)\.\w+", text)):
-        path = yaml.parent / f"{module.replace('.', '/')}.py"
-        if path.is_file():
-            yield path
-    for included in re.findall(r"^include:\s*(\S+)", text, flags=re.MULTILINE):
-        path = yaml.parent / included.strip("'\"")
-        if path.is_file():
-            yield path
-            yield from _code(path)
-
-
-def _check(name: str, task: Any) -> None:
-    from lm_eval.api.task import ConfigurableTask
-
-    filters = [step["function"] for one in task.config.filter_list or [] for step in one["filter"]]
-    why = None
-    if type(task) is not ConfigurableTask:
-        why = "it is a program of its own, not a description"
-    elif getattr(task, "UNSAFE_CODE", False):
-        why = _UNSAFE["code_eval"]
-    elif getattr(task, "MULTIMODAL", False):
-        why = "it asks about images or sound"
-    elif task.OUTPUT_TYPE == "loglikelihood_rolling":
-        why = "it measures perplexity; make its text a slice"
-    elif any(one in _SEVERAL for one in filters):
-        why = "its metric judges several samples of a prompt together"
-    if why is not None:
-        raise Refused(f"{name} is not taken from lm-evaluation-harness, as {why}")
+def _drawn(name: str, task: Any) -> Any:
+    """Its documents: some tasks shuffle the choices of each whenever they are asked for."""
+    seed(f"{name}/documents")
+    return task.eval_docs
 
 
 def _documents(name: str, task: Any, chat: bool, limit: int) -> Iterator[Line]:
     task.set_fewshot_seed(seed=_SEED)
     shots = task.config.num_fewshot or 0
-    for number, doc in enumerate(task.eval_docs):
+    for number, doc in enumerate(_drawn(name, task)):
         if number == limit:
             return
         prefix = task.doc_to_prefix(doc)
@@ -219,7 +126,7 @@ def _documents(name: str, task: Any, chat: bool, limit: int) -> Iterator[Line]:
 
 def _choices(name: str, task: Any, limit: int) -> Iterator[Line]:
     task.set_fewshot_seed(seed=_SEED)
-    for number, doc in enumerate(task.eval_docs):
+    for number, doc in enumerate(_drawn(name, task)):
         if number == limit:
             return
         shots = task.config.num_fewshot or 0

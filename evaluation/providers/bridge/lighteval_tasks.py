@@ -1,0 +1,121 @@
+"""Tasks of lighteval by name, without its registry.
+
+The registry cannot be used: what it imports reaches for the network, and unpickles what comes back.
+So the one module that has a task is imported by itself.
+"""
+
+import difflib
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from evaluation.providers.bridge.drawing import seed
+from evaluation.providers.bridge.files import Line, Refused
+from evaluation.providers.bridge.task_files import check_files
+
+_REFUSED_MODULES = {
+    "lcb": "its metric runs the programs that a model writes, and unpickles their tests",
+    "tiny_benchmarks": "its metric unpickles what it downloads",
+    "mt_bench": "it has several turns, and its metric asks another model",
+    "mix_eval": "its metric asks another model",
+    "simpleqa": "its metric asks another model",
+    "aa_omniscience": "its metric asks another model",
+    "hle": "its metric asks another model",
+    "slr_bench": "its metric runs the programs that a model writes",
+}
+
+
+def _modules() -> dict[str, Path]:
+    """The files of tasks by the module's name."""
+    import lighteval.tasks
+
+    folder = Path(lighteval.tasks.__path__[0]) / "tasks"
+    files = {path.stem: path for path in sorted(folder.glob("*.py")) if path.stem != "__init__"}
+    return files | {path.parent.name: path for path in sorted(folder.glob("*/main.py"))}
+
+
+def find_configs(request: Line) -> dict[str, Any]:
+    """The task of this name, or those whose names begin with it and a colon; raises Refused."""
+    _without_downloads()
+    name, own = request["task"], request.get("include_path")
+    seed(f"{name}/data")
+    if own is not None:
+        table = _own_table(name, Path(own))
+        return _named(name, table) or _known_nowhere(name, [*table])
+    base = name.partition(":")[0]
+    files = {module: path.read_text(encoding="utf-8") for module, path in _modules().items()}
+    near = sorted((m for m in files if base in files[m]), key=lambda module: module != base)
+    known: list[str] = []
+    for module in near:
+        if module in _REFUSED_MODULES:
+            if f'"{base}' in files[module]:
+                raise Refused(f"{name} is not taken from lighteval, as {_REFUSED_MODULES[module]}")
+            continue
+        table = _table(module, files[module])
+        known += table
+        if found := _named(name, table):
+            return found
+    return _known_nowhere(name, known)
+
+
+def _named(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    found = {one: c for one, c in table.items() if one == name or one.startswith(f"{name}:")}
+    return {name: found[name]} if name in found else found
+
+
+def _known_nowhere(name: str, known: list[str]) -> NoReturn:
+    hints = difflib.get_close_matches(name, known, n=3)
+    hint = f"; did you mean {', '.join(hints)}?" if hints else ""
+    raise Refused(f"lighteval has no task {name!r}{hint}")
+
+
+def _own_table(name: str, path: Path) -> dict[str, Any]:
+    """A user's tasks: what their module lists under `TASKS_TABLE`."""
+    spec = importlib.util.spec_from_file_location("own_tasks", path)
+    if path.is_dir() or spec is None or spec.loader is None:
+        raise Refused(f"`include_path` of a task of lighteval is a Python file, and {path} is none")
+    check_files(name, "lighteval", [path])
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        return {config.name: config for config in module.TASKS_TABLE}
+    except Exception as error:  # noqa: BLE001 - the code is anyone's
+        reason = " ".join(str(error).split())[:300]
+        raise Refused(f"{path} lists no tasks ({type(error).__name__}: {reason})") from None
+
+
+def _table(module: str, source: str) -> dict[str, Any]:
+    package = "lighteval.tasks.tasks"
+    is_folder = _modules()[module].name == "main.py"
+    if "TASKS_TABLE" not in source:
+        return {}
+    loaded = importlib.import_module(
+        f"{package}.{module}.main" if is_folder else f"{package}.{module}"
+    )
+    if module == "ifbench":  # else each of its instructions would install a model of spaCy
+        instructions: Any = importlib.import_module(f"{package}.ifbench.instructions")
+        instructions.RESOURCES_DOWNLOADED = True
+    return {config.name: config for config in loaded.TASKS_TABLE}
+
+
+def _without_downloads() -> None:
+    """Modules that fetch NLTK's data when they are imported fetch nothing here."""
+    import nltk
+
+    nltk.download = lambda *_, **__: True
+
+
+def check_measured(name: str, config: Any) -> None:
+    """Raises Refused for a task that neither ranks choices nor has anything generated."""
+    from lighteval.metrics.sample_preparator import TargetPerplexityPreparator
+    from lighteval.tasks.requests import SamplingMethod
+
+    why = None
+    if {metric.category for metric in config.metrics} == {SamplingMethod.PERPLEXITY}:
+        why = "it measures the perplexity of a given text; make its text a slice"
+    elif all(isinstance(m.sample_level_fn, TargetPerplexityPreparator) for m in config.metrics):
+        why = "it scores one given continuation, so that it ranks and generates nothing"
+    if why is not None:
+        raise Refused(f"{name} is not taken from lighteval, as {why}")

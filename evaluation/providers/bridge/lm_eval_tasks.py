@@ -1,0 +1,130 @@
+"""Tasks of lm-evaluation-harness by name: found, looked at before their code is run, and loaded."""
+
+import difflib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evaluation.providers.bridge.drawing import seed
+from evaluation.providers.bridge.files import Line, Refused
+from evaluation.providers.bridge.task_files import check_files, own_files
+
+TITLE = "lm-evaluation-harness"
+
+_SEVERAL = ("majority_vote", "take_first_k")
+"""Filters that look at several samples of a prompt."""
+
+_LIKELIHOODS = {
+    "loglikelihood_rolling": "it measures perplexity; make its text a slice",
+    "loglikelihood": "it scores one given continuation, so that it ranks and generates nothing",
+}
+"""Why what only measures likelihoods is not taken, by output type."""
+
+
+def load_tasks(request: Line) -> dict[str, Any]:
+    """The task that is asked for, or the tasks of a group; raises Refused."""
+    from lm_eval.tasks import TaskManager
+
+    name, own = request["task"], request.get("include_path")
+    if own is not None:
+        _check_readable(Path(own))
+    manager = TaskManager(include_path=own)
+    if name not in manager.task_index:
+        near = difflib.get_close_matches(name, manager.all_tasks, n=3)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise Refused(f"{TITLE} has no task {name!r}{hint}")
+    check_files(name, TITLE, _files(name, manager, set()))
+    try:
+        tasks: dict[str, Any] = manager.load([name])["tasks"]
+    except ImportError as error:
+        raise Refused(
+            f"{name} needs what the environment of {TITLE} lacks ({error}); install it there"
+        ) from None
+    for part, task in tasks.items():
+        _check(part, task)
+    return tasks
+
+
+def load_for_documents(request: Line) -> dict[str, Any]:
+    """The same to be rendered: what a task draws is seeded, and unneeded splits are not read."""
+    import datasets
+    from lm_eval.api.task import ConfigurableTask
+
+    datasets.disable_caching()  # else what was drawn by whoever came first would be found again
+    download, examples = ConfigurableTask.download, ConfigurableTask.fewshot_docs
+    shots = request["num_fewshot"]
+
+    def seeded(task: Any, *arguments: Any, **options: Any) -> None:
+        seed(f"{task.config.task}/data")
+        download(task, *arguments, **options)
+
+    def if_wanted(task: Any) -> Any:
+        seed(f"{task.config.task}/solved examples")
+        return examples(task) if (task.config.num_fewshot if shots is None else shots) else None
+
+    ConfigurableTask.download, ConfigurableTask.fewshot_docs = seeded, if_wanted
+    return load_tasks(request)
+
+
+def _check_readable(folder: Path) -> None:
+    """Of a user's files, as lm-evaluation-harness passes over what it cannot read."""
+    from lm_eval.tasks._yaml_loader import load_yaml
+
+    if not folder.is_dir():
+        raise Refused(f"`include_path` of a task of {TITLE} is a folder, and {folder} is none")
+    for path in own_files(folder):
+        if path.suffix == ".yaml":
+            try:
+                load_yaml(path, resolve_func=False)
+            except Exception as error:  # noqa: BLE001 - whatever its loader raises
+                reason = " ".join(str(error).split())[:300]
+                raise Refused(f"{path} cannot be read ({reason})") from None
+
+
+def _files(name: str, manager: Any, seen: set[str]) -> Iterator[Path]:
+    """The YAML files of a task and of the members of a group, and the code beside them."""
+    entry = manager.task_index.get(name)
+    if entry is None or name in seen:
+        return
+    seen.add(name)
+    if entry.yaml_path is not None:
+        yield entry.yaml_path
+        yield from _code(entry.yaml_path)
+    members = (entry.cfg or {}).get("task")
+    tagged = [n for n, one in manager.task_index.items() if name in one.tags]
+    for member in [*(members if isinstance(members, list) else []), *tagged]:
+        inner = member if isinstance(member, str) else member.get("task", member.get("group"))
+        if isinstance(inner, str):
+            yield from _files(inner, manager, seen)
+
+
+def _code(yaml: Path) -> Iterator[Path]:
+    """Python that the YAML file, or one that it includes, names as `!function module.name`."""
+    text = yaml.read_text(encoding="utf-8")
+    for module in set(re.findall(r"!function\s+([\w.]+)\.\w+", text)):
+        path = yaml.parent / f"{module.replace('.', '/')}.py"
+        if path.is_file():
+            yield path
+    for included in re.findall(r"^include:\s*(\S+)", text, flags=re.MULTILINE):
+        path = yaml.parent / included.strip("'\"")
+        if path.is_file():
+            yield path
+            yield from _code(path)
+
+
+def _check(name: str, task: Any) -> None:
+    from lm_eval.api.task import ConfigurableTask
+
+    filters = [step["function"] for one in task.config.filter_list or [] for step in one["filter"]]
+    why = _LIKELIHOODS.get(task.OUTPUT_TYPE)
+    if type(task) is not ConfigurableTask:
+        why = "it is a program of its own, not a description"
+    elif getattr(task, "UNSAFE_CODE", False):
+        why = "its metric runs the programs that a model writes"
+    elif getattr(task, "MULTIMODAL", False):
+        why = "it asks about images or sound"
+    elif any(one in _SEVERAL for one in filters):
+        why = "its metric judges several samples of a prompt together"
+    if why is not None:
+        raise Refused(f"{name} is not taken from {TITLE}, as {why}")
