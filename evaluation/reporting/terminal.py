@@ -92,6 +92,6 @@ def advice_lines(plan: StagePlan) -> list[str]:
     lines += [*advice.companions, *(average.sentence for average in advice.averages)]
     if advice.beside:
         beside = ", ".join(str(entry.step) for entry in advice.beside)
-        lines.append(f"not told apart from it: step {beside}")
+        lines.append(f"not significantly different: step {beside}")
     lines += [advice.corrected_for] if advice.corrected_for else []
     return lines

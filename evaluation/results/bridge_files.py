@@ -130,7 +130,7 @@ class Headline(FileModel):
 
 
 class Beside(FileModel):
-    """A step that is not told apart from the recommended one."""
+    """A step that is not significantly different from the recommended one."""
 
     step: int = Field(description="The step.")
     delta: float = Field(description="Its headline less that of the recommended one.")
@@ -182,7 +182,7 @@ class Recommendation(FileModel):
     )
     confidence: tuple[float, ...] = Field((), description="Of the intervals of each aim.")
     headline: Headline | None = Field(None, description="What steps are ranked by.")
-    beside: tuple[Beside, ...] = Field(description="Steps not told apart from it.")
+    beside: tuple[Beside, ...] = Field(description="Steps that are not significantly different from it.")
     others: tuple[Other, ...] = Field(description="Steps that fell out.")
     left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
     provisional: bool = Field(False, description="Whether steps that are asked for are to come.")

@@ -74,7 +74,7 @@ class LeadRow(FileModel):
     item: str = Field(description="Slice, task or category, or `overall`.")
     metric: DeltaMetric
     ahead: Literal["A", "B"] | None = Field(
-        description="The run that leads at the last matched checkpoints; null if that is not told."
+        description="The run that leads at the last matched checkpoints; null if they are not significantly different."
     )
     since_step_a: int | None = Field(description="A's step from which on it leads without a break.")
     since_step_b: int | None = Field(description="B's step there.")

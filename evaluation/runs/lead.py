@@ -89,7 +89,7 @@ def _shape(column: Mapping[str, tuple[float, Spread | None]]) -> dict[str, int |
 
 
 def _sign(delta: Delta, known: Estimate) -> int:
-    """1 if A is ahead by the interval, -1 if B is, 0 if that is not told."""
+    """1 if A is ahead by the interval, -1 if B is, 0 if they are not significantly different."""
     if known.low is None or known.high is None or known.low <= 0 <= known.high:
         return 0
     return delta.sign if known.low > 0 else -delta.sign

@@ -36,7 +36,9 @@ def _untold(lead: Lead, matched: Sequence[Match]) -> str:
     if lead.estimates[-1].low is None:
         return "not known, as the last matched checkpoints cannot be tested"
     return (
-        "not told apart at the last matched checkpoints" if len(matched) > 1 else "not told apart"
+        "not significantly different at the last matched checkpoints"
+        if len(matched) > 1
+        else "not significantly different"
     )
 
 

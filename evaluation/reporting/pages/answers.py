@@ -83,7 +83,7 @@ def _told(one: Told) -> str:
 
 CHANGES = (
     *("step", "task", "by", "group", "prompts", "before", "after", "Δ [95 %]", "p (Holm)"),
-    *("would have been seen", ""),
+    *("minimum detectable", ""),
 )
 
 

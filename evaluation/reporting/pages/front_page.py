@@ -128,7 +128,7 @@ def _overview(cards: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, An
 def _in_words(card: Mapping[str, Any]) -> Iterator[str]:
     beside = ", ".join(map(str, card["beside"]))
     advice = card["advice"] or card["why_not"]
-    advice += f"; not told apart from it: step {beside}" if beside else ""
+    advice += f"; not significantly different: step {beside}" if beside else ""
     yield f"| **{_plain(card['name'])}: {_plain(card['verdict'] + card['provisional'])}**"
     yield f"| {_plain(advice)}"
     yield f"| {_plain(card['headline'])}"

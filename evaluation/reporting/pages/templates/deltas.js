@@ -65,7 +65,7 @@ function drawDelta(line, row, { x, y, left, width }) {
   svg(line, "rect", { x: 0, y: y - 11, width, height: 22, class: "hit", "data-value": row.delta });
   const known = [`${row.name}: ${row.delta > 0 ? "+" : ""}${exact(row.delta)} ${interval(row.low, row.high)}`,
     `${exact(row.value)}, ${OTHER} ${exact(row.bridge)}`,
-    `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}, smallest seen ${format(row.mde)}`];
+    `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}, minimum detectable ${format(row.mde)}`];
   hover(line, (row.note ? [...known, row.note] : known).join("\n"));
 }
 
