@@ -182,7 +182,9 @@ class Recommendation(FileModel):
     )
     confidence: tuple[float, ...] = Field((), description="Of the intervals of each aim.")
     headline: Headline | None = Field(None, description="What steps are ranked by.")
-    beside: tuple[Beside, ...] = Field(description="Steps that are not significantly different from it.")
+    beside: tuple[Beside, ...] = Field(
+        description="Steps that are not significantly different from it."
+    )
     others: tuple[Other, ...] = Field(description="Steps that fell out.")
     left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
     provisional: bool = Field(False, description="Whether steps that are asked for are to come.")

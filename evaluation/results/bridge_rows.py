@@ -19,7 +19,9 @@ BridgeValue = Annotated[float, Field(description="The bridge's value.")]
 Low = Annotated[float | None, Field(description="Lower end of the 95 % interval of the delta.")]
 High = Annotated[float | None, Field(description="Upper end of it.")]
 P = Annotated[float | None, Field(description="Two-sided p-value of no difference.")]
-Mde = Annotated[float | None, Field(description="Smallest difference that the test could detect (MDE).")]
+Mde = Annotated[
+    float | None, Field(description="Smallest difference that the test could detect (MDE).")
+]
 Items = Annotated[int, Field(description="Blocks, questions or prompts.")]
 Units = Annotated[int, Field(description="Independent units among them: items, or clusters.")]
 Method = Annotated[str, Field(description="How interval and p-value were computed.")]

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from evaluation.errors import ConfigError
 from evaluation.settings.aims import Aim as Aim
 from evaluation.settings.computing import Generation, Scoring, Verification
+from evaluation.settings.exports import WeightsAndBiases
 from evaluation.settings.model import (
     LARGEST_COUNT,
     LARGEST_WINDOW,
@@ -178,6 +179,9 @@ class Config(Settings):
     )
     providers: Providers = Field(
         Providers(), description="Where the Pythons of task providers are."
+    )
+    weights_and_biases: WeightsAndBiases = Field(
+        WeightsAndBiases(), description="Where `tensorboard --to wandb` puts curves."
     )
     stages: dict[Name, Stage] = Field(min_length=1, description="The stages in training order.")
     runs: dict[RunName, OtherRun] = Field(

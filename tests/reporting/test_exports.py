@@ -4,6 +4,7 @@ import json
 import struct
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from evaluation.errors import EvaluationError
 from evaluation.reporting.exports.points import export_curves
+from evaluation.settings.exports import WeightsAndBiases
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, write_report
@@ -77,6 +79,7 @@ def test_a_run_of_weights_and_biases_has_the_same_tags(
     for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
         write_report(plan, steps)
     told: list[Any] = []
+    begun: list[dict[str, Any]] = []
     run = SimpleNamespace(
         define_metric=lambda name, step_metric: told.append((name, step_metric)),
         log=told.append,
@@ -87,6 +90,7 @@ def test_a_run_of_weights_and_biases_has_the_same_tags(
         folder = Path(options["dir"]) / "wandb" / f"offline-run-{len(told)}-{options['id']}"
         folder.mkdir(parents=True)
         told.append(options["mode"])
+        begun.append(options)
         return run
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, Settings=lambda **_: None))
@@ -96,9 +100,39 @@ def test_a_run_of_weights_and_biases_has_the_same_tags(
     rows = list(expected(plans).values())
     assert told == ["offline", ("eval/*", "step"), *rows, "finished"] * 2
     assert number == sum(len(row) - 1 for row in rows)
+    config = plans["first"].config
+    names = {(one["project"], one["name"], one["id"]) for one in begun}
+    assert len(names) == 1  # one run, that is gone on with
+    assert names.pop()[:2] == ("staged-evaluation", Path(config.results).name)
+    assert begun[0]["config"]["stages"].keys() == config.stages.keys()
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(EvaluationError, match="pip install wandb"):
         export_curves(list(plans.values()), tmp_path, "wandb")
+
+
+def test_the_configuration_names_the_run_and_hides_its_commands(
+    plans: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_report(plans["first"], (100,))
+    begun: list[dict[str, Any]] = []
+
+    def init(**options: Any) -> SimpleNamespace:
+        begun.append(options)
+        do = lambda *_, **__: None  # noqa: E731
+        return SimpleNamespace(define_metric=do, log=do, finish=do)
+
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, Settings=lambda **_: None))
+    named = WeightsAndBiases(project="ladder", run="hot")
+    config = plans["first"].config
+    stages = {n: s.model_copy(update={"command": "k=SECRET x"}) for n, s in config.stages.items()}
+    given = config.model_copy(update={"weights_and_biases": named, "stages": stages})
+    plan = replace(plans["first"], config=given)
+    for folder in ("here", "there"):
+        export_curves([plan], tmp_path / folder, "wandb")
+    assert [(one["project"], one["name"]) for one in begun] == [("ladder", "hot")] * 2
+    assert begun[0]["id"] == begun[1]["id"]
+    assert "SECRET" not in json.dumps(begun[0]["config"])
+    assert begun[0]["config"]["stages"]["first"]["command"].startswith("fingerprint ")
 
 
 def stored(content: bytes, block: int = 1 << 15) -> Iterator[bytes]:

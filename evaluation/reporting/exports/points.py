@@ -3,7 +3,7 @@
 Tags are `eval/<stage>/<tier>/<item>/<metric>` in all of them, training steps are step numbers.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,15 +25,6 @@ class Point(NamedTuple):
     value: float
 
 
-Write = Callable[[Sequence[Point], Path], None]
-
-WRITERS: Mapping[Tool, Callable[[], Write]] = {
-    "tensorboard": event_writer,
-    "wandb": run_writer,
-}
-"""Each looks for its package, and gives what writes points into a folder."""
-
-
 def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensorboard") -> int:
     """Writes the values of all stages that have tables into `output`; returns how many there are.
 
@@ -41,7 +32,7 @@ def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensor
         EvaluationError: the tool's package is not installed, or no stage has tables yet.
         ResultsError: a stage's table is damaged.
     """
-    write = WRITERS[tool]()
+    write = event_writer() if tool == "tensorboard" else run_writer(plans[0].config)
     points = [point for plan in plans for point in _points(plan)]
     if not points:
         names = ", ".join(plan.name for plan in plans)

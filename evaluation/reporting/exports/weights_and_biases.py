@@ -9,34 +9,39 @@ from typing import Any
 
 from evaluation.errors import EvaluationError
 from evaluation.files import fingerprint
+from evaluation.settings.config import Config
 
-PROJECT = "staged-evaluation"
 STEP = "step"
 """What curves are drawn over: stages begin anew, and a run's own count never goes back."""
 
+Points = Sequence[tuple[str, int, float]]
 
-def run_writer() -> Callable[[Sequence[tuple[str, int, float]], Path], None]:
-    """Writes tags, steps and values as one run; raises EvaluationError where wandb is not installed.
 
-    An earlier export into the folder is replaced.
+def run_writer(config: Config) -> Callable[[Points, Path], None]:
+    """Writes tags, steps and values as the run that `config` names; what was there is replaced.
+
+    Raises EvaluationError where wandb is not installed.
     """
-    return partial(_write, _package())
+    return partial(_write, _package(), config)
 
 
-def _write(wandb: Any, points: Sequence[tuple[str, int, float]], output: Path) -> None:
-    name = f"eval-{fingerprint(str(output.resolve()))[:12]}"
-    for old in (output / "wandb").glob(f"offline-run-*-{name}"):
+def _write(wandb: Any, config: Config, points: Points, output: Path) -> None:
+    told = config.weights_and_biases
+    results = Path(config.results).resolve()
+    name = told.run or results.name
+    number = f"eval-{fingerprint([told.project, name, str(results)])[:12]}"
+    for old in (output / "wandb").glob(f"offline-run-*-{number}"):
         shutil.rmtree(old)
     output.mkdir(parents=True, exist_ok=True)
-    settings = wandb.Settings(silent=True, console="off", x_disable_stats=True)
     run = wandb.init(
         mode="offline",
         dir=str(output),
-        project=PROJECT,
-        id=name,
-        name="evaluation",
+        project=told.project,
+        id=number,  # of the run, wherever it is exported to: sent again it is still one run
+        name=name,
+        config=_shown(config),
         resume="allow",
-        settings=settings,
+        settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
     )
     run.define_metric("eval/*", step_metric=STEP)
     rows: dict[tuple[str, int], dict[str, float]] = {}
@@ -45,6 +50,15 @@ def _write(wandb: Any, points: Sequence[tuple[str, int, float]], output: Path) -
     for row in rows.values():
         run.log(row)
     run.finish()
+
+
+def _shown(config: Config) -> dict[str, Any]:
+    """The configuration; of a command, which may hold secrets, only a fingerprint."""
+    shown = config.model_dump(mode="json")
+    for stage in shown["stages"].values():
+        if stage["command"] is not None:
+            stage["command"] = f"fingerprint {fingerprint(stage['command'])[:12]}"
+    return shown
 
 
 def _package() -> Any:
