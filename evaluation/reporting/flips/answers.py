@@ -14,8 +14,8 @@ from evaluation.results.read import TierResults
 from evaluation.results.tier_files import PromptEntry, Tier4File
 from evaluation.settings.probes import Probe
 
-LONGEST = 1500
-"""Characters of a prompt or response that are shown."""
+LONGEST, SHORT = 100_000, 1500
+"""Characters of a prompt or response that are shown; SHORT where a page has no room for whole ones."""
 
 TURNS: dict[int, Turned] = {1: "right", 0: "same", -1: "wrong"}
 
@@ -101,8 +101,8 @@ def _generations(folder: Path, name: str) -> Mapping[str, Generation]:
     return read_generations(folder / name) if (folder / name).exists() else {}
 
 
-def cut(text: str, *, from_end: bool = False) -> str:
+def cut(text: str, *, from_end: bool = False, most: int = LONGEST) -> str:
     """What is shown of a text; a prompt asks at its end, after its solved examples."""
-    if len(text) <= LONGEST:
+    if len(text) <= most:
         return text
-    return f"… {text[-LONGEST:]}" if from_end else f"{text[:LONGEST]} … ({len(text)} characters)"
+    return f"… {text[-most:]}" if from_end else f"{text[:most]} … ({len(text)} characters)"

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from evaluation.reporting.flips.answers import flipped_answers
+from evaluation.reporting.flips.answers import SHORT, cut, flipped_answers
 from evaluation.reporting.flips.blocks import BlockTexts, flipped_blocks
 from evaluation.reporting.flips.completions import flipped_completions
 from evaluation.reporting.flips.credit import flipped_credit
@@ -98,8 +98,9 @@ FINDERS: Mapping[TierName, Callable[[_Finder, TierName, Scored], Iterable[Moved]
 
 
 def _add(page: Page, step: int, moved: Iterable[Moved], space: SpaceLeft) -> bool:
-    """Puts a step's flips on the page; False if there is no room for them."""
-    rows, added = [], {}
+    """Puts a step's flips on the page, their texts cut if need be; False if there is no room."""
+    rows: list[dict[str, Any]] = []
+    added: dict[str, Any] = {}
     for one in moved:
         name = f"{one.tier}/{one.item}"
         known = page["items"].get(name, {})
@@ -117,8 +118,19 @@ def _add(page: Page, step: int, moved: Iterable[Moved], space: SpaceLeft) -> boo
             }
         )
     if not space.take([rows, added]):
-        return False
+        rows, added = _cut([rows, added])
+        if not space.take([rows, added]):
+            return False
     for name, new in added.items():
         page["items"].setdefault(name, {}).update(new)
     page["steps"][str(step)] = rows
     return True
+
+
+def _cut(content: Any) -> Any:
+    """The same with long texts cut."""
+    if isinstance(content, str):
+        return cut(content, most=SHORT)
+    if isinstance(content, list | tuple):
+        return [_cut(one) for one in content]
+    return {k: _cut(v) for k, v in content.items()} if isinstance(content, dict) else content

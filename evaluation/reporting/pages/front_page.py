@@ -63,7 +63,12 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     cards = [_card(stage, sparks[name]) for name, stage in found.items()]
     config = next(iter(plans.values())).config
     runs = runs_in_words(output.parent, config)
-    words = {"title": "Evaluation of the stages", "stages": cards, "strip": front_strip(found)}
+    words = {
+        "title": "Evaluation of the stages",
+        "run": Path(config.results).name,
+        "stages": cards,
+        "strip": front_strip(found),
+    }
     beside = COMPARISON_PAGE if config.runs else None
     write_page(output, render("front.html", data, **words, runs=runs, comparison=beside))
     write_text(output.with_name(OVERVIEW), _overview(cards, runs))

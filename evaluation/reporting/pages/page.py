@@ -42,7 +42,10 @@ ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
 )
 
-DEFAULTS = {"step": None, "item": "", "flip": "", "unit": "nats_per_token", "band": "paired"}
+DEFAULTS = {
+    **{"step": None, "item": "", "flip": "", "unit": "nats_per_token", "band": "paired"},
+    **{"metric": "", "find": "", "search": "", "sort": "step", "said": ""},
+}
 """What a page shows of each choice that stands in its address, until a reader chooses."""
 
 Links = dict[str, dict[str, str]]

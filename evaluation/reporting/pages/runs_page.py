@@ -57,6 +57,7 @@ def runs_page(
     }
     words: dict[str, Any] = {
         "title": "Runs side by side",
+        "run": " and ".join(run.name for run in runs),
         "comparisons": [_words(one) for one in comparisons],
         "damaged": damaged,
         "levels": some(notes),

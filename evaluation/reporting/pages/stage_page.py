@@ -35,7 +35,7 @@ from evaluation.reporting.pages.page import (
 )
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
 from evaluation.reporting.pages.quality import quality_tables
-from evaluation.reporting.pages.strip import stage_strip
+from evaluation.reporting.pages.strip import run_name, stage_strip
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
@@ -89,6 +89,8 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
     advised = found.recommendation
     return {
         "title": plan.name,
+        "run": run_name(plan),
+        "chosen": chosen_step(found),
         "strip": stage_strip(found, chosen_step(found)),
         "jobs": jobs_table(found),
         "verdict": stage_verdict(found),

@@ -109,6 +109,8 @@ function figure(parent, title, about) {
   return card;
 }
 
+/* Pixels of a letter of a figure, at most on average */
+const LETTER = 6.6;
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"];
 
 /* What a saved figure says of itself, and what its file is called: stage, item, metric, step, axes */
@@ -132,18 +134,20 @@ function standalone(drawn, { title, axes }) {
     for (const name of STYLES) copies[i].setAttribute(name, style.getPropertyValue(name));
     copies[i].removeAttribute("class");
     copies[i].removeAttribute("aria-label");
+    if (node.dataset.whole) copies[i].textContent = node.dataset.whole;
     if (node.classList.contains("hit")) copies[i].remove();
   });
   const [, , width, height] = drawn.getAttribute("viewBox").split(" ").map(Number);
   const page = getComputedStyle(document.body);
   copy.setAttribute("xmlns", SVG);
-  const lines = [...broken(title, width / 6), axes], room = 14 * lines.length + 10;
-  copy.setAttribute("viewBox", `0 ${-room} ${width} ${height + room}`);
-  copy.setAttribute("width", width * 2);
+  const beyond = Math.max(0, ...[...drawn.querySelectorAll("[data-whole]")].map((node) => LETTER * node.dataset.whole.length - node.getAttribute("x")));
+  const whole = width + beyond, lines = [...broken(`${title}; ${axes}`, whole / 6)], room = 14 * lines.length + 10;
+  copy.setAttribute("viewBox", `${-beyond} ${-room} ${whole} ${height + room}`);
+  copy.setAttribute("width", whole * 2);
   copy.setAttribute("height", (height + room) * 2);
   copy.setAttribute("aria-label", title);
-  const texts = lines.map((line, i) => svg(copy, "text", { x: 6, y: 14 * (i + 1) - room, fill: page.color, "font-size": 11, "font-family": page.fontFamily }, line));
-  const ground = svg(copy, "rect", { x: 0, y: -room, width, height: height + room, fill: page.backgroundColor });
+  const texts = lines.map((line, i) => svg(copy, "text", { x: 6 - beyond, y: 14 * (i + 1) - room, fill: page.color, "font-size": 11, "font-family": page.fontFamily }, line));
+  const ground = svg(copy, "rect", { x: -beyond, y: -room, width: whole, height: height + room, fill: page.backgroundColor });
   copy.prepend(svg(copy, "title", {}, title), svg(copy, "desc", {}, axes), ground, ...texts);
   return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(copy)}`;
 }
@@ -158,9 +162,28 @@ function broken(text, most) {
   return lines.filter(Boolean);
 }
 
-function saveFigure(node, about) {
-  const url = URL.createObjectURL(new Blob([standalone(node, about)], { type: "image/svg+xml" }));
-  const link = html(document.body, "a", { href: url, download: about.file });
+const saveFigure = (node, about) => saveFile(about.file, "image/svg+xml", standalone(node, about));
+
+/* A button before a table that saves it as CSV: what `rows` gives, or what its cells hold */
+function saveTable(box, name, rows = () => cellsOf(box.querySelector("table"))) {
+  const file = `${[DATA.stage || "all-stages", name].join("_").replace(/[^\w.-]+/g, "-")}.csv`;
+  const button = html(box.parentElement, "button", { type: "button", class: "save", title: "save this table as CSV", "aria-label": `save ${name} as CSV` }, "CSV");
+  box.before(button);
+  button.addEventListener("click", () => saveFile(file, "text/csv", rows().map((row) => `${row.map(csvCell).join(",")}\r\n`).join("")));
+}
+
+const cellsOf = (grid) => [...grid.rows].map((row) => [...row.cells].map((cell) => cell.dataset.value ?? cell.textContent.replace(/\s+/g, " ").trim()));
+
+/* Quoted where RFC 4180 asks for it; what a spreadsheet would take for a formula begins with a quote */
+function csvCell(value) {
+  if (value === null || value === undefined) return "";
+  const text = typeof value === "string" && /^[=+@\t\r-](?![\d.])/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function saveFile(file, type, content) {
+  const url = URL.createObjectURL(new Blob([content], { type }));
+  const link = html(document.body, "a", { href: url, download: file });
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(url), 10000);

@@ -192,16 +192,17 @@ function curveBoard(ask) {
   const offer = () => {
     all = ask();
     if (byId("legend")) drawLegend(all);
-    const [tier] = chosen("item").split("/"), before = byId("metric").value, names = kinds();
+    const [tier] = chosen("item").split("/"), before = STATE.metric ?? byId("metric").value, names = kinds();
     byId("metric").replaceChildren();
     fill(byId("metric"), names.map((name) => [name, name]));
     const near = (start) => names.find((name) => start && name.startsWith(`${start} `));
     byId("metric").value = names.includes(before) && (!tier || before.startsWith(tier)) ? before : near(tier) || near(before.split(" ")[0]) || names[0];
   };
-  byId("metric").addEventListener("change", draw);
-  byId("item-filter").addEventListener("input", again);
+  byId("metric").addEventListener("change", () => choose({ metric: byId("metric").value }));
   const show = () => { offer(); draw(); };
-  view(["unit", "item", "band", "width"], show);
+  view(["unit", "item", "band", "width", "metric"], show);
+  if (STATE.metric && STATE.metric !== byId("metric").value) unknown("metric");
+  searchField("item-filter", "find", again);
   return show;
 }
 

@@ -16,10 +16,11 @@ function unpackDeltas(packed) {
 /* Both, of what `deltas` gives; returns what has it asked again */
 function deltaBoard(deltas) {
   const plots = () => forest(deltas()), rows = () => table(deltas());
-  tableHead(rows);
-  byId("search").addEventListener("input", rows);
+  tableHead();
   view(["step", "unit", "width"], plots);
-  view(["item"], rows);
+  view(["item", "sort"], rows);
+  searchField("search", "search", rows);
+  saveTable(byId("deltas").parentElement, "deltas", () => csvOf(searched(deltas())));
   return () => { plots(); rows(); };
 }
 
@@ -58,7 +59,7 @@ const MARKS = { better: "M-5 4L0 -5L5 4Z", worse: "M-5 -4L0 5L5 -4Z", unclear: "
 function drawDelta(line, row, { x, y, left, width }) {
   const flag = row.flag || "unclear";
   const isTotal = row.name === "overall";
-  svg(line, "text", { x: left - 8, y: y + 4, "text-anchor": "end", class: isTotal ? "total" : "" }, short(row.name, Math.floor(left / 6.6)));
+  svg(line, "text", { x: left - 8, y: y + 4, "text-anchor": "end", class: isTotal ? "total" : "", "data-whole": row.name }, short(row.name, Math.floor(left / 6.6)));
   if (row.mde !== null) svg(line, "rect", { x: x(-row.mde), y: y - 5, width: x(row.mde) - x(-row.mde), height: 10, class: "seen" });
   if (row.low !== null) svg(line, "line", { x1: x(row.low), x2: x(row.high), y1: y, y2: y, class: `mark-${flag}`, "stroke-width": 2 });
   svg(line, "path", { d: MARKS[flag], transform: `translate(${x(row.delta)} ${y})`, class: `mark-${flag}` });
@@ -72,12 +73,17 @@ function drawDelta(line, row, { x, y, left, width }) {
 const COLUMNS = [["step", 1], ["tier", 0], ["item", 0], ["metric", 0], ["value", 1], ["bridge", 1], ["delta", 1],
   ["low", 1], ["high", 1], ["p_holm", 1], ["mde", 1], ["n", 1], ["flag", 0], ["note", 0]];
 const ROWS = 500;
-let order = { column: "step", up: true };
 
-function table(deltas) {
+/* Rows as they are chosen, searched and sorted: `sort` is a column, or one after a minus to fall */
+function sorting() {
+  const wanted = chosen("sort"), column = wanted.replace(/^-/, "");
+  return COLUMNS.some(([name]) => name === column) ? { column, up: column === wanted } : { column: "step", up: true };
+}
+
+function searched(deltas) {
   const own = chosen("item") ? deltas.filter((row) => `${row.tier}/${row.item}` === chosen("item")) : deltas;
   const rows = matching(own, (row) => `step ${row.step} ${row.tier} ${row.item} ${row.metric} ${row.flag}`, byId("search").value);
-  const rank = (row) => row[order.column];
+  const order = sorting(), rank = (row) => row[order.column];
   rows.sort((a, b) => {
     const [p, q] = [rank(a), rank(b)];
     if (p === q) return 0;
@@ -85,7 +91,16 @@ function table(deltas) {
     if (q === null) return -1;
     return (p < q ? -1 : 1) * (order.up ? 1 : -1);
   });
-  const body = byId("deltas").tBodies[0];
+  return rows;
+}
+
+const csvOf = (rows) => [COLUMNS.map(([name]) => name), ...rows.map((row) => COLUMNS.map(([name]) => row[name]))];
+
+function table(deltas) {
+  const rows = searched(deltas), body = byId("deltas").tBodies[0], order = sorting();
+  for (const cell of byId("deltas").tHead.querySelectorAll("th")) {
+    cell.setAttribute("aria-sort", cell.dataset.name !== order.column ? "none" : order.up ? "ascending" : "descending");
+  }
   body.replaceChildren();
   for (const row of rows.slice(0, ROWS)) {
     const line = html(body, "tr");
@@ -97,15 +112,13 @@ function table(deltas) {
   byId("count").textContent = `${rows.length} rows${rows.length > ROWS ? `, the first ${ROWS} shown; search to see others` : ""}`;
 }
 
-function tableHead(draw) {
+function tableHead() {
   const head = html(byId("deltas").tHead, "tr");
   for (const [name, isNumber] of COLUMNS) {
-    const cell = html(head, "th", { class: isNumber ? "number" : "", "aria-sort": "none", scope: "col" });
+    const cell = html(head, "th", { class: isNumber ? "number" : "", "aria-sort": "none", scope: "col", "data-name": name });
     html(cell, "button", { type: "button" }, name === "bridge" && DATA.other ? OTHER : name).addEventListener("click", () => {
-      order = { column: name, up: order.column === name ? !order.up : true };
-      for (const other of head.children) other.setAttribute("aria-sort", "none");
-      cell.setAttribute("aria-sort", order.up ? "ascending" : "descending");
-      draw();
+      const order = sorting(), falls = order.column === name && order.up;
+      choose({ sort: name === "step" && !falls ? "" : `${falls ? "-" : ""}${name}` });
     });
   }
 }

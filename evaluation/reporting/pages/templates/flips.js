@@ -3,7 +3,7 @@ const TURNS = { wrong: ["worse", "turned wrong", "lost most"], right: ["better",
 const DRAWN = 400, PREVIEW = 100;
 
 function flips() {
-  const step = chosen("step"), item = chosen("item"), turn = byId("flip-turn").value;
+  const step = chosen("step"), item = chosen("item"), turn = byId("flip-turn").value, said = chosen("said");
   const place = byId("flips");
   place.replaceChildren();
   const left = DATA.flips.left;
@@ -13,14 +13,16 @@ function flips() {
   let drawn = 0;
   for (const moved of DATA.flips.steps[step] || []) {
     const key = `${moved.tier}/${moved.item}`;
-    const shown = Object.keys(TURNS).flatMap((turned) => moved.shown.filter((flip) => flip.turned === turned && (!turn || turn === turned)));
-    if ((item && key !== item) || (!shown.length && !item)) continue;
+    const textOf = (flip) => JSON.stringify([flip.id, DATA.flips.items[key][flip.id], flip.ours]).replaceAll("\\n", " ");
+    const ofTurn = Object.keys(TURNS).flatMap((turned) => moved.shown.filter((flip) => flip.turned === turned && (!turn || turn === turned)));
+    const shown = said ? matching(ofTurn, textOf, said) : ofTurn;
+    if ((item && key !== item) || (!shown.length && (said || !item))) continue;
     html(place, "h3", {}, moved.item);
     html(place, "p", { class: "soft" }, counted(moved, shown.length));
     for (const flip of shown) if (drawn < DRAWN) { drawn += 1; drawFlip(place, moved, flip, DATA.flips.items[key][flip.id]); }
   }
   if (drawn >= DRAWN) html(place, "p", { class: "soft" }, `the first ${DRAWN} are shown; choose an item to see others`);
-  if (!drawn) html(place, "p", { class: "soft" }, DATA.flips.steps[step] ? "nothing turned here" : "there are no per-item scores to compare");
+  if (!drawn) html(place, "p", { class: "soft" }, DATA.flips.steps[step] ? (said ? "no item that is shown has these words" : "nothing turned here") : "there are no per-item scores to compare");
 }
 
 function counted(moved, shown) {
@@ -105,6 +107,7 @@ if (byId("flips")) {
   fill(byId("flip-turn"), [["", "all"], ["wrong", "wrong"], ["right", "right"], ["same", "not at all"]]);
   byId("flip-turn").addEventListener("change", flips);
   view(["step", "item"], flips);
+  searchField("flip-search", "said", flips);
   window.addEventListener("popstate", showFlip);
   showFlip();
 }
@@ -115,7 +118,7 @@ function showFlip() {
   const find = () => byId("flips").querySelector(`details[data-flip="${CSS.escape(STATE.flip)}"]`);
   if (!find()) choose({ item: STATE.flip.split(":")[0] }); // among too many to be drawn
   const box = find();
-  if (!box) return;
+  if (!box) return unknown("flip");
   box.open = true;
   box.scrollIntoView({ block: "center" });
 }

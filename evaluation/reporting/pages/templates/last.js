@@ -5,10 +5,20 @@ window.addEventListener("resize", () => {
   widthSeen = document.body.clientWidth;
   redraw(["width"]);
 });
-printing.addEventListener("change", () => {
+/* On paper a page begins with its verdict, and ends with where its numbers come from */
+const provenance = [...document.querySelectorAll(".strip, details.about")];
+
+function forPaper() {
+  const main = document.querySelector("main");
+  if (printing.matches) main.append(...provenance);
+  else main.querySelector("h1").after(...provenance);
   if (printing.matches) for (const box of document.querySelectorAll("details.about")) box.open = true;
-  redraw(["print"]);
-});
+}
+printing.addEventListener("change", () => { forPaper(); redraw(["print"]); });
+forPaper();
+for (const box of document.querySelectorAll("main .scroll[aria-label]:not(#matrix *, #retention *)")) {
+  if (!box.querySelector("#deltas")) saveTable(box, box.ariaLabel);
+}
 
 /* When the page was written; of one that lies inside another page a browser does not know */
 if (!INSIDE && byId("written")) byId("written").textContent = ` · written ${new Date(document.lastModified).toISOString().slice(0, 16).replace("T", " ")} UTC`;

@@ -5,13 +5,25 @@ const FEW = 7;
 /* Columns that fit on paper; on a screen the table scrolls */
 
 function heatMap(place, label, columns, rows) {
+  const before = place.querySelector(".scroll")?.scrollLeft ?? 0;
   place.replaceChildren();
   if (!rows.length) html(place, "p", { class: "soft" }, "no results yet");
   const size = printing.matches ? FEW : columns.length;
   for (let from = 0; from < columns.length && rows.length; from += size) {
     const box = html(place, "div", { class: "scroll", role: "region", tabindex: 0, "aria-label": label });
     heatPart(html(box, "table", { class: "matrix" }), columns, rows, [from, from + size]);
+    if (!from) saveTable(box, label);
+    box.scrollLeft = before;
+    showPicked(box);
   }
+}
+
+/* The chosen column is in view, beside the names of rows */
+function showPicked(box) {
+  const cell = box.querySelector(".picked"), names = box.querySelector("th").offsetWidth;
+  if (!cell) return;
+  const left = cell.getBoundingClientRect().left - box.getBoundingClientRect().left;
+  if (left < names || left + cell.offsetWidth > box.clientWidth) box.scrollLeft += left - (box.clientWidth + names - cell.offsetWidth) / 2;
 }
 
 function heatPart(grid, columns, rows, [from, to]) {
@@ -42,6 +54,7 @@ function heatRow(line, row, most, [from, to]) {
       known.class += cell.isGain ? " gain" : " loss";
       known.style = `--share: ${((DARKEST * Math.abs(cell.delta)) / most).toFixed(1)}%`;
     }
+    if (cell) known["data-value"] = cell.value;
     const place = html(line, "td", known, cell ? `${format(cell.value)}${SIGNS[cell.flag] || ""}` : "–");
     if (cell?.tip) hover(place, cell.tip);
   }

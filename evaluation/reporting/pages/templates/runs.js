@@ -23,7 +23,7 @@ function choosePair() {
   pairDeltas = own ? unpackDeltas(own.deltas) : [];
   const steps = [...new Set(pairDeltas.map((row) => row.step))];
   DATA.defaults.step = steps.length ? Math.max(...steps) : null;
-  if (!steps.includes(Number(STATE.step))) delete STATE.step;
+  if (STATE.step && !steps.includes(Number(STATE.step))) unknown("step");
   byId("step").replaceChildren();
   fill(byId("step"), steps.map((step) => [step, own.others[step] === undefined ? step : `${step} (B's ${own.others[step]})`]), chosen("step"));
 }

@@ -1,6 +1,6 @@
 /* What a reader has chosen stands in the address (#step=30&item=tier3/quiz), so that it can be sent
    and gone back from. Inside Snakemake's report a page has no address: there it is kept while it is open. */
-const KEYS = ["step", "item", "flip", "unit", "band"];
+const KEYS = ["step", "item", "flip", "unit", "band", "metric", "find", "search", "sort", "said"];
 const STATE = {}, VIEWS = [];
 
 /* Chosen or else what the page begins with */
@@ -22,15 +22,17 @@ function readAddress() {
   return changed;
 }
 
-function choose(changes) {
+/* `typed`: letter by letter, which is no step of the way back */
+function choose(changes, typed = false) {
   const changed = Object.keys(changes).filter((key) => (STATE[key] ?? "") !== changes[key]);
   for (const key of changed) {
     if (changes[key]) STATE[key] = changes[key];
     else delete STATE[key];
   }
   if (!changed.length) return;
+  if (!typed) byId("unknown").hidden = true;
   try {
-    window.history.pushState(null, "", address());
+    window.history[typed ? "replaceState" : "pushState"](null, "", address());
   } catch { /* a page inside a page has no address */ }
   redraw(changed);
 }
@@ -64,7 +66,28 @@ function menu(id, key, values) {
   select.addEventListener("change", () => choose({ [key]: select.value === String(DATA.defaults[key] ?? "") ? "" : select.value }));
   view([key], () => {
     select.value = chosen(key);
-    if (select.selectedIndex < 0) { delete STATE[key]; select.value = chosen(key); }
+    if (select.selectedIndex < 0) unknown(key);
+    select.value = chosen(key);
+  });
+}
+
+/* The address asks for what this page does not have: the page says so, and shows what it begins with */
+function unknown(key) {
+  const asked = STATE[key];
+  delete STATE[key];
+  const place = byId("unknown"), instead = chosen(key) ? `; ${key} ${chosen(key)} is shown` : "";
+  if (asked === undefined) return;
+  place.textContent = `The address asks for ${key} ${asked}, which this page does not have${instead}.`;
+  place.hidden = false;
+}
+
+/* A field for words to search for, which stand in the address under `key`; `draw` shows what is found */
+function searchField(id, key, draw) {
+  const field = byId(id);
+  field.addEventListener("input", () => choose({ [key]: field.value }, true));
+  view([key], () => {
+    if (field.value !== chosen(key)) field.value = chosen(key);
+    draw();
   });
 }
 
