@@ -6,7 +6,7 @@ from typing import Any
 from evaluation.bridge.deltas import OVERALL, headline_delta
 from evaluation.results.bridge_files import Recommendation, StageDeltas
 from evaluation.results.bridge_rows import DeltaRow
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import TIERS, Metric, TierName
 
 
 def in_forest(row: DeltaRow) -> bool:
@@ -56,6 +56,22 @@ def tier_words() -> dict[str, Any]:
         }
         for name, tier in TIERS.items()
     }
+
+
+def change_in_words(
+    metric: Metric,
+    value: float,
+    low: float | None = None,
+    high: float | None = None,
+    sign: str = "+",
+) -> str:
+    """A change with its interval and unit: of fractions in points, as margins are."""
+    scale, digits, unit = (100, 2, "points") if metric.unit == "fraction" else (1, 4, metric.unit)
+    told, *bounds = (
+        f"{scale * one:{sign}.{digits}f}" for one in (value, low, high) if one is not None
+    )
+    interval = f" [{', '.join(bounds)}]" if len(bounds) == 2 else ""
+    return f"{told}{interval} {unit}"
 
 
 def provisional(found: Recommendation | StageDeltas | None) -> str:

@@ -61,7 +61,7 @@ def _series(key: tuple[str, str, str], rows: Sequence[Row], bridge: Row | None) 
         "bridge": None
         if bridge is None
         else {name: bridge[name] for name in ("value", "low", "high")},
-        "spread": _spread(rows),
+        "spread": spread_of(rows),
         "note": _note(rows),
     }
 
@@ -86,7 +86,7 @@ def _note(rows: Sequence[Row]) -> str | None:
     return f"No 95 % interval{where}: {why.removeprefix('no interval: ')}."
 
 
-def _spread(rows: Sequence[Row]) -> dict[str, Any] | None:
+def spread_of(rows: Sequence[Row]) -> dict[str, Any] | None:
     """How far the last steps scatter about a straight line, beside the last interval's half-width.
 
     A trend is no noise, so it is taken off: SD = sqrt(sum of squared residuals / (steps - 2)).

@@ -11,6 +11,7 @@ from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.headlines import provisional, tier_words
+from evaluation.reporting.pages.aims import group_series
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.pages.joined import follows, joined_series
 from evaluation.reporting.pages.levels import levels
@@ -24,7 +25,13 @@ from evaluation.reporting.pages.page import (
     write_page,
 )
 from evaluation.reporting.pages.runs_page import stage_title
-from evaluation.reporting.pages.stage_page import advice, aim_title, chosen_step, stage_verdict
+from evaluation.reporting.pages.stage_page import (
+    advice,
+    aim_title,
+    chosen_step,
+    headline_item,
+    stage_verdict,
+)
 from evaluation.reporting.pages.strip import front_strip
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.retention import retention, write_retention
@@ -49,7 +56,7 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     """
     found = {name: read_stage(plan, steps_so_far(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
-    sparks = {name: _sparks(stage, series[name]) for name, stage in found.items()}
+    sparks = {n: _sparks(one, [*series[n], *group_series(one)]) for n, one in found.items()}
     kept = retention(found.values())
     data = {
         "tiers": tier_words(),
@@ -160,12 +167,11 @@ def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
     objective = found.plan.stage.objective
     aim = next((aim for aim in objective if aim.want == "improve"), None)
     for tier in [aim.tier] if aim else list(reversed(found.plan.tiers)):
-        names = [TIERS[tier].headline]
+        item = headline_item(tier, aim.group if aim else None)
+        names = [aim.decided_on.name if aim else TIERS[tier].headline]
         if TIERS[tier].kind == "nats":
             names += [one.name for one in TIERS[tier].metrics if one.name not in names]
-        own = {
-            one["metric"]: one for one in series if (one["tier"], one["item"]) == (tier, OVERALL)
-        }
+        own = {one["metric"]: one for one in series if (one["tier"], one["item"]) == (tier, item)}
         if known := [own[name] for name in names if name in own]:
             return [{**one, "told": _headline(found, one)} for one in known]
     return []
@@ -196,10 +202,15 @@ def _headline(found: StageResults, spark: Series) -> str:
     points = {point["step"]: point for point in spark["points"]}
     point = points.get(chosen_step(found) or 0, spark["points"][-1])
     low, high = point["low"], point["high"]
-    bounds = "no interval" if low is None else f"[{low:.4g}, {high:.4g}]"
+    paired = ""
+    if low is None and point["paired_low"] is not None:
+        low, high, paired = point["paired_low"], point["paired_high"], " paired with the bridge"
+    bounds = "no interval" if low is None else f"[{low:.4g}, {high:.4g}]{paired}"
     bridge = f", bridge {spark['bridge']['value']:.4g}" if spark["bridge"] else ""
-    name = f"{spark['tier']} {TIERS[spark['tier']].metric(spark['metric']).words}"
-    return f"{name}: {point['value']:.4g} {bounds} at step {point['step']}{bridge}"
+    group = "" if spark["item"] == OVERALL else f" {spark.get('group', spark['item'])}:"
+    name = f"{spark['tier']}{group} {TIERS[spark['tier']].metric(spark['metric']).words}"
+    value = f"{point['value']:.4g} {bounds} at step {point['step']}{bridge}"
+    return f"{name} {value}" if group else f"{name}: {value}"
 
 
 def _counts(found: StageResults) -> str | None:

@@ -43,8 +43,16 @@ ENVIRONMENT = jinja2.Environment(
 )
 
 DEFAULTS = {
-    **{"step": None, "item": "", "flip": "", "unit": "nats_per_token", "band": "paired"},
-    **{"metric": "", "find": "", "search": "", "sort": "step", "said": ""},
+    "step": None,
+    "item": "",
+    "flip": "",
+    "unit": "nats_per_token",
+    "band": "paired",
+    "metric": "",
+    "find": "",
+    "search": "",
+    "sort": "step",
+    "said": "",
 }
 """What a page shows of each choice that stands in its address, until a reader chooses."""
 

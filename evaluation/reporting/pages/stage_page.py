@@ -14,12 +14,14 @@ from evaluation.bridge.write import bridge_label
 from evaluation.reporting.flips.flips import in_order, stage_flips
 from evaluation.reporting.headlines import (
     beside_forest,
+    change_in_words,
     in_forest,
     name_in_forest,
     provisional,
     steps_in_words,
     tier_words,
 )
+from evaluation.reporting.pages.aims import group_name, group_series, verdict_rows
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.pages.levels import levels
 from evaluation.reporting.pages.page import (
@@ -40,11 +42,11 @@ from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
 from evaluation.reporting.tables.task_quality import stage_quality
-from evaluation.results.bridge_files import StepDeltas, warnings_in_words
+from evaluation.results.bridge_files import Recommendation, StepDeltas, warnings_in_words
 from evaluation.results.outputs import PAGE
 from evaluation.results.quality_file import TaskQuality
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
+from evaluation.settings.tiers import TIERS, TierName
 
 DELTAS_SHARE = 0.75
 """Of the space that curves leave, what deltas may take; flips have the rest."""
@@ -57,7 +59,7 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
     """
     chosen, last = chosen_step(found), [one.results.folder for one in found.steps.values()][-1:]
     against = levels(found.plan.config, last, 1)
-    series = against.beside(stage_series(summary_rows(found)))
+    series = against.beside([*stage_series(summary_rows(found)), *group_series(found)])
     data: dict[str, Any] = {
         "tiers": tier_words(),
         "stage": found.plan.name,
@@ -104,7 +106,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "missing": found.missing,
         "warnings": warnings_in_words(found.deltas),
         "failures": [*failures(plan, found.asked), *found.damaged],
-        "verdicts": list(found.deltas.values()),
+        "verdicts": verdict_rows(found, chosen_step(found)),
         "noise": _noise(found, series),
         "to_do": quality.advice,
         "trust": [*quality_tables(quality), *provenance_tables(found)],
@@ -137,8 +139,21 @@ def advice(found: StageResults) -> dict[str, Any] | None:
     if content is None or content.step is None:
         return None
     kind = (content.kind or "least bad").capitalize()
-    beside = [entry.step for entry in content.beside]
-    return {**content.model_dump(), "kind": kind, "beside_steps": beside}
+    steps = [entry.step for entry in content.beside]
+    return {**content.model_dump(), "kind": kind, "beside": _beside(content), "beside_steps": steps}
+
+
+def _beside(content: Recommendation) -> list[str]:
+    """Steps that are not significantly different from the recommended one, with their differences."""
+    known = content.headline and TIERS[content.headline.tier].metric(content.headline.metric)
+    told = []
+    for one in content.beside:
+        has_change = known is not None and one.low is not None
+        change = (
+            change_in_words(known, one.delta, one.low, one.high) if known and has_change else ""
+        )
+        told.append(f"step {one.step}{f' ({change})' if change else ''}")
+    return told
 
 
 def aim_title(aim: Mapping[str, Any]) -> str:
@@ -158,16 +173,25 @@ def aim_title(aim: Mapping[str, Any]) -> str:
 def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
     """How much the headline's curve moves between its last steps, beside its interval."""
     headline = found.recommendation.headline if found.recommendation else None
-    wanted = (headline.tier, OVERALL, headline.metric) if headline else None
+    item = headline_item(headline.tier, headline.group) if headline else OVERALL
+    wanted = (headline.tier, item, headline.metric) if headline else None
     for one in series:
         spread = one["spread"]
         if (one["tier"], one["item"], one["metric"]) == wanted and spread:
+            of = "" if one["item"] == OVERALL else f" of {one['item']}"
             items = "" if spread["half"] is None else f"; over items ± {spread['half']:.3g}"
             return (
-                f"{one['tier']} {one['metric']} scatters by {spread['sd']:.3g} (standard deviation) "
+                f"{one['tier']} {one['metric']}{of} scatters by {spread['sd']:.3g} (standard deviation) "
                 f"about a straight line over the last {spread['steps']} checkpoints{items}"
             )
     return None
+
+
+def headline_item(tier: TierName, group: str | None) -> str:
+    """The item whose curve is the headline's."""
+    if group is None:
+        return OVERALL
+    return group if TIERS[tier].rates else group_name(group)
 
 
 def _deltas(

@@ -1,7 +1,7 @@
 const DELTAS = unpackDeltas(DATA.deltas);
 const SERIES = DATA.series.map(unpackSeries);
 const STEPS = [...new Set([...SERIES.flatMap((one) => one.points.map((p) => p.step)), ...DELTAS.map((d) => d.step)])].sort((a, b) => a - b);
-const ITEMS = [...new Set(SERIES.filter((one) => one.item !== "overall").map((one) => `${one.tier}/${one.item}`))];
+const ITEMS = [...new Set(SERIES.filter((one) => one.item !== "overall" && !one.group).map((one) => `${one.tier}/${one.item}`))];
 const NARROW = 24;
 /* Steps in the score matrix on a screen; there may be hundreds */
 
@@ -39,7 +39,7 @@ function drawMatrix() {
     const values = new Map(series.points.map((p) => [p.step, p.value]));
     const cells = steps.map((step) => matrixCell(series, step, values.get(step), deltas));
     if (DATA.bridge) cells.unshift(series.bridge ? { value: series.bridge.value, tip: `${nameOf(series)} at ${DATA.bridge}: ${exact(series.bridge.value)}` } : null);
-    const isTotal = series.item === "overall", name = `${series.tier}/${series.item}`;
+    const isTotal = series.item === "overall" || series.group, name = `${series.tier}/${series.item}`;
     return { tier: series.tier, cells, link: isTotal ? (cell) => cell.append(nameOf(series)) : pick("item", name, series.item, { flip: "" }) };
   });
   const columns = steps.map((step) => ({ isChosen: String(step) === chosen("step"), link: pick("step", step, `step ${step}`) }));
