@@ -1,6 +1,7 @@
 """Both stages and the front page, written from results drawn at random."""
 
 from pathlib import Path
+from typing import Any
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.reporting.pages.front_page import write_front_page
@@ -12,9 +13,11 @@ from tests.reporting.test_flips import write_task
 STEPS = (20, 30, 200)
 
 
-def write_pages(root: Path, *, gain: float) -> dict[str, StagePlan]:
+def write_pages(
+    root: Path, *, gain: float, objective: list[dict[str, Any]] | None = None
+) -> dict[str, StagePlan]:
     """Both stages and the front page; steps gain evenly."""
-    plans = make_plans(root, steps=STEPS)
+    plans = make_plans(root, steps=STEPS, objective=objective)
     first, second = plans["first"], plans["second"]
     same = {"checkpoint_identity": "shared", "checkpoint": "/ckpts/first/100"}
     about = {"packages": {"torch": ("2.13.0",)}, "device": "cpu", "dtype": "float32"}

@@ -43,6 +43,13 @@ function format(value, digits = 4) {
   return value.toPrecision(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
 
+/* In a column decimals stand below one another, but of what four of them would show as zero */
+function aligned(value) {
+  if (value === null || value === undefined) return "–";
+  const text = value.toFixed(4);
+  return value !== 0 && Number(text) === 0 ? value.toExponential(1) : text;
+}
+
 const exact = (value) => format(value, 7);
 const signed = (value) => (value > 0 ? "+" : "") + format(value);
 const interval = (low, high) => (low === null || low === undefined ? "no interval" : `[${format(low)}, ${format(high)}]`);

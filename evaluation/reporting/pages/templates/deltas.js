@@ -17,6 +17,7 @@ function unpackDeltas(packed) {
 function deltaBoard(deltas) {
   const plots = () => forest(deltas()), rows = () => table(deltas());
   tableHead();
+  if (!sorting()) unknown("sort");
   view(["step", "unit", "width"], plots);
   view(["item", "sort"], rows);
   searchField("search", "search", rows);
@@ -74,10 +75,10 @@ const COLUMNS = [["step", 1], ["tier", 0], ["item", 0], ["metric", 0], ["value",
   ["low", 1], ["high", 1], ["p_holm", 1], ["mde", 1], ["n", 1], ["flag", 0], ["note", 0]];
 const ROWS = 500;
 
-/* Rows as they are chosen, searched and sorted: `sort` is a column, or one after a minus to fall */
+/* `sort` is a column, or one after a minus to fall; nothing where it is none */
 function sorting() {
   const wanted = chosen("sort"), column = wanted.replace(/^-/, "");
-  return COLUMNS.some(([name]) => name === column) ? { column, up: column === wanted } : { column: "step", up: true };
+  return COLUMNS.some(([name]) => name === column) ? { column, up: column === wanted } : null;
 }
 
 function searched(deltas) {
@@ -106,7 +107,7 @@ function table(deltas) {
     const line = html(body, "tr");
     for (const [name, isNumber] of COLUMNS) {
       const isPlain = !isNumber || name === "step" || name === "n";
-      html(line, "td", { class: isNumber ? "number" : name === "flag" ? row.flag || "" : name }, isPlain ? row[name] ?? "" : format(row[name]));
+      html(line, "td", { class: isNumber ? "number" : name === "flag" ? row.flag || "" : name }, isPlain ? row[name] ?? "" : aligned(row[name]));
     }
   }
   byId("count").textContent = `${rows.length} rows${rows.length > ROWS ? `, the first ${ROWS} shown; search to see others` : ""}`;

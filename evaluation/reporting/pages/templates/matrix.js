@@ -44,7 +44,7 @@ function titleOf(tier) {
   return isLoss(tier) ? `${title}, ${unit}` : `${title}, ${words}`;
 }
 
-const SIGNS = { better: " ▲", worse: " ▼" };
+const SIGNS = { better: "▲", worse: "▼" };
 
 function heatRow(line, row, most, [from, to]) {
   row.link(html(line, "th", { scope: "row" }));
@@ -55,7 +55,8 @@ function heatRow(line, row, most, [from, to]) {
       known.style = `--share: ${((DARKEST * Math.abs(cell.delta)) / most).toFixed(1)}%`;
     }
     if (cell) known["data-value"] = cell.value;
-    const place = html(line, "td", known, cell ? `${format(cell.value)}${SIGNS[cell.flag] || ""}` : "–");
+    const place = html(line, "td", known, cell ? aligned(cell.value) : "–");
+    html(place, "span", { class: "sign" }, SIGNS[cell?.flag] || "");
     if (cell?.tip) hover(place, cell.tip);
   }
 }

@@ -1,0 +1,229 @@
+"""What a reader has chosen can be sent, saved and found again; what is not there is said."""
+
+import csv
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.results.bridge_files import read_step_deltas, read_recommendation
+from tests.bridge.folders import write_side
+from tests.reporting.browser import numbers, opened
+from tests.reporting.pages import write_report
+from tests.reporting.written import STEPS, write_pages
+
+
+def chosen(page: Page) -> dict[str, str]:
+    """What stands in the address."""
+    return {key: value for key, (value,) in parse_qs(urlparse(page.url).fragment).items()}
+
+
+def shown(page: Page) -> tuple[str, list[str], str, list[str]]:
+    """Metric, curves, sorted column and the values of deltas."""
+    sort = page.locator("#deltas th[aria-sort$='cending']")
+    return (
+        page.locator("#metric").input_value(),
+        page.locator("#curves h4").all_inner_texts(),
+        f"{sort.get_attribute('data-name')} {sort.get_attribute('aria-sort')}",
+        page.locator("#deltas tbody tr").all_inner_texts(),
+    )
+
+
+def test_metric_search_and_sort_can_be_sent(browser: Browser, stage: Page, written: Path) -> None:
+    stage.locator("#metric").select_option("tier3 gold_bits_per_byte")
+    stage.locator("#item-filter").fill("qu")
+    stage.locator("#search").fill("quiz better")
+    for _ in range(2):
+        stage.locator("#deltas th[data-name=delta] button").click()
+    expected = {
+        "metric": "tier3 gold_bits_per_byte",
+        "find": "qu",
+        "search": "quiz better",
+        "sort": "-delta",
+    }
+    assert chosen(stage) == expected
+    before = shown(stage)
+    assert before[1:3] == (["quiz"], "delta descending")
+    address = stage.url
+    file = written / "second" / "report.html"
+    with opened(browser, file, beside=(file,)) as page:
+        assert shown(page) != before
+        page.goto("about:blank")
+        page.goto(address)
+        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+        assert shown(page) == before
+        assert page.locator("#search").input_value() == "quiz better"
+        assert not page.locator("#unknown").is_visible()
+
+
+def test_typing_is_no_step_of_the_way_back(stage: Page) -> None:
+    stage.locator("#step").select_option("20")
+    stage.locator("#search").press_sequentially("quiz")
+    stage.go_back()
+    assert stage.locator("#step").input_value() == "200"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("step=999", "asks for step 999, which this page does not have; step 200 is shown"),
+        ("item=tier3/none", "asks for item tier3/none, which this page does not have"),
+        ("unit=miles", "asks for unit miles, .*; unit nats_per_token is shown"),
+        ("metric=tier9", "asks for metric tier9, which"),
+        ("flip=tier3/quiz:none", "asks for flip tier3/quiz:none, which"),
+        ("sort=colour", "asks for sort colour, .*; sort step is shown"),
+    ],
+)
+def test_what_the_page_does_not_have_is_said(
+    browser: Browser, written: Path, asked: str, said: str
+) -> None:
+    file = written / "second" / "report.html"
+    with opened(browser, file, beside=(file,)) as page:
+        page.goto("about:blank")
+        page.goto(f"{file.as_uri()}#{asked}")
+        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+        note = page.locator("#unknown")
+        assert re.search(said, note.inner_text())
+        assert page.locator("#step").input_value() == "200"
+        page.locator("#step").select_option("20")
+        assert not note.is_visible()
+
+
+def test_titles_name_the_run(browser: Browser, written: Path) -> None:
+    for name, title in (
+        ("report.html", "Evaluation of the stages · results"),
+        ("second/report.html", "second · results"),
+    ):
+        with opened(browser, written / name) as page:
+            assert page.title() == title
+
+
+def saved(page: Page, name: str, folder: Path) -> list[list[str]]:
+    with page.expect_download() as download:
+        page.get_by_role("button", name=name, exact=True).click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def test_a_table_is_saved_as_it_is_shown(stage: Page, written: Path, tmp_path: Path) -> None:
+    """All rows that are found, with the values of the files."""
+    stage.locator("#search").fill("step 30 tier3")
+    head, *rows = saved(stage, "save deltas as CSV", tmp_path)
+    folder = written / "second" / "by_checkpoint" / "step_30"
+    known = {
+        (row.item, row.metric.removeprefix("delta_")): row
+        for row in read_step_deltas(folder / "bridge_deltas.json").deltas
+        if row.tier == "tier3"
+    }
+    found = [dict(zip(head, row, strict=True)) for row in rows]
+    assert {(row["item"], row["metric"]) for row in found} == set(known)
+    for row in found:
+        expected = known[row["item"], row["metric"]]
+        assert float(row["delta"]) == pytest.approx(expected.delta, rel=1e-6)
+        assert row["flag"] == (expected.flag or "")
+    head, *rows = saved(stage, "save scores of all steps as CSV", tmp_path)
+    assert head == ["item", "bridge", "step 20", "step 30", "step 200"]
+    assert len(rows[1]) == 5
+    assert all(len(numbers(cell)) == 1 for cell in rows[1][1:])
+    assert [path.name for path in sorted(tmp_path.glob("*.csv"))] == [
+        *("second_deltas.csv", "second_scores-of-all-steps.csv"),
+    ]
+
+
+def test_a_saved_figure_has_whole_names_and_its_axis(
+    browser: Browser, written: Path, tmp_path: Path
+) -> None:
+    with opened(browser, written / "second" / "report.html", width=390) as page:
+        card = page.locator("#forest section").last
+        drawn = card.locator("svg text").all_text_contents()
+        with page.expect_download() as download:
+            card.get_by_role("button", name="SVG").click()
+        download.value.save_as(tmp_path / "figure.svg")
+    text = (tmp_path / "figure.svg").read_text()
+    assert any("…" in name for name in drawn)
+    assert "…" not in text
+    assert "instruction_match_rate</text>" in text
+    assert "less the bridge</text>" in text
+
+
+def test_flips_are_searched(stage: Page) -> None:
+    def ids() -> list[str | None]:
+        return [box.get_attribute("data-id") for box in stage.locator("#flips details").all()]
+
+    everything = ids()
+    stage.locator("#flip-search").fill("b>Why 17?")
+    assert ids() == [name for name in everything if name == "quiz/17"]
+    stage.locator("#flip-search").fill("no such words")
+    assert ids() == []
+    assert "has these words" in stage.locator("#flips").inner_text()
+    stage.locator("#flip-search").fill("")
+    assert ids() == everything
+
+
+def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> None:
+    """Also where it is not the last one; what others lack is folded, and their column is in view."""
+    plans = write_pages(tmp_path, gain=0.5)
+    second = plans["second"]
+    write_side(second.step_folder(200), second, step=200, skill=-1.0, nats=3.5, seed=7)
+    write_deltas(second, 200)
+    write_stage(second, STEPS)
+    with opened(browser, write_report(second, STEPS), width=390) as page:
+        rows = page.locator("table.verdicts").first.locator("tbody tr")
+        steps = [row.locator("td").first.inner_text() for row in rows.all()]
+        assert steps == ["30", "20", "200"]
+        assert rows.first.locator("details").count() == 0
+        folded = rows.last.locator("details").first
+        assert "significantly worse" not in folded.inner_text()
+        folded.locator("summary").click()
+        assert "significantly worse" in folded.inner_text()
+        box = page.locator("#matrix .scroll")
+        for step in ("200", "20", "30"):
+            page.locator("#step").select_option(step)
+            cell, frame = page.locator("#matrix .picked").bounding_box(), box.bounding_box()
+            names = page.locator("#matrix thead th").first.bounding_box()
+            assert cell is not None
+            assert frame is not None
+            assert names is not None
+            assert frame["x"] + names["width"] - 1 <= cell["x"]
+            assert cell["x"] + cell["width"] <= frame["x"] + frame["width"] + 1
+
+
+def test_on_paper_the_verdict_comes_first(browser: Browser, written: Path) -> None:
+    for name, verdict in (("report.html", ".stages"), ("second/report.html", "#objective")):
+        with opened(browser, written / name) as page:
+            for media, first in (("screen", ".strip"), ("print", verdict), ("screen", ".strip")):
+                page.emulate_media(media=media)  # type: ignore[arg-type]
+                tops = [page.locator(one).bounding_box() for one in (".strip", verdict)]
+                above = min((".strip", verdict), key=lambda one: tops[one == verdict]["y"])  # type: ignore[index]
+                assert above == first, (name, media)
+
+
+def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
+    """On the front page's card, in the table of verdicts, in the heat map and under its name."""
+    aims = [{"tier": "tier2", "group": "hq", "want": "improve", "margin": 0.01}]
+    plans = write_pages(tmp_path, gain=0.5, objective=aims)
+    second = plans["second"]
+    advised = read_recommendation(second.results / "recommendation.json")
+    assert advised.headline is not None
+    value = f"{advised.headline.value:.4f}"
+    front = second.results.parent / "report.html"
+    write_front_page(plans, front)
+    with opened(browser, front) as page:
+        told = page.locator(".headline[data-stage=second]").inner_text()
+        assert told.startswith("tier2 hq: nats per token ")
+        assert pytest.approx(advised.headline.value, rel=1e-3) == numbers(told)[1]
+    with opened(browser, write_report(second, STEPS)) as page:
+        row = page.locator("#matrix tr").filter(has_text="hq (group)")
+        place = [0, *STEPS].index(advised.step or 0)
+        assert row.locator("td").nth(place).inner_text().strip() == value
+        assert "hq (group)" in page.locator("#curves h4").all_inner_texts()
+        verdict = page.locator("table.verdicts .chosen").inner_text()
+        delta = advised.headline.value - advised.headline.bridge_value
+        assert f"{delta:+.4f} [" in verdict
+        assert "nats per token" in verdict
