@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import axe_playwright_python
 from playwright.sync_api import Browser, Frame, Page, sync_playwright
 
 CUT = ("unshare", "--map-root-user", "--net")
@@ -155,6 +156,20 @@ CONTRAST = """(printed) => {
   }
   return { seen, poor: Object.fromEntries(poor) };
 }"""
+
+
+def violations(page: Page) -> tuple[int, list[str]]:
+    """How many of axe's rules pass with all that can be opened open, and what keeps people from reading."""
+    program = Path(axe_playwright_python.__file__).parent / "axe.min.js"
+    page.evaluate("document.querySelectorAll('details').forEach((box) => { box.open = true; })")
+    page.evaluate(program.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")
+    told = [
+        f"{one['id']} ({one['impact']}): {node['html'][:120]}"
+        for one in found["violations"]
+        for node in one["nodes"][:3]
+    ]
+    return len(found["passes"]), told
 
 
 def contrast(page: Page, *, printed: bool) -> tuple[int, dict[str, str]]:

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.results.bridge_files import read_step_deltas, read_recommendation
+from evaluation.results.bridge_files import read_recommendation, read_step_deltas
 from tests.bridge.folders import write_side
 from tests.reporting.browser import numbers, opened
 from tests.reporting.pages import write_report

@@ -117,6 +117,26 @@ def test_probes_stand_side_by_side(plans: dict[str, StagePlan]) -> None:
     assert flip["ours"]["why"] == []
 
 
+def test_an_answer_is_whole_where_there_is_room(plans: dict[str, StagePlan]) -> None:
+    """And cut, with its length, where there is less; but there."""
+    path = plans["second"].step_folder(30) / "tier4_sft_native_generations.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    random = np.random.default_rng(0)
+    for row in rows:
+        row["response"] = "".join(random.choice(list("abcdefgh "), 9000))
+    write_jsonl(path, rows)
+    said = {row["id"]: row["response"] for row in rows}
+
+    def texts(space: float) -> dict[str, str]:
+        page = stage_flips(read_stage(plans["second"], [30]), SpaceLeft(space))
+        moved = [one for one in page["steps"]["30"] if one["tier"] == "tier4"]
+        return {flip["id"]: flip["ours"]["text"] for one in moved for flip in one["shown"]}
+
+    assert texts(5e6) == said
+    cut = texts(1.5e5)
+    assert cut == {name: f"{text[:1500]} … (9000 characters)" for name, text in said.items()}
+
+
 EXPECTED = [
     (
         {"check": "word_count", "at_most": 3},

@@ -10,7 +10,16 @@ from evaluation.results.comparison_file import Comparison, read_comparison
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
 from evaluation.runs.matching import How
-from tests.reporting.browser import NARROW, contrast, figures, numbers, opened, states
+from tests.reporting.browser import (
+    NARROW,
+    WIDE,
+    contrast,
+    figures,
+    numbers,
+    opened,
+    states,
+    violations,
+)
 from tests.runs.folders import write_run
 
 
@@ -29,6 +38,33 @@ def folder(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def content(folder: Path) -> Comparison:
     return read_comparison(folder / "comparison.json")
+
+
+@pytest.mark.parametrize("width", [WIDE, 390])
+def test_nothing_keeps_people_from_reading_it(browser: Browser, folder: Path, width: int) -> None:
+    with opened(browser, folder / "comparison.html", width=width) as page:
+        passed, told = violations(page)
+    assert told == []
+    assert passed > 20
+
+
+def test_what_is_chosen_of_runs_can_be_sent(browser: Browser, folder: Path) -> None:
+    file = folder / "comparison.html"
+    with opened(browser, file, beside=(file,)) as page:
+        assert page.title() == "Runs side by side · a and b and c"
+        page.locator("#metric").select_option("tier3 acc")
+        page.locator("#search").fill("tier3")
+        page.locator("#deltas th[data-name=delta] button").click()
+        address, rows = page.url, page.locator("#deltas tbody tr").all_inner_texts()
+        page.goto("about:blank")
+        page.goto(address)
+        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+        assert page.locator("#metric").input_value() == "tier3 acc"
+        assert page.locator("#deltas tbody tr").all_inner_texts() == rows
+        page.goto("about:blank")
+        page.goto(f"{file.as_uri()}#step=77")
+        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+        assert "step 77, which this page does not have" in page.locator("#unknown").inner_text()
 
 
 def test_every_figure_draws(browser: Browser, folder: Path) -> None:

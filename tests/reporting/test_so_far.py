@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_a_deleted_checkpoint_is_marked(plan: StagePlan) -> None:
 def test_a_stage_without_checkpoints_is_shown_as_one(plans: dict[str, StagePlan]) -> None:
     first = plans["first"]
     stage = first.stage.model_copy(update={"steps": "all", "checkpoints": "/none"})
-    early = StagePlan(**{**vars(first), "stage": stage})
+    early = replace(first, stage=stage)
     page = first.results.parent / "report.html"
     write_front_page({"first": early}, page)
     assert "no results yet" in page.read_text(encoding="utf-8")

@@ -73,7 +73,8 @@ function drawCredit(box, moved, flip, shared) {
 function drawQuestion(box, moved, flip, shared) {
   html(box, "pre", {}, shared.text);
   const [ours, theirs] = [flip.ours, shared.theirs], two = ours.length > 1;
-  const grid = html(html(box, "div", { class: "scroll" }), "table", { class: "choices" });
+  const scroll = html(box, "div", { class: "scroll", role: "region", tabindex: 0, "aria-label": `candidates of ${moved.tier} ${flip.id}` });
+  const grid = html(scroll, "table", { class: "choices" });
   const line = html(html(grid, "thead"), "tr");
   const names = [`${moved.label}, this step`, `${moved.label}, bridge`, ...(two ? ["log-prob, this step", "log-prob, bridge"] : [])];
   html(line, "th", {}, "candidate");

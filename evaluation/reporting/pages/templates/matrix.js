@@ -44,7 +44,8 @@ function titleOf(tier) {
   return isLoss(tier) ? `${title}, ${unit}` : `${title}, ${words}`;
 }
 
-const SIGNS = { better: "▲", worse: "▼" };
+const SIGNS = { better: " ▲", worse: " ▼" };
+/* A cell without one has an unseen one, so that decimals stand below one another */
 
 function heatRow(line, row, most, [from, to]) {
   row.link(html(line, "th", { scope: "row" }));
@@ -56,7 +57,7 @@ function heatRow(line, row, most, [from, to]) {
     }
     if (cell) known["data-value"] = cell.value;
     const place = html(line, "td", known, cell ? aligned(cell.value) : "–");
-    html(place, "span", { class: "sign" }, SIGNS[cell?.flag] || "");
+    if (cell) html(place, "span", { class: SIGNS[cell.flag] ? "" : "none" }, SIGNS[cell.flag] || SIGNS.better);
     if (cell?.tip) hover(place, cell.tip);
   }
 }
