@@ -1,18 +1,23 @@
-"""The candidate's process: runs the program, then answers what the judge asks of it.
+"""The candidate's process in the guarded run: runs the program, then answers what the judge asks.
 
 All of this is at the mercy of the program, which may change any of it: what it sends is only ever
 taken for its answers.
 """
 
+import ast
+import contextlib
 import importlib
+import json
+import operator
 import os
 import sys
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from evaluation.verification.cage.loading import PROGRAM, load, new_module, set_up
 from evaluation.verification.cage.peer import Broken, Peer
-
-_PROGRAM = "program"
+from evaluation.verification.cage.stand_in import CALCULATED, COMPARED
 
 
 class Callback:
@@ -25,50 +30,56 @@ class Callback:
         return self._peer.ask(("call", self, arguments, named))
 
 
-def serve(source: bytes, read: int, write: int) -> None:
+def to_bytes(source: bytes, setup: str) -> bytes:
+    """A program, after what the tests import for it: the rest of their setup may tell values."""
+    try:
+        nodes = ast.parse(setup).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        nodes = []  # the judge tells of it
+    imports = [ast.unparse(n) for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
+    return json.dumps(imports).encode() + b"\n" + source
+
+
+def serve(data: bytes, read: int, write: int) -> None:
     """Ends when the judge has gone."""
-    module = ModuleType(_PROGRAM)
-    sys.modules[_PROGRAM] = module
+    imports, _, source = data.partition(b"\n")
     failure: BaseException | None = None
+    names: dict[str, Any] = {}
     try:
         text = source.decode("utf-8", "surrogatepass")
-        exec(compile(text, f"<{_PROGRAM}>", "exec", dont_inherit=True), module.__dict__)
+        names = new_module(text)
+        for line in json.loads(imports):
+            with contextlib.suppress(Exception):
+                set_up(line, names)
+        load(text, names)
     except BaseException as reason:  # noqa: BLE001 - whatever a program raises
         failure = reason
-    peer = Peer(read, write, _Answers(module, failure), Callback, draws=False)
+
+    def defined(name: str) -> tuple[Any, ...]:
+        """What the program defines of a name that the tests use."""
+        if failure is not None:
+            raise failure
+        return _described(name, names[name]) if name in names else ("absent",)
+
+    def answer(question: Any) -> Any:
+        what, target, *rest = question
+        return defined(target) if what == "defined" else _ANSWERS[what](target, *rest)
+
+    peer = Peer(read, write, answer, Callback, draws=False)
     try:
         peer.serve_forever()
     except Broken:
         os._exit(0)
 
 
-class _Answers:
-    def __init__(self, module: ModuleType, failure: BaseException | None) -> None:
-        self._module, self._failure = module, failure
-
-    def __call__(self, question: Any) -> Any:
-        what, target, *rest = question
-        if what == "names":
-            return self._names(target, *rest)
-        return _ANSWERS[what](target, *rest)
-
-    def _names(self, names: list[str], imports: str) -> dict[str, Any]:
-        """What the program defines of these names, after the imports that the tests rely on."""
-        if self._failure is not None:
-            raise self._failure
-        defined = vars(self._module)
-        exec(imports, defined)
-        return {name: _described(defined[name]) for name in names if name in defined}
-
-
-def _described(value: Any) -> tuple[Any, ...]:
-    """Modules and their functions are named, so that the judge takes its own."""
+def _described(name: str, value: Any) -> tuple[Any, ...]:
+    """Modules and what is in them under the same name are named: the judge takes its own."""
     if isinstance(value, ModuleType):
         return ("module", value.__name__)
     if isinstance(value, FunctionType | BuiltinFunctionType | type):
-        home, name = value.__module__, value.__name__
-        if home != _PROGRAM and getattr(sys.modules.get(home or ""), name, None) is value:
-            return ("imported", home, name)
+        home = value.__module__
+        if home != PROGRAM and getattr(sys.modules.get(home or ""), name, None) is value:
+            return ("imported", home)
     return ("own", value)
 
 
@@ -76,16 +87,37 @@ def _call(target: Any, arguments: Any, named: Any) -> Any:
     return target(*arguments, **named)
 
 
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda target, other: function(other, target)
+
+
 _ANSWERS: dict[str, Any] = {
     "call": _call,
     "get": getattr,
     "set": setattr,
-    "item": lambda target, key: target[key],
+    "item": operator.getitem,
+    "set_item": operator.setitem,
+    "delete_item": operator.delitem,
     "iterate": iter,
     "next": next,
+    "reversed": reversed,
     "length": len,
     "truth": bool,
     "text": str,
+    "representation": repr,
+    "hash": hash,
+    "int": int,
+    "float": float,
+    "index": operator.index,
+    "round": round,
+    "enter": lambda target: type(target).__enter__(target),
+    "exit": lambda target, *reason: type(target).__exit__(target, *reason),
+    "contains": operator.contains,
+    "is_instance": _reflected(isinstance),
+    "is_subclass": _reflected(issubclass),
+    **{name: getattr(operator, name) for name in ("neg", "pos", "abs", "invert")},
+    **{name: getattr(operator, name) for name in (*COMPARED, *CALCULATED)},
+    **{f"r{name}": _reflected(getattr(operator, name)) for name in CALCULATED},
 }
 
 
@@ -99,9 +131,9 @@ def preload() -> None:
 
 
 _OFTEN_USED = """
-    abc array ast bisect bz2 calendar cmath collections contextlib copy ctypes dataclasses datetime
-    decimal enum fractions functools hashlib heapq inspect io itertools json keyword lzma math
-    numbers operator queue random re reprlib statistics string struct textwrap time timeit
-    traceback types typing unicodedata warnings zlib
+    abc array ast asyncio bisect bz2 calendar cmath collections contextlib copy ctypes dataclasses
+    datetime decimal enum fractions functools hashlib heapq inspect io itertools json keyword lzma
+    math numbers operator queue random re reprlib statistics string struct textwrap threading time
+    timeit traceback types typing unicodedata warnings zlib
     numpy numpy.linalg numpy.random
 """

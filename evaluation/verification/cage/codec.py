@@ -12,17 +12,23 @@ Here they are written; `reading.py` reads them.
 """
 
 import builtins
+import contextlib
+import datetime
 import struct
+import sys
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
 from evaluation.verification.cage import arrays
 
-MOST_DEPTH = 200
+MOST_DEPTH = 1000
+"""Python compares nothing that is nested deeper."""
+_FRAMES = 8
+"""Of Python for each level, at most."""
 LENGTH = struct.Struct("<I")
 FLOAT = struct.Struct("<d")
 COMPLEX = struct.Struct("<dd")
@@ -32,6 +38,17 @@ _PACKED_FROM = 16
 
 class Refused(Exception):
     """A value cannot be sent, or what arrives is none."""
+
+
+@contextlib.contextmanager
+def deeply() -> Iterator[None]:
+    """Values may be nested `MOST_DEPTH` deep, wherever they are written or read."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(before + _FRAMES * MOST_DEPTH)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 class Holder(Protocol):
@@ -71,6 +88,27 @@ _CHANGING: dict[type, bytes] = {maker: tag for tag, maker in MAKERS.items()}  # 
 MAPPINGS = b"dOCG"
 _BASES = (bool, int, float, complex, str, bytes, tuple, frozenset, *_CHANGING, array)
 
+_NOT_SET: dict[Any, Any] = {}
+PARTS: dict[type, tuple[bytes, Callable[[Any], tuple[Any, ...]], Callable[..., Any]]] = {
+    datetime.date: (b"date", lambda v: (v.year, v.month, v.day), datetime.date),
+    datetime.timedelta: (
+        b"delta",
+        lambda v: (v.days, v.seconds, v.microseconds),
+        datetime.timedelta,
+    ),
+    datetime.time: (b"time", lambda v: (v.isoformat(),), datetime.time.fromisoformat),
+    datetime.datetime: (b"datetime", lambda v: (v.isoformat(),), datetime.datetime.fromisoformat),
+    type(_NOT_SET.keys()): (b"keys", lambda v: (list(v),), lambda v: dict.fromkeys(v).keys()),
+    type(_NOT_SET.values()): (
+        b"values",
+        lambda v: (list(v),),
+        lambda v: dict(enumerate(v)).values(),
+    ),
+    type(_NOT_SET.items()): (b"items", lambda v: (list(v),), lambda v: dict(v).items()),
+}
+"""Of types that are made of plain parts: their name, their parts, how they are made again."""
+MADE = {name: make for name, _, make in PARTS.values()}
+
 NAMED = {
     name: getattr(builtins, name)
     for name in "int float complex bool str bytes bytearray list tuple dict set frozenset range "
@@ -108,6 +146,9 @@ class Writer:
         elif kind in (tuple, frozenset):
             self.data += b"t" if kind is tuple else b"Z"
             self._write_all(kind.__iter__(value), kind.__len__(value), depth)
+        elif kind in PARTS:
+            self.data += b"x" + sized(PARTS[kind][0])
+            self.write(PARTS[kind][1](value), depth + 1)
         elif kind in _CHANGING or kind is array or arrays.is_array(value):
             self._write_changing(value, kind, depth)
         elif (name := _NAMES.get(id(value))) is not None:

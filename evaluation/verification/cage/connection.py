@@ -3,27 +3,25 @@
 import importlib.util
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import evaluation
 from evaluation.errors import CageError
-from evaluation.verification.cage.model import Limits, Outcome, Tests
-from evaluation.verification.cage.peer import GONE
-from evaluation.verification.cage.reasons import shortened
+from evaluation.verification.cage.model import Limits
+from evaluation.verification.cage.plain import END, SECRET_BYTES
 from evaluation.verification.cage.syscalls import compiled_filter
-from evaluation.verification.cage.zygote import ENDING, JOB, READY, WAIT_FACTOR
+from evaluation.verification.cage.zygote import ENDING, JOB, PATIENCE, READY
 
 _START_SECONDS = 60.0
 _END_SECONDS = 5.0
 _SLACK_SECONDS = 20.0
 """How much later than the time limit the zygote itself is given up."""
-_MOST_VERDICT = 1 << 20
+_MOST_SAID = 1 << 20
 _KEPT_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONHOME")
 """What an interpreter may need to start at all; gone before the first program."""
 _START = """
@@ -33,6 +31,17 @@ sys.path += sources
 from evaluation.verification.cage.zygote import start
 start(mode, sources, *map(int, numbers))
 """
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a run said: whether it passed plainly, its lines, how it ended and the wait statuses."""
+
+    passed: bool
+    lines: list[bytes]
+    ending: int
+    status: int
+    candidate: int
 
 
 class Cage:
@@ -76,37 +85,27 @@ class Cage:
     def is_open(self) -> bool:
         return self._process.poll() is None and self._connection.fileno() >= 0
 
-    def check(self) -> None:
-        """Raises CageError if not even this passes: some call that is needed is forbidden here."""
-        program = "import colorsys\ndef double(x):\n    return x + x"
-        tests = Tests(asserts=("assert double([1.5, 'a']) == [1.5, 'a', 1.5, 'a']",))
-        outcome = self.run(program, tests, Limits(seconds=30, memory_mb=256))
-        if not (outcome.passed and self.is_open):
-            self.close()
-            raise CageError(f"{self.mode}: a program that is right fails ({outcome.reason})")
-
-    def run(self, program: str, tests: Tests, limits: Limits) -> Outcome:
-        source = program.encode("utf-8", "surrogatepass")
-        reading, writing = os.pipe()
-        files = [_memory_file(source), _memory_file(tests.to_bytes())]
+    def run(self, program: bytes, tests: bytes, limits: Limits, *, guarded: bool) -> Said:
+        """One run of a program with its tests; both are as their processes read them."""
+        reading, saying = os.pipe()
+        hearing, writing = os.pipe()
+        files = [_memory_file(program), _memory_file(tests)]
         try:
-            job = JOB.pack(limits.seconds, limits.memory_mb)
+            job = JOB.pack(limits.seconds, limits.memory_mb, guarded)
             try:
-                socket.send_fds(self._connection, [job], [*files, writing])
+                socket.send_fds(self._connection, [job], [*files, saying, hearing])
             except OSError as reason:
                 raise self._ended() from reason
             finally:
-                for descriptor in (*files, writing):
+                for descriptor in (*files, saying, hearing):
                     os.close(descriptor)
-            verdict, ending = self._follow(reading, limits)
+            return self._follow(reading, writing, limits)
         except BaseException:  # else the next program would be told this one's end
             self.close()
             raise
         finally:
             os.close(reading)
-        if not ending and not verdict.endswith(b"}\n"):
-            raise self._ended()
-        return _outcome(verdict, ending, tests, limits)
+            os.close(writing)
 
     def _ended(self) -> CageError:
         self.close()
@@ -115,31 +114,40 @@ class Cage:
             "of memory; verify again, with fewer programs at a time"
         )
 
-    def _follow(self, reading: int, limits: Limits) -> tuple[bytes, bytes]:
-        """What the judge writes until the zygote tells that all is over."""
-        deadline = time.monotonic() + WAIT_FACTOR * limits.seconds + _SLACK_SECONDS
-        verdict, zygote = bytearray(), self._connection.fileno()
-        sources = [reading, zygote]
+    def _follow(self, reading: int, writing: int, limits: Limits) -> Said:
+        """What is said until the zygote tells that all is over."""
+        deadline = time.monotonic() + PATIENCE * limits.seconds + _SLACK_SECONDS
+        said, zygote = bytearray(), self._connection.fileno()
+        secret, sources = b"", [reading, zygote]
         while True:
             left = deadline - time.monotonic()
             ready = select.select(sources, [], [], max(left, 0))[0]
             if reading in ready:
                 part = os.read(reading, 1 << 16)
-                verdict += part[: _MOST_VERDICT - len(verdict)]
+                said += part[: _MOST_SAID - len(said)]
                 if not part:
                     sources.remove(reading)
+                if not secret and said.endswith(b"\n" + END + b"\n"):
+                    secret = _tell_secret(writing)
             elif zygote in ready:
                 try:
                     ending = self._connection.recv(ENDING.size)
                 except ConnectionError:  # it was killed before it took the job
                     break
-                if len(ending) == ENDING.size:
-                    return bytes(verdict), ending
-                break
+                if len(ending) != ENDING.size:
+                    break
+                passed = bool(secret) and said.endswith(b"\n" + END + b"\n" + secret + b"\n")
+                return Said(passed, bytes(said).splitlines(keepends=True), *ENDING.unpack(ending))
             elif left <= 0:
                 break
-        self.close()
-        return bytes(verdict), b""
+        raise self._ended()
+
+
+def _tell_secret(writing: int) -> bytes:
+    """Nobody can have known it before the last test."""
+    secret = os.urandom(SECRET_BYTES // 2).hex().encode()
+    os.write(writing, secret)
+    return secret
 
 
 def _start(mode: str, handed: tuple[int, int]) -> "subprocess.Popen[bytes]":
@@ -171,30 +179,3 @@ def _memory_file(data: bytes) -> int:
     while view:
         view = view[os.write(descriptor, view) :]
     return descriptor
-
-
-def _outcome(verdict: bytes, ending: bytes, tests: Tests, limits: Limits) -> Outcome:
-    """Only the judge's last line, written after all tests, can say that the program passed."""
-    lines = verdict.splitlines() or [b""]
-    last = lines[-1]
-    timed_out, judge, candidate = ENDING.unpack(ending) if ending else (True, 0, 0)
-    outcome = Outcome.from_bytes(last) if last.startswith(b"{") and verdict[-1:] == b"\n" else None
-    if outcome is not None and (outcome.passed or not timed_out):
-        return _with_cause(outcome, candidate)
-    number = next((int(line) for line in reversed(lines) if line.isdigit()), -1)
-    where = f" in `{shortened(tests.asserts[number])}`" if 0 <= number < len(tests.asserts) else ""
-    if timed_out:
-        return Outcome(False, f"it ran out of time ({limits.seconds:g} s){where}")
-    return Outcome(False, f"the tests ended before the last one{where}{_cause(judge)}")
-
-
-def _with_cause(outcome: Outcome, candidate: int) -> Outcome:
-    if outcome.passed or GONE not in outcome.reason:
-        return outcome
-    return replace(outcome, reason=outcome.reason + _cause(candidate))
-
-
-def _cause(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return f" (signal {signal.Signals(os.WTERMSIG(status)).name})"
-    return f" (exit code {os.WEXITSTATUS(status)})"

@@ -1,140 +1,153 @@
-"""The judge's process: runs the tests against a program that it can only ask.
+"""The guarded run: the judge's process runs the tests against a program that it can only ask.
 
-It is caged too, as tests are foreign code; but no line of the program ever runs in it. Its verdict
-is written only after the last test, and only this process has the pipe that it is written to.
+It says whether the values are really what they should be. It is caged too, as tests are foreign
+code; but no line of the program ever runs in it, and what its names mean is fixed before the
+program begins (`wording.py`). Only this process has the pipe that its verdict is written to.
 """
 
 import ast
-import builtins
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from evaluation.verification.cage.model import Outcome, Tests
+from evaluation.verification.cage.model import FORGED, UNGUARDED, Outcome, Tests
 from evaluation.verification.cage.peer import Broken, Peer
-from evaluation.verification.cage.reasons import TESTS, Missing, Unusable, told
+from evaluation.verification.cage.plain import defines_check
+from evaluation.verification.cage.reasons import TESTS, Missing, Unusable, named, told
 from evaluation.verification.cage.stand_in import Log, StandIn
-
-_SHARED = {
-    *"math cmath copy itertools functools collections operator re string statistics".split(),
-    *"decimal fractions typing heapq bisect random numpy".split(),
-}
-"""Modules that tests may use because the program imports them. The judge imports them itself."""
+from evaluation.verification.cage.wording import Wording, wording
 
 
 def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> Outcome:
     """Calls `begin` with the number of each test before it is run."""
-    log = Log()
-
-    def stand_in(peer: Peer, name: str) -> StandIn:
-        return StandIn(peer, name, log)
-
-    peer = Peer(read, write, _called_back, stand_in, draws=True)
-    current, parsed = "", {"tests": ast.Module([], [])}
     try:
-        parsed = _parsed(tests)
-        theirs = _defined(peer, *_asked_for(tests, parsed))
-        names = _world(tests, parsed["setup"], theirs)
-        for number, (text, test) in enumerate(_tests(tests, parsed, names, theirs)):
-            current = text
-            begin(number)
-            test()
-        peer.check_silence()
-        if peer.broken:  # and a test caught it
-            raise Broken(peer.broken)
+        setup, tree = _parsed(tests.setup), _parsed("\n".join(tests.asserts) or tests.source)
+    except Unusable as reason:
+        return _unusable(reason)
+    return _Judge(tests, setup, tree, read, write).outcome(begin)
+
+
+class _Judge:
+    def __init__(
+        self, tests: Tests, setup: ast.Module, tree: ast.Module, read: int, write: int
+    ) -> None:
+        self._tests, self._setup, self._tree = tests, setup, tree
+        self._wording: Wording = wording(setup, tree, tests.entry_point)
+        self._log = log = Log(bool(self._wording.objects))
+        self._peer = Peer(read, write, _called_back, lambda p, n: StandIn(p, n, log), draws=True)
+
+    def outcome(self, begin: Callable[[int], None]) -> Outcome:
+        current = ""
+        try:
+            theirs = self._theirs()
+            names = self._world(theirs)
+            for number, (text, test) in enumerate(self._runs(names, theirs)):
+                current = text
+                begin(number)
+                test()
+            self._peer.check_silence()
+            self._check(theirs)
+        except BaseException as reason:  # noqa: BLE001 - whatever tests raise
+            return self._failed(reason, current)
+        if self._log.words:
+            return Outcome(True, "its objects are compared by itself", UNGUARDED)
+        return Outcome(True)
+
+    def _check(self, theirs: dict[str, Any]) -> None:
+        if self._peer.broken:  # and a test caught it
+            raise Broken(self._peer.broken)
         if not theirs:
             raise Missing("any name that the tests use")
-        if not log.questions and all(isinstance(value, StandIn) for value in theirs.values()):
+        if not self._log.questions and all(type(value) is StandIn for value in theirs.values()):
             raise Unusable("they ask nothing of the program")
-    except BaseException as reason:  # noqa: BLE001 - whatever tests raise
-        return told(reason, current, parsed["tests"], log, peer.broken)
-    return Outcome(True)
+
+    def _failed(self, reason: BaseException, current: str) -> Outcome:
+        """Only what the program has no part in is the fault of the tests, or excuses the program."""
+        own = getattr(reason, "of_the_program", "")
+        if isinstance(reason, Unusable) or (isinstance(reason, ImportError) and not own):
+            return _unusable(reason)
+        objects = self._wording.objects or self._peer.sent
+        if objects:
+            return Outcome(True, f"its values are not looked at from outside: {objects}", UNGUARDED)
+        if self._peer.broken:
+            what = f"the program cannot be judged: {self._peer.broken}"
+            return Outcome(False, f"`{current}`: {what}" if current else what, FORGED)
+        return Outcome(False, told(reason, current, self._tree, self._log.told()), FORGED)
+
+    def _theirs(self) -> dict[str, Any]:
+        """What the program defines of its names; whatever goes wrong here is its doing."""
+        try:
+            given = {name: self._peer.ask(("defined", name)) for name in self._wording.names}
+            found = {n: _resolved(n, *rest) for n, rest in given.items() if rest[0] != "absent"}
+        except Exception as reason:
+            reason.__dict__.setdefault("of_the_program", type(reason).__name__)
+            raise
+        entry = self._tests.entry_point
+        if entry and entry not in found:
+            raise Missing(entry)
+        return found
+
+    def _world(self, theirs: dict[str, Any]) -> dict[str, Any]:
+        """The names that the tests see: those of the program, under those of the tests' own code."""
+        modules = {name: importlib.import_module(m) for name, m in self._wording.modules.items()}
+        names = {**theirs, **modules, **_given(self._tests.given), "__name__": "tests"}
+        if self._tests.entry_point:
+            names[self._tests.entry_point] = theirs[self._tests.entry_point]
+        try:
+            exec(compile(self._setup, "<setup>", "exec"), names)
+        except Exception as reason:
+            if set(self._wording.names) & {
+                n.id for n in ast.walk(self._setup) if isinstance(n, ast.Name)
+            }:
+                raise
+            raise Unusable(named(reason)) from None
+        return names
+
+    def _runs(
+        self, names: dict[str, Any], theirs: dict[str, Any]
+    ) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Each test as a text for the reason and a function that runs it."""
+        for text in self._tests.asserts:
+            code = compile(text, TESTS, "exec")
+            yield text, lambda code=code: exec(code, names)  # type: ignore[misc]
+        if self._tests.asserts:
+            return
+        code = compile(self._tree, TESTS, "exec")
+        yield "", lambda: exec(code, names)
+        if self._tests.entry_point and defines_check(self._tree):
+            yield "", lambda: names["check"](theirs[self._tests.entry_point])
 
 
-def _parsed(tests: Tests) -> dict[str, ast.Module]:
-    texts = {"setup": tests.setup, "tests": "\n".join(tests.asserts) or tests.source}
+def _unusable(reason: Exception) -> Outcome:
+    text = str(reason) if isinstance(reason, Unusable) else named(reason)
+    return Outcome(None, f"the tests cannot be run: {text}")
+
+
+def _parsed(source: str) -> ast.Module:
     try:
-        return {name: ast.parse(text, f"<{name}>") for name, text in texts.items()}
+        return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
         raise Unusable(f"{type(reason).__name__}: {reason}") from None
 
 
 def _called_back(question: Any) -> Any:
     """All that a program may ask of the judge: to call a function that a test gave it."""
-    what, function, arguments, named = question
-    if what != "call" or not callable(function) or isinstance(function, StandIn):
+    what, function, arguments, given = question
+    if what != "call" or not callable(function) or type(function) is StandIn:
         raise TypeError("only functions that the tests passed can be called")
-    return function(*arguments, **named)
-
-
-def _asked_for(tests: Tests, parsed: dict[str, ast.Module]) -> tuple[list[str], str]:
-    """Names that may be the program's, and the imports that the tests rely on."""
-    used = _used(parsed["setup"]) | _used(parsed["tests"])
-    if tests.entry_point:
-        used.add(tests.entry_point)
-    imports = [
-        ast.unparse(node)
-        for node in parsed["setup"].body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    ]
-    return sorted(used), "\n".join(imports)
-
-
-def _world(tests: Tests, setup: ast.Module, theirs: dict[str, Any]) -> dict[str, Any]:
-    """The names that the tests see: those of the program, under those of the tests' own code."""
-    names = {**_without_builtins(theirs, tests), "__name__": "tests"}
-    names |= _given(tests.given)
-    if tests.entry_point:
-        if tests.entry_point not in theirs:
-            raise Missing(tests.entry_point)
-        names[tests.entry_point] = theirs[tests.entry_point]
-    _set_up(setup, names, theirs)
-    return names
-
-
-def _set_up(tree: ast.Module, names: dict[str, Any], theirs: dict[str, Any]) -> None:
-    try:
-        exec(compile(tree, "<setup>", "exec"), names)
-    except Exception as reason:
-        if _used(tree) & theirs.keys():
-            raise
-        raise Unusable(f"{type(reason).__name__}: {reason}") from None
-
-
-def _used(tree: ast.Module) -> set[str]:
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return {name for name in names if not name.startswith("__")}
-
-
-def _defined(peer: Peer, used: list[str], imports: str) -> dict[str, Any]:
-    """Whatever goes wrong here is the program's doing."""
-    try:
-        defined = peer.ask(("names", used, imports))
-        return {name: _resolved(name, *defined[name]) for name in used if name in defined}
-    except Exception as reason:
-        reason.__dict__.setdefault("of_the_program", type(reason).__name__)
-        raise
+    return function(*arguments, **given)
 
 
 def _resolved(name: str, kind: str, *rest: Any) -> Any:
-    """What the program imported is taken from the judge's own modules, under its own name."""
+    """Python's own modules, and what is in them under the same name, are the judge's own."""
     if kind == "own":
         return rest[0]
-    if rest[0] not in _SHARED or (kind == "imported" and rest[1] != name):
+    home = str(rest[0])
+    if home.partition(".")[0] not in {*sys.stdlib_module_names, "numpy"}:
         raise ImportError(f"the tests use `{name}`, which the program imports from elsewhere")
-    module = importlib.import_module(rest[0])
+    module = importlib.import_module(home)
     return module if kind == "module" else getattr(module, name)
-
-
-def _without_builtins(theirs: dict[str, Any], tests: Tests) -> dict[str, Any]:
-    """A program's `len` or `set` is the tests' only where they ask for nothing else of it.
-
-    Else a program could replace what its answers are compared with.
-    """
-    own = {name: value for name, value in theirs.items() if not hasattr(builtins, name)}
-    if tests.entry_point or any(isinstance(value, StandIn) for value in own.values()):
-        return own
-    return theirs
 
 
 def _given(source: str) -> dict[str, Any]:
@@ -147,21 +160,5 @@ def _given(source: str) -> dict[str, Any]:
     try:
         exec(code, names)
     except Exception as reason:  # noqa: BLE001 - whatever it raises
-        raise Unusable(f"{type(reason).__name__}: {reason}") from None
+        raise Unusable(named(reason)) from None
     return names
-
-
-def _tests(
-    tests: Tests, parsed: dict[str, ast.Module], names: dict[str, Any], theirs: dict[str, Any]
-) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Each test as a text for the reason and a function that runs it."""
-    if tests.asserts:
-        for text in tests.asserts:
-            code = compile(text, TESTS, "exec")
-            yield text, lambda code=code: exec(code, names)  # type: ignore[misc]
-        return
-    code = compile(parsed["tests"], TESTS, "exec")
-    yield "", lambda: exec(code, names)
-    defined = {node.name for node in parsed["tests"].body if isinstance(node, ast.FunctionDef)}
-    if tests.entry_point and "check" in defined:
-        yield "", lambda: names["check"](theirs[tests.entry_point])

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """For one program with all its tests; the judge has the same memory again."""
+    """Of each process of a run: seconds of computing, and memory above what it begins with."""
 
     seconds: float = 10.0
     memory_mb: int = 1024
@@ -17,9 +17,9 @@ class Tests:
     """Tests of a program: assert statements, or one source.
 
     A source that defines `check` needs the `entry_point` that it is called with; another calls the
-    program by name. `setup` runs
-    before the tests, by the judge. `given` is code that the program was to complete: what it
-    defines beside the entry point is the judge's own, so that a program cannot replace it.
+    program by name. `setup` runs before the program, or after it where it uses what that defines.
+    `given` is code that the program was to complete: in the guarded run, what it defines beside the
+    entry point is the judge's own, so that a program cannot replace it.
     """
 
     __test__ = False
@@ -39,12 +39,20 @@ class Tests:
         return cls(**{**fields, "asserts": tuple(fields["asserts"])})
 
 
+UNGUARDED, FORGED = "unguarded", "forged"
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """`passed` is None where the tests themselves cannot be run."""
+    """`passed` is None where nothing can be said: tests that cannot be run, a machine too busy.
+
+    `note` is "unguarded" for a pass that rests on the plain run alone, "forged" for a program that
+    passes there and gives other values when it is asked from outside.
+    """
 
     passed: bool | None
     reason: str = ""
+    note: str = ""
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self)).encode() + b"\n"
@@ -53,4 +61,5 @@ class Outcome:
     def from_bytes(cls, data: bytes) -> "Outcome":
         """Half characters of foreign texts are replaced: the reason goes into files."""
         fields = json.loads(data)
-        return cls(fields["passed"], fields["reason"].encode("utf-8", "replace").decode())
+        reason = fields["reason"].encode("utf-8", "replace").decode()
+        return cls(fields["passed"], reason, fields["note"])

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from evaluation.verification.cage.codec import Refused, Table, Writer, sized
+from evaluation.verification.cage.codec import Refused, Table, Writer, deeply, sized
 from evaluation.verification.cage.reading import MALFORMED, Reader
 
 MOST_BYTES = 32 << 20
@@ -48,6 +48,8 @@ class Peer:
         self._remote_numbers: dict[int, int] = {}
         self._depth = 0
         self.broken = ""
+        self.sent = ""
+        """What this side gave the other that is neither data nor a function."""
 
     # What cannot be sent (codec.Holder)
 
@@ -57,6 +59,8 @@ class Peer:
         if id(value) not in self._numbers:
             self._numbers[id(value)] = len(self._held)
             self._held.append(value)
+            if not callable(value):
+                self.sent = f"they give it an object of type {type(value).__name__}"
         name = getattr(value, "__name__", None) or f"an object of type {type(value).__name__}"
         text = str(name)[:_MOST_TEXT].encode("utf-8", "replace")
         return b"h" + _NUMBER.pack(self._numbers[id(value)]) + sized(text)
@@ -108,10 +112,11 @@ class Peer:
     def _answer(self, kind: bytes, body: bytes, table: Table) -> Any:
         try:
             known = list(table.values) if kind != _UNSENT else []
-            reader = Reader(body, table, self)
-            answer = reader.read()
-            for value in known:
-                reader.update(value)
+            with deeply():
+                reader = Reader(body, table, self)
+                answer = reader.read()
+                for value in known:
+                    reader.update(value)
         except MALFORMED as reason:
             raise Broken(f"its answer cannot be read: {reason}") from None
         if kind == _UNSENT:
@@ -123,7 +128,8 @@ class Peer:
     def _serve(self, body: bytes) -> None:
         table = Table()
         try:
-            question = Reader(body, table, self).read()
+            with deeply():
+                question = Reader(body, table, self).read()
         except MALFORMED as reason:
             raise Broken(f"its question cannot be read: {reason}") from None
         known = len(table.values)
@@ -142,9 +148,10 @@ class Peer:
     def _send(self, kind: bytes, value: Any, table: Table, known: int = 0) -> None:
         """Writes a value, and the contents that the first `known` values of the table now have."""
         writer = Writer(table, self)
-        writer.write(value)
-        for changed in table.values[:known]:
-            writer.write_contents(changed, type(changed))
+        with deeply():
+            writer.write(value)
+            for changed in table.values[:known]:
+                writer.write_contents(changed, type(changed))
         if len(writer.data) > MOST_BYTES:
             raise Refused(f"it is larger than {MOST_BYTES >> 20} MB")
         data = memoryview(_HEAD.pack(len(writer.data), kind, self._ticket) + writer.data)

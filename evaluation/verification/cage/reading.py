@@ -11,6 +11,7 @@ from evaluation.verification.cage.codec import (
     COMPLEX,
     FLOAT,
     LENGTH,
+    MADE,
     MAKERS,
     MAPPINGS,
     MOST_DEPTH,
@@ -61,6 +62,9 @@ class Reader:
             return self._table.values[self.count()]
         if tag in (b"h", b"H"):
             return self._holder.find(tag, self.count(), self.text())
+        if tag == b"x":
+            make = MADE[self.sized()]
+            return make(*self.read(depth + 1))
         return self._read_changing(tag, depth)
 
     def _read_changing(self, tag: bytes, depth: int) -> Any:

@@ -1,14 +1,23 @@
 """Why a program did not pass, in a sentence: which assert, and what the program gave."""
 
 import ast
-from types import TracebackType
+import builtins
+import errno
+import reprlib
+from collections.abc import Iterator
+from types import FrameType, FunctionType, TracebackType
+from typing import Any
 
-from evaluation.verification.cage.model import Outcome
-from evaluation.verification.cage.stand_in import Log, short
+from evaluation.verification.cage.loading import FILE
 
 TESTS = "<tests>"
 """The file name that tests are compiled with."""
 _MOST = 240
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 120
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxdict = 8
+_REFUSALS = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOENT, errno.EAGAIN}
+_NOT_GIVEN = "programs are run without files, network, threads and other processes"
 
 
 class Unusable(Exception):
@@ -19,31 +28,35 @@ class Missing(Exception):
     """The program does not define what the tests call."""
 
 
-def told(reason: BaseException, test: str, tree: ast.Module, log: Log, broken: str) -> Outcome:
-    """The outcome of tests that ended with an exception; `broken` if the program cannot go on.
-
-    Only what the program has no part in is the fault of the tests: else it could choose not to be
-    judged.
-    """
-    of_the_program = bool(_of_the_program(reason))
-    if isinstance(reason, Unusable) or (isinstance(reason, ImportError) and not of_the_program):
-        return Outcome(None, f"the tests cannot be run: {_named(reason)}")
-    if isinstance(reason, Missing | NameError) and not (broken or of_the_program):
-        return Outcome(False, _missing(reason))
-    if broken:
-        what = f"the program cannot be judged: {broken}"
-    elif of_the_program:
-        what = f"the program raises {_named(reason)}"
+def told(reason: BaseException, test: str, tree: ast.Module, seen: str | None = None) -> str:
+    """Why tests ended with an exception; `seen` is what the program gave, where that is known."""
+    of_the_program = is_of_the_program(reason)
+    if isinstance(reason, Missing | NameError) and not of_the_program and not _is_builtin(reason):
+        return _missing(reason)
+    node, frame = _place(reason.__traceback__, tree)
+    if seen is None:
+        seen = _seen(node, frame) if node and frame and not of_the_program else ""
+    if of_the_program:
+        what = f"the program raises {named(reason)}{_refused(reason)}"
     elif isinstance(reason, AssertionError):
-        what = log.told() or "it is false"
+        what = seen or "it is false"
     else:
-        what = f"{_named(reason)}; {log.told()}".removesuffix("; ")
-    where = _place(reason, test, tree)
-    return Outcome(False, f"`{where}`: {what}" if where else what)
+        what = f"{named(reason)}; {seen}".removesuffix("; ")
+    where = shortened(test or (ast.unparse(node) if node else ""))
+    return f"`{where}`: {what}" if where else what
 
 
-def _of_the_program(reason: BaseException) -> str:
-    return str(getattr(reason, "of_the_program", ""))
+def is_of_the_program(reason: BaseException) -> bool:
+    """Whether it was raised inside of the program, as its process or the judge's knows it."""
+    if getattr(reason, "of_the_program", ""):
+        return True
+    if isinstance(reason, SyntaxError) and reason.filename == FILE:
+        return True
+    return any(frame.f_code.co_filename == FILE for frame, _ in _frames(reason.__traceback__))
+
+
+def _is_builtin(reason: BaseException) -> bool:
+    return isinstance(reason, NameError) and hasattr(builtins, str(reason.name))
 
 
 def _missing(reason: BaseException) -> str:
@@ -51,32 +64,83 @@ def _missing(reason: BaseException) -> str:
     return f"the program does not define {shortened(name or reason)}"
 
 
-def _named(reason: BaseException) -> str:
-    kind = _of_the_program(reason) or type(reason).__name__
-    kind = "" if kind == "Unusable" else kind
+def named(reason: BaseException) -> str:
+    kind = str(getattr(reason, "of_the_program", "")) or type(reason).__name__
     text = shortened(reason)
-    return f"{kind}: {text}" if kind and text else kind or text
+    return f"{kind}: {text}" if text else kind
 
 
-def _place(reason: BaseException, test: str, tree: ast.Module) -> str:
-    """The test, or the innermost statement of the source that was running."""
-    if test:
-        return shortened(test)
-    line = _line(reason.__traceback__)
+def _refused(reason: BaseException) -> str:
+    is_refusal = isinstance(reason, OSError) and reason.errno in _REFUSALS
+    is_thread = isinstance(reason, RuntimeError) and "start new thread" in str(reason)
+    return f" ({_NOT_GIVEN})" if is_refusal or is_thread else ""
+
+
+def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
+    while trace is not None:
+        yield trace.tb_frame, trace.tb_lineno
+        trace = trace.tb_next
+
+
+def _place(
+    trace: TracebackType | None, tree: ast.Module
+) -> tuple[ast.Assert | ast.Expr | None, FrameType | None]:
+    """The innermost statement of the tests that was running, and its frame."""
+    of_tests = [one for one in _frames(trace) if one[0].f_code.co_filename == TESTS]
+    if not of_tests:
+        return None, None
+    frame, line = of_tests[-1]
     found = None
     for node in ast.walk(tree):  # outer ones first
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
             found = node
-    return shortened(ast.unparse(found)) if isinstance(found, ast.Assert | ast.Expr) else ""
+    return (found, frame) if isinstance(found, ast.Assert | ast.Expr) else (None, None)
 
 
-def _line(trace: TracebackType | None) -> int:
-    line = 0
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == TESTS:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+def _seen(node: ast.stmt, frame: FrameType) -> str:
+    """Calls the function of a failed assert once more, as what it gave is not kept anywhere."""
+    names = {**frame.f_globals, **frame.f_locals}
+    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
+    call = next(
+        (
+            one
+            for one in calls
+            if isinstance(one.func, ast.Name) and not hasattr(builtins, one.func.id)
+        ),
+        None,
+    )
+    if call is None:
+        return ""
+    try:
+        function = _value(call.func, names)
+        arguments = [_value(one, names) for one in call.args]
+        inside = ", ".join(map(short, arguments))
+        answer = _value(call, names)
+    except BaseException:  # noqa: BLE001 - whatever a program raises
+        return ""
+    return gave(str(getattr(function, "__name__", "it")), inside, short(answer))
+
+
+def _value(node: ast.expr, names: dict[str, Any]) -> Any:
+    return eval(compile(ast.Expression(node), TESTS, "eval"), names)
+
+
+def gave(name: str, inside: str, answer: str) -> str:
+    inside = inside if len(inside) <= 200 else inside[:199] + "…"
+    return f"{name[:80]}({inside}) gave {answer}"
+
+
+def short(value: object) -> str:
+    """A value in at most some 300 characters, whatever it is."""
+    if type(value) is int and abs(value).bit_length() > 400:
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, FunctionType):
+        return f"<{value.__name__}>"
+    try:
+        text = _SHORT.repr(value)
+    except BaseException:  # noqa: BLE001 - integers inside with too many digits, and the like
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 300 else text[:299] + "…"
 
 
 def shortened(what: object) -> str:

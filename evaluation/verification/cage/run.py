@@ -9,6 +9,7 @@ from evaluation.errors import CageError
 from evaluation.verification.cage.connection import Cage
 from evaluation.verification.cage.model import Limits, Outcome, Tests
 from evaluation.verification.cage.syscalls import compiled_filter
+from evaluation.verification.cage.two_runs import check, judge_program
 
 MODES = ("namespaces", "landlock")
 """Kinds of cage, the strongest first; each has the seccomp filter and the limits beside it."""
@@ -26,9 +27,9 @@ def run_program(
     """
     with _lock:
         try:
-            return _cage(modes).run(program, tests, limits)
+            return judge_program(_cage(modes), program, tests, limits)
         except CageError:  # it ended, perhaps before this program; a new one tells
-            return _cage(modes).run(program, tests, limits)
+            return judge_program(_cage(modes), program, tests, limits)
 
 
 def describe_cage(*, modes: Sequence[str] = MODES) -> str:
@@ -54,7 +55,7 @@ def _cage(modes: Sequence[str]) -> Cage:
             return cage
         try:
             cage = Cage(mode)
-            cage.check()
+            check(cage)
         except CageError as reason:
             reasons.append(str(reason))
             continue

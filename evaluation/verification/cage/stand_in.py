@@ -1,38 +1,23 @@
 """What the judge's tests hold in place of a program's function or object.
 
-It can be called, read, iterated over and asked for its length, truth and text: all that gives data.
-It cannot be compared: the program would learn what is expected, and would be the one who compares.
+All that gives data is asked of the program: calls, attributes, items, length, text. Where it would
+be compared with data of the tests, the program would learn what is expected and be the one who
+compares: that is refused, but where the tests are about objects (`wording.py`). What rests on the
+program's own word is counted.
 """
 
-import reprlib
-from types import FunctionType
 from typing import Any, NoReturn
 
 from evaluation.verification.cage.peer import Broken, Peer
-
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = 120
-_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxdict = 8
-
-
-def short(value: object) -> str:
-    """A value in at most some 300 characters, whatever it is."""
-    if type(value) is int and abs(value).bit_length() > 400:
-        return f"an integer of {value.bit_length()} bits"
-    if isinstance(value, FunctionType):
-        return f"<{value.__name__}>"
-    try:
-        text = _SHORT.repr(value)
-    except (Exception, Broken):  # noqa: BLE001 - integers inside with too many digits, and the like
-        return f"a {type(value).__name__}"
-    return text if len(text) <= 300 else text[:299] + "…"
+from evaluation.verification.cage.reasons import gave, short
 
 
 class Log:
-    """The last thing that was asked of the program, and what came back, for the reason."""
+    """What was asked of the program, and the last of it for the reason."""
 
-    def __init__(self) -> None:
-        self.questions = 0
+    def __init__(self, about_objects: bool) -> None:
+        self.about_objects = about_objects
+        self.questions = self.words = 0
         self._last: tuple[str, tuple[Any, ...], Any] | None = None
 
     def add(self, name: str, arguments: tuple[Any, ...], answer: Any) -> None:
@@ -42,69 +27,95 @@ class Log:
         if self._last is None:
             return ""
         name, arguments, answer = self._last
-        inside = ", ".join(map(short, arguments))
-        inside = inside if len(inside) <= 200 else inside[:199] + "…"
-        return f"{name[:80]}({inside}) gave {short(answer)}"
+        return gave(name, ", ".join(map(_shown, arguments)), _shown(answer))
+
+
+def _shown(value: object) -> str:
+    """Of an object of the program's nothing is asked for the reason."""
+    return "an object of its own" if type(value) is StandIn else short(value)
 
 
 class StandIn:
-    __slots__ = ("_log", "_name", "_peer")
+    __slots__ = ("__log", "__name", "__peer")
 
     def __init__(self, peer: Peer, name: str, log: Log) -> None:
-        for field, value in (("_peer", peer), ("_name", name), ("_log", log)):
-            object.__setattr__(self, field, value)
+        for field, value in (("peer", peer), ("name", name), ("log", log)):
+            object.__setattr__(self, f"_StandIn__{field}", value)
 
-    def _ask(self, what: str, *rest: Any) -> Any:
-        self._log.questions += 1
-        return self._peer.ask((what, self, *rest))
+    def __ask(self, what: str, *rest: Any) -> Any:
+        self.__log.questions += 1
+        return self.__peer.ask((what, self, *rest))
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        answer = self._ask("call", arguments, named)
-        self._log.add(self._name, arguments, answer)
+        answer = self.__ask("call", arguments, named)
+        self.__log.add(self.__name, arguments, answer)
         return answer
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._ask("get", name)
+        return self.__ask("get", name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._ask("set", name, value)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._ask("item", key)
-
-    def __iter__(self) -> Any:
-        return self._ask("iterate")
-
-    def __next__(self) -> Any:
-        return self._ask("next")
-
-    def __len__(self) -> int:
-        return int(self._ask("length"))
-
-    def __bool__(self) -> bool:
-        return self._ask("truth") is True
-
-    def __str__(self) -> str:
-        return str(self._ask("text"))
-
-    def __repr__(self) -> str:
-        return f"<{self._name}>"
+        self.__ask("set", name, value)
 
     def __contains__(self, value: Any) -> bool:
-        return any(item == value for item in self)
+        if self.__log.about_objects:
+            return self.__word("contains", value) is True
+        return any(item == value for item in self.__ask("iterate"))
 
-    def _refuse(self, _: object = None) -> NoReturn:
-        self._peer.broken = f"it gave {self._name}, where the tests compare data"
-        raise Broken(self._peer.broken)
+    def __bool__(self) -> bool:
+        return self.__ask("truth") is True
 
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    def __word(self, what: str, other: object) -> Any:
+        """The program's own word on how its object compares with another."""
+        if not self.__log.about_objects and not isinstance(other, StandIn):
+            self.__refuse()
+        self.__log.words += 1
+        return self.__ask(what, other)
 
-    def __eq__(self, other: object) -> bool:
-        return self._refuse()
+    def __refuse(self) -> NoReturn:
+        self.__peer.broken = f"it gave {self.__name}, where the tests compare data"
+        raise Broken(self.__peer.broken)
 
-    def __ne__(self, other: object) -> bool:
-        return self._refuse()
 
-    __hash__ = object.__hash__
+def _asking(what: str) -> Any:
+    return lambda self, *rest: self._StandIn__ask(what, *rest)
+
+
+def _comparing(what: str) -> Any:
+    return lambda self, other: self._StandIn__word(what, other)
+
+
+ASKED = {
+    "__getitem__": "item",
+    "__setitem__": "set_item",
+    "__delitem__": "delete_item",
+    "__iter__": "iterate",
+    "__next__": "next",
+    "__reversed__": "reversed",
+    "__len__": "length",
+    "__str__": "text",
+    "__repr__": "representation",
+    "__hash__": "hash",
+    "__int__": "int",
+    "__float__": "float",
+    "__index__": "index",
+    "__round__": "round",
+    "__neg__": "neg",
+    "__pos__": "pos",
+    "__abs__": "abs",
+    "__invert__": "invert",
+    "__enter__": "enter",
+    "__exit__": "exit",
+}
+COMPARED = "eq ne lt le gt ge".split()
+CALCULATED = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift".split()
+
+for _name, _what in ASKED.items():
+    setattr(StandIn, _name, _asking(_what))
+for _name in COMPARED:
+    setattr(StandIn, f"__{_name}__", _comparing(_name))
+for _name in CALCULATED:
+    setattr(StandIn, f"__{_name.strip('_')}__", _comparing(_name))
+    setattr(StandIn, f"__r{_name.strip('_')}__", _comparing(f"r{_name}"))
+for _name, _what in {"instance": "is_instance", "subclass": "is_subclass"}.items():
+    setattr(StandIn, f"__{_name}check__", _comparing(_what))

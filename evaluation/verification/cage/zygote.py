@@ -3,15 +3,14 @@
 It enters the cage itself, before the first program, and never sees a program, a test or an answer:
 they travel through descriptors that it hands on. So one program cannot find anything of another.
 
-    worker ── starter ── zygote ─┬─ candidate
-                                 └─ judge
+    worker ── starter ── zygote ─┬─ plain run: program and tests
+                                 └─ guarded run: candidate and judge
 
-The starter ends the zygote when the worker is gone, and the candidate and the judge end with it.
+The starter ends the zygote when the worker is gone, and the runs end with it.
 """
 
 import contextlib
 import gc
-import math
 import os
 import resource
 import select
@@ -23,23 +22,29 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from evaluation.verification.cage import candidate, landlock, libc, namespaces
+from evaluation.verification.cage import candidate, landlock, libc, namespaces, plain
 from evaluation.verification.cage.confine import arrange_descriptors, confine, limit
 from evaluation.verification.cage.judge import judge
-from evaluation.verification.cage.model import Limits, Outcome, Tests
+from evaluation.verification.cage.model import Limits, Tests
 
-JOB = struct.Struct("<dQ")
-"""Seconds and megabytes; with it come the descriptors of program, tests and verdict."""
-ENDING = struct.Struct("<?ii")
-"""Whether time ran out, and the wait statuses of judge and candidate."""
-WAIT_FACTOR = 2.0
-"""Programs may compute for their seconds, and take this much longer by the clock: a busy machine
-must not decide what passes, and a program that sleeps must end."""
+JOB = struct.Struct("<dQ?")
+"""Seconds, megabytes, whether guarded; with it come the descriptors of program, tests, what is said
+and what is heard."""
+ENDING = struct.Struct("<Bii")
+"""How it ended, and the wait statuses: of the judge and the candidate, or twice of the one process."""
+DONE, COMPUTED, WAITED, STARVED = range(4)
+"""By itself; after its seconds of computing; after as many of waiting; with less of either than that."""
+PATIENCE = 6.0
+"""Only computing decides what passes: by the clock, a busy machine may take this much longer."""
 READY = b"ready"
 _MOST_OPEN = 128
 _WATCH_SECONDS = 1.0
+_IDLE = 0.005
+"""Who computes less in a second waits for something; one that a busy machine holds up gets more."""
+_NUMBERS = 4
+"""Process numbers that each program takes, whatever comes of it: else the next could tell."""
 _ACCOUNTED = 0.05
-"""The kernel ends a process so much before the limit, by its own count, at most."""
+"""A process is looked at so much after its seconds may be over."""
 
 
 def start(
@@ -98,16 +103,38 @@ class _Zygote:
 
     def serve(self) -> NoReturn:
         while True:
-            job, descriptors, _, _ = socket.recv_fds(self._connection, JOB.size, 3)
+            job, descriptors, _, _ = socket.recv_fds(self._connection, JOB.size, 4)
             if not job:
                 os._exit(0)
-            seconds, memory_mb = JOB.unpack(job)
-            ending = self._run(Limits(seconds=seconds, memory_mb=memory_mb), *descriptors)
-            self._connection.send(ENDING.pack(*ending))
+            seconds, memory_mb, guarded = JOB.unpack(job)
+            limits = Limits(seconds=seconds, memory_mb=memory_mb)
+            run = self._guarded if guarded else self._plain
+            self._connection.send(ENDING.pack(*run(limits, *descriptors)))
+            for descriptor in descriptors:
+                os.close(descriptor)
 
-    def _run(self, limits: Limits, program: int, tests: int, verdict: int) -> tuple[bool, int, int]:
+    def _plain(
+        self, limits: Limits, program: int, tests: int, said: int, heard: int
+    ) -> tuple[int, int, int]:
+        """The process is gone when this returns."""
+        if os.getpid() == 1:  # else the machine counts, and others with it
+            _align()
+        running, alive = os.pipe()
+
+        def run() -> None:
+            plain.serve(_read_all(3), Tests.from_bytes(_read_all(4)), 6, 5)
+
+        child = self._fork(limits, (program, tests, said, heard, alive), run)
+        os.close(alive)
+        ended = self._wait(running, limits, [child])
+        os.close(running)
+        status, too_long = _end(child, limits)
+        return COMPUTED if too_long else ended, status, status
+
+    def _guarded(
+        self, limits: Limits, program: int, tests: int, said: int, heard: int
+    ) -> tuple[int, int, int]:
         """Both processes are gone when this returns."""
-        deadline = time.monotonic() + WAIT_FACTOR * limits.seconds
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         running, alive = os.pipe()
@@ -119,15 +146,15 @@ class _Zygote:
             _judge(3, 4, 5, 6)
 
         candidate_child = self._fork(limits, (program, asked, answer), run_candidate)
-        judge_child = self._fork(limits, (tests, answered, ask, verdict, alive), run_judge)
-        for descriptor in (program, tests, verdict, asked, ask, answered, answer, alive):
+        judge_child = self._fork(limits, (tests, answered, ask, said, alive), run_judge)
+        for descriptor in (asked, ask, answered, answer, alive):
             os.close(descriptor)
-        in_time = self._wait(running, deadline)
+        ended = self._wait(running, limits, [candidate_child, judge_child])
         os.close(running)
         # the judge first: it must not see the candidate end
         judged, judge_too_long = _end(judge_child, limits)
-        ended, candidate_too_long = _end(candidate_child, limits)
-        return not in_time or judge_too_long or candidate_too_long, judged, ended
+        status, candidate_too_long = _end(candidate_child, limits)
+        return COMPUTED if judge_too_long or candidate_too_long else ended, judged, status
 
     def _fork(self, limits: Limits, kept: tuple[int, ...], run: Callable[[], None]) -> int:
         present = int(os.pread(self._memory, 100, 0).split()[0]) * resource.getpagesize()
@@ -141,14 +168,43 @@ class _Zygote:
         finally:
             os._exit(1)
 
-    def _wait(self, running: int, deadline: float) -> bool:
-        """Until the judge has ended; False if time runs out. Ends itself if the worker is gone."""
-        seconds = max(deadline - time.monotonic(), 0)
+    def _wait(self, running: int, limits: Limits, children: list[int]) -> int:
+        """Until the last of `alive` is closed, or time runs out. Ends itself if the worker is gone."""
         worker = self._connection.fileno()
-        ended = select.select([running, worker], [], [], seconds)[0]
-        if worker in ended:
+        end, waited = time.monotonic() + PATIENCE * limits.seconds, 0.0
+        begin, computed, most = time.monotonic(), 0.0, 0.0
+        while waited < limits.seconds:
+            if most > limits.seconds:
+                return COMPUTED
+            if begin > end:
+                return STARVED
+            patience = min(1.0, limits.seconds - most + _ACCOUNTED)
+            ended = select.select([running, worker], [], [], patience)[0]
+            if worker in ended:
+                os._exit(0)
+            if ended:
+                return DONE
+            times = [_computed(child) for child in children]
+            now, total, most = time.monotonic(), sum(times), max(times)
+            waited = waited + now - begin if total - computed < _IDLE * (now - begin) else 0.0
+            begin, computed = now, total
+        return WAITED
+
+
+def _align() -> None:
+    """Lets the next process have a number that nothing but the count of programs decides."""
+    while True:
+        child = os.fork()
+        if child == 0:
             os._exit(0)
-        return bool(ended)
+        os.waitpid(child, 0)
+        if child % _NUMBERS == _NUMBERS - 1:
+            return
+
+
+def _computed(child: int) -> float:
+    """Seconds of computing of a process that is not yet waited for (clock_getcpuclockid(3))."""
+    return time.clock_gettime((~child << 3) | 2)
 
 
 def _end(child: int, limits: Limits) -> tuple[int, bool]:
@@ -157,21 +213,17 @@ def _end(child: int, limits: Limits) -> tuple[int, bool]:
     if not gone:
         os.kill(child, signal.SIGKILL)
         _, status, used = os.wait4(child, 0)
-    return status, used.ru_utime + used.ru_stime > math.ceil(limits.seconds) - _ACCOUNTED
+    return status, used.ru_utime + used.ru_stime > limits.seconds
 
 
-def _judge(tests: int, read: int, write: int, verdict: int) -> None:
+def _judge(tests: int, read: int, write: int, said: int) -> None:
     def begin(number: int) -> None:
-        os.write(verdict, f"{number}\n".encode())
+        os.write(said, f"{number}\n".encode())
 
     outcome = judge(Tests.from_bytes(_read_all(tests)), read, write, begin)
-    write_verdict(verdict, outcome)
-
-
-def write_verdict(descriptor: int, outcome: Outcome) -> None:
     data = outcome.to_bytes()
     while data:
-        data = data[os.write(descriptor, data) :]
+        data = data[os.write(said, data) :]
 
 
 def _read_all(descriptor: int) -> bytes:

@@ -1,0 +1,164 @@
+"""What tests are about by their text alone, read before any program runs: none can change it."""
+
+import ast
+import builtins
+import sys
+from array import array
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+_BUILTINS = frozenset(dir(builtins))
+_DATA: tuple[object, ...] = (
+    *(0, 0.0, 1j, "", b"", bytearray(), [], (), {}, set(), frozenset(), range(0), deque()),
+    *(Counter(), OrderedDict(), defaultdict(), array("d"), Decimal(), Fraction(), Exception()),
+    *(datetime.min, timedelta()),
+)
+_OF_ARRAYS = {"tolist", "shape", "dtype", "size", "ndim", "T", "all", "any", "sum", "astype"}
+_OF_DATA = {name for value in _DATA for name in dir(value)} | _OF_ARRAYS
+"""Attributes that plain data have."""
+_LOOKING_INSIDE = {
+    *"abc asyncio concurrent contextlib dataclasses gc inspect pickle threading types typing".split(),
+    *"unittest weakref".split(),
+}
+"""Modules by which tests look at more than values, or have the program's process do something."""
+_OF_THE_PROCESS = {
+    *"stdout stderr stdin redirect_stdout redirect_stderr patch seed environ modules".split(),
+    *"setrecursionlimit setswitchinterval getrefcount globals locals vars exec eval".split(),
+}
+_OF_OBJECTS = {*"isinstance issubclass hasattr getattr setattr delattr type dir id".split()}
+
+_NAMED = {"np": "numpy", "numpy": "numpy"}
+
+
+@dataclass(frozen=True)
+class Wording:
+    """`names` are the program's; `objects` says why its values are not all that is looked at.
+
+    `modules`, by name, are used without an import, as the program has one.
+    """
+
+    names: tuple[str, ...]
+    modules: dict[str, str]
+    objects: str
+
+
+def wording(setup: ast.Module, tests: ast.Module, entry_point: str) -> Wording:
+    trees = (setup, tests)
+    own = {name for tree in trees for name in _defined(tree)}
+    used = {name for tree in trees for name in _loaded(tree)} - own
+    names = used - _BUILTINS
+    if entry_point:
+        names.add(entry_point)
+    else:
+        names |= {n for node in tests.body if not _loaded(node) - _BUILTINS for n in _called(node)}
+    bound = {name for tree in trees for name in _bound(tree)}
+    other = bound | {name for tree in trees for name in _called(tree)}
+    modules = {name: _NAMED.get(name, name) for name in names - other if _is_module(name)}
+    names -= modules.keys()
+    reader = _Reader(names - bound, own | modules.keys())
+    objects = next(
+        (why for tree in trees for node in ast.walk(tree) if (why := reader.why(node))), ""
+    )
+    return Wording(tuple(sorted(names)), modules, objects)
+
+
+def _is_module(name: str) -> bool:
+    return name in sys.stdlib_module_names or name in _NAMED
+
+
+def _loaded(tree: ast.AST) -> set[str]:
+    names = (
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    )
+    return {name for name in names if not name.startswith("__")}
+
+
+def _bound(tree: ast.AST) -> Iterator[str]:
+    """Variables and arguments of the tests."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def _called(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
+
+
+def _defined(tree: ast.Module) -> Iterator[str]:
+    """What the tests import and define: theirs, whatever a program calls so."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((name.asname or name.name).partition(".")[0] for name in node.names)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+
+
+class _Reader:
+    def __init__(self, names: set[str], own: set[str]) -> None:
+        self._names, self._own = names, own
+        self._classes = {name for name in names if name[:1].isupper()}
+
+    def why(self, node: ast.AST) -> str:
+        """Why a node of the tests is about more than plain data; empty if it is not."""
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            return self._of_import(node)
+        if isinstance(node, ast.Attribute):
+            return self._of_attribute(node)
+        if isinstance(node, ast.ClassDef):
+            return "they define a class"
+        if isinstance(node, ast.With | ast.AsyncWith | ast.Await):
+            return "they use `with`, or wait for something"
+        if isinstance(node, ast.ExceptHandler) and node.type and self._names & _loaded(node.type):
+            return "they catch an exception of the program's own"
+        if isinstance(node, ast.Name) and node.id in _OF_THE_PROCESS:
+            return f"they use `{node.id}`"
+        return self._of_expression(node)
+
+    def _of_import(self, node: ast.Import | ast.ImportFrom) -> str:
+        modules = (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [n.name for n in node.names]
+        )
+        inside = [m for m in modules if m.partition(".")[0] in _LOOKING_INSIDE]
+        return f"they import `{inside[0]}`" if inside else ""
+
+    def _of_attribute(self, node: ast.Attribute) -> str:
+        base: ast.AST = node
+        while isinstance(base, ast.Attribute):
+            base = base.value
+        is_theirs = isinstance(base, ast.Name) and base.id in self._own
+        if node.attr in _OF_THE_PROCESS or not (is_theirs or node.attr in _OF_DATA):
+            return f"they use `.{node.attr}`"
+        if isinstance(base, ast.Name) and base.id in self._names:
+            return f"they use `{base.id}.{node.attr}`"
+        return ""
+
+    def _of_expression(self, node: ast.AST) -> str:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            given = {arg.id for arg in node.args if isinstance(arg, ast.Name)}
+            if node.func.id in _OF_OBJECTS and given & self._names:
+                return f"they ask for `{node.func.id}`"
+        if isinstance(node, ast.Compare):
+            return self._of_comparison(node, [node.left, *node.comparators])
+        if isinstance(node, ast.BinOp) and self._are_objects(node.left, node.right):
+            return "they calculate with objects of the program's own"
+        return ""
+
+    def _of_comparison(self, node: ast.Compare, sides: list[ast.expr]) -> str:
+        known = [s for s in sides if isinstance(s, ast.Constant) or _loaded(s) & _BUILTINS]
+        if isinstance(node.ops[0], ast.Is | ast.IsNot) and not known:
+            return "they ask whether two objects are one"
+        return "they compare objects of the program's own" if self._are_objects(*sides) else ""
+
+    def _are_objects(self, *sides: ast.expr) -> bool:
+        return sum(bool(_loaded(side) & self._classes) for side in sides) > 1
