@@ -100,25 +100,19 @@ def _place(
 def _seen(node: ast.stmt, frame: FrameType) -> str:
     """Calls the function of a failed assert once more, as what it gave is not kept anywhere."""
     names = {**frame.f_globals, **frame.f_locals}
-    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
-    call = next(
-        (
-            one
-            for one in calls
-            if isinstance(one.func, ast.Name) and not hasattr(builtins, one.func.id)
-        ),
-        None,
-    )
-    if call is None:
-        return ""
     try:
-        function = _value(call.func, names)
-        arguments = [_value(one, names) for one in call.args]
-        inside = ", ".join(map(short, arguments))
-        answer = _value(call, names)
+        calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+        call, function = next((c, f) for c in calls if _is_theirs(f := _value(c.func, names)))
+        inside = ", ".join(short(_value(one, names)) for one in call.args)
+        answer = short(_value(call, names))
     except BaseException:  # noqa: BLE001 - whatever a program raises
         return ""
-    return gave(str(getattr(function, "__name__", "it")), inside, short(answer))
+    return gave(str(getattr(function, "__name__", "it")), inside, answer)
+
+
+def _is_theirs(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename == FILE
 
 
 def _value(node: ast.expr, names: dict[str, Any]) -> Any:

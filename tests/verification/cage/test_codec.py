@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.verification.cage.codec import MOST_DEPTH, Refused, Table, Writer
+from evaluation.verification.cage.codec import MOST_DEPTH, Refused, Table, Writer, deeply
 from evaluation.verification.cage.reading import MALFORMED, Reader
 
 
@@ -25,12 +25,14 @@ class _Nobody:
 
 def _write(value: Any) -> bytes:
     writer = Writer(Table(), _Nobody())
-    writer.write(value)
+    with deeply():
+        writer.write(value)
     return bytes(writer.data)
 
 
 def _read(data: bytes) -> Any:
-    return Reader(data, Table(), _Nobody()).read()
+    with deeply():
+        return Reader(data, Table(), _Nobody()).read()
 
 
 _HASHABLE = st.recursive(
