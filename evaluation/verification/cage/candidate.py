@@ -10,8 +10,9 @@ import importlib
 import json
 import operator
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -31,24 +32,43 @@ class Callback:
 
 
 def to_bytes(source: bytes, setup: str) -> bytes:
-    """A program, after what the tests import for it: the rest of their setup may tell values."""
+    """A program, after what it uses of the tests' setup: the rest of that may tell values."""
+    return (
+        json.dumps(list(_used(source.decode("utf-8", "replace"), setup))).encode() + b"\n" + source
+    )
+
+
+def _used(program: str, setup: str) -> Iterator[str]:
+    """Imports, and the statements that define a name of the program's text, or one of theirs."""
     try:
         nodes = ast.parse(setup).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        nodes = []  # the judge tells of it
-    imports = [ast.unparse(n) for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
-    return json.dumps(imports).encode() + b"\n" + source
+        return  # the judge tells of it
+    words = set(re.findall(r"\w+", program))
+    used: set[ast.stmt] = set()
+    while more := [node for node in nodes if node not in used and _is_used(node, words)]:
+        used.update(more)
+        words |= {n.id for node in more for n in ast.walk(node) if isinstance(n, ast.Name)}
+    yield from (ast.unparse(node) for node in nodes if node in used)
+
+
+def _is_used(node: ast.stmt, words: set[str]) -> bool:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return True
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name in words
+    return any(isinstance(n, ast.Name) and n.id in words for n in getattr(node, "targets", ()))
 
 
 def serve(data: bytes, read: int, write: int) -> None:
     """Ends when the judge has gone."""
-    imports, _, source = data.partition(b"\n")
+    before, _, source = data.partition(b"\n")
     failure: BaseException | None = None
     names: dict[str, Any] = {}
     try:
         text = source.decode("utf-8", "surrogatepass")
         names = new_module(text)
-        for line in json.loads(imports):
+        for line in json.loads(before):
             with contextlib.suppress(Exception):
                 set_up(line, names)
         load(text, names)
@@ -105,6 +125,7 @@ _ANSWERS: dict[str, Any] = {
     "truth": bool,
     "text": str,
     "representation": repr,
+    "format": format,
     "hash": hash,
     "int": int,
     "float": float,

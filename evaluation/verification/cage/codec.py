@@ -14,8 +14,10 @@ Here they are written; `reading.py` reads them.
 import builtins
 import contextlib
 import datetime
+import pathlib
 import struct
 import sys
+import uuid
 from array import array
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -25,8 +27,7 @@ from typing import Any, Protocol
 
 from evaluation.verification.cage import arrays
 
-MOST_DEPTH = 1000
-"""Python compares nothing that is nested deeper."""
+MOST_DEPTH = 10_000
 _FRAMES = 8
 """Of Python for each level, at most."""
 LENGTH = struct.Struct("<I")
@@ -88,7 +89,7 @@ _CHANGING: dict[type, bytes] = {maker: tag for tag, maker in MAKERS.items()}  # 
 MAPPINGS = b"dOCG"
 _BASES = (bool, int, float, complex, str, bytes, tuple, frozenset, *_CHANGING, array)
 
-_NOT_SET: dict[Any, Any] = {}
+_EMPTY: dict[Any, Any] = {}
 PARTS: dict[type, tuple[bytes, Callable[[Any], tuple[Any, ...]], Callable[..., Any]]] = {
     datetime.date: (b"date", lambda v: (v.year, v.month, v.day), datetime.date),
     datetime.timedelta: (
@@ -98,13 +99,17 @@ PARTS: dict[type, tuple[bytes, Callable[[Any], tuple[Any, ...]], Callable[..., A
     ),
     datetime.time: (b"time", lambda v: (v.isoformat(),), datetime.time.fromisoformat),
     datetime.datetime: (b"datetime", lambda v: (v.isoformat(),), datetime.datetime.fromisoformat),
-    type(_NOT_SET.keys()): (b"keys", lambda v: (list(v),), lambda v: dict.fromkeys(v).keys()),
-    type(_NOT_SET.values()): (
+    slice: (b"slice", lambda v: (v.start, v.stop, v.step), slice),
+    pathlib.PosixPath: (b"path", lambda v: (str(v),), pathlib.PosixPath),
+    pathlib.PurePosixPath: (b"pure path", lambda v: (str(v),), pathlib.PurePosixPath),
+    uuid.UUID: (b"uuid", lambda v: (v.hex,), uuid.UUID),
+    type(_EMPTY.keys()): (b"keys", lambda v: (list(v),), lambda v: dict.fromkeys(v).keys()),
+    type(_EMPTY.values()): (
         b"values",
         lambda v: (list(v),),
         lambda v: dict(enumerate(v)).values(),
     ),
-    type(_NOT_SET.items()): (b"items", lambda v: (list(v),), lambda v: dict(v).items()),
+    type(_EMPTY.items()): (b"items", lambda v: (list(v),), lambda v: dict(v).items()),
 }
 """Of types that are made of plain parts: their name, their parts, how they are made again."""
 MADE = {name: make for name, _, make in PARTS.values()}
@@ -112,9 +117,12 @@ MADE = {name: make for name, _, make in PARTS.values()}
 NAMED = {
     name: getattr(builtins, name)
     for name in "int float complex bool str bytes bytearray list tuple dict set frozenset range "
-    "len abs min max sum sorted round any all ord chr repr".split()
+    "len abs min max sum sorted round any all ord chr repr NotImplemented".split()
 }
-"""Built-in functions and types that tests pass to programs: each side takes its own."""
+NAMED |= {
+    n: v for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, Exception)
+}
+"""Built-in functions, types and exceptions that tests pass to programs: each side takes its own."""
 _NAMES = {id(value): name for name, value in NAMED.items()}
 
 
@@ -151,8 +159,8 @@ class Writer:
             self.write(PARTS[kind][1](value), depth + 1)
         elif kind in _CHANGING or kind is array or arrays.is_array(value):
             self._write_changing(value, kind, depth)
-        elif (name := _NAMES.get(id(value))) is not None:
-            self.data += b"g" + sized(name.encode())
+        elif _is_named(value):
+            self.data += b"g" + sized(_NAMES[id(value)].encode())
         else:
             self.data += self._holder.tell(value)
 
@@ -176,6 +184,8 @@ class Writer:
             self.data += b"p" + packed
         elif tag in MAPPINGS:
             self.data += tag
+            if tag == b"G":
+                self.write(value.default_factory if _is_named(value.default_factory) else None)
             pairs = list(kind.items(value))  # type: ignore[attr-defined]
             self._write_all((part for pair in pairs for part in pair), 2 * len(pairs), depth)
         else:
@@ -193,6 +203,10 @@ def _sent_as(value: object) -> type:
     if kind in _SIMPLE or kind in _BASES:
         return kind
     return next((base for base in _BASES if isinstance(value, base)), kind)
+
+
+def _is_named(value: object) -> bool:
+    return id(value) in _NAMES
 
 
 def _pack(value: "array[Any]") -> bytes:

@@ -5,12 +5,15 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from evaluation.verification.cage import alone
+
 PROGRAM = "program"
 FILE = f"<{PROGRAM}>"
 
 
 def new_module(text: str) -> dict[str, Any]:
     """The names of an empty module for a program of this text."""
+    alone.prepare()
     module = ModuleType(PROGRAM)
     module.__file__ = FILE
     sys.modules[PROGRAM] = sys.modules["__main__"] = module

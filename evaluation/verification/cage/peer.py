@@ -5,9 +5,11 @@ Every question has a new number: what was written before it was asked, or twice,
 """
 
 import builtins
+import importlib
 import os
 import select
 import struct
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +51,7 @@ class Peer:
         self._depth = 0
         self.broken = ""
         self.sent = ""
-        """What this side gave the other that is neither data nor a function."""
+        """What this side gave the other that is no data."""
 
     # What cannot be sent (codec.Holder)
 
@@ -59,8 +61,7 @@ class Peer:
         if id(value) not in self._numbers:
             self._numbers[id(value)] = len(self._held)
             self._held.append(value)
-            if not callable(value):
-                self.sent = f"they give it an object of type {type(value).__name__}"
+            self.sent = f"they give it an object of type {type(value).__name__}"
         name = getattr(value, "__name__", None) or f"an object of type {type(value).__name__}"
         text = str(name)[:_MOST_TEXT].encode("utf-8", "replace")
         return b"h" + _NUMBER.pack(self._numbers[id(value)]) + sized(text)
@@ -180,24 +181,31 @@ class Peer:
         return bytes(parts)
 
 
-def _told(reason: BaseException) -> tuple[str, Any, str]:
-    """An exception as data: the nearest built-in type, its arguments and its own type."""
-    kinds = (kind.__name__ for kind in type(reason).__mro__ if kind.__module__ == "builtins")
+def _told(reason: BaseException) -> tuple[str, Any, str, str]:
+    """An exception as data: the nearest built-in type, its arguments, its own type and its home."""
+    kind = type(reason)
+    kinds = (base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
     plain = all(type(part) in (int, float, str, bytes, bool) for part in reason.args)
-    return next(kinds), reason.args if plain else (str(reason),), type(reason).__name__
+    arguments = reason.args if plain else (str(reason),)
+    return next(kinds), arguments, kind.__name__, kind.__module__
 
 
-def raised(name: str, arguments: Any, own_name: str) -> BaseException:
-    """The built-in exception that the other side names, or the nearest that can be made."""
+def raised(name: str, arguments: Any, own_name: str, home: str) -> BaseException:
+    """The exception of Python's own that the other side names, or the nearest that can be made."""
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         return Broken(f"it ends by {str(name)[:100]}")
-    for base in kind.__mro__:
-        try:
-            reason: BaseException = base(*arguments)
-        except TypeError:
-            continue
-        if isinstance(reason, Exception):
-            reason.__dict__["of_the_program"] = str(own_name)[:100]
-            return reason
-    return Broken("it raises what is no exception")
+    reason = _made(kind, tuple(arguments))
+    if str(home).partition(".")[0] in sys.stdlib_module_names:
+        standard = getattr(importlib.import_module(home), own_name, None)
+        if isinstance(standard, type) and issubclass(standard, kind):
+            reason = standard.__new__(standard, *arguments)  # what it is made of is not known
+    reason.__dict__["of_the_program"] = str(own_name)[:100]
+    return reason
+
+
+def _made(kind: type[Exception], arguments: tuple[Any, ...]) -> Exception:
+    try:
+        return kind(*arguments)
+    except TypeError:  # it takes other arguments
+        return kind.__new__(kind, *arguments)

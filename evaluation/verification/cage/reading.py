@@ -97,6 +97,8 @@ class Reader:
         if tag == b"B":
             value += self.sized()
         elif tag in MAPPINGS:
+            if tag == b"G":
+                value.default_factory = self.read(depth + 1)
             for _ in range(self.count() // 2):
                 key = self.read(depth + 1)
                 value[key] = self.read(depth + 1)

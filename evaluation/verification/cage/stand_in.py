@@ -95,6 +95,7 @@ ASKED = {
     "__len__": "length",
     "__str__": "text",
     "__repr__": "representation",
+    "__format__": "format",
     "__hash__": "hash",
     "__int__": "int",
     "__float__": "float",

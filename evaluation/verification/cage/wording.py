@@ -18,7 +18,8 @@ _DATA: tuple[object, ...] = (
     *(datetime.min, timedelta()),
 )
 _OF_ARRAYS = {"tolist", "shape", "dtype", "size", "ndim", "T", "all", "any", "sum", "astype"}
-_OF_DATA = {name for value in _DATA for name in dir(value)} | _OF_ARRAYS
+_NOT_SENT = {"maxlen", "default_factory"}
+_OF_DATA = {name for value in _DATA for name in dir(value)} - _NOT_SENT | _OF_ARRAYS
 """Attributes that plain data have."""
 _LOOKING_INSIDE = {
     *"abc asyncio concurrent contextlib dataclasses gc inspect pickle threading types typing".split(),
@@ -60,10 +61,7 @@ def wording(setup: ast.Module, tests: ast.Module, entry_point: str) -> Wording:
     modules = {name: _NAMED.get(name, name) for name in names - other if _is_module(name)}
     names -= modules.keys()
     reader = _Reader(names - bound, own | modules.keys())
-    objects = next(
-        (why for tree in trees for node in ast.walk(tree) if (why := reader.why(node))), ""
-    )
-    return Wording(tuple(sorted(names)), modules, objects)
+    return Wording(tuple(sorted(names)), modules, reader.objects(setup, tests))
 
 
 def _is_module(name: str) -> bool:
@@ -74,7 +72,7 @@ def _loaded(tree: ast.AST) -> set[str]:
     names = (
         n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
     )
-    return {name for name in names if not name.startswith("__")}
+    return set(names) - {"__name__", "__file__", "__builtins__", "__debug__"}
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:
@@ -92,6 +90,24 @@ def _called(tree: ast.AST) -> Iterator[str]:
             yield node.func.id
 
 
+def _functions(tree: ast.AST) -> set[str]:
+    """Names that are called, or given to what is called."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            given = [keyword.value for keyword in node.keywords]
+            found |= {n.id for n in (node.func, *node.args, *given) if isinstance(n, ast.Name)}
+    return found
+
+
+def _given(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (n.id for n in node.targets if isinstance(n, ast.Name) and n.id != "_")
+
+
 def _defined(tree: ast.Module) -> Iterator[str]:
     """What the tests import and define: theirs, whatever a program calls so."""
     for node in ast.walk(tree):
@@ -107,7 +123,18 @@ class _Reader:
         self._names, self._own = names, own
         self._classes = {name for name in names if name[:1].isupper()}
 
-    def why(self, node: ast.AST) -> str:
+    def objects(self, setup: ast.Module, tests: ast.Module) -> str:
+        for tree in (setup, tests):
+            found = next((why for node in ast.walk(tree) if (why := self._why(node))), "")
+            if found:
+                return found
+        if given := set(_given(tests)) - _loaded(tests):
+            return f"they define `{min(given)}` for the program"
+        if read := (_loaded(tests) & self._names) - _functions(tests):
+            return f"they read its variable `{min(read)}`"
+        return ""
+
+    def _why(self, node: ast.AST) -> str:
         """Why a node of the tests is about more than plain data; empty if it is not."""
         if isinstance(node, ast.Import | ast.ImportFrom):
             return self._of_import(node)
@@ -148,17 +175,30 @@ class _Reader:
             given = {arg.id for arg in node.args if isinstance(arg, ast.Name)}
             if node.func.id in _OF_OBJECTS and given & self._names:
                 return f"they ask for `{node.func.id}`"
+            if node.func.id in ("isinstance", "issubclass") and _loaded(node.args[-1]) - _BUILTINS:
+                return f"they ask for `{node.func.id}`"
+            if node.func.id in self._names and any(map(self._is_operation, node.args)):
+                return "they give it what its own objects make of an operation"
         if isinstance(node, ast.Compare):
             return self._of_comparison(node, [node.left, *node.comparators])
-        if isinstance(node, ast.BinOp) and self._are_objects(node.left, node.right):
+        if isinstance(node, ast.BinOp) and self._is_operation(node):
             return "they calculate with objects of the program's own"
         return ""
+
+    def _is_operation(self, node: ast.expr) -> bool:
+        """Whether an object is an operand: a call of what is named as classes are."""
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+        else:
+            sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
+        return any(isinstance(s, ast.Call) and _loaded(s.func) & self._classes for s in sides)
 
     def _of_comparison(self, node: ast.Compare, sides: list[ast.expr]) -> str:
         known = [s for s in sides if isinstance(s, ast.Constant) or _loaded(s) & _BUILTINS]
         if isinstance(node.ops[0], ast.Is | ast.IsNot) and not known:
             return "they ask whether two objects are one"
-        return "they compare objects of the program's own" if self._are_objects(*sides) else ""
-
-    def _are_objects(self, *sides: ast.expr) -> bool:
-        return sum(bool(_loaded(side) & self._classes) for side in sides) > 1
+        is_order = not isinstance(node.ops[0], ast.Eq | ast.NotEq)
+        are_both = sum(bool(_loaded(side) & self._classes) for side in sides) > 1
+        if are_both or (is_order and self._is_operation(node)):
+            return "they compare objects of the program's own"
+        return ""
