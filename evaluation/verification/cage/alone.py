@@ -26,6 +26,14 @@ class _Loop(asyncio.SelectorEventLoop):
 
     _close_self_pipe = _write_to_self = _make_self_pipe
 
+    def _run_once(self) -> None:
+        while _waiting:
+            _run_next()
+        super()._run_once()  # type: ignore[misc]
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Its work is done, and it has no threads."""
+
 
 class _Policy(asyncio.DefaultEventLoopPolicy):
     _loop_factory = _Loop
