@@ -18,7 +18,7 @@ import pyarrow.parquet as parquet
 from evaluation.reporting.terminal import align
 from evaluation.settings.verifiers import MathVerify, Program
 from evaluation.verification.pool import Job, verify_all
-from evaluation.verification.registry import VERIFIERS
+from evaluation.verification.registry import verify
 from tests.verification.cage.references import human_eval, passes_uncaged
 
 MATH = MathVerify(kind="math_verify")
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str]) -> None:
 
     def is_equal(number: int) -> bool:
         verifier, document, text = math[number]
-        return VERIFIERS[verifier.kind](verifier, document, text).credit == 1
+        return verify(verifier, document, text).credit == 1
 
     found = {
         ("math_verify", "pool"): (len(math), pooled(math)),

@@ -11,6 +11,7 @@ from evaluation.errors import ScoringError
 from evaluation.grading.pass_at_k import interval, majority, pass_at_k, powers
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.stored_completions import Completion
+from evaluation.verification.cage.model import FORGED, UNGUARDED
 from evaluation.verification.verdicts import Verdict
 
 
@@ -97,6 +98,7 @@ def summarize_view(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
         "format_rate": _share(verdict.answer is not None for verdict in verdicts),
         "right_but_format_rate": sum(_lacks_form(p, view) for p in prompts) / len(verdicts),
         "errors": total - len(verdicts),
+        **{note: sum(v.note == note for v in verdicts) for note in (UNGUARDED, FORGED)},
         **_over_samples(prompts, view),
     }
 

@@ -99,6 +99,12 @@ def _lines(
 
 def _verdicts(sample: Sample) -> dict[str, dict[str, Any]]:
     return {
-        view: {"credit": v.credit, "answer": v.answer, "reason": v.reason, "weight": v.weight}
+        view: {
+            "credit": v.credit,
+            "answer": v.answer,
+            "reason": v.reason,
+            "weight": v.weight,
+            **({"note": v.note} if v.note else {}),
+        }
         for view, v in sample.verdicts.items()
     }

@@ -34,6 +34,7 @@ SCHEMA = pa.schema(
         ("answer", pa.string()),
         ("reason", pa.string()),
         ("weight", pa.float64()),
+        ("note", pa.string()),
         ("seconds", pa.float64()),
         ("memory_mb", pa.int64()),
     ]

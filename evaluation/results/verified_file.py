@@ -33,6 +33,12 @@ class VerifierRates(FileModel):
         None, description="Share in which this verifier finds no answer, and another one the right one."
     )
     errors: int = Field(0, ge=0, description="Samples on which the verifier failed.")
+    unguarded: int = Field(
+        0, ge=0, description="Programs that pass as Python, and whose objects are not looked at."
+    )
+    forged: int = Field(
+        0, ge=0, description="Programs that only pass where they can change their tests."
+    )
     pass_at_k: dict[str, Told] = Field({}, description="By k: one of k samples passes.")
     cons_at_n: Told | None = Field(None, description="The most frequent answer passes.")
     distinct_answers: float | None = Field(None, ge=0, description="Answers of a prompt, mean.")

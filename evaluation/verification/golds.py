@@ -5,17 +5,17 @@ as wrong, and nobody would ever see why.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.settings.generation import GenerationTask
-from evaluation.settings.verifiers import Boxed, Pattern, Verifier
+from evaluation.settings.verifiers import Boxed, Pattern, Program, Verifier
 from evaluation.verification.boxes import answer_of, spelled
-from evaluation.verification.minerva import CLOSING
 from evaluation.verification.patterns import bare
 from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.verdicts import Verdict, shortened
 
 _NAMED = 5
@@ -33,20 +33,20 @@ def check_golds(
     """Raises SourceError if a gold of `documents` (by id) is wrong by its own verifier.
 
     Of instructions, which have no gold, it is checked that they are known and fit their arguments.
-    Programs are not run.
+    A program is run if the document has one as its `gold`.
     """
     checks = [
-        (view, id, (verifier, document, _right_completion(verifier, document)))
+        (view, id, (verifier, document, completion))
         for view, verifier in task.verifiers.items()
-        if verifier.kind in _COMPLETIONS
         for id, document in documents.items()
+        if (completion := VERIFIERS[verifier.kind].right(verifier, document)) is not None
     ]
     wrong: dict[str, dict[str, str]] = {}
     failed: dict[str, dict[str, str]] = {}
     for number, verdict in _verified([job for _, _, job in checks], workers, nltk_data):
         view, id, (verifier, document, _) = checks[number]
         if (problem := _problem(verifier, document, verdict)) is not None:
-            is_read = "gold" in verifier.NEEDS and problem == verdict.reason  # and not empty
+            is_read = _has_gold(verifier) and problem == verdict.reason  # and not empty
             is_failure = is_read and verdict.credit is None
             (failed if is_failure else wrong).setdefault(view, {})[id] = problem
     for view, problems in wrong.items():
@@ -58,7 +58,7 @@ def check_golds(
 def _verified(
     jobs: list[Job], workers: int | None, nltk_data: Path | None
 ) -> Iterator[tuple[int, Verdict]]:
-    if not jobs:  # no processes for a task of programs
+    if not jobs:  # no processes for programs without golds
         return iter(())
     processes = workers or len(os.sched_getaffinity(0))
     return verify_all(
@@ -70,33 +70,6 @@ def _verified(
     )
 
 
-def _in_form(verifier: Verifier, gold: str) -> str:
-    return verifier.form.replace("{gold}", gold) if isinstance(verifier, Pattern) else gold
-
-
-def _boxed(verifier: Verifier, gold: str) -> str:
-    return f"\\boxed{{{answer_of(gold)}}}"
-
-
-def _final(verifier: Verifier, gold: str) -> str:
-    return f"Final Answer: The final answer is ${answer_of(gold)}$. {CLOSING}"
-
-
-def _some_text(verifier: Verifier, gold: str) -> str:
-    return "Some text."
-
-
-_COMPLETIONS: Mapping[str, Callable[[Verifier, str], str]] = {
-    "pattern": _in_form,
-    "boxed": _boxed,
-    "minerva": _final,
-    "math_verify": _boxed,
-    "ifeval": _some_text,
-    "ifbench": _some_text,
-}
-"""By kind of verifier: how a right completion gives the gold answer."""
-
-
 def _compared(verifier: Verifier, gold: str) -> str:
     """What an answer has to equal, for verifiers that take an empty one."""
     if isinstance(verifier, Pattern):
@@ -104,13 +77,13 @@ def _compared(verifier: Verifier, gold: str) -> str:
     return spelled(answer_of(gold)) if isinstance(verifier, Boxed) else gold
 
 
-def _right_completion(verifier: Verifier, document: Mapping[str, Any]) -> str:
-    return _COMPLETIONS[verifier.kind](verifier, str(document.get("gold", "")))
+def _has_gold(verifier: Verifier) -> bool:
+    return "gold" in verifier.NEEDS or isinstance(verifier, Program)
 
 
 def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) -> str | None:
     """Why a gold cannot be judged with; None if it can."""
-    if "gold" not in verifier.NEEDS:
+    if not _has_gold(verifier):
         return verdict.reason if verdict.credit is None else None
     gold = "" if document["gold"] is None else str(document["gold"])
     if not gold.strip():

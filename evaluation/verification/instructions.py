@@ -65,6 +65,11 @@ def _variants(completion: str) -> list[str]:
     return [*texts, *(text.replace("*", "") for text in texts)]
 
 
+def some_text(settings: IFEval | IFBench, document: Mapping[str, Any]) -> str:
+    """Any text shows whether the instructions are known and fit their arguments."""
+    return "Some text."
+
+
 @contextmanager
 def _seeded(prompt: str) -> Iterator[None]:
     from langdetect import DetectorFactory

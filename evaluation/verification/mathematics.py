@@ -36,6 +36,11 @@ def verify_math(settings: MathVerify, document: Mapping[str, Any], completion: s
     return Verdict(credit=0.0, answer=answer, reason=different(answer or "it", answer_of(gold)))
 
 
+def in_a_box(settings: Boxed | MathVerify, document: Mapping[str, Any]) -> str:
+    """The gold answer as a right completion writes it."""
+    return f"\\boxed{{{answer_of(str(document['gold']))}}}"
+
+
 @lru_cache(maxsize=256)
 def _parsed_gold(gold: str) -> list[Any]:
     """A solution is read as a completion is; an answer alone is put where answers are looked for."""

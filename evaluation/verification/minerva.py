@@ -13,7 +13,7 @@ from evaluation.settings.verifiers import Minerva
 from evaluation.verification.boxes import answer_of
 from evaluation.verification.verdicts import Verdict, different
 
-CLOSING = "I hope it is correct."
+_CLOSING = "I hope it is correct."
 
 _FINAL = re.compile(r"Final Answer: The final answer is(.*?). I hope it is correct.")
 
@@ -50,6 +50,11 @@ _UNWRAPPED = (
 )
 
 
+def in_the_sentence(settings: Minerva, document: Mapping[str, Any]) -> str:
+    """The gold answer as a right completion writes it."""
+    return f"Final Answer: The final answer is ${answer_of(str(document['gold']))}$. {_CLOSING}"
+
+
 def verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: str) -> Verdict:
     """Whether the final answer is the gold one, as text or by sympy, both normalized."""
     answer = final_answer(completion)
@@ -63,7 +68,7 @@ def verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: s
 
 def final_answer(completion: str) -> str | None:
     """What the first such sentence says; one that the stop string cut off counts as well."""
-    match = _FINAL.search(completion + CLOSING)
+    match = _FINAL.search(completion + _CLOSING)
     return match.group(1).strip() if match else None
 
 

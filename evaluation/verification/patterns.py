@@ -24,6 +24,11 @@ def verify_pattern(settings: Pattern, document: Mapping[str, Any], completion: s
     return Verdict(credit=0.0, answer=found, reason=different(found, bare(settings, gold)))
 
 
+def in_form(settings: Pattern, document: Mapping[str, Any]) -> str:
+    """The gold answer as a right completion writes it."""
+    return settings.form.replace("{gold}", str(document["gold"]))
+
+
 def _found(settings: Pattern, completion: str) -> str | None:
     """What counts of the first or last match: its first group that took part and is not empty."""
     matches = _compiled(settings.pattern).finditer(completion)

@@ -1,8 +1,8 @@
 """Verifier of the kind `program`: the Python code of a completion passes the tests, in the cage.
 
 Fields of the document: `tests`, a list of assert statements or one source; optional `setup` (run
-before the tests), `entry_point` (what the source's `check` is called with) and `prefix` (code that
-the prompt gave, as HumanEval's signature and docstring).
+before the tests), `entry_point` (what the source's `check` is called with), `prefix` (code that the
+prompt gave, as HumanEval's signature and docstring) and `gold` (a right program).
 """
 
 import ast
@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from evaluation.errors import ConfigError
@@ -22,6 +23,9 @@ MOST_CHARACTERS = 1 << 20
 """Longer completions are not run."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w+.-]*)")
 _PYTHON = {"", "python", "py", "python3"}
+_FUTURE = re.compile(
+    r"^from[ \t]+__future__[ \t]+import[ \t]+(?:\([^()]{0,500}\)|[^\n(]*)[^\n]*\n?", re.M
+)
 _DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)"
 
 
@@ -37,7 +41,12 @@ def verify_program(verifier: Program, document: Mapping[str, Any], completion: s
     outcome = run_program(program, tests, limits)
     credit = None if outcome.passed is None else float(outcome.passed)
     answer = program.encode("utf-8", "replace").decode()  # half characters cannot be stored
-    return Verdict(credit=credit, answer=answer, reason=outcome.reason)
+    return Verdict(credit=credit, answer=answer, reason=outcome.reason, note=outcome.note)
+
+
+def canonical(verifier: Program, document: Mapping[str, Any]) -> str | None:
+    """The data set's own solution, if the document has it."""
+    return _text(document, "gold") if "gold" in document else None
 
 
 def read_tests(document: Mapping[str, Any]) -> Tests:
@@ -79,8 +88,14 @@ def program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> st
     if not prefix:
         return code
     if tests.entry_point and _defines(code, tests.entry_point):
-        return f"{_without(prefix, tests.entry_point)}\n{code}"
+        return joined(_without(prefix, tests.entry_point), code)
     return prefix + _indented_as(prefix, code)
+
+
+def joined(before: str, code: str) -> str:
+    """Both one after the other, but first what only the begin of a program may import."""
+    future = _FUTURE.findall(code)
+    return "".join([*future, before, "\n", _FUTURE.sub("", code)])
 
 
 def _fenced(completion: str, names: list[str]) -> str:
@@ -88,7 +103,7 @@ def _fenced(completion: str, names: list[str]) -> str:
     if not blocks:
         return completion
     defining = [code for code in blocks if any(_defines(code, name) for name in names)]
-    return defining[-1] if defining else "\n".join(blocks)
+    return defining[-1] if defining else reduce(joined, blocks)
 
 
 def _python_blocks(text: str) -> Iterator[str]:

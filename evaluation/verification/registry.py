@@ -1,46 +1,72 @@
-"""Verifiers by the `kind` of their settings."""
+"""Verifiers by the `kind` of their settings: one entry has all that belongs to a kind."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from evaluation.errors import ConfigError
+from evaluation.settings import verifiers as models
 from evaluation.settings.verifiers import Verifier
-from evaluation.verification.instructions import verify_instructions
-from evaluation.verification.mathematics import verify_boxed, verify_math
-from evaluation.verification.minerva import verify_minerva
-from evaluation.verification.patterns import verify_pattern
-from evaluation.verification.programs import verify_program
+from evaluation.verification.instructions import load_libraries, some_text, verify_instructions
+from evaluation.verification.mathematics import in_a_box, load_math, verify_boxed, verify_math
+from evaluation.verification.minerva import in_the_sentence, verify_minerva
+from evaluation.verification.patterns import in_form, verify_pattern
+from evaluation.verification.programs import canonical, verify_program
 from evaluation.verification.verdicts import Verdict, Verify
 
-KINDS: tuple[str, ...] = tuple(
-    get_args(model.model_fields["kind"].annotation)[0] for model in get_args(get_args(Verifier)[0])
-)
-"""Every kind that a suite may ask for."""
+LIBRARIES: Mapping[str, Callable[[], None]] = {
+    "mathematics": load_math,
+    "instructions": load_libraries,
+}
+"""What takes seconds to import; `preload` has a module for each."""
 
 
-def complete(registry: Mapping[str, Verify]) -> Mapping[str, Verify]:
-    """A registry of verifiers by kind, which must have one for each."""
-    if set(registry) != set(KINDS):
+@dataclass(frozen=True)
+class Entry:
+    """A kind of verifier.
+
+    `model` has its settings, `verify` its verdicts. `right` gives a completion that is right by a
+    document, by which golds are checked before anything is generated; None if the document has none.
+    `library` is what it imports, if that takes long.
+    """
+
+    model: type[Any]
+    verify: Verify
+    right: Callable[[Any, Mapping[str, Any]], str | None]
+    library: str = ""
+
+    @property
+    def kind(self) -> str:
+        return str(get_args(self.model.model_fields["kind"].annotation)[0])
+
+
+_MODELS = get_args(get_args(Verifier)[0])
+
+
+def complete(entries: tuple[Entry, ...]) -> Mapping[str, Entry]:
+    """Verifiers by kind; there must be one for each kind that a suite may ask for."""
+    lacking = [model.__name__ for model in _MODELS if model not in {e.model for e in entries}]
+    if lacking or len(entries) != len(_MODELS):
         raise ConfigError(
-            f"VERIFIERS has {', '.join(registry)}, but the kinds are {', '.join(KINDS)}; register "
-            "what is missing"
+            f"VERIFIERS has {len(entries)} entries for {len(_MODELS)} kinds; register one for each, "
+            f"also for {', '.join(lacking) or 'those of settings.verifiers.Verifier'}"
         )
-    return registry
+    return {entry.kind: entry for entry in entries}
 
 
 VERIFIERS = complete(
-    {
-        "pattern": verify_pattern,
-        "boxed": verify_boxed,
-        "minerva": verify_minerva,
-        "math_verify": verify_math,
-        "ifeval": verify_instructions,
-        "ifbench": verify_instructions,
-        "program": verify_program,
-    }
+    (
+        Entry(models.Pattern, verify_pattern, in_form),
+        Entry(models.Boxed, verify_boxed, in_a_box, "mathematics"),
+        Entry(models.Minerva, verify_minerva, in_the_sentence, "mathematics"),
+        Entry(models.MathVerify, verify_math, in_a_box, "mathematics"),
+        Entry(models.IFEval, verify_instructions, some_text, "instructions"),
+        Entry(models.IFBench, verify_instructions, some_text, "instructions"),
+        Entry(models.Program, verify_program, canonical),
+    )
 )
 
 
 def verify(settings: Verifier, document: Mapping[str, Any], completion: str) -> Verdict:
     """The verdict of one verifier, in this process and without limits; `pool` has them."""
-    return VERIFIERS[settings.kind](settings, document, completion)
+    return VERIFIERS[settings.kind].verify(settings, document, completion)

@@ -12,13 +12,15 @@ class Verdict:
     `answer` is what it took for the answer, None where the completion has none in its format.
     `reason` says in a sentence why there is no full credit: the failing assertion, the instruction
     that was not followed, what became of the verifier. `weight` is what the completion counts in the
-    verifier's rate, as the number of its instructions.
+    verifier's rate, as the number of its instructions. `note` names what is counted beside it, as
+    that a program's pass rests on one of two runs alone (`cage.model.Outcome`).
     """
 
     credit: float | None
     answer: str | None = None
     reason: str = ""
     weight: float = 1.0
+    note: str = ""
 
 
 Verify = Callable[[Any, Mapping[str, Any], str], Verdict]

@@ -5,7 +5,7 @@ import multiprocessing
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,7 @@ from typing import Any
 from evaluation.settings.verifiers import Verifier
 from evaluation.verification import nltk_data
 from evaluation.verification.cage import libc
-from evaluation.verification.instructions import load_libraries
-from evaluation.verification.mathematics import load_math
-from evaluation.verification.registry import VERIFIERS
+from evaluation.verification.registry import LIBRARIES, VERIFIERS, verify
 from evaluation.verification.verdicts import Verdict
 
 OUT_OF_MEMORY = 77
@@ -26,27 +24,17 @@ _most_kilobytes = 0
 
 ALL: frozenset[str] = frozenset(VERIFIERS)
 
-_LIBRARIES: Mapping[str, Callable[[], None]] = {
-    "mathematics": load_math,
-    "instructions": load_libraries,
-}
-
-_NEEDED = {
-    **dict.fromkeys(("boxed", "minerva", "math_verify"), "mathematics"),
-    **dict.fromkeys(("ifeval", "ifbench"), "instructions"),
-}
-
 
 def loads(kinds: Iterable[str]) -> list[str]:
     """Which of the libraries, seconds each to import, verifiers of these kinds need."""
-    return sorted({_NEEDED[kind] for kind in kinds if kind in _NEEDED})
+    return sorted({VERIFIERS[kind].library for kind in kinds} - {""})
 
 
 def load(libraries: Iterable[str]) -> None:
     """Imports them; what is not installed fails in its jobs."""
     for name in libraries:
         with suppress(ImportError):
-            _LIBRARIES[name]()
+            LIBRARIES[name]()
 
 
 def end_with_parent() -> None:
@@ -78,7 +66,7 @@ def prepare(memory_mb: int, nltk_folder: Path | None, kinds: frozenset[str]) -> 
 def verify_here(settings: Verifier, document: Mapping[str, Any], completion: str) -> Verdict:
     """The verdict of a job; a process that is out of memory ends, as nothing in it can be trusted."""
     try:
-        verdict = VERIFIERS[settings.kind](settings, document, completion)
+        verdict = verify(settings, document, completion)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     if _peak_kilobytes() > _most_kilobytes:

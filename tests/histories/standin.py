@@ -78,15 +78,14 @@ def _install_reading() -> None:
 def _install_verification() -> None:
     """Verifiers of answers run where they are asked, without a pool, and what they say is counted."""
     from evaluation.grading import judging, verdicts
-    from evaluation.verification import golds
+    from evaluation.verification import golds, registry
     from evaluation.verification.pool import verify_all
-    from evaluation.verification.registry import VERIFIERS
     from evaluation.verification.verdicts import Verdict
 
     def verify(jobs: Any, **named: Any) -> Any:
         if "HISTORIES_REAL" in os.environ:
             return verify_all(jobs, **named)
-        return enumerate(VERIFIERS[job[0].kind](*job) for job in jobs)
+        return enumerate(registry.verify(*job) for job in jobs)
 
     def judge(jobs: Any, **named: Any) -> Any:
         limits = named["seconds"], named["memory_mb"]

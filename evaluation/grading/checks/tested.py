@@ -3,10 +3,13 @@
 A model's code may do anything, so it never runs in this process, and for seconds at most.
 """
 
+from functools import reduce
+
 from evaluation.errors import ScoringError
 from evaluation.grading.checks.code import parse_python, python_code
 from evaluation.verification.cage.model import Limits, Tests
 from evaluation.verification.cage.run import run_program
+from evaluation.verification.programs import joined
 
 LIMITS = Limits(seconds=5.0, memory_mb=512)
 """Of one answer with all its tests."""
@@ -21,7 +24,8 @@ def passes_tests(answer: str, /, tests: str) -> bool:
     """
     if parse_python(answer) is None:
         return False
-    outcome = run_program("\n".join(python_code(answer)), Tests(source=tests), LIMITS)
+    program = reduce(joined, python_code(answer), "")
+    outcome = run_program(program, Tests(source=tests), LIMITS)
     if outcome.passed is None:
         raise ScoringError(outcome.reason)
     return outcome.passed

@@ -20,7 +20,17 @@ def _entries(sides: Mapping[str, Results]) -> Iterator[tuple[str, str, Generatio
 
 RATES = (
     *("step", "task", "verifier", "pass rate [95 %]", "by instruction", "has its form"),
-    *("right, not in its form", "pass@k", "majority", "errors", "truncated", "empty", "tokens"),
+    *(
+        "right, not in its form",
+        "pass@k",
+        "majority",
+        "unguarded",
+        "forged",
+        "errors",
+        "truncated",
+        "empty",
+        "tokens",
+    ),
 )
 
 
@@ -42,6 +52,7 @@ def _view(rates: VerifierRates, entry: GenerationEntry) -> tuple[str, ...]:
         _percent(rates.right_but_format_rate),
         _at_k(rates.pass_at_k),
         "–" if rates.cons_at_n is None else _percent(rates.cons_at_n.value),
+        *(str(count) if count else "–" for count in (rates.unguarded, rates.forged)),
         f"{rates.errors} of {entry.samples}",
         _percent(entry.truncated_rate),
         _percent(entry.empty_rate),

@@ -21,11 +21,16 @@ from evaluation.verification.cage.connection import Cage, Said
 from evaluation.verification.cage.model import FORGED, Limits, Outcome, Tests
 from evaluation.verification.cage.peer import GONE
 from evaluation.verification.cage.reasons import shortened
-from evaluation.verification.cage.zygote import COMPUTED, STARVED, WAITED
+from evaluation.verification.cage.zygote import COMPUTED, PATIENCE, STARVED, WAITED
 
 _GUARDED_FACTOR = 3.0
 _GUARDED_SECONDS = 5.0
 """Values that cross take time to compute, too: so much more is given."""
+
+
+def most_seconds(seconds: float) -> float:
+    """By the clock, of both runs of a program that may compute for so many."""
+    return PATIENCE * (seconds + _GUARDED_FACTOR * seconds + _GUARDED_SECONDS)
 
 
 def judge_program(cage: Cage, program: str, tests: Tests, limits: Limits) -> Outcome:

@@ -62,7 +62,7 @@ PROCESSES = [
     ),
     attempt(
         "thread",
-        "import threading\nthreading.Thread(target=int).start()\nreturn 'escaped'",
+        "import _thread\n_thread.start_new_thread(int, ())\nreturn 'escaped'",
         works_uncaged=True,
     ),
     attempt(

@@ -1,0 +1,75 @@
+"""Programs that somebody wrote who knew the documentation alone: ordinary, forged and hostile ones.
+
+Every ordinary one passes in a plain interpreter. A fifth of each kind is run, all with EVAL_FULL.
+"""
+
+import functools
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.verification.cage.model import FORGED, UNGUARDED, Limits, Outcome, Tests
+from evaluation.verification.cage.run import MODES, run_program
+from tests.verification.cage.modes import needs_cage
+from tests.verification.cage.references import EVERYTHING
+
+pytestmark = needs_cage
+_LIMITS = Limits(seconds=5, memory_mb=512)
+_HARMLESS = {
+    "host-005": "lists /, where only the folders are that lead to Python's own",
+    "host-006": "lists /root, which leads to Python's own files where that is installed there",
+    "host-007": "walks /work, which leads to numpy's files where that is installed there",
+    "host-088": "starts 3,000 threads, which run one after the other and are none",
+    "host-128": "prints 4 GiB, which nobody keeps",
+    "host-222": "lists /root, as host-006",
+}
+"""They get what they ask for, which is nothing of anybody's."""
+
+
+@functools.cache
+def _written(kind: str) -> list[dict[str, Any]]:
+    lines = gzip.decompress(Path(__file__).with_name("programs.jsonl.gz").read_bytes())
+    rows = [json.loads(line) for line in lines.splitlines()]
+    return [row for row in rows if row["kind"] == kind]
+
+
+def _outcomes(kind: str, mode: str) -> dict[str, Outcome]:
+    rows = _written(kind)
+    return {
+        row["id"]: run_program(
+            row["program"],
+            Tests(asserts=tuple(row["tests"]), setup=row["setup"]),
+            _LIMITS,
+            modes=[mode],
+        )
+        for row in (rows if EVERYTHING else rows[::5])
+    }
+
+
+def test_there_are_enough() -> None:
+    counts = {kind: len(_written(kind)) for kind in ("ordinary", "forgery", "hostile")}
+    assert counts == {"ordinary": 211, "forgery": 179, "hostile": 228}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_ordinary_programs_pass(mode: str) -> None:
+    outcomes = _outcomes("ordinary", mode)
+    assert {name: o for name, o in outcomes.items() if o.passed is not True} == {}
+    unguarded = [name for name, o in outcomes.items() if o.note == UNGUARDED]
+    assert len(unguarded) < 0.4 * len(outcomes)
+
+
+def test_forged_programs_fail() -> None:
+    outcomes = _outcomes("forgery", MODES[0])
+    assert {name: o for name, o in outcomes.items() if o.passed is not False} == {}
+    assert [name for name, o in outcomes.items() if o.note == FORGED]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_hostile_programs_do_not_get_out(mode: str) -> None:
+    outcomes = _outcomes("hostile", mode)
+    passed = {name for name, outcome in outcomes.items() if outcome.passed is not False}
+    assert passed <= _HARMLESS.keys()
