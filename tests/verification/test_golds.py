@@ -53,6 +53,7 @@ ACCEPTED = [
     ({"kind": "boxed"}, golds("18", "so $\\boxed{x+1}$")),
     ({"kind": "ifeval"}, {"q/0": COMMAS}),
     ({"kind": "program"}, {"q/0": {"tests": ["assert False"]}}),
+    ({"kind": "program"}, {"q/0": {"tests": ["assert f(1) == 2"], "gold": "def f(x): return 2"}}),
 ]
 REFUSED = [
     (STRICT, golds("18", "19"), "2 of 2 .* q/0, q/1 .*nothing matches.*`form`"),
@@ -65,6 +66,12 @@ REFUSED = [
     ({"kind": "minerva"}, golds(*["  "] * 9), "9 of 9 .*: q/0, q/1, q/2, q/3, q/4, … "),
     ({"kind": "minerva"}, golds(None), "it is empty"),
     ({"kind": "ifeval"}, {"q/0": COMMAS, "q/1": UNKNOWN}, "1 of 2 .*'punctuation:none' is no"),
+    (
+        {"kind": "program"},
+        {"q/0": {"tests": ["assert f(1) == 2"], "gold": "def f(x): return 3"}},
+        r"1 of 1 .*q/0 \(the first: `assert f\(1\) == 2`: f\(1\) gave 3\)",
+    ),
+    ({"kind": "program"}, {"q/0": {"tests": ["assert f(1) == 2"], "gold": ""}}, "it is empty"),
     ({"kind": "ifeval"}, {"q/0": RELATION}, "1 of 1 .*about is given"),
 ]
 

@@ -1,23 +1,30 @@
-"""Every kind of verifier that a suite may ask for is there."""
+"""Every kind of verifier that a suite may ask for is there, with all that belongs to it."""
+
+import importlib
 
 import pytest
 
 from evaluation.errors import ConfigError
 from evaluation.settings.verifiers import Boxed
-from evaluation.verification.registry import KINDS, VERIFIERS, complete, verify
+from evaluation.verification.registry import LIBRARIES, VERIFIERS, complete, verify
 
 
 def test_all_kinds() -> None:
-    assert set(VERIFIERS) == set(KINDS)
-    assert {"pattern", "boxed", "minerva", "math_verify", "ifeval", "ifbench", "program"} == set(
-        KINDS
-    )
+    kinds = {"pattern", "boxed", "minerva", "math_verify", "ifeval", "ifbench", "program"}
+    assert set(VERIFIERS) == kinds
 
 
 def test_one_is_missing() -> None:
-    few = {kind: VERIFIERS[kind] for kind in KINDS if kind != "minerva"}
-    with pytest.raises(ConfigError, match=r"but the kinds are .*minerva.*register what is missing"):
+    few = tuple(entry for entry in VERIFIERS.values() if entry.kind != "minerva")
+    with pytest.raises(ConfigError, match=r"6 entries for 7 kinds; register .*also for Minerva"):
         complete(few)
+
+
+def test_what_takes_long_to_import_is_preloaded() -> None:
+    libraries = {entry.library for entry in VERIFIERS.values()} - {""}
+    assert libraries == set(LIBRARIES)
+    for library in libraries:
+        importlib.import_module(f"evaluation.verification.preload.{library}")
 
 
 def test_one_by_hand() -> None:

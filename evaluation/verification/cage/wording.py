@@ -60,7 +60,8 @@ def wording(setup: ast.Module, tests: ast.Module, entry_point: str) -> Wording:
     other = bound | {name for tree in trees for name in _called(tree)}
     modules = {name: _NAMED.get(name, name) for name in names - other if _is_module(name)}
     names -= modules.keys()
-    reader = _Reader(names - bound, own | modules.keys())
+    own |= modules.keys()
+    reader = _Reader(names - bound, own | _made_by(own, trees))
     return Wording(tuple(sorted(names)), modules, reader.objects(setup, tests))
 
 
@@ -90,6 +91,16 @@ def _called(tree: ast.AST) -> Iterator[str]:
             yield node.func.id
 
 
+def _made_by(own: set[str], trees: tuple[ast.Module, ...]) -> set[str]:
+    """Variables that hold what the tests make by themselves, as a generator of random numbers."""
+    made, others = set(), set()
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.Assign):
+            names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+            (others if _loaded(node.value) - _BUILTINS - own else made).update(names)
+    return made - others
+
+
 def _functions(tree: ast.AST) -> set[str]:
     """Names that are called, or given to what is called."""
     found = set()
@@ -101,10 +112,11 @@ def _functions(tree: ast.AST) -> set[str]:
 
 
 def _given(tree: ast.Module) -> Iterator[str]:
+    """Functions that the tests give a name."""
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef) and node.name != "check":
             yield node.name
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
             yield from (n.id for n in node.targets if isinstance(n, ast.Name) and n.id != "_")
 
 

@@ -34,7 +34,7 @@ ENDING = struct.Struct("<Bii")
 """How it ended, and the wait statuses: of the judge and the candidate, or twice of the one process."""
 DONE, COMPUTED, WAITED, STARVED = range(4)
 """By itself; after its seconds of computing; after as many of waiting; with less of either than that."""
-PATIENCE = 6.0
+PATIENCE = 10.0
 """Only computing decides what passes: by the clock, a busy machine may take this much longer."""
 READY = b"ready"
 _MOST_OPEN = 128

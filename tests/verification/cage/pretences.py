@@ -281,11 +281,23 @@ def f(x):
         "class T:\n    def __bool__(self): return True\ndef f(x):\n    return T()",
         "assert f(3) is True",
     ),
-    Attempt(
-        "its own abs, of an attribute",
-        "def abs(x):\n    return 4\nclass Node:\n    v = 9",
-        ("assert abs(node.v) == 4",),
-        setup="node = Node()",
+    pretence(
+        "its own zip and repr, where the function is none of its own",
+        "f = repr\nimport builtins\nbuiltins.repr = None\ndef zip(*a): return []",
+        "results = ['4', '5']",
+        "for inp, exp in zip([3, 4], results):\n    assert f(inp) == exp + '!'",
+    ),
+    pretence(
+        "the list of names is changed",
+        "from evaluation.verification.cage import peer\nreal = peer.Peer._serve\ndef serve(self, body):\n    return real(self, body)\npeer.Peer._serve = serve\nimport sys\nfor frame in iter(sys._getframe, 1):\n    for value in frame.f_locals.values():\n        if isinstance(value, list): value.clear()\n    break\ndef f(x): return 9",
+    ),
+    pretence(
+        "the secret of the plain run asked for",
+        "import os\nos.write(5, b'0\\nend\\n')\nos.write(5, os.read(6, 32) + b'\\n')\nos._exit(0)",
+    ),
+    pretence(
+        "right where it is looked at from inside",
+        "import sys\ndef f(x):\n    frame = sys._getframe(1)\n    return 4 if 'f(3) == 4' in str(frame.f_code.co_consts) or frame.f_code.co_filename == '<tests>' and x == 3 else 5 if frame.f_code.co_filename == '<tests>' else 9",
     ),
     Attempt(
         "helper of the task replaced",

@@ -1,8 +1,8 @@
-"""What tests may do with a program that they can only ask, and what is said when it is wrong."""
+"""What tests may do with a program in both runs, and what is said when it is wrong."""
 
 import pytest
 
-from evaluation.verification.cage.model import Limits, Outcome, Tests
+from evaluation.verification.cage.model import FORGED, UNGUARDED, Limits, Outcome, Tests
 from evaluation.verification.cage.run import run_program
 from tests.verification.cage.modes import needs_cage
 
@@ -77,9 +77,9 @@ def test_right_programs_pass(program: str, asserts: list[str], tests: dict[str, 
         ("def g(x): return 1", "assert f(0) == 4", "the program does not define f"),
         ("def f(x) return 1", "assert f(0) == 4", "the program raises SyntaxError: expected ':' (<program>, line 1)"),
         ("import torch_of_nowhere", "assert f(0) == 4", "the program raises ModuleNotFoundError: No module named 'torch_of_nowhere'"),
-        ("import os\ndef f(x): os._exit(3)", "assert f(0) == 4", "`assert f(0) == 4`: the program cannot be judged: its process ended (exit code 3)"),
-        ("def f(x): return object()", "assert f(0) == 4", "`assert f(0) == 4`: the program cannot be judged: it gave an object of type object, where the tests compare data"),
-        ("def f(x): return bytes(99 << 20)", "assert f(0) == 4", "`assert f(0) == 4`: the program cannot be judged: its answer cannot be taken: it is larger than 32 MB"),
+        ("import os\ndef f(x): os._exit(3)", "assert f(0) == 4", "the tests ended before the last one in `assert f(0) == 4` (exit code 3)"),
+        ("def f(x): return object()", "assert f(0) == 4", None),
+        ("def f(x): return bytes(99 << 20)", "assert f(0) == 4", None),
         ("def f(x): return 'a' * 999", "assert f('b' * 999) == 4", None),
     ],
 )  # fmt: skip
@@ -131,3 +131,103 @@ def test_nothing_is_left_for_the_next_program() -> None:
     assert _run(first, "assert f(1) == 1") == Outcome(True)
     second = "import math, sys\ndef f(x): return math.pi < 4 and not hasattr(sys, 'stash') and 'stash' not in dir(__builtins__)"
     assert _run(second, "assert f(1)") == Outcome(True)
+
+
+_VECTOR = """
+from dataclasses import dataclass
+@dataclass
+class V:
+    x: int
+    def __add__(self, other): return V(self.x + other.x)
+def make(x): return V(x)
+"""
+_LIES = (
+    "class E:\n    def __eq__(self, other): return True\n    __sub__ = __rsub__ = lambda a, b: 0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "test", "note"),
+    [
+        (_VECTOR, "assert V(1) + V(2) == V(3)", UNGUARDED),
+        (_VECTOR, "assert make(1) == make(1)", UNGUARDED),
+        (_VECTOR, "assert V(3).x == 3", ""),
+        (f"{_LIES}def f(x): return E()", "assert f(3) == 4", FORGED),
+        (f"{_LIES}def f(x): return E()", "assert abs(f(3) - 4) < 1", FORGED),
+        ("class f(int):\n    def __eq__(self, other): return True", "assert f(3) == 4", FORGED),
+        ("f = max", "assert f(3, 4) == 4", ""),
+        ("from math import gcd as f", "assert f(12, 8) == 4", ""),
+        ("def f(x): return x", "assert f.__name__ == 'f'", ""),
+        ("def f(x): yield x", "import json\nassert json.dumps(list(f(3))) == '[3]'", ""),
+        ("def f(n): return [f(n - 1)] if n else 1", "x = f(900)\nwhile isinstance(x, list): x = x[0]\nassert x == 1", ""),
+        ("from datetime import date\ndef f(n): return date(2024, 2, n)", "import datetime\nassert f(29) == datetime.date(2024, 2, 29)", ""),
+        ("class Odd(Exception): pass\ndef f(x): raise Odd('no')", "try:\n    f(3)\nexcept Odd as e:\n    assert str(e) == 'no'", UNGUARDED),
+        ("import json\ndef f(x): return json.loads(x)", "import json\ntry:\n    f('{')\n    assert False\nexcept json.JSONDecodeError:\n    pass", ""),
+        ("def f(g): return g.__code__.co_argcount", "assert f(lambda a, b: 0) == 2", UNGUARDED),
+        ("def sum(a, b): return a + b", "assert sum(3, 4) == 7", ""),
+        ("def abs(x): return 0\ndef f(x): return 9", "assert abs(f(3) - 4) < 1", FORGED),
+        ("total = 0\ndef f(x):\n    global total\n    total += x", "f(3)\nassert total == 3", UNGUARDED),
+        ("class math:\n    def isclose(*a): return True\ndef f(x): return 9", "assert math.isclose(f(3), 4)", FORGED),
+    ],
+)  # fmt: skip
+def test_what_a_verdict_rests_on(program: str, test: str, note: str) -> None:
+    outcome = _run(program, test)
+    assert (outcome.passed, outcome.note) == (note != FORGED, note)
+
+
+def test_the_program_uses_what_the_tests_set_up() -> None:
+    """But for what only the tests use: that would tell what is expected."""
+    setup = "import math\nLIMIT = 3\nWANTED = {2: 'two'}\ndef least(x): return min(x, LIMIT)"
+    assert _run("def f(x): return least(math.ceil(x))", "assert f(7.5) == 3", setup=setup).passed
+    found = "def f(x): return next(v for v in globals().values() if type(v) is dict and x in v)[x]"
+    outcome = _run(found, "assert f(2) == WANTED[2]", setup=setup)
+    assert (outcome.passed, outcome.note) == (False, FORGED)
+
+
+_WORKERS = """
+import asyncio, queue, threading
+from concurrent.futures import ThreadPoolExecutor
+def f(xs):
+    asked, found = queue.Queue(), {}
+    def work():
+        while (x := asked.get()) is not None:
+            found[x] = x * x
+    worker = threading.Thread(target=work)
+    worker.start()
+    for x in [*xs, None]:
+        asked.put(x)
+    worker.join()
+    return found
+def g(xs):
+    async def one(x):
+        await asyncio.sleep(0.001)
+        return await asyncio.to_thread(lambda: x + 1)
+    async def every():
+        return await asyncio.gather(*map(one, xs))
+    with ThreadPoolExecutor() as pool:
+        return [*pool.map(lambda x: x - 1, asyncio.run(every()))]
+"""
+
+
+def test_threads_and_asyncio_need_nothing_of_the_kernel() -> None:
+    assert _run(_WORKERS, "assert f([2, 3]) == {2: 4, 3: 9}", "assert g([1, 2]) == [1, 2]").passed
+
+
+@pytest.mark.parametrize(
+    "call", ["open('/etc/passwd')", "__import__('socket').socket()", "__import__('os').fork()"]
+)
+def test_what_a_program_is_not_given_is_told(call: str) -> None:
+    outcome = _run(f"def f(x): return {call}", "assert f(1) == 2")
+    assert outcome.passed is False
+    assert "programs are run without files, network, threads and other processes" in outcome.reason
+
+
+def test_process_numbers_do_not_tell_what_became_of_the_last_program() -> None:
+    """Another one of them runs once, the other twice."""
+    show = "import os\ndef f(): return os.getpid()"
+    seen = []
+    for program in ("def f(): return 1", "def f(): return 0", "def f(): 1 / 0"):
+        _run(program, "assert f() == 1")
+        reason = _run(show, "assert f() == 0").reason
+        seen.append(int(reason.rpartition(" ")[2]))
+    assert seen[1] - seen[0] == seen[2] - seen[1]
