@@ -5,6 +5,7 @@ Every question has a new number: what was written before it was asked, or twice,
 """
 
 import builtins
+import contextlib
 import importlib
 import os
 import select
@@ -197,9 +198,10 @@ def raised(name: str, arguments: Any, own_name: str, home: str) -> BaseException
         return Broken(f"it ends by {str(name)[:100]}")
     reason = _made(kind, tuple(arguments))
     if str(home).partition(".")[0] in sys.stdlib_module_names:
-        standard = getattr(importlib.import_module(home), own_name, None)
-        if isinstance(standard, type) and issubclass(standard, kind):
-            reason = standard.__new__(standard, *arguments)  # what it is made of is not known
+        with contextlib.suppress(Exception):  # it may name what is of another system
+            standard = getattr(importlib.import_module(home), own_name)
+            if issubclass(standard, kind):
+                reason = standard.__new__(standard, *arguments)  # how it is made is not known
     reason.__dict__["of_the_program"] = str(own_name)[:100]
     return reason
 

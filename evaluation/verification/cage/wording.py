@@ -93,7 +93,8 @@ def _called(tree: ast.AST) -> Iterator[str]:
 
 def _made_by(own: set[str], trees: tuple[ast.Module, ...]) -> set[str]:
     """Variables that hold what the tests make by themselves, as a generator of random numbers."""
-    made, others = set(), set()
+    made: set[str] = set()
+    others: set[str] = set()
     for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, ast.Assign):
             names = {target.id for target in node.targets if isinstance(target, ast.Name)}

@@ -128,8 +128,10 @@ class _Zygote:
         os.close(alive)
         ended = self._wait(running, limits, [child])
         os.close(running)
-        status, too_long = _end(child, limits)
-        return COMPUTED if too_long else ended, status, status
+        status, used = _end(child)
+        if ended == STARVED and used.ru_nvcsw > used.ru_nivcsw:
+            ended = WAITED  # it gave the processor back more often than it was taken away
+        return COMPUTED if _is_over(used, limits) else ended, status, status
 
     def _guarded(
         self, limits: Limits, program: int, tests: int, said: int, heard: int
@@ -152,9 +154,10 @@ class _Zygote:
         ended = self._wait(running, limits, [candidate_child, judge_child])
         os.close(running)
         # the judge first: it must not see the candidate end
-        judged, judge_too_long = _end(judge_child, limits)
-        status, candidate_too_long = _end(candidate_child, limits)
-        return COMPUTED if judge_too_long or candidate_too_long else ended, judged, status
+        judged, judge_used = _end(judge_child)
+        status, used = _end(candidate_child)
+        is_over = _is_over(judge_used, limits) or _is_over(used, limits)
+        return COMPUTED if is_over else ended, judged, status
 
     def _fork(self, limits: Limits, kept: tuple[int, ...], run: Callable[[], None]) -> int:
         present = int(os.pread(self._memory, 100, 0).split()[0]) * resource.getpagesize()
@@ -207,13 +210,17 @@ def _computed(child: int) -> float:
     return time.clock_gettime((~child << 3) | 2)
 
 
-def _end(child: int, limits: Limits) -> tuple[int, bool]:
-    """Kills a child if it still runs; returns its wait status, and whether it used up its seconds."""
+def _end(child: int) -> tuple[int, resource.struct_rusage]:
+    """Kills a child if it still runs; returns its wait status and what it used."""
     gone, status, used = os.wait4(child, os.WNOHANG)
     if not gone:
         os.kill(child, signal.SIGKILL)
         _, status, used = os.wait4(child, 0)
-    return status, used.ru_utime + used.ru_stime > limits.seconds
+    return status, used
+
+
+def _is_over(used: resource.struct_rusage, limits: Limits) -> bool:
+    return used.ru_utime + used.ru_stime > limits.seconds
 
 
 def _judge(tests: int, read: int, write: int, said: int) -> None:
