@@ -207,7 +207,8 @@ class _Reader:
         return any(isinstance(s, ast.Call) and _loaded(s.func) & self._classes for s in sides)
 
     def _of_comparison(self, node: ast.Compare, sides: list[ast.expr]) -> str:
-        known = [s for s in sides if isinstance(s, ast.Constant) or _loaded(s) & _BUILTINS]
+        plain = ast.Constant | ast.Compare | ast.UnaryOp
+        known = [side for side in sides if isinstance(side, plain) or _loaded(side) & _BUILTINS]
         if isinstance(node.ops[0], ast.Is | ast.IsNot) and not known:
             return "they ask whether two objects are one"
         is_order = not isinstance(node.ops[0], ast.Eq | ast.NotEq)
