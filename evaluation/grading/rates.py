@@ -46,7 +46,14 @@ COLUMNS = pa.schema(
         (
             "checks",
             pa.list_(
-                pa.struct([("name", pa.string()), ("kind", pa.string()), ("passed", pa.bool_())])
+                pa.struct(
+                    [
+                        ("name", pa.string()),
+                        ("kind", pa.string()),
+                        ("passed", pa.bool_()),
+                        ("note", pa.string()),
+                    ]
+                )
             ),
         ),
     ]
@@ -99,7 +106,11 @@ def _prompt_summary(row: Row) -> dict[str, Any]:
         "category": row["category"],
         "headline": row["headline"],
         "checks": {
-            check["name"]: {"kind": check["kind"], "passed": check["passed"]}
+            check["name"]: {
+                "kind": check["kind"],
+                "passed": check["passed"],
+                **({"note": check["note"]} if check.get("note") else {}),
+            }
             for check in row["checks"]
         },
         "passed": outcome(row, "all_checks_pass_rate"),

@@ -234,6 +234,9 @@ class PromptCheck(FileModel):
 
     kind: Kind = Field(description="What it is about, by which rates count it.")
     passed: bool = Field(description="Whether the answer passes.")
+    note: str | None = Field(
+        None, description="Of code: `unguarded` or `forged`, as for verified answers."
+    )
 
 
 class PromptEntry(FileModel):

@@ -19,6 +19,7 @@ from evaluation.grading.checks import (
 )
 from evaluation.settings import checks, code_checks
 from evaluation.settings.model import Settings
+from evaluation.verification.cage.model import Outcome
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class CheckEntry:
     """
 
     model: type[Settings]
-    function: Callable[..., bool | int]
+    function: Callable[..., bool | int | Outcome]
     _: KW_ONLY
     right: str
     wrong: str

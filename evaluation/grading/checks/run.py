@@ -8,6 +8,7 @@ from evaluation.errors import CageError, ScoringError
 from evaluation.grading.checks.registry import CHECKS
 from evaluation.settings.check_kinds import Counted, Kind
 from evaluation.settings.checks import Check
+from evaluation.verification.cage.model import Outcome
 
 
 @dataclass(frozen=True)
@@ -17,15 +18,24 @@ class CheckResult:
     name: str
     kind: Kind
     passed: bool
+    note: str = ""
+    """Of code that is run: how its passing is counted (`cage.model.Outcome`)."""
 
 
 def passes(check: Check, text: str) -> bool:
     """Whether an answer passes a check."""
+    return _outcome(check, text).passed is True
+
+
+def _outcome(check: Check, text: str) -> Outcome:
     found = CHECKS[check.check].function
     if isinstance(check, Counted):
-        return check.holds(int(found(text)))
+        number = found(text)
+        assert isinstance(number, int), check.check
+        return Outcome(check.holds(number))
     keys = {key: getattr(check, key) for key in type(check).model_fields if key != "check"}
-    return bool(found(text, **keys))
+    told = found(text, **keys)
+    return told if isinstance(told, Outcome) else Outcome(bool(told))
 
 
 def run_checks(probe: str, checks: Sequence[Check], text: str) -> list[CheckResult]:
@@ -42,7 +52,7 @@ def run_checks(probe: str, checks: Sequence[Check], text: str) -> list[CheckResu
         seen[check.check] += 1
         number = seen[check.check]
         try:
-            passed = passes(check, text)
+            outcome = _outcome(check, text)
         except CageError:
             raise
         except Exception as error:
@@ -51,5 +61,5 @@ def run_checks(probe: str, checks: Sequence[Check], text: str) -> list[CheckResu
                 "fix the check or take it out of the suite"
             ) from error
         name = check.check if number == 1 else f"{check.check}-{number}"
-        results.append(CheckResult(name, check.kind, passed))
+        results.append(CheckResult(name, check.kind, outcome.passed is True, outcome.note))
     return results

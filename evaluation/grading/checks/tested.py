@@ -7,7 +7,7 @@ from functools import reduce
 
 from evaluation.errors import ScoringError
 from evaluation.grading.checks.code import parse_python, python_code
-from evaluation.verification.cage.model import Limits, Tests
+from evaluation.verification.cage.model import Limits, Outcome, Tests
 from evaluation.verification.cage.run import run_program
 from evaluation.verification.programs import joined
 
@@ -15,17 +15,17 @@ LIMITS = Limits(seconds=5.0, memory_mb=512)
 """Of one answer with all its tests."""
 
 
-def passes_tests(answer: str, /, tests: str) -> bool:
-    """Whether an answer's code, all its fences one after the other, passes the tests.
+def passes_tests(answer: str, /, tests: str) -> Outcome:
+    """Whether an answer's code, all its fences one after the other, passes the tests, and by which run.
 
     Raises:
         ScoringError: the tests cannot be run, whatever the answer is.
         CageError: this machine has no cage to run them in.
     """
     if parse_python(answer) is None:
-        return False
+        return Outcome(False)
     program = reduce(joined, python_code(answer), "")
     outcome = run_program(program, Tests(source=tests), LIMITS)
     if outcome.passed is None:
         raise ScoringError(outcome.reason)
-    return outcome.passed
+    return outcome
