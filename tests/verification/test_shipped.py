@@ -51,7 +51,10 @@ def test_writes_every_row(name: str, shared: Path) -> None:
     assert all(all(prompt.strata.values()) for prompt in made)
 
 
-WITH_GOLDS = ("gsm8k_0shot", "math_500_minerva", "math_500_boxed", "ifeval", "ifbench")
+WITH_GOLDS = (
+    *("gsm8k_0shot", "math_500_minerva", "math_500_boxed", "ifeval", "ifbench"),
+    *("mbpp", "mbpp_sanitized", "humaneval"),
+)
 
 
 @pytest.mark.parametrize("name", WITH_GOLDS)

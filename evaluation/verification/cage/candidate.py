@@ -6,6 +6,7 @@ taken for its answers.
 
 import ast
 import contextlib
+import copy
 import importlib
 import json
 import operator
@@ -127,6 +128,8 @@ _ANSWERS: dict[str, Any] = {
     "representation": repr,
     "format": format,
     "hash": hash,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
     "int": int,
     "float": float,
     "index": operator.index,

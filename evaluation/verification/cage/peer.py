@@ -17,7 +17,7 @@ from typing import Any
 from evaluation.verification.cage.codec import Refused, Table, Writer, deeply, sized
 from evaluation.verification.cage.reading import MALFORMED, Reader
 
-MOST_BYTES = 32 << 20
+MOST_BYTES = 128 << 20
 _HEAD = struct.Struct("<Ic8s")
 _NUMBER = struct.Struct("<I")
 _ASK, _ANSWER, _RAISE, _UNSENT = b"?", b"=", b"!", b"~"

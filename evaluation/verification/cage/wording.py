@@ -62,6 +62,7 @@ def wording(setup: ast.Module, tests: ast.Module, entry_point: str) -> Wording:
     names -= modules.keys()
     own |= modules.keys()
     reader = _Reader(names - bound, own | _made_by(own, trees))
+    reader.follow(trees)
     return Wording(tuple(sorted(names)), modules, reader.objects(setup, tests))
 
 
@@ -136,6 +137,12 @@ class _Reader:
         self._names, self._own = names, own
         self._classes = {name for name in names if name[:1].isupper()}
 
+    def follow(self, trees: tuple[ast.Module, ...]) -> None:
+        """Variables that hold what is made of the program's classes are objects of its own."""
+        for node in (node for tree in trees for node in ast.walk(tree)):
+            if isinstance(node, ast.Assign) and _loaded(node.value) & self._classes:
+                self._classes |= {n.id for n in node.targets if isinstance(n, ast.Name)}
+
     def objects(self, setup: ast.Module, tests: ast.Module) -> str:
         for tree in (setup, tests):
             found = next((why for node in ast.walk(tree) if (why := self._why(node))), "")
@@ -199,20 +206,19 @@ class _Reader:
         return ""
 
     def _is_operation(self, node: ast.expr) -> bool:
-        """Whether an object is an operand: a call of what is named as classes are."""
+        """Whether an object is an operand: of what is named as classes are."""
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
         else:
             sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
-        return any(isinstance(s, ast.Call) and _loaded(s.func) & self._classes for s in sides)
+        return any(_loaded(getattr(s, "func", s)) & self._classes for s in sides)
 
     def _of_comparison(self, node: ast.Compare, sides: list[ast.expr]) -> str:
         plain = ast.Constant | ast.Compare | ast.UnaryOp
         known = [side for side in sides if isinstance(side, plain) or _loaded(side) & _BUILTINS]
         if isinstance(node.ops[0], ast.Is | ast.IsNot) and not known:
             return "they ask whether two objects are one"
-        is_order = not isinstance(node.ops[0], ast.Eq | ast.NotEq)
         are_both = sum(bool(_loaded(side) & self._classes) for side in sides) > 1
-        if are_both or (is_order and self._is_operation(node)):
+        if are_both or (not isinstance(node.ops[0], ast.Eq) and self._is_operation(node)):
             return "they compare objects of the program's own"
         return ""
