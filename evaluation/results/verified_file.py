@@ -30,7 +30,8 @@ class VerifierRates(FileModel):
     )
     format_rate: Rate | None = Field(None, description="Share with an answer in its format.")
     right_but_format_rate: float | None = Field(
-        None, description="Share in which this verifier finds no answer, and another one the right one."
+        None,
+        description="Share in which this verifier finds no answer, and another one the right one.",
     )
     errors: int = Field(0, ge=0, description="Samples on which the verifier failed.")
     unguarded: int = Field(
