@@ -1,12 +1,18 @@
 """The code in docs/results_in_pandas.md, run on results."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
+from evaluation.grading.accuracy import summarize_choices
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.results.bridge_rows import SUMMARY_COLUMNS
 from evaluation.settings.plan import StagePlan
@@ -44,6 +50,38 @@ def test_it_gives_what_it_says(names: dict[str, Any], plans: dict[str, StagePlan
     lost = (~names["now"] & names["then"])["quiz"].sum()
     assert (quiz.sum() - lost) / 400 == pytest.approx(own["delta"].iloc[0])
     assert list(names["lost"].columns) == ["earlier", "later", "item", "metric", "delta"]
+
+
+@pytest.mark.parametrize("primary", ["raw", "per_char", "per_byte", "per_token", "pmi"])
+def test_questions_are_ranked_as_their_task_ranks_them(
+    names: dict[str, Any], plans: dict[str, StagePlan], primary: str
+) -> None:
+    folder = plans["second"].step_folder(30)
+    table = with_ties_apart(pq.read_table(folder / "tier3_cf_candidates.parquet"))
+    pq.write_table(table, folder / "tier3_cf_candidates.parquet")
+    content = json.loads((folder / "tier3_cf.json").read_text())
+    own = table.filter(pc.equal(table["task"], "quiz"))
+    content["tasks"]["quiz"] = summarize_choices(own, primary)  # type: ignore[arg-type]
+    (folder / "tier3_cf.json").write_text(json.dumps(content))
+    shown = names["right"](folder)["quiz"].mean()
+    assert content["tasks"]["quiz"]["ties"] == 0
+    assert shown == pytest.approx(content["tasks"]["quiz"]["accuracy"])
+    accuracies = content["tasks"]["quiz"]["metrics"]
+    assert len({round(value, 6) for value in accuracies.values()}) > 2  # they can be told apart
+
+
+def with_ties_apart(table: pa.Table) -> pa.Table:
+    """Candidates of many lengths, with log-probabilities that differ by every measure."""
+    dice = np.random.default_rng(0)
+    for name in ("tokens", "chars", "bytes"):
+        drawn = pa.array(dice.integers(1, 90, table.num_rows), table.schema.field(name).type)
+        table = table.set_column(
+            table.schema.get_field_index(name), table.schema.field(name), drawn
+        )
+    for name, low in (("logprob", -60.0), ("unconditional", -40.0)):
+        drawn = pa.array(dice.uniform(low, 0, table.num_rows))
+        table = table.set_column(table.schema.get_field_index(name), name, drawn)
+    return table
 
 
 def test_it_draws_a_plot(names: dict[str, Any]) -> None:
