@@ -106,7 +106,7 @@ def verify_by_hand(
         for column, (one, text) in enumerate(zip(given, texts, strict=True))
     ]
     prompts = _prompts(given, samples, documents)
-    summary = summarize_task(prompts, views)
+    summary = summarize_task(prompts, task.views)
     for unknown in ("truncated_rate", "mean_tokens"):
         del summary[unknown]
     summary["prompts_without_completion"] = len(documents) - len(prompts)

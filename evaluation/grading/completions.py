@@ -1,7 +1,7 @@
 """Tier5: a task's completions and verdicts as numbers: rates, pass@k, strata, prompts."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,9 @@ from evaluation.errors import ScoringError
 from evaluation.grading.pass_at_k import interval, majority, pass_at_k, powers
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.stored_completions import Completion
+from evaluation.settings.verifiers import Judge
 from evaluation.verification.cage.model import FORGED, UNGUARDED
+from evaluation.verification.registry import bare_answer
 from evaluation.verification.verdicts import Verdict
 
 
@@ -44,19 +46,19 @@ class Prompt:
         return sum(verdict.credit == 1 for verdict in self.known(view))
 
 
-def summarize_task(prompts: Sequence[Prompt], views: Sequence[str]) -> dict[str, Any]:
+def summarize_task(prompts: Sequence[Prompt], views: Mapping[str, Judge]) -> dict[str, Any]:
     """What `tier5_verified.json` says of a task; the first of `views` is the primary one."""
     samples = [sample for prompt in prompts for sample in prompt.samples]
     tokens = [sample.completion.tokens for sample in samples]
     return {
-        "verifiers": {view: summarize_view(prompts, view) for view in views},
+        "verifiers": {view: summarize_view(prompts, view, judge) for view, judge in views.items()},
         "prompts": len(prompts),
         "samples": len(samples),
         "truncated_rate": _share(s.completion.stop_reason == "length" for s in samples),
         "empty_rate": _share(not s.completion.text.strip() for s in samples),
         "mean_tokens": sum(tokens) / len(tokens),
         "right_by_any_rate": _share(_right_by_any(sample) for sample in samples),
-        "strata": _strata(prompts, views[0]),
+        "strata": _strata(prompts, next(iter(views))),
     }
 
 
@@ -75,7 +77,7 @@ def _lacks_form(prompt: Prompt, view: str) -> int:
     return sum(v.credit == 0 and v.answer is None and right for v, right in judged)
 
 
-def summarize_view(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
+def summarize_view(prompts: Sequence[Prompt], view: str, judge: Judge) -> dict[str, Any]:
     """Rates of one verifier, over the samples that it did not fail on.
 
     Raises:
@@ -99,7 +101,7 @@ def summarize_view(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
         "right_but_format_rate": sum(_lacks_form(p, view) for p in prompts) / len(verdicts),
         "errors": total - len(verdicts),
         **{note: sum(v.note == note for v in verdicts) for note in (UNGUARDED, FORGED)},
-        **_over_samples(prompts, view),
+        **_over_samples(prompts, view, judge),
     }
 
 
@@ -108,21 +110,27 @@ def _credits(prompts: Sequence[Prompt], view: str) -> list[float]:
     return [c for prompt in prompts if (c := prompt.credit(view)) is not None]
 
 
-def _over_samples(prompts: Sequence[Prompt], view: str) -> dict[str, Any]:
+def _over_samples(prompts: Sequence[Prompt], view: str, judge: Judge) -> dict[str, Any]:
     """pass@k, cons@k and distinct answers, where there are several samples."""
-    counts = {len(prompt.samples) for prompt in prompts}
-    n = min(counts)
+    n = min(len(prompt.samples) for prompt in prompts)
     if n < 2:
         return {}
-    answers = [[v.answer for v in prompt.known(view)] for prompt in prompts]
-    right = [[v.credit == 1 for v in prompt.known(view)] for prompt in prompts]
+    found: dict[str, Any] = {"pass_at_k": {str(k): _pass_at_k(prompts, view, k) for k in powers(n)}}
+    if (bare := bare_answer(judge)) is None:
+        return found
+    known = [prompt.known(view) for prompt in prompts]
+    answers = [[_meaning(verdict, bare) for verdict in verdicts] for verdicts in known]
+    right = [[verdict.credit == 1 for verdict in verdicts] for verdicts in known]
     votes = [majority(a, r) for a, r in zip(answers, right, strict=True) if a]
     distinct = [len({one for one in a if one is not None}) for a in answers]
-    return {
-        "pass_at_k": {str(k): _pass_at_k(prompts, view, k) for k in powers(n)},
-        "cons_at_n": _told(votes),
-        "distinct_answers": sum(distinct) / len(distinct),
-    }
+    return {**found, "cons_at_n": _told(votes), "distinct_answers": sum(distinct) / len(distinct)}
+
+
+def _meaning(verdict: Verdict, bare: Callable[[str], str]) -> str | None:
+    """One text for all right answers, and for all spellings of a wrong one; None for no answer."""
+    if verdict.answer is None:
+        return None
+    return "right" if verdict.credit == 1 else f"= {bare(verdict.answer)}"
 
 
 def _pass_at_k(prompts: Sequence[Prompt], view: str, k: int) -> dict[str, Any]:

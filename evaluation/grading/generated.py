@@ -67,7 +67,7 @@ def grade_task(
     summary = {
         "group": task.group,
         "primary": task.headline,
-        **summarize_task(prompts, views),
+        **summarize_task(prompts, task.views),
         "views": {view: one.model_dump(mode="json") for view, one in task.views.items()},
         "answer_after": task.answer_after,
         **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum", "items")},

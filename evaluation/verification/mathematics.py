@@ -41,6 +41,11 @@ def in_a_box(settings: Boxed | MathVerify, document: Mapping[str, Any]) -> str:
     return f"\\boxed{{{answer_of(str(document['gold']))}}}"
 
 
+def bare_boxed(settings: Boxed | MathVerify, answer: str) -> str:
+    """One spelling of an answer, without the full stop of its sentence; nothing is calculated."""
+    return spelled(answer.strip().rstrip("."))
+
+
 @lru_cache(maxsize=256)
 def _parsed_gold(gold: str) -> list[Any]:
     """A solution is read as a completion is; an answer alone is put where answers are looked for."""

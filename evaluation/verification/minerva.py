@@ -55,6 +55,11 @@ def in_the_sentence(settings: Minerva, document: Mapping[str, Any]) -> str:
     return f"Final Answer: The final answer is ${answer_of(str(document['gold']))}$. {_CLOSING}"
 
 
+def bare_minerva(settings: Minerva, answer: str) -> str:
+    """A final answer without units, layout and the full stop of its sentence."""
+    return normalized(answer.strip().rstrip("."))
+
+
 def verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: str) -> Verdict:
     """Whether the final answer is the gold one, as text or by sympy, both normalized."""
     answer = final_answer(completion)

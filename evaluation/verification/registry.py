@@ -2,15 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_args
 
 from evaluation.errors import ConfigError
 from evaluation.settings import verifiers as models
-from evaluation.settings.verifiers import Verifier
+from evaluation.settings.verifiers import Judge, Provided, Verifier
 from evaluation.verification.instructions import load_libraries, some_text, verify_instructions
-from evaluation.verification.mathematics import in_a_box, load_math, verify_boxed, verify_math
-from evaluation.verification.minerva import in_the_sentence, verify_minerva
-from evaluation.verification.patterns import in_form, verify_pattern
+from evaluation.verification.mathematics import (
+    bare_boxed,
+    in_a_box,
+    load_math,
+    verify_boxed,
+    verify_math,
+)
+from evaluation.verification.minerva import bare_minerva, in_the_sentence, verify_minerva
+from evaluation.verification.patterns import bare, in_form, verify_pattern
 from evaluation.verification.programs import canonical, verify_program
 from evaluation.verification.verdicts import Verdict, Verify
 
@@ -27,13 +34,15 @@ class Entry:
 
     `model` has its settings, `verify` its verdicts. `right` gives a completion that is right by a
     document, by which golds are checked before anything is generated; None if the document has none.
-    `library` is what it imports, if that takes long.
+    `library` is what it imports, if that takes long. `bare` gives one text for all spellings of a
+    wrong answer that the kind takes for the same; None where an answer is no value, as a program.
     """
 
     model: type[Any]
     verify: Verify
     right: Callable[[Any, Mapping[str, Any]], str | None]
     library: str = ""
+    bare: Callable[[Any, str], str] | None = None
 
     @property
     def kind(self) -> str:
@@ -56,10 +65,10 @@ def complete(entries: tuple[Entry, ...]) -> Mapping[str, Entry]:
 
 VERIFIERS = complete(
     (
-        Entry(models.Pattern, verify_pattern, in_form),
-        Entry(models.Boxed, verify_boxed, in_a_box, "mathematics"),
-        Entry(models.Minerva, verify_minerva, in_the_sentence, "mathematics"),
-        Entry(models.MathVerify, verify_math, in_a_box, "mathematics"),
+        Entry(models.Pattern, verify_pattern, in_form, bare=bare),
+        Entry(models.Boxed, verify_boxed, in_a_box, "mathematics", bare_boxed),
+        Entry(models.Minerva, verify_minerva, in_the_sentence, "mathematics", bare_minerva),
+        Entry(models.MathVerify, verify_math, in_a_box, "mathematics", bare_boxed),
         Entry(models.IFEval, verify_instructions, some_text, "instructions"),
         Entry(models.IFBench, verify_instructions, some_text, "instructions"),
         Entry(models.Program, verify_program, canonical),
@@ -70,3 +79,9 @@ VERIFIERS = complete(
 def verify(settings: Verifier, document: Mapping[str, Any], completion: str) -> Verdict:
     """The verdict of one verifier, in this process and without limits; `pool` has them."""
     return VERIFIERS[settings.kind].verify(settings, document, completion)
+
+
+def bare_answer(judge: Judge) -> Callable[[str], str] | None:
+    """`Entry.bare` of a verifier; None for a provider's, whose equality is not known."""
+    entry = None if isinstance(judge, Provided) else VERIFIERS[judge.kind]
+    return partial(entry.bare, judge) if entry is not None and entry.bare is not None else None

@@ -12,11 +12,12 @@ from evaluation.grading.generated import write_prompts
 from evaluation.grading.generation_files import prompt_rows, task_files
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.stored_completions import Completion
+from evaluation.settings.verifiers import Pattern
 from evaluation.verification.verdicts import Verdict
 
 VIEWS = ("lenient", "strict")
 
-TASK = {
+TASK: dict[str, Any] = {
     "dataset": "some/sums",
     "prompt": "{{ q }}",
     "chat": False,
@@ -30,6 +31,9 @@ TASK = {
 }
 
 
+JUDGES = {name: Pattern.model_validate(one) for name, one in TASK["verifiers"].items()}
+
+
 def write_tier5(
     folder: Path, common: dict[str, Any], skill: float, seed: int, prompts: int
 ) -> None:
@@ -38,7 +42,7 @@ def write_tier5(
     summary = {
         "group": None,
         "primary": VIEWS[0],
-        **summarize_task(found, VIEWS),
+        **summarize_task(found, JUDGES),
         "views": TASK["verifiers"],
         "decoding": {"sampling": TASK["sampling"]},
         "data_checksum": {"prompts": "1"},
