@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from evaluation.files import write_jsonl
 from evaluation.grading.checks.run import passes
+from evaluation.reporting.flips.answers import flipped_answers
 from evaluation.reporting.flips.expectations import expected, failing, got
 from evaluation.reporting.flips.flips import in_order, stage_flips
 from evaluation.reporting.flips.moved import GONE
@@ -21,6 +22,7 @@ from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.read import read_tier
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.probes import Probe
 from evaluation.settings.suites import load_suite
 from tests.conftest import ROOT
 from tests.prefill.plans import sign_meta
@@ -186,6 +188,24 @@ def test_a_failed_check_says_what_it_expected_and_got(
     assert list(failing([known], {name: False}, text)) == [told]
     twice = list(failing([known, known], {name: True, f"{name}-2": False}, text))
     assert twice == [told.replace(name, f"{name}-2", 1)]
+
+
+def test_a_failed_check_got_what_follows_the_thinking(plans: dict[str, StagePlan]) -> None:
+    folder = plans["second"].step_folder(10)
+    path = folder / "tier4_sft_native.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "answer_after": "</think>"}))
+    path = folder / "tier4_sft_native_generations.jsonl"
+    thought = path.read_text().replace('"It."', '"<think>It is five words.</think>It is."')
+    path.write_text(thought)
+    counted = [{"check": "complies"}, *2 * [{"check": "word_count", "exactly": 9}]]
+    asked = {"category": "lists", "messages": [{"role": "user", "content": "Say it."}]}
+    probe = Probe.model_validate({**asked, "checks": counted})
+    ours, bridge = (read_tier(one, "tier4") for one in (folder, plans["second"].bridge_folder))
+    probes = {f"p{i}": probe for i in range(len(thought.splitlines()))}
+    moved = [flip for one in flipped_answers(ours, bridge, probes) for flip in one.shown]
+    told = {why for flip in moved for why in flip.ours["why"] if why.startswith("word_count-2")}
+    print(len(moved), [flip.ours for flip in moved][:2])
+    assert told == {"word_count-2: expected words (exactly 9); got 2"}
 
 
 def test_no_check_fails_to_say_so() -> None:
