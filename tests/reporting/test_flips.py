@@ -193,7 +193,9 @@ def test_a_failed_check_says_what_it_expected_and_got(
 def test_a_failed_check_got_what_follows_the_thinking(plans: dict[str, StagePlan]) -> None:
     folder = plans["second"].step_folder(10)
     path = folder / "tier4_sft_native.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "answer_after": "</think>"}))
+    content = {**json.loads(path.read_text()), "answer_after": "</think>"}
+    content["prompts"][0]["checks"]["word_count-2"]["passed"] = False
+    path.write_text(json.dumps(content))
     path = folder / "tier4_sft_native_generations.jsonl"
     thought = path.read_text().replace('"It."', '"<think>It is five words.</think>It is."')
     path.write_text(thought)
@@ -203,9 +205,8 @@ def test_a_failed_check_got_what_follows_the_thinking(plans: dict[str, StagePlan
     ours, bridge = (read_tier(one, "tier4") for one in (folder, plans["second"].bridge_folder))
     probes = {f"p{i}": probe for i in range(len(thought.splitlines()))}
     moved = [flip for one in flipped_answers(ours, bridge, probes) for flip in one.shown]
-    told = {why for flip in moved for why in flip.ours["why"] if why.startswith("word_count-2")}
-    print(len(moved), [flip.ours for flip in moved][:2])
-    assert told == {"word_count-2: expected words (exactly 9); got 2"}
+    told = {why for flip in moved for why in flip.ours["why"] if flip.id == "p0"}
+    assert "word_count-2: expected words (exactly 9); got 2" in told
 
 
 def test_no_check_fails_to_say_so() -> None:
