@@ -1,6 +1,7 @@
 """Where a model's thinking ends and its answer to a probe begins."""
 
 import re
+import textwrap
 
 from evaluation.settings.generation import read_part
 
@@ -17,7 +18,7 @@ ENDS = (
 )
 """What ends the thinking of models that think, as their chat templates write it."""
 
-_EMPTY = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>\s*</\1>\s*")
+_EMPTY = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>\s*</\1>[^\S\n]*")
 
 
 def end_of_thinking(answer_after: str | None, template: str | None) -> str | None:
@@ -26,5 +27,8 @@ def end_of_thinking(answer_after: str | None, template: str | None) -> str | Non
 
 
 def checked_part(response: str, mark: str | None) -> str:
-    """What checks read: what follows the mark, without an empty thought or white space around it."""
-    return _EMPTY.sub("", read_part(response, mark)).strip()
+    """What checks read: what follows the mark, without an empty thought or white space around it.
+
+    An indentation that all lines have is such white space, too.
+    """
+    return textwrap.dedent(_EMPTY.sub("", read_part(response, mark)).strip("\n")).strip()

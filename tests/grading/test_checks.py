@@ -444,6 +444,12 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     ),
     (
         "list_items",
+        {"texts": ["Nile", "A"], "how": "equal"},
+        ["1. The Nile\n2. A", "- 🌊 Nile\n- a."],
+        ["- a Nile\n- A", "- Nile\n- an A", "- the\n- A"],
+    ),
+    (
+        "list_items",
         {"texts": ["a", "b", "c"], "in_order": False},
         ["- c\n- a\n- b"],
         ["- a b c\n- a b c\n- a b c", "- a\n- b", "- a\n- b\n- b"],

@@ -33,15 +33,15 @@ def misjudged() -> dict[tuple[str, bool], list[Any]]:
 def test_few_answers_to_probes_of_the_headline_are_misjudged(kind: str, most: float) -> None:
     rows = misjudged()[kind, True]
     wrong = [row for row in rows if row]
-    assert len(rows) >= 200
+    assert len(rows) >= 500
     assert len(wrong) <= most * len(rows), wrong
 
 
-@pytest.mark.parametrize(("kind", "most"), [("natural", 0.05), ("unusual", 0.25), ("weak", 0.15)])
+@pytest.mark.parametrize(("kind", "most"), [("natural", 0.05), ("unusual", 0.35), ("weak", 0.15)])
 def test_answers_that_only_their_meaning_decides_are_misjudged_more_often(
     kind: str, most: float
 ) -> None:
     rows = misjudged()[kind, False]
     wrong = [row for row in rows if row]
-    assert len(rows) >= 45
+    assert len(rows) >= 90
     assert len(wrong) <= most * len(rows), wrong

@@ -8,6 +8,7 @@ import yaml
 
 from evaluation.grading.checks.refusals import refuses
 from evaluation.grading.checks.run import passes, run_checks
+from evaluation.grading.thinking import checked_part
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.probes import Probe
 from evaluation.settings.suites import load_suite
@@ -40,7 +41,7 @@ def failed(name: str, text: str) -> list[str]:
 def passes_all(name: str, text: str) -> bool:
     """Whether none fails; code is run only where the other checks let it through."""
     ordered = sorted(PROBES[name].checks, key=lambda check: check.check == "passes_tests")
-    return all(passes(check, text.strip()) for check in ordered)
+    return all(passes(check, checked_part(text, None)) for check in ordered)
 
 
 def is_refused(name: str) -> bool:

@@ -54,6 +54,11 @@ def test_only_an_empty_thought_goes_without_a_mark() -> None:
     assert checked_part("a <think></think>", None) == "a <think></think>"
 
 
+def test_an_indentation_of_all_lines_is_no_part_of_an_answer() -> None:
+    assert checked_part("\n  - a\n  - b\n", None) == "- a\n- b"
+    assert checked_part("- a\n  - b", None) == "- a\n  - b"
+
+
 def test_a_suite_keeps_its_mark_when_it_is_merged(tmp_path: Path) -> None:
     first = Suite(answer_after="</think>", probes={"a": PROBES["concise_easy_capital"]})
     second = Suite(probes={"b": PROBES["concise_easy_ice"]})

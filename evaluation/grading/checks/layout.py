@@ -72,7 +72,8 @@ def _fits(item: str, wanted: str | tuple[str, ...], how: str) -> bool:
         return any(says(item, way, match_case=False) for way in ways)
     if how == "start":
         return any(starts_with(item, way, match_case=False) for way in ways)
-    return core(item) in {core(way) for way in ways}
+    bare = core(_EMOJI.sub("", item))
+    return not {bare, bare.removeprefix("the ")}.isdisjoint(map(core, ways))
 
 
 def _can_be_paired(fits: list[list[bool]]) -> bool:
