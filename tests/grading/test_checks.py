@@ -445,8 +445,8 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     (
         "list_items",
         {"texts": ["Nile", "A"], "how": "equal"},
-        ["1. The Nile\n2. A", "- 🌊 Nile\n- a."],
-        ["- a Nile\n- A", "- Nile\n- an A", "- the\n- A"],
+        ["1. Nile\n2. **A**", "- 🌊 Nile\n- a."],
+        ["- the Nile\n- A", "- Nile\n- an A", "- 🌊\n- A"],
     ),
     (
         "list_items",

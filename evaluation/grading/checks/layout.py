@@ -72,8 +72,7 @@ def _fits(item: str, wanted: str | tuple[str, ...], how: str) -> bool:
         return any(says(item, way, match_case=False) for way in ways)
     if how == "start":
         return any(starts_with(item, way, match_case=False) for way in ways)
-    bare = core(_EMOJI.sub("", item))
-    return not {bare, bare.removeprefix("the ")}.isdisjoint(map(core, ways))
+    return core(_EMOJI.sub("", item)) in {core(way) for way in ways}
 
 
 def _can_be_paired(fits: list[list[bool]]) -> bool:
