@@ -57,7 +57,8 @@ def test_a_case_that_is_wrong_is_told(tmp_path: Path, warm: Server) -> None:
     assert play(_other(right, run="sleep 60", seconds=0.5), shop, place).verdict == "hang"
     assert play(_other(right, run="touch tmp/x"), shop, place).verdict == "left"
     assert play(_other(right, run="rm data/quiz/test.jsonl"), shop, place).verdict == "lost"
-    assert play(right, shop, place).verdict == "right"
+    play(_other(right, do=("$ rm -r ckpts/stage1/10",)), shop, place)
+    assert play(right, shop, place).verdict == "right"  # what is put back is another file
 
 
 def _other(case: Case, **changes: object) -> Case:
