@@ -12,6 +12,7 @@ from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.results.bridge_files import read_recommendation, read_step_deltas
 from tests.bridge.folders import write_side
+from tests.conftest import ROOT
 from tests.reporting.browser import numbers, opened
 from tests.reporting.pages import write_report
 from tests.reporting.written import STEPS, write_pages
@@ -91,6 +92,23 @@ def test_what_the_page_does_not_have_is_said(
         assert page.locator("#step").input_value() == "200"
         page.locator("#step").select_option("20")
         assert not note.is_visible()
+
+
+def test_the_documented_address_opens_its_flip(browser: Browser, written: Path) -> None:
+    """That of docs/report.md, of a question that this page has."""
+    found = re.search(r"report\.html(#step=\S+)`", (ROOT / "docs/report.md").read_text())
+    assert found is not None
+    file = written / "second" / "report.html"
+    with opened(browser, file, beside=(file,)) as page:
+        flips = [box.get_attribute("data-id") or "" for box in page.locator("#flips details").all()]
+        number = next(name for name in flips if name.startswith("quiz/")).removeprefix("quiz/")
+        address = found[1].replace("1000", "200").replace("piqa/12", f"quiz/{number}")
+        page.goto("about:blank")
+        page.goto(f"{file.as_uri()}{address.replace('piqa', 'quiz')}")
+        shown = page.locator("#flips details[open]")
+        shown.locator("table").wait_for()
+        assert shown.get_attribute("data-id") == f"quiz/{number}"
+        assert not page.locator("#unknown").is_visible()
 
 
 def test_titles_name_the_run(browser: Browser, written: Path) -> None:

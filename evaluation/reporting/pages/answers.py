@@ -94,7 +94,7 @@ def _told(one: Told) -> str:
 
 CHANGES = (
     *("step", "task", "by", "group", "prompts", "before", "after", "Δ [95 %]", "p (Holm)"),
-    *("minimum detectable", ""),
+    *("minimum detectable", "significant"),
 )
 
 
