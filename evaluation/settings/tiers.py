@@ -202,7 +202,7 @@ _TABLE = (
         ),
         headline="all_checks_pass_rate",
         shown="all_checks_pass_rate",
-        protocol="tier4-5",
+        protocol="tier4-4",
         rates=True,
     ),
     Tier(
@@ -218,7 +218,7 @@ _TABLE = (
         metrics=(_rate("pass_rate"), _rate("truncated_rate", higher_is_better=False)),
         headline="pass_rate",
         shown="pass_rate",
-        protocol="tier5-3",
+        protocol="tier5-2",
         figures=("curves", "forest", "moves"),
     ),
 )
