@@ -1,7 +1,8 @@
 """Answers that people wrote from the prompts alone: how many of each kind the checks misjudge.
 
 `natural` is what a strong model would say, `unusual` is right beyond argument in a form that nobody
-thinks of, `weak` is a plausible wrong answer. docs/verdicts.md has the counts.
+thinks of, `weak` is a plausible wrong answer, `sly` one that was written to slip through.
+docs/verdicts.md has the counts.
 """
 
 import gzip
@@ -24,16 +25,18 @@ def misjudged() -> dict[tuple[str, bool], list[Any]]:
     found: dict[tuple[str, bool], list[Any]] = defaultdict(list)
     for line in gzip.decompress(ANSWERS.read_bytes()).decode().splitlines():
         row = json.loads(line)
-        right = passes_all(row["probe"], row["answer"]) == (row["kind"] != "weak")
+        right = passes_all(row["probe"], row["answer"]) == (row["kind"] in ("natural", "unusual"))
         found[row["kind"], PROBES[row["probe"]].headline].append(None if right else row)
     return found
 
 
-@pytest.mark.parametrize(("kind", "most"), [("natural", 0.02), ("unusual", 0.10), ("weak", 0.15)])
+@pytest.mark.parametrize(
+    ("kind", "most"), [("natural", 0.02), ("unusual", 0.10), ("weak", 0.15), ("sly", 0.15)]
+)
 def test_few_answers_to_probes_of_the_headline_are_misjudged(kind: str, most: float) -> None:
     rows = misjudged()[kind, True]
     wrong = [row for row in rows if row]
-    assert len(rows) >= 500
+    assert len(rows) >= 200
     assert len(wrong) <= most * len(rows), wrong
 
 
