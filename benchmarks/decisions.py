@@ -6,11 +6,21 @@ tests/bridge/simulation.py, whose tests do the same at a tenth of the size. Seed
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from evaluation.bridge.discordance import paired_rate
+from evaluation.bridge.statistics import Floats, paired_companion
 from evaluation.reporting.terminal import align
-from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, simulate
+from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, simulate, simulate_looks
+
+LOOKS, LOOKED_AT = 20, 1_000
+"""Looks at a stage, one after each checkpoint, and how many stages in which nothing changes."""
+
+SKEWED = 10_000
+"""Differences that are drawn of each kind and size."""
 
 STAGES = {1: 20_000, 6: 7_000, 22: 2_000}
 """How many are drawn with so many steps."""
@@ -60,6 +70,51 @@ def row(steps: int, name: str, found: Counts) -> list[str]:
     ]
 
 
+def looks(stages: int) -> Iterator[list[str]]:
+    """How often some look wrongly says `met`."""
+    yield ["steps", "met wrongly at some look", "sd of a share of 5 %"]
+    world = World(gains=[0.0] * LOOKS)
+    for is_list in (True, False):
+        wrong = simulate_looks(world, stages, seed=LOOKS, is_list=is_list)
+        name = "a list" if is_list else "`all` or `every: N`"
+        yield [name, f"{wrong:.1%}", f"± {math.sqrt(0.05 * 0.95 / stages):.1%}"]
+
+
+def skewed(draws: int) -> Iterator[list[str]]:
+    """How often a mean of zero is said to be a gain or a loss: what is rare is a large loss."""
+    yield [
+        "differences",
+        "items",
+        "shown better wrongly",
+        "shown worse wrongly",
+        "told to be skewed",
+    ]
+    for name, draw in DIFFERENCES.items():
+        for items in (12, 40, 200):
+            dice = np.random.default_rng(items)
+            of_zero = [draw(dice, items) for _ in range(draws)]
+            test = paired_companion if "lognormal" in name else paired_rate  # credits are bounded
+            found = [test(np.maximum(d, 0), np.maximum(-d, 0)) for d in of_zero]
+            known = [one for one in found if one.low is not None and one.high is not None]
+            yield [
+                name,
+                str(items),
+                f"{sum(one.low > 0 for one in known) / draws:.1%}",  # type: ignore[operator]
+                f"{sum(one.high < 0 for one in known) / draws:.1%}",  # type: ignore[operator]
+                f"{sum(one.is_skewed for one in found) / draws:.0%}",
+            ]
+
+
+DIFFERENCES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
+    "pass or fail, 1 in 5 turns": lambda d, n: d.choice([-1.0, 0, 0, 0, 0, 0, 0, 0, 0, 1], n),
+    "means of 16 samples": lambda d, n: (d.binomial(16, 0.4, n) - d.binomial(16, 0.4, n)) / 16,
+    "8 of 9 gain 1/16, one loses 1/2": lambda d, n: np.where(d.random(n) < 8 / 9, 1 / 16, -0.5),
+    "lognormal losses, sigma 0.5": lambda d, n: math.exp(0.125) - d.lognormal(0, 0.5, n),
+    "lognormal losses, sigma 1": lambda d, n: math.exp(0.5) - d.lognormal(0, 1, n),
+}
+"""Of true mean zero."""
+
+
 HEADER = [
     "steps", "truth", "met", "(before)", "met wrongly", "chosen covered", "(before)",
     "equal step excluded", "(before)", "sd of a share of 5 %",
@@ -76,6 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             found = simulate(world, max(1, int(stages * share)), seed=steps)
             rows.append(row(steps, name, found))
             print("  ".join(rows[-1]), flush=True)
+    for table in (looks(int(LOOKED_AT * share)), skewed(int(SKEWED * share))):
+        print(f"\n{align(list(table))}", flush=True)
     print(f"\n(before): without any correction for the choice among steps\n\n{align(rows)}")
 
 

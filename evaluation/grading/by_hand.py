@@ -17,6 +17,7 @@ from evaluation.prefill.generation.cache import read_documents
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.answers import cut
 from evaluation.scoring.stored_completions import Completion
+from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
 from evaluation.verification.verdicts import Verdict
@@ -51,8 +52,10 @@ def read_completions(path: Path, known: Mapping[str, Any]) -> list[Given]:
                 f"{next(iter(known))!r}; name the task that was completed"
             )
         sample = row.get("sample", counts.get(id, 0))
-        if type(sample) is not int or sample < 0:
+        if type(sample) is not int or not 0 <= sample < LARGEST_COUNT:
             raise ResultsError(f"{where}: `sample` is {sample!r}, not a number 0, 1, 2 …")
+        if not _is_whole(text):
+            raise ResultsError(f"{where}: `completion` has half a character (a lone surrogate)")
         if (id, sample) in found:
             raise ResultsError(f"{where}: sample {sample} of {id!r} is there twice")
         counts[id] = counts.get(id, 0) + 1
@@ -60,6 +63,14 @@ def read_completions(path: Path, known: Mapping[str, Any]) -> list[Given]:
     if not found:
         raise ResultsError(f"{path}: it holds no completions")
     return list(found.values())
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -1,9 +1,10 @@
 """How a run of the workflow starts and ends: orphans, recommendations, and what failed."""
 
 import contextlib
+import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,15 @@ def start(workflow: Any, inputs: RuleInputs) -> None:
     guard_run(workflow)
     for left in CHECKED.glob("*"):  # of runs that were killed: this one holds the folder's lock
         shutil.rmtree(left, ignore_errors=True)
+    for job in workflow.dag.needrun_jobs():
+        _remove_what_is_no_file(map(Path, job.output))
+
+
+def _remove_what_is_no_file(outputs: Iterable[Path]) -> None:
+    """Pipes, devices and links to them in the place of results, which Snakemake would copy for ever."""
+    for path in outputs:
+        if os.path.lexists(path) and not path.is_file() and not path.is_dir():
+            path.unlink()
 
 
 def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool = False) -> None:

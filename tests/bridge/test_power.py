@@ -49,4 +49,4 @@ def test_few_prompts(n: int, said: str) -> None:
 
 def test_the_sentence_of_the_docs_is_computed() -> None:
     text = " ".join((ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8").split())
-    assert power_sentence(120, "prompts") in text
+    assert power_sentence(105, "prompts") in text
