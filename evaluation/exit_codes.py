@@ -125,7 +125,8 @@ def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
     else:
         remedy = "correct that"
     again = " (an item that is in the score store is not scored again)" * is_scoring
-    return f"{where}: {error.strerror}; {remedy} and run the command again{again}"
+    said = os.strerror(error.errno)  # a library may put numbers and details into its own
+    return f"{where}: {said}; {remedy} and run the command again{again}"
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -11,12 +11,13 @@ Without a configuration, `default/` is taken, else the folder itself, else its o
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import SUFFIXES, is_data_file, is_saved_dataset, is_saved_dict
 
+_PART = re.compile(r"-(\d+)-of-(\d+)")
 _SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 
 
@@ -55,6 +56,7 @@ def mirror_files(
     for folder in candidates:
         found = _split_files(folder, split) if folder.is_dir() else []
         if found:
+            _check_formats(found, dataset, split)
             return found
     wanted = f"split {split!r}" + (f" of configuration {config!r}" if config else "")
     looked = candidates[0] if config is not None and candidates[0].is_dir() else root
@@ -62,6 +64,28 @@ def mirror_files(
         f"dataset {dataset}: its mirror {looked} has no {wanted}; {_what_is_there(looked)}; "
         f"put it at {candidates[0] / f'{split}.parquet'}, or name one that is there"
     )
+
+
+def _check_formats(files: Sequence[Path], dataset: str, split: str) -> None:
+    """Raises SourceError where a split is there twice, as the same rows in two formats."""
+    found = {s.removesuffix(".gz") for f in files for s in SUFFIXES if f.name.endswith(s)}
+    if len(found) > 1:
+        raise SourceError(
+            f"dataset {dataset}: its mirror {files[0].parent} has the split {split!r} as "
+            f"{' and as '.join(sorted(found))}; leave one of them, or name the files (`data_files`)"
+        )
+
+
+def lacking_parts(files: Iterable[Path]) -> Iterator[str]:
+    """A sentence for each split of which some of its numbered parts are not there."""
+    found: dict[tuple[str, int], set[int]] = {}
+    for path in files:
+        if match := _PART.search(path.name):
+            key = f"{path.parent}/{path.name[: match.start()]}", int(match.group(2))
+            found.setdefault(key, set()).add(int(match.group(1)))
+    for (name, total), parts in found.items():
+        if len(parts) < total:
+            yield f"{name}: {len(parts)} of its {total} parts are there; the others are not read"
 
 
 def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path]:

@@ -4,6 +4,7 @@ Who reads the rows cannot tell the difference, apart from `Origin`, which is rec
 """
 
 import glob
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import Row, is_data_file, read_rows
-from evaluation.prefill.mirrors import mirror_files, mirror_of
+from evaluation.prefill.mirrors import lacking_parts, mirror_files, mirror_of
 from evaluation.prefill.states import Checksums, Reading, are_unchanged
 from evaluation.providers.bridge.mirrored import mirrored_files
 from evaluation.providers.bridge.statuses import Status
@@ -24,6 +25,8 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 from evaluation.settings.sources import Source
 from evaluation.settings.suites import ProviderChoices, Task
+
+log = logging.getLogger(__name__)
 
 MOST_LETTERS = 10**9
 """Characters of all rows of a task together; of text that is packed, no more than a few rows are kept."""
@@ -52,6 +55,8 @@ class Origin:
 
             yield from hub_rows(self.source, config=self.config, split=self.split, fields=fields)
         else:
+            for sentence in lacking_parts(self.files):
+                log.warning("%s", sentence)
             for file in self.files:
                 self.reading.begin(file)
                 yield from read_rows(file, fields)

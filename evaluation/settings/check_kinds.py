@@ -10,14 +10,23 @@
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from evaluation.settings.model import Integer, Settings, Text
 
 Kind = Literal["format", "instruction", "clean", "json", "code"]
 
-Texts = Annotated[tuple[Text, ...], Field(min_length=1)]
 
+def _says_something(text: str) -> str:
+    if not text.strip():
+        raise ValueError(
+            "holds nothing but blanks, which every answer or none has; write what it says"
+        )
+    return text
+
+
+Words = Annotated[Text, AfterValidator(_says_something)]
+Texts = Annotated[tuple[Words, ...], Field(min_length=1)]
 
 MOST_THINGS = 10**6
 """What is counted in an answer."""

@@ -15,6 +15,7 @@ from evaluation.settings.check_kinds import (
     InstructionCheck,
     Kind,
     Texts,
+    Words,
 )
 from evaluation.settings.code_checks import (
     CodeHas,
@@ -95,13 +96,13 @@ class PlainProse(FormatCheck):
 
 class StartsWith(FormatCheck):
     check: Literal["starts_with"] = Field(description="`starts_with`: the first words.")
-    text: Text = Field(description="What they are, as Markdown shows them; whole words only.")
+    text: Words = Field(description="What they are, as Markdown shows them; whole words only.")
     match_case: Boolean = Field(True, description="Upper and lower case differ.")
 
 
 class EndsWith(FormatCheck):
     check: Literal["ends_with"] = Field(description="`ends_with`: the last words.")
-    text: Text = Field(description="What they are, as Markdown shows them; whole words only.")
+    text: Words = Field(description="What they are, as Markdown shows them; whole words only.")
     match_case: Boolean = Field(True, description="Upper and lower case differ.")
 
 
@@ -156,7 +157,7 @@ class ListItems(InstructionCheck):
     check: Literal["list_items"] = Field(
         description="`list_items`: the outermost list has one item for each of the texts."
     )
-    texts: Annotated[tuple[Text | Texts, ...], Field(min_length=1)] = Field(
+    texts: Annotated[tuple[Words | Texts, ...], Field(min_length=1)] = Field(
         description="What the items say; a list in place of a text holds alternatives."
     )
     how: Literal["contain", "start", "equal"] = Field(

@@ -35,24 +35,31 @@ _WRITTEN_WRONG = {
 
 
 class UnsetVariable(ValueError):
-    """A path uses an environment variable that is not set."""
+    """A path uses an environment variable that is not set, or empty."""
 
     def __init__(self, variable: str) -> None:
         self.variable = variable
-        name = variable.strip("${}")
+        name = _name(variable)
+        state = "is empty" if name in os.environ else "is not set"
         super().__init__(
-            f"uses {variable}, which is not set: run `export {name}=…` or write the path out"
+            f"uses {variable}, which {state}: run `export {name}=…` or write the path out"
         )
+
+
+def _name(variable: str) -> str:
+    return variable.strip("${}")
 
 
 def expand_path(text: str) -> str:
     """Replaces `$NAME`, `${NAME}` and a leading `~`.
 
-    Raises ValueError for an unset variable, and for what is no path of this machine.
+    Raises ValueError for a variable without a value, and for what is no path of this machine.
     """
+    for variable in _VARIABLE.findall(text):
+        if not os.environ.get(_name(variable)):
+            raise UnsetVariable(variable)
     path = os.path.expandvars(os.path.expanduser(text))
-    left = _VARIABLE.search(path)
-    if left:
+    if left := _VARIABLE.search(path):
         raise UnsetVariable(left.group())
     if path.startswith("~"):
         user = path.partition("/")[0]

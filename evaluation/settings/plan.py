@@ -215,7 +215,11 @@ def _training_config(
 ) -> tuple[Path, dict[str, Any]]:
     given = stage.training_config or config.training_config
     if given:
-        return Path(given), read_yaml(Path(given))
+        key = f"stages.{name}.training_config" if stage.training_config else "training_config"
+        try:
+            return Path(given), read_yaml(Path(given))
+        except ConfigError as error:
+            raise ConfigError(f"{key}: {error}") from None
     if not Path(stage.checkpoints).is_dir():
         raise ConfigError(
             f"stages.{name}.checkpoints: {stage.checkpoints}: no such folder; correct the path"

@@ -190,3 +190,26 @@ def test_unreadable_files(name: str, content: bytes, message: str, tmp_path: Pat
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError, match=message):
         list(locate(Source(files=(str(tmp_path / name),)), {}).rows())
+
+
+def test_a_split_in_two_formats_is_refused(tmp_path: Path) -> None:
+    parquet(tmp_path / "test.parquet")
+    jsonl(tmp_path / "test.jsonl.gz")
+    with pytest.raises(SourceError, match=r"as \.jsonl and as \.parquet; leave one of them"):
+        locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path)})
+
+
+def test_parts_that_are_not_there_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first ones of a large mirror may be all that is wanted."""
+    parquet(tmp_path / "test-00000-of-00003.parquet", ROWS[:2])
+    parquet(tmp_path / "test-00002-of-00003.parquet", ROWS[2:])
+    origin = locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path)})
+    assert list(origin.rows()) == ROWS
+    assert f"{tmp_path}/test: 2 of its 3 parts are there" in caplog.text
+    parquet(tmp_path / "test-00001-of-00003.parquet", ROWS[:1])
+    caplog.clear()
+    origin = locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path)})
+    list(origin.rows())
+    assert caplog.text == ""

@@ -133,13 +133,19 @@ STAGE_KEYS: list[tuple[str, dict[str, Any], list[str]]] = [
         {"checkpoints": "$NO_SUCH/x"},
         ["uses $NO_SUCH, which is not set", "export NO_SUCH="],
     ),
+    (
+        "a variable that is empty",
+        {"checkpoints": "$EMPTY_ONE/x"},
+        ["uses $EMPTY_ONE, which is empty", "export EMPTY_ONE="],
+    ),
 ]
 
 
 @pytest.mark.parametrize(
     ("keys", "words"), [c[1:] for c in STAGE_KEYS], ids=[c[0] for c in STAGE_KEYS]
 )
-def test_a_stage(keys: dict[str, Any], words: list[str]) -> None:
+def test_a_stage(keys: dict[str, Any], words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMPTY_ONE", "")
     sentence = said(content({}, **keys))
     assert "\n" not in sentence
     assert "(top level)" not in sentence
