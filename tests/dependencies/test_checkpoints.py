@@ -16,7 +16,7 @@ from evaluation.dependencies.gone import is_kept
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
 from evaluation.grading.header import origin
-from evaluation.records import write_record
+from evaluation.records import read_record, write_record
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from tests.checkpoints.test_state import replace, rewrite, shard
@@ -103,6 +103,18 @@ def test_scored_by_a_command(plans: Plans) -> None:
     assert not Outdated({**plans, "stage1": plan}).score(subject)
     rewrite(shard(subject.checkpoint))
     assert Outdated({**plans, "stage1": plan}).score(subject)
+
+
+def test_other_scores_of_the_same_file_are_collected_anew(plans: Plans) -> None:
+    """A file of the store may hold scores of two prompts; which one is meant, the record says."""
+    evaluate(subject := step_subject(plans["stage1"], 10))
+    score = read_record(subject.folder, SCORE)
+    assert score is not None
+    assert not Outdated(plans).collect(subject)
+    about = {**score.about, "tiers": {"tier4": {"prompts": {"colour": "another"}}}}
+    write_record(subject.folder, SCORE, score.key, about=about)
+    outdated = Outdated(plans)
+    assert (outdated.score(subject), outdated.collect(subject)) == (False, True)
 
 
 def test_tokens_counted_anew_are_shown_and_nothing_is_scored(plans: Plans) -> None:

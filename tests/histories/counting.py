@@ -36,13 +36,14 @@ class Counting:
 
     def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
         asked: list[Any] = []
+        read_as = stopping.decode(list(range(vocabulary)))  # another tokenizer reads other answers
         for batch in self._backend.answers(requests, stopping, vocabulary=vocabulary):
             for key, answer in batch.items():
                 one, tier = requests[key.request], tier_of(requests[key.request])
-                item = [list(one.tokens), one.max_new_tokens, sorted(stopping.strings)]
+                item = [list(one.tokens), one.max_new_tokens, sorted(stopping.strings), read_as]
                 if tier == "tier5":  # with other stops it may go on, which makes it another
                     about = one.sampling.model_dump(exclude={"n"})
-                    item[2:] = [key.sample, about, answer.raw]
+                    item[2:3] = [key.sample, about, answer.raw]
                 if item not in asked:  # one prompt may stand in several rows
                     _count(self._stand, tier, one.id, [item])
                 asked.append(item)
