@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.bridge.decision import Decision, JudgedStep, corrected_for
-from evaluation.bridge.verdicts import Answer
+from evaluation.bridge.verdicts import AimVerdict, Answer
 from evaluation.settings.config import Aim
 
 KINDS: Mapping[Answer, str] = {
@@ -53,8 +53,6 @@ def recommend(
     headline = decision.headline
     best, pool = choose(decision.steps, headline)
     beside = _not_told_apart(decision, best, pool)
-    names = {best.step, *(entry["step"] for entry in beside)}
-    aim = best.aims[headline]
     return {
         "stage": stage,
         "step": best.step,
@@ -67,16 +65,7 @@ def recommend(
         "corrected_for": corrected_for(decision, is_open=is_open),
         "companions": [one.companion.sentence for one in best.aims if one.companion is not None],
         "confidence": [round(1 - alpha, 6) for alpha in decision.alphas],
-        "headline": {
-            "tier": aim.tier,
-            "group": aim.group,
-            "metric": aim.metric.removeprefix("delta_"),
-            "value": aim.value,
-            "bridge_value": aim.bridge_value,
-            "delta": aim.delta,
-            "low": aim.low,
-            "high": aim.high,
-        },
+        "headline": _headline_values(best.aims[headline]),
         "beside": beside,
         "others": [
             {
@@ -85,8 +74,16 @@ def recommend(
                 "why": _fell_out(step, best, pool, headline),
             }
             for step in decision.steps
-            if step.step not in names
+            if step.step not in {best.step, *(entry["step"] for entry in beside)}
         ],
+    }
+
+
+def _headline_values(aim: AimVerdict) -> dict[str, Any]:
+    names = ("tier", "group", "value", "bridge_value", "delta", "low", "high")
+    return {
+        **{name: getattr(aim, name) for name in names},
+        "metric": aim.metric.removeprefix("delta_"),
     }
 
 
