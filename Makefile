@@ -43,7 +43,7 @@ test: lint pytest  ## every check there is
 pytest: $(TOOLS) $(MODEL)/config.json $(NLTK) .triton/.complete
 	@OMP_NUM_THREADS=1 python -m pytest -m "" -n $(TEST_WORKERS) --no-loadscope-reorder
 
-histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=1)
+histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=3)
 	@python -W ignore -m tests.histories
 
 test-slurm: $(VENV) $(MODEL)/config.json  ## only those on a real Slurm on this machine (needs root)

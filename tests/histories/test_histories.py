@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.histories.__main__ import Place, drawn
+from tests.histories.__main__ import SEED, Place, drawn
 from tests.histories.accidents import ACCIDENTS
 from tests.histories.beginning import build_pool
 from tests.histories.commands import COMMANDS
@@ -42,5 +42,5 @@ def test_the_same_with_the_real_engine(place: Place) -> None:
 
 
 def test_a_hundred_histories_have_every_kind(place: Place) -> None:
-    actions = [action for one in drawn(place.pool, 100, 1).values() for action in one]
+    actions = [action for one in drawn(place.pool, 100, SEED).values() for action in one]
     assert {*EDITS, *ACCIDENTS, *COMMANDS} <= {str(action[0]) for action in actions}
