@@ -134,7 +134,7 @@ def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -
                 (keep / f"{name}.json").write_text(json.dumps(actions) + "\n")
     minutes = (time.perf_counter() - begin) / 60
     print(f"\n{len(chosen)} histories, {sums.runs} runs in {minutes:.1f} minutes; ", end="")
-    print(f"seed {os.environ.get('HISTORIES_SEED', '1')}; {failed} failed")
+    print(f"seed {os.environ.get('HISTORIES_SEED', SEED)}; {failed} failed")
     print(
         f"{sums.asked} questions asked, {sums.in_vain} of them in vain, {sums.of_copies} again as "
         "their checkpoint was copied with new times"
