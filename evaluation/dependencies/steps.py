@@ -135,8 +135,8 @@ def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record
             "run": Path(plan.config.results).name,  # as the page calls it
             "stage": plan.name,
             "steps": list(steps),
-            "open_ended": plan.stage.open_ended,
             "has_bridge": plan.stage.bridge is not None,
+            "open_ended": plan.stage.open_ended and plan.stage.bridge is not None,
             "objective": [aim.model_dump() for aim in plan.stage.objective],
             "suite": plan.suite.model_dump(mode="json"),
             "made_from": [record and record.identity for record in made_from],

@@ -143,7 +143,8 @@ def _of_bridge(summary: list[dict[str, Any]]) -> int:
 
 def _page(data: dict[str, Any], text: str) -> None:
     assert data["tiers"]["toy"]["unit"] == "riddles"
-    assert {one["item"] for one in data["series"] if one["tier"] == "toy"} == {*BOOKS, "overall"}
+    shown = {one["item"] for one in data["series"] if one["tier"] == "toy"}
+    assert shown == {*BOOKS, "overall", "hq (group)"}
     assert {key[1] for key in data["deltas"]["keys"] if key[0] == "toy"} == {*BOOKS, "overall"}
     moved = [one for one in data["flips"]["steps"]["20"] if one["tier"] == "toy"]
     assert [(one["item"], one["shape"], one["of"]) for one in moved] == [
