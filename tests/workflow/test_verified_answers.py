@@ -22,6 +22,7 @@ from evaluation.scoring.job import score_subject
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.verifiers import Boxed
 from evaluation.store import ScoreStore
 from evaluation.verification.verdicts import Verdict
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
@@ -94,7 +95,8 @@ def test_what_cannot_be_judged_is_null_and_not_0() -> None:
         return Prompt(line, samples)
 
     prompts = [prompt(0, 1.0, None), prompt(1, 1.0, None), prompt(2, None, None)]
-    found = summarize_task(prompts, ["own"])
+    judges = {"own": Boxed(kind="boxed")}
+    found = summarize_task(prompts, judges)
     view = found["verifiers"]["own"]
     assert (view["pass_rate"], view["errors"]) == (1.0, 4)
     assert view["pass_at_k"]["1"]["value"] == 1.0
@@ -106,7 +108,7 @@ def test_what_cannot_be_judged_is_null_and_not_0() -> None:
     assert (label["0"]["value"], label["0"]["prompts"]) == (1.0, 1)
     assert (label["2"]["value"], label["2"]["prompts"]) == (None, 0)
     with pytest.raises(ScoringError, match=r"'own' failed on every completion \(the first: why\)"):
-        summarize_task(prompts[2:], ["own"])
+        summarize_task(prompts[2:], judges)
 
 
 def test_one_rate_has_one_interval(world: World, change: Change) -> None:
