@@ -33,7 +33,7 @@ def is_current(
     """Whether an entry is there, undamaged, of this definition, and made of unchanged files.
 
     `is_unchanged` is asked about what the entry keeps of these files. An entry that is current has its
-    record afterwards.
+    record afterwards, which says what the entry itself says.
     """
     try:
         meta = check_entry(folder, definition)
@@ -42,7 +42,11 @@ def is_current(
     if not is_unchanged(_state(meta)):
         return False
     record = read_record(folder, STEP)
-    if record is None or record.key != definition or not is_intact(record, folder):
+    if (
+        record is None
+        or (record.key, record.about) != (definition, _about(meta))
+        or not is_intact(record, folder)
+    ):
         _record(folder, definition, meta, tuple(meta["checksum"]))
     return True
 
@@ -85,9 +89,13 @@ def write_meta(building: Path, meta: dict[str, Any], names: Sequence[str]) -> No
 
 def _record(folder: Path, definition: str, meta: Mapping[str, Any], names: Sequence[str]) -> None:
     files = [folder / name for name in (*names, META)]
+    write_record(folder, STEP, definition, files, about=_about(meta))
+
+
+def _about(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run asks of an entry without reading it."""
     asked = {"asked": meta.get("asked_definition"), "content": meta.get("asked_content")}
-    about = {"state": _state(meta), **asked}
-    write_record(folder, STEP, definition, files, about=about)
+    return {"state": _state(meta), **asked}
 
 
 def _state(meta: Mapping[str, Any]) -> Any:

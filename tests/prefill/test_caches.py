@@ -12,8 +12,9 @@ from evaluation.errors import CacheError
 from evaluation.files import write_jsonl
 from evaluation.prefill.caches import meta_checksum, read_slice, read_task
 from evaluation.prefill.cloze import prefill_task
-from evaluation.prefill.entries import write_meta
+from evaluation.prefill.entries import STEP, write_meta
 from evaluation.prefill.slices import prefill_slice
+from evaluation.records import record_path
 from evaluation.settings.plan import StagePlan
 from tests.prefill.plans import make_plan
 
@@ -176,6 +177,16 @@ def test_an_edited_line_names_itself(name: str, task: StagePlan) -> None:
     write_meta(folder, json.loads((folder / "meta.json").read_text()), files)
     with pytest.raises(CacheError, match=rf"examples\.jsonl is damaged: line 1: .*{expected}"):
         read_task(folder)
+
+
+def test_a_record_that_says_something_else_than_its_entry_is_written_again(task: StagePlan) -> None:
+    """One digit of a file's name is another in the record: runs would call the entry outdated for ever."""
+    path = record_path(task.task_folder("t"), STEP)
+    before = path.read_text()
+    path.write_text(before.replace("rows.jsonl", "sows.jsonl"))
+    assert path.read_text() != before
+    prefill_task(task, "t")
+    assert path.read_text() == before
 
 
 def test_a_linked_entry_is_read_and_replaced(task: StagePlan, tmp_path: Path) -> None:
