@@ -126,6 +126,10 @@ VIEWS = {
 """Keys that are about what becomes of scores, not about what is asked."""
 
 
+OF_ALL_PROBES = ("stop", "chat_template", "answer_after")
+"""Keys of a suite that its prompts are prefilled with."""
+
+
 def _definitions(model: Model) -> dict[str, str]:
     """What every entry of the cache is made from, by its folder below the tokenizer's."""
     tokenizer = [repr(file) for path, file in model.files.items() if path.startswith("tokenizer/")]
@@ -150,6 +154,8 @@ def _definitions(model: Model) -> dict[str, str]:
             about = [item, model.protocols.get("PREFILL_GENERATION")]
             found[f"generation_tasks/{name}"] = about
         if suite["probes"]:
-            about = [suite["probes"], model.protocols.get("PREFILL_PROBES")]
+            own = [model.suites[name] for name in model.stages[stage]["suites"]]
+            whole = [[one.get(key) for key in OF_ALL_PROBES] for one in own]
+            about = [suite["probes"], whole, model.protocols.get("PREFILL_PROBES")]
             found[f"sft_native/{stage}"] = about
     return {name: json.dumps(about) for name, about in found.items()}
