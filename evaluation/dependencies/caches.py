@@ -4,6 +4,7 @@ Told from records alone: neither torch nor transformers is imported, and a large
 its checksum, where the file system tells something else of it than when it was read.
 """
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -125,8 +126,8 @@ class CacheStates:
 
     def _look(self, entry: CacheEntry) -> State:
         record = self.record(entry)
-        if record is None:
-            return "missing"
+        if record is None:  # a damaged one is there for Snakemake, which would make nothing
+            return "stale" if os.path.lexists(entry.record) else "missing"
         if record.key != self.wanted(entry) or not is_intact(record, entry.folder):
             return "stale"
         return "stale" if self._moved_on(entry, record) else "current"

@@ -11,7 +11,7 @@ import pytest
 from evaluation.checkpoints.consumed import METADATA, metadata_state
 from evaluation.checkpoints.state import checkpoint_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
-from evaluation.dependencies.caches import documents_used
+from evaluation.dependencies.caches import CacheStates, documents_used, stage_entries
 from evaluation.dependencies.gone import is_kept
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
@@ -103,6 +103,18 @@ def test_scored_by_a_command(plans: Plans) -> None:
     assert not Outdated({**plans, "stage1": plan}).score(subject)
     rewrite(shard(subject.checkpoint))
     assert Outdated({**plans, "stage1": plan}).score(subject)
+
+
+def test_a_cache_with_a_damaged_record_is_made_again(plans: Plans, tmp_path: Path) -> None:
+    """Snakemake sees that the file is there."""
+    (entry, *_) = stage_entries(plans["stage1"])
+    copied = shutil.copytree(entry.folder, tmp_path / "entry")
+    entry = dataclasses.replace(entry, folder=copied)
+    assert CacheStates().state(entry) == "current"
+    entry.record.write_text(entry.record.read_text()[:40])
+    assert CacheStates().state(entry) == "stale"
+    entry.record.unlink()
+    assert CacheStates().state(entry) == "missing"
 
 
 def test_other_scores_of_the_same_file_are_collected_anew(plans: Plans) -> None:
