@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
-from evaluation.errors import ResultsError, ScoringError
+from evaluation.errors import ResultsError, ScoringError, SourceError
 from evaluation.given import read_json, read_lines
 from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.judging import Job, judge_all
 from evaluation.grading.verdicts import check_errors
 from evaluation.prefill.caches import read_meta
+from evaluation.prefill.files import check_unicode
 from evaluation.prefill.generation.cache import read_documents
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.answers import cut
@@ -54,8 +55,7 @@ def read_completions(path: Path, known: Mapping[str, Any]) -> list[Given]:
         sample = row.get("sample", counts.get(id, 0))
         if type(sample) is not int or not 0 <= sample < LARGEST_COUNT:
             raise ResultsError(f"{where}: `sample` is {sample!r}, not a number 0, 1, 2 …")
-        if not _is_whole(text):
-            raise ResultsError(f"{where}: `completion` has half a character (a lone surrogate)")
+        _check_unicode(text, where)
         if (id, sample) in found:
             raise ResultsError(f"{where}: sample {sample} of {id!r} is there twice")
         counts[id] = counts.get(id, 0) + 1
@@ -65,12 +65,11 @@ def read_completions(path: Path, known: Mapping[str, Any]) -> list[Given]:
     return list(found.values())
 
 
-def _is_whole(text: str) -> bool:
+def _check_unicode(text: str, where: str) -> None:
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        check_unicode(text)
+    except SourceError as error:
+        raise ResultsError(f"{where}: `completion`: {error}") from None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
