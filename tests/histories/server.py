@@ -84,6 +84,8 @@ def serve(place: str) -> None:
                 return
             if key.fileobj is listener:
                 _begin(listener, waiting)
+            elif waiting.get_map().get(key.fd) != key:
+                continue  # fork and client ended at once: `_ended` has seen to both
             elif isinstance(key.data, int):
                 _gone(key, waiting)
             else:

@@ -32,12 +32,12 @@ def run_python(
                 command, cwd=folder, env=environment, stdout=out, stderr=err, check=False
             ).returncode
         else:
-            code = _warm().call(folder, arguments, variables, (out, err))
+            code = warm_server().call(folder, arguments, variables, (out, err))
         said = [os.pread(file.fileno(), 1 << 30, 0).decode() for file in (out, err)]
     return subprocess.CompletedProcess(command, code, *said)
 
 
-def _warm() -> Server:
+def warm_server() -> Server:
     """Of this process, begun when it is first asked for."""
     if os.getpid() not in _servers:
         _servers[os.getpid()] = _kept.enter_context(server("--plain"))
