@@ -174,7 +174,10 @@ def watched(player: "Player", who: str, moment: int) -> None:
         if "still runs" in done.said or "another Snakemake works" in done.said:
             time.sleep(1)
             done = evaluation(player, *words)
-    player.spent(player.economy.after(player.model, is_cut=moment > 0))
+    if moment:  # a job of the killed one may have lived on, beside its successor
+        player.economy.forgive(player.model)
+    else:
+        player.spent(player.economy.after(player.model, is_cut=False))
     _without_traceback(player, done)
     if done.code and not player.model.may_fail_to_verify():
         player.wrong(f"a watcher ended with {done.code}: {done.said[-600:]}")

@@ -130,6 +130,7 @@ class Player:
         self.since.append(name)
         if name not in ASKS_NOTHING:
             self.held.clear()
+        self.held = {(stage, step) for stage, step in self.held if self.model.asks(stage, step)}
 
     def is_well(self) -> bool:
         """Whether a run has nothing to complain about, and nothing is gone."""

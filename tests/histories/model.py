@@ -99,6 +99,11 @@ class Model:
         every = wanted["every"] if isinstance(wanted, dict) else 1
         return [step for step in self.on_disk(stage) if step % every == 0]
 
+    def asks(self, stage: str, step: int) -> bool:
+        """Whether the stage asks for the step, be its checkpoint there or deleted."""
+        wanted = self.stages[stage]["steps"]
+        return step in wanted if isinstance(wanted, list) else True
+
     def place(self, stage: str, step: int) -> str:
         return f"{self.folder(stage)}/{step}"
 
