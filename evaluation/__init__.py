@@ -3,5 +3,3 @@
 Data flows one way, and a room imports only from the rooms before it:
 settings -> prefill -> checkpoints -> scoring -> bridge -> reporting.
 """
-
-__version__ = "0.1.0"

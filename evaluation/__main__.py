@@ -17,7 +17,7 @@ import os
 import sys
 
 from evaluation.environment import missing_environment
-from evaluation.exit_codes import exit_code, prepare_streams, say, start_logging
+from evaluation.exit_codes import exit_code, prepare_streams, report, start_logging
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,14 +30,14 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     fault = missing_environment() or _missing_folder()
     if fault:
-        return say(fault)
+        return report(fault)
+    from evaluation.command_hints import note_command
     from evaluation.commands.parser import build_parser
-    from evaluation.remedies import begin
 
     options = build_parser().parse_args(arguments)
     start_logging(options.verbose)
     if "config" in options:
-        begin(options.config)
+        note_command(options.config)
     code: int = options.run(options)
     return code
 

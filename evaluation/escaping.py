@@ -11,18 +11,6 @@ _FORMULA = ("=", "+", "-", "@")
 _LONG = re.compile(r"[^\s/]{400,}")
 """A word, or a part of a path, that no file system and nobody would call anything."""
 
-_KINDS = {
-    "NoneType": "null",
-    "bool": "true or false",
-    "int": "a number",
-    "float": "a number",
-    "str": "text",
-    "bytes": "binary data",
-    "list": "a list",
-    "tuple": "a list",
-    "dict": "keys and values",
-}
-
 _COMMANDS = str.maketrans(
     {character: f"\\{character}" for character in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
@@ -48,12 +36,6 @@ def terminal_text(text: str) -> str:
     """What is said of a mistake: the same, and values that would fill a page are cut."""
     cut = _LONG.sub(lambda word: f"{word[0][:100]}… ({len(word[0]):,} characters)", text)
     return printable_lines(cut)
-
-
-def kind_of(value: object) -> str:
-    """What a value is called by those who write YAML and JSON."""
-    name = type(value).__name__
-    return _KINDS.get(name, f"a {name}")
 
 
 def csv_cell(value: object) -> object:

@@ -70,22 +70,22 @@ def _without_errors(action: Callable[[], int], *, is_scoring: bool) -> int:
         with _flushed_output():
             return action()
     except EvaluationError as error:
-        return say(str(error))
+        return report(str(error))
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package in ("", "evaluation"):
             raise
-        return say(missing_package(package))
+        return report(missing_package(package))
     except (ImportError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        return say(out_of_memory())
+        return report(out_of_memory())
     except OSError as error:
         if error.errno == errno.EPIPE and (error.filename == OUTPUT or _nobody_reads()):
             _discard_output()
             return 128 + signal.SIGPIPE
         logging.debug("where it happened:", exc_info=True)
-        return say(machine_fault(error, is_scoring=is_scoring))
+        return report(machine_fault(error, is_scoring=is_scoring))
 
 
 @contextlib.contextmanager
@@ -162,7 +162,7 @@ def _nobody_reads() -> bool:
     return any(event & select.POLLERR for _, event in watched.poll(0))
 
 
-def say(sentence: str) -> int:
+def report(sentence: str) -> int:
     print(f"error: {terminal_text(sentence)}", file=sys.stderr)
     return 1
 

@@ -56,7 +56,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """
     check_replaceable(path)
     make_folder(path.parent)
-    temporary = beside(path)
+    temporary = temporary_path(path)
     try:
         with _naming(path, temporary):
             yield temporary
@@ -132,7 +132,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def beside(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """A hidden path to write to before it is renamed to `path`; removes what killed writers left."""
     name = path.name
     if len(os.fsencode(name)) > LONGEST_NAME:

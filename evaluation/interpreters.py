@@ -30,7 +30,7 @@ _LAST_WORDS_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProgramEnd:
     """How a program ended: its exit code, None where it was stopped, and its last words."""
 
     code: int | None
@@ -62,7 +62,7 @@ class Program:
     variables: Mapping[str, str]
     """Set beside ours."""
 
-    def run(self, keep_on: Callable[[], bool]) -> Ended:
+    def run(self, keep_on: Callable[[], bool]) -> ProgramEnd:
         """Runs it until it ends, or `keep_on` says that it has taken too long."""
         with self.started() as running:
             while running.is_alive and keep_on():
@@ -126,12 +126,12 @@ class Running:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def ended(self) -> Ended:
+    def ended(self) -> ProgramEnd:
         code = self._process.poll()
         if code is not None:
             self._reader.join(_LAST_WORDS_SECONDS)
         lines = [line.strip() for line in self._printed.decode(errors="replace").splitlines()]
-        return Ended(code, next((line[:_TOLD] for line in reversed(lines) if line), ""))
+        return ProgramEnd(code, next((line[:_TOLD] for line in reversed(lines) if line), ""))
 
     def _read(self) -> None:
         output = self._process.stdout

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.command_hints import CONFIG_VARIABLE
 from evaluation.commits import code_commit, commit_of
 from evaluation.orchestration.run_configuration import keep_config, run_config
-from evaluation.remedies import CONFIG_VARIABLE
 from evaluation.settings.config import validate_config
 from evaluation.settings.effective import origin_of, write_effective
 from tests.bridge.folders import make_plans

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from evaluation.bridge.write import write_csv
-from evaluation.escaping import csv_cell, kind_of, latex, printable, printable_lines
-from evaluation.exit_codes import say
+from evaluation.escaping import csv_cell, latex, printable, printable_lines
+from evaluation.exit_codes import report
 from evaluation.reporting.pages.page import ENVIRONMENT
 from evaluation.reporting.terminal import align
 from evaluation.results.columns import Column
+from evaluation.wording import kind_of
 
 CELLS: list[tuple[object, object]] = [
     ("level 5", "level 5"),
@@ -61,9 +62,9 @@ def test_tex(text: str) -> None:
 
 def test_terminals_and_pages(capsys: pytest.CaptureFixture[str]) -> None:
     assert align([["a\x1b[2J", "b"]]).splitlines()[0] == "a\\x1b[2J  b"
-    say("x" * 20_000 + "/" + "y" * 300)
+    report("x" * 20_000 + "/" + "y" * 300)
     assert capsys.readouterr().err == f"error: {'x' * 100}… (20,000 characters)/{'y' * 300}\n"
-    say("two\nlines, and \x1b[2J")
+    report("two\nlines, and \x1b[2J")
     assert capsys.readouterr().err == "error: two\nlines, and \\x1b[2J\n"
     assert kind_of(None) == "null"
     assert kind_of({}) == "keys and values"

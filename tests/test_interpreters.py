@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.interpreters import Ended, NotStarted, Program
+from evaluation.interpreters import NotStarted, Program, ProgramEnd
 
 
 def program(folder: Path, script: str) -> Program:
@@ -32,14 +32,14 @@ def test_last_words_of_one_that_prints_without_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "ended"),
     [
-        ("echo one; echo two >&2; echo; exit 3", Ended(3, "two")),
-        ("true", Ended(0, "")),
-        ("printf '\\377 {'", Ended(0, "\ufffd {")),
-        ("head -c 100000 /dev/zero | tr '\\0' x", Ended(0, "x" * 300)),
-        ("head -c 100000 /dev/zero; echo; echo end", Ended(0, "end")),
+        ("echo one; echo two >&2; echo; exit 3", ProgramEnd(3, "two")),
+        ("true", ProgramEnd(0, "")),
+        ("printf '\\377 {'", ProgramEnd(0, "\ufffd {")),
+        ("head -c 100000 /dev/zero | tr '\\0' x", ProgramEnd(0, "x" * 300)),
+        ("head -c 100000 /dev/zero; echo; echo end", ProgramEnd(0, "end")),
     ],
 )
-def test_last_words(tmp_path: Path, script: str, ended: Ended) -> None:
+def test_last_words(tmp_path: Path, script: str, ended: ProgramEnd) -> None:
     assert program(tmp_path, script).run(lambda: True) == ended
 
 
@@ -48,7 +48,7 @@ def test_one_whose_own_program_outlives_it_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr("evaluation.interpreters._LAST_WORDS_SECONDS", 0.1)
     script = "setsid sh -c 'echo $$ > number; exec sleep 600' & while [ ! -s number ]; do :; done; echo bye"
-    assert program(tmp_path, script).run(lambda: True) == Ended(0, "bye")
+    assert program(tmp_path, script).run(lambda: True) == ProgramEnd(0, "bye")
     os.kill(int((tmp_path / "work/number").read_text()), 9)
 
 

@@ -1,10 +1,10 @@
 """A step's deltas as a step of the workflow: made, or recorded why they cannot be."""
 
 from evaluation.bridge.write import write_deltas
+from evaluation.command_hints import snakemake
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, deltas_key
 from evaluation.errors import BridgeError, EvaluationError
 from evaluation.records import Record, read_record, write_record
-from evaluation.remedies import snakemake
 from evaluation.results.bridge_files import DELTAS
 from evaluation.settings.plan import StagePlan
 

@@ -18,10 +18,10 @@ from evaluation.bridge.recommendation import recommend
 from evaluation.bridge.rows import delta_row
 from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.verdicts import conjunction, judge_step
+from evaluation.command_hints import evaluation
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.escaping import csv_cell
 from evaluation.files import atomic_path
-from evaluation.remedies import evaluation
 from evaluation.results.averaging import mean_results
 from evaluation.results.bridge_files import (
     DELTAS,

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from evaluation.errors import CheckpointError
-from evaluation.escaping import kind_of
+from evaluation.wording import kind_of
 
 _LARGEST = 2**31 - 1
 

@@ -29,7 +29,7 @@ from evaluation.checkpoints.mapping import Source, expected_parameters
 from evaluation.checkpoints.pretrained import load_config
 from evaluation.checkpoints.sharding import write_parameters
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
-from evaluation.files import beside, write_text
+from evaluation.files import temporary_path, write_text
 from evaluation.settings.steps import step_named
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ def _new_step(target: Path, step: int) -> Iterator[Path]:
         raise CheckpointError(f"{final}: a step cannot be negative; give one from 0 on")
     if final.exists():
         raise CheckpointError(f"{final}: is there already; remove it or choose another step")
-    temporary = beside(final)
+    temporary = temporary_path(final)
     try:
         temporary.mkdir(parents=True)
         yield temporary

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from evaluation.remedies import CONFIG_VARIABLE, DEFAULT_CONFIG
+from evaluation.command_hints import CONFIG_VARIABLE, DEFAULT_CONFIG
 
 
 def a_name(text: str) -> str:

@@ -74,7 +74,7 @@ def _add_tensorboard(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _plans(options: argparse.Namespace) -> dict[str, StagePlan]:
     """All stages, with the steps that are known now."""
-    from evaluation.dependencies.gone import with_known_steps
+    from evaluation.dependencies.known_steps import with_known_steps
 
     return plan_stages(with_known_steps(load_config(options.config)))
 

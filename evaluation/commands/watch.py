@@ -6,10 +6,10 @@ import os
 import signal
 from collections.abc import Callable
 
+from evaluation.command_hints import configured, note_run
 from evaluation.commands import add_config, add_stage, whole_number
 from evaluation.commands.prefill import Commands
 from evaluation.errors import ConfigError
-from evaluation.remedies import begin_run, configured
 from evaluation.settings.config import load_config
 
 HOW = ("--cores", "-c", "--jobs", "-j", "--profile", "--executor", "-e")
@@ -82,7 +82,7 @@ def watch(options: argparse.Namespace) -> int:
         raise ConfigError(
             f"{options.config}: no stage {options.stage!r}; there are {', '.join(config.stages)}"
         )
-    begin_run([*options.snakemake, *configured(options.config)])
+    note_run([*options.snakemake, *configured(options.config)])
     told = Options(
         configuration=options.config.absolute(),
         stages=(options.stage,) if options.stage else tuple(config.stages),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject, step_subject, steps_so_far
 from evaluation.dependencies.caches import check_current, graded_entries
-from evaluation.dependencies.gone import with_known_steps
+from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, TABLES
 from evaluation.errors import ResultsError

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError, SourceError
 from evaluation.files import fingerprint, unordered
 from evaluation.prefill.caches import DOCUMENTS, META, read_meta
@@ -18,7 +19,6 @@ from evaluation.prefill.sources import Sources
 from evaluation.prefill.states import Checksums, are_unchanged
 from evaluation.prefill.tiers import PREFILLS, Define
 from evaluation.records import Record, is_intact, read_record, record_path
-from evaluation.remedies import snakemake
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 

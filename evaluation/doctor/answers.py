@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject
+from evaluation.command_hints import snakemake
 from evaluation.dependencies.estimates import estimate_answers
 from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
@@ -12,7 +13,6 @@ from evaluation.errors import EvaluationError
 from evaluation.files import fingerprint
 from evaluation.prefill.generation.cache import check_cached_golds
 from evaluation.prefill.providers import provider_of
-from evaluation.remedies import snakemake
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 from evaluation.verification import nltk_data

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheEntry, CacheStates, tier_entries
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
@@ -12,7 +13,6 @@ from evaluation.prefill.caches import read_meta
 from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.prefill.entries import check_entry
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
-from evaluation.remedies import snakemake
 from evaluation.settings.plan import StagePlan
 
 

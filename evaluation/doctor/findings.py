@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from evaluation.escaping import terminal_text
+from evaluation.wording import first_few
 
 State = Literal["ok", "warning", "fault"]
 
@@ -99,8 +100,7 @@ def _subjects(group: Sequence[Finding]) -> str:
         return ""
     if len(group) == 1:
         return f", {subjects[0]}"
-    more = f", … and {len(subjects) - _NAMED} more" if len(subjects) > _NAMED else ""
-    return f", {len(group)} alike: {', '.join(subjects[:_NAMED])}{more}; the first:"
+    return f", {len(group)} alike: {first_few(subjects, _NAMED)}; the first:"
 
 
 def _remedy(sentence: str) -> str:

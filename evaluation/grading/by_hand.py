@@ -8,10 +8,10 @@ from typing import Any
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
 from evaluation.errors import ResultsError, ScoringError, SourceError
-from evaluation.given import read_json, read_lines
 from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.judging import Job, judge_all
 from evaluation.grading.verdicts import check_errors
+from evaluation.input_files import read_json, read_lines
 from evaluation.prefill.caches import read_meta
 from evaluation.prefill.files import check_unicode
 from evaluation.prefill.generation.cache import read_documents

@@ -13,6 +13,7 @@ from typing import Any
 
 from evaluation.checkpoints.consumed import metadata_state
 from evaluation.checkpoints.subjects import Subject
+from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import documents_used
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
 from evaluation.errors import CommandError, EvaluationError, ResultsError, ScoringError
@@ -22,7 +23,6 @@ from evaluation.grading.generation_files import FOLDER
 from evaluation.grading.header import header
 from evaluation.grading.tiers import GRADERS, GradedTier
 from evaluation.records import Record, read_record, write_record
-from evaluation.remedies import snakemake
 from evaluation.results.read import read_tier
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore

@@ -32,7 +32,7 @@ from evaluation.dependencies.caches import (
     tokenizer_entry,
 )
 from evaluation.dependencies.estimates import estimate_answers
-from evaluation.dependencies.gone import is_kept
+from evaluation.dependencies.known_steps import is_retained
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import (
     COLLECT,
@@ -136,7 +136,7 @@ class RuleInputs:
         return NOTHING if self._is_kept(bridge) else "bridge"
 
     def _is_kept(self, subject: Subject) -> bool:
-        return self._is_main and is_kept(subject, self.outdated)
+        return self._is_main and is_retained(subject, self.outdated)
 
     def score(self, subjects: Sequence[Subject]) -> list[str]:
         """Of a scoring job; raises WorkflowError for a checkpoint that is not there."""

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation.command_hints import CONFIG_VARIABLE, note_run
 from evaluation.commits import commit_of
-from evaluation.dependencies.gone import with_known_steps
+from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import ConfigError
-from evaluation.remedies import CONFIG_VARIABLE, begin_run
 from evaluation.settings.config import Config, load_config, validate_config
 from evaluation.settings.effective import (
     effective_path,
@@ -38,7 +38,7 @@ def run_config(
         path = Path(os.environ[CONFIG_VARIABLE])
         return load_config(path), path
     if is_main and not any(is_effective(Path(file)) for file in files):
-        begin_run(arguments)
+        note_run(arguments)
     for file in files:
         if Path(file).suffix in (".yaml", ".yml"):
             read_yaml(Path(file))

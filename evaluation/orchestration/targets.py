@@ -3,9 +3,10 @@
 Snakemake's own answer to an unknown target ("No rule to produce stage5") names none that there is.
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from evaluation.wording import did_you_mean
 
 FIXED = ("all", "prefill")
 
@@ -58,8 +59,7 @@ def unknown(targets: Iterable[str], rules: Sequence[Any]) -> list[str]:
 
 
 def unknown_target(target: str, stages: Sequence[str], results: str) -> str:
-    near = difflib.get_close_matches(target, [*stages, *FIXED], n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    hint = did_you_mean(target, [*stages, *FIXED])
     return (
         f"nothing here is called {target!r}{hint}; targets are {', '.join(FIXED)}, the stages "
         f"{', '.join(stages)}, and files such as "

@@ -20,11 +20,11 @@ from functools import partial
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import step_subject
+from evaluation.command_hints import CONFIG_VARIABLE
 from evaluation.errors import ConfigError, GpuFault, ScoringError
 from evaluation.exit_codes import exit_code, prepare_streams, start_logging
 from evaluation.files import forget_link
 from evaluation.records import RECORDED
-from evaluation.remedies import CONFIG_VARIABLE
 from evaluation.reporting.status import last_error
 from evaluation.settings.computing import RANKS
 from evaluation.settings.config import load_config

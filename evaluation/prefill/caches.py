@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
+from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError
 from evaluation.files import file_checksum, open_regular
 from evaluation.prefill.models import (
@@ -28,7 +29,6 @@ from evaluation.prefill.models import (
     TaskMeta,
     reasons,
 )
-from evaluation.remedies import snakemake
 
 if TYPE_CHECKING:
     import torch

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError
-from evaluation.files import beside, file_checksum, write_json
+from evaluation.files import file_checksum, temporary_path, write_json
 from evaluation.prefill.caches import (
     META,
     META_CHECKSUM,
@@ -21,7 +22,6 @@ from evaluation.prefill.caches import (
     read_meta,
 )
 from evaluation.records import is_intact, read_record, write_record
-from evaluation.remedies import snakemake
 
 STEP = "prefill"
 """Name of an entry's record, whose key is the entry's definition."""
@@ -66,7 +66,7 @@ def check_entry(folder: Path, definition: str) -> dict[str, Any]:
 def new_entry(folder: Path) -> Iterator[Path]:
     """Gives an empty folder that takes the entry's place at the end; removed on error."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    building = beside(folder)
+    building = temporary_path(folder)
     building.mkdir()
     try:
         yield building

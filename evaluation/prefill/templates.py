@@ -18,8 +18,8 @@ from jinja2 import StrictUndefined, TemplateAssertionError, Undefined, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evaluation.errors import ConfigError, SourceError
-from evaluation.escaping import kind_of
 from evaluation.prefill.limits import OutOfTime, row_limits
+from evaluation.wording import kind_of
 
 
 def _regex_replace(text: str, pattern: str, replacement: str) -> str:

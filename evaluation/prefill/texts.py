@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.errors import SourceError
-from evaluation.escaping import kind_of
 from evaluation.prefill.files import check_unicode
 from evaluation.prefill.packing import Int32, Piece
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
+from evaluation.wording import kind_of
 
 _BATCH_CHARACTERS = 1 << 19
 _BATCH_DOCUMENTS = 1024

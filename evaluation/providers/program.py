@@ -12,7 +12,7 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import write_json
-from evaluation.interpreters import Ended, NotStarted, Program, is_python
+from evaluation.interpreters import NotStarted, Program, ProgramEnd, is_python
 
 TITLES: Mapping[str, str] = {"lighteval": "lighteval", "lm_eval": "lm-evaluation-harness"}
 
@@ -49,7 +49,7 @@ def run(
     folder: Path,
     request: Mapping[str, Any],
     keep_on: Callable[[], bool],
-) -> Ended:
+) -> ProgramEnd:
     """Runs a verb on `folder` until it ends, or `keep_on` says that it has taken too long."""
     provider.check()
     write_json(folder / "request.json", dict(request))

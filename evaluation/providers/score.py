@@ -16,7 +16,7 @@ from typing import Any
 
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
-from evaluation.interpreters import Ended
+from evaluation.interpreters import ProgramEnd
 from evaluation.providers.program import INSTALL, Provider, run
 from evaluation.verification.verdicts import Verdict, shortened
 
@@ -73,7 +73,7 @@ def score(
 
 def _once(
     provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
-) -> tuple[list[Outcome], Ended]:
+) -> tuple[list[Outcome], ProgramEnd]:
     """The outcomes up to where the program ended, one a case, and how it ended."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -97,7 +97,7 @@ def _once(
     return found, ended
 
 
-def _check_ready(provider: Provider, first: list[dict[str, Any]], ended: Ended) -> None:
+def _check_ready(provider: Provider, first: list[dict[str, Any]], ended: ProgramEnd) -> None:
     if not first or first[0].get("ready") is not True:
         raise ScoringError(
             f"{provider.title} cannot judge answers: its program {ended}; run `{INSTALL}` again"
@@ -148,7 +148,7 @@ def _outcome(line: Mapping[str, Any]) -> Outcome:
     return Outcome(None, f"the provider's metric failed: {line.get('error', 'it says nothing')}")
 
 
-def _blame(ended: Ended, limits: Limits) -> str:
+def _blame(ended: ProgramEnd, limits: Limits) -> str:
     if ended.code is None:
         return f"the provider was not done after {limits.seconds:g} seconds"
     if ended.code == 77:

@@ -7,6 +7,7 @@ from evaluation.bridge.deltas import OVERALL, headline_delta
 from evaluation.results.bridge_files import Recommendation, StageDeltas
 from evaluation.results.bridge_rows import DeltaRow
 from evaluation.settings.tiers import TIERS, Metric, TierName
+from evaluation.wording import first_few
 
 
 def in_forest(row: DeltaRow) -> bool:
@@ -84,5 +85,4 @@ def provisional(found: Recommendation | StageDeltas | None) -> str:
 
 def steps_in_words(steps: Sequence[int], most: int = 6) -> str:
     """The first few of many steps, e.g. `step 10, 20`."""
-    more = f" and {len(steps) - most} more" if len(steps) > most else ""
-    return f"step {', '.join(map(str, steps[:most]))}{more}"
+    return f"step {first_few(list(map(str, steps)), most)}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.dependencies.gone import is_gone
+from evaluation.dependencies.known_steps import is_deleted
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES
 from evaluation.errors import ResultsError
@@ -49,7 +49,7 @@ def stage_status(
         for step in steps
     }
     for step in steps:
-        subjects[str(step)]["gone"] = is_gone(plan.checkpoint(step))
+        subjects[str(step)]["gone"] = is_deleted(plan.checkpoint(step))
     if has_bridge:
         subjects["bridge"] = _subject(plan, plan.bridge_folder, plan.bridge_log, False)
     files, damaged = _stage_files(plan)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from evaluation.bridge.write import write_stage
 from evaluation.checkpoints.subjects import stage_steps
+from evaluation.command_hints import evaluation
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.so_far import tables_records
 from evaluation.dependencies.steps import (
@@ -21,7 +22,6 @@ from evaluation.dependencies.steps import (
 )
 from evaluation.errors import BridgeError
 from evaluation.records import Record, read_record, record_path, write_record
-from evaluation.remedies import evaluation
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.stage_page import stage_page

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from evaluation.bridge.deltas import OVERALL
+from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
 from evaluation.escaping import printable
-from evaluation.remedies import snakemake
 from evaluation.reporting.headlines import provisional
 from evaluation.results.bridge_files import (
     DELTAS,

@@ -12,6 +12,7 @@ from evaluation.runs.find import Run
 from evaluation.runs.lead import Lead, leads
 from evaluation.runs.matching import How, Match, matches, paired_stages
 from evaluation.settings.tiers import TIERS
+from evaluation.wording import first_few
 
 ACROSS = (
     "the tokenizers differ, so only bits per byte and the credit of questions and answers are "
@@ -140,18 +141,15 @@ def _check_items(match: Match, ours: Results, theirs: Results) -> None:
         if len(alone[0]) == len(mine.items):
             raise BridgeError(
                 f"{match.label}: no {mine.tier.item} in common: {ours.folder} has "
-                f"{_list(alone[0])}, {theirs.folder} has {_list(alone[1])}; score the same suites"
+                f"{first_few(alone[0], 4)}, {theirs.folder} has {first_few(alone[1], 4)}; score the same suites"
             )
         folders = (ours.folder, theirs.folder)
-        lone = [f"{f} has {_list(n)} alone" for f, n in zip(folders, alone, strict=True) if n]
+        lone = [
+            f"{f} has {first_few(n, 4)} alone" for f, n in zip(folders, alone, strict=True) if n
+        ]
         raise BridgeError(
             f"{match.label}: the suites differ: {'; '.join(lone)}; score the same suites on both"
         )
-
-
-def _list(names: Sequence[str], most: int = 4) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
 
 
 def _notes_on_tokens(matched: Iterable[Match]) -> Iterator[str]:

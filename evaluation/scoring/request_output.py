@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from evaluation.errors import OutputError
 from evaluation.files import as_utf8, atomic_path, link_target, make_folder
-from evaluation.given import STANDARD
+from evaluation.input_files import STANDARD
 from evaluation.scoring.request_rows import Row
 
 

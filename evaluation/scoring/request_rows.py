@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ScoringError
-from evaluation.escaping import kind_of
-from evaluation.given import read_json, read_lines
+from evaluation.input_files import read_json, read_lines
+from evaluation.wording import kind_of
 
 TEXT = {"context", "continuation"}
 TOKENS = {"context_tokens", "continuation_tokens"}

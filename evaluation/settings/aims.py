@@ -1,6 +1,5 @@
 """What a stage is for: the aims of its objective."""
 
-import difflib
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -8,6 +7,7 @@ from pydantic import Field, model_validator
 from evaluation.settings.model import Fraction, Integer, Settings
 from evaluation.settings.names import Label
 from evaluation.settings.tiers import TIERS, Metric, TierName
+from evaluation.wording import did_you_mean
 
 SMALLEST_MARGIN = 1e-6
 """Above zero: the number of questions that would show it goes with its square."""
@@ -42,8 +42,7 @@ class Aim(Settings):
         tier = TIERS[self.tier]
         known = [tier.headline, *(metric.name for metric in tier.companions)]
         if self.metric is not None and self.metric not in known:
-            near = difflib.get_close_matches(self.metric, known, n=1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
+            hint = did_you_mean(self.metric, known)
             raise ValueError(
                 f"metric: {self.tier} cannot be aimed at by {self.metric!r}{hint}; there "
                 f"{'is' if len(known) == 1 else 'are'} {', '.join(known)}"

@@ -1,6 +1,5 @@
 """`config/config.yaml`: the stages, their checkpoints, suites, bridges and objectives."""
 
-import difflib
 import os
 import re
 from collections import Counter
@@ -33,6 +32,7 @@ from evaluation.settings.steps import step_named
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
+from evaluation.wording import did_you_mean
 
 
 class Every(Settings):
@@ -214,8 +214,7 @@ def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, St
     """Refuses an unknown stage, and a bridge that is one of the stage's own steps by any path."""
     key = f"stages.{name}.bridge"
     if bridge.stage is not None and bridge.stage not in stages:
-        near = difflib.get_close_matches(bridge.stage, stages, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
+        hint = did_you_mean(bridge.stage, stages)
         raise ValueError(
             f"{key}.stage: no stage {bridge.stage!r}{hint}; there are {', '.join(stages)}"
         )

@@ -4,7 +4,6 @@ Templates are Jinja2 over a dataset row. An *expression* is Jinja2 without brace
 type, so `choices: choices.text` is a list and `gold: label|int` an integer.
 """
 
-import difflib
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -29,6 +28,7 @@ from evaluation.settings.provided import INCLUDE_PATH, VERSIONS, ProviderName, P
 from evaluation.settings.sources import MOST_SHOTS, Source
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
+from evaluation.wording import did_you_mean
 
 Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
 
@@ -234,8 +234,7 @@ def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
     known = sorted(path.stem for path in folder.glob("*.yaml") if path.is_file())
     if not known:
         return f"{folder}: no such file as {name}.yaml, nor any other suite; correct `suites`"
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    hint = did_you_mean(name, known)
     return f"{asked}: no such file as {folder / name}.yaml{hint}; there are {', '.join(known)}"
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from evaluation.errors import ConfigError
-from evaluation.escaping import kind_of
 from evaluation.files import open_regular
+from evaluation.wording import kind_of
 
 MAX_BYTES = 32 * 2**20
 MAX_DEPTH = 100

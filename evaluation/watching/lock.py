@@ -11,7 +11,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from evaluation.files import beside, check_replaceable, make_folder, read_text
+from evaluation.files import check_replaceable, make_folder, read_text, temporary_path
 from evaluation.orchestration.processes import Process, process
 from evaluation.watching.attempts import FOLDER
 
@@ -45,7 +45,7 @@ class StageLock:
         """
         check_replaceable(self.path)
         make_folder(self.path.parent)
-        mine = beside(self.path)
+        mine = temporary_path(self.path)
         try:
             mine.write_text(json.dumps(asdict(self._own)), encoding="utf-8")
             for _ in range(3):  # another may take it between our look and our grasp
@@ -70,7 +70,7 @@ class StageLock:
         self._own = Holder(self._own.watcher, None if snakemake is None else process(snakemake))
         with contextlib.suppress(OSError):
             if self._is_ours():
-                mine = beside(self.path)
+                mine = temporary_path(self.path)
                 mine.write_text(json.dumps(asdict(self._own)), encoding="utf-8")
                 os.replace(mine, self.path)
 
@@ -99,7 +99,7 @@ class StageLock:
 
     def _take_away(self, stale: Holder | None) -> None:
         """Removes a stale lock, unless another has renewed it between our look and our grasp."""
-        aside = beside(self.path)
+        aside = temporary_path(self.path)
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.path, aside)
             if stale is not None and _holder(aside) != stale:

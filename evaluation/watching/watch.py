@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.dependencies.gone import with_known_steps
+from evaluation.command_hints import snakemake as how_to_type
+from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
 from evaluation.orchestration.processes import Process
-from evaluation.remedies import snakemake as how_to_type
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import plan_stages
@@ -23,6 +23,7 @@ from evaluation.watching.outcomes import in_words, outcomes
 from evaluation.watching.pages import late_pages, make_pages
 from evaluation.watching.runs import BEAT, is_locked, run, snakemake
 from evaluation.watching.work import Work, check_caches, find_work
+from evaluation.wording import first_few
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,7 @@ class Watcher:
 
     def _watch(self) -> int:
         how = "one look" if self.options.once else f"a look every {in_words(self.options.interval)}"
-        self._say(f"watching {some(self.options.stages)}: {how}")
+        self._say(f"watching {first_few(self.options.stages)}: {how}")
         work = self._round()
         while not self.options.once:
             if why := self._ending(work):
@@ -136,7 +137,7 @@ class Watcher:
             check_caches(work.plans[name])
         for name in stages:
             labels = [s.label for s in work.ready if s.plan.name == name]
-            self._say(f"{name}: {some(labels)} ready; Snakemake starts")
+            self._say(f"{name}: {first_few(labels)} ready; Snakemake starts")
         log = self._log(stages)
         command = snakemake(write_effective(work.config), work.targets(), self.options.arguments)
         try:
@@ -231,9 +232,3 @@ class Watcher:
 
     def _say(self, line: str) -> None:
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", flush=True)
-
-
-def some(labels: Sequence[str], most: int = 6) -> str:
-    """Names in words, the first few of many."""
-    more = f" and {len(labels) - most} more" if len(labels) > most else ""
-    return ", ".join(labels[:most]) + more

@@ -11,17 +11,18 @@ from pathlib import Path
 from evaluation.checkpoints.documents import configuration_file
 from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
+from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheStates, stage_entries
-from evaluation.dependencies.gone import with_known_steps
+from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
 from evaluation.errors import CacheError, CheckpointError, EvaluationError
 from evaluation.records import record_path
-from evaluation.remedies import snakemake
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.watching.attempts import read_failures
 from evaluation.watching.readiness import Look, look_at
+from evaluation.wording import first_few
 
 
 @dataclass(kw_only=True)
@@ -62,11 +63,10 @@ def check_caches(plan: StagePlan) -> None:
     states = CacheStates()
     wrong = [entry for entry in stage_entries(plan) if states.state(entry) != "current"]
     if wrong:
-        named = ", ".join(f"{entry.kind} {entry.name}" for entry in wrong[:4])
-        more = f" and {len(wrong) - 4} more" * (len(wrong) > 4)
+        named = first_few([f"{entry.kind} {entry.name}" for entry in wrong], 4)
         raise CacheError(
-            f"{plan.name}: not prefilled, or not as it is configured now: {named}{more}; run `{snakemake('prefill')}` "
-            "on a machine with internet, with this configuration"
+            f"{plan.name}: not prefilled, or not as it is configured now: {named}; run "
+            f"`{snakemake('prefill')}` on a machine with internet, with this configuration"
         )
 
 

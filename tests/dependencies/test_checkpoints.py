@@ -12,7 +12,7 @@ from evaluation.checkpoints.consumed import METADATA, metadata_state
 from evaluation.checkpoints.state import checkpoint_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
 from evaluation.dependencies.caches import CacheStates, documents_used, stage_entries
-from evaluation.dependencies.gone import is_kept
+from evaluation.dependencies.known_steps import is_retained
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
 from evaluation.grading.header import origin
@@ -91,9 +91,9 @@ def test_scored_anew_if_it_is_another(plans: Plans, change: str) -> None:
 @pytest.mark.parametrize("change", [*ANOTHER, *THE_SAME])
 def test_kept_if_nothing_could_make_its_scores_again(plans: Plans, change: str) -> None:
     evaluate(subject := step_subject(plans["stage1"], 20))
-    assert not is_kept(subject, Outdated(plans))
+    assert not is_retained(subject, Outdated(plans))
     {**ANOTHER, **THE_SAME}[change](subject.checkpoint)
-    assert is_kept(subject, Outdated(plans)) == (change in LOST)
+    assert is_retained(subject, Outdated(plans)) == (change in LOST)
 
 
 def test_scored_by_a_command(plans: Plans) -> None:

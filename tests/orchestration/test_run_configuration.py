@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from evaluation.command_hints import CONFIG_VARIABLE
 from evaluation.errors import ConfigError
 from evaluation.orchestration.run_configuration import keep_config, run_config
-from evaluation.remedies import CONFIG_VARIABLE
 from evaluation.settings.config import load_config
 
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from evaluation.orchestration.endings import _remove_what_is_no_file
+from evaluation.orchestration.hooks import _remove_what_is_no_file
 
 
 def test_pipes_and_devices_in_the_place_of_results_are_removed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json
-from evaluation.orchestration.endings import ending, failing
+from evaluation.orchestration.hooks import ending, failing
 from evaluation.reporting.pages import stage_page as report
 from evaluation.reporting.pages.curves import stage_series
 from evaluation.reporting.pages.front_page import write_front_page

@@ -5,7 +5,7 @@ import shutil
 import pytest
 import yaml
 
-from evaluation.dependencies.gone import known_steps
+from evaluation.dependencies.known_steps import known_steps
 from evaluation.settings.config import load_config
 from tests.watching.conftest import Watched
 

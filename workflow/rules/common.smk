@@ -9,7 +9,7 @@ from snakemake.resources import Resources
 from evaluation.checkpoints.documents import configuration_file
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.dependencies.caches import stage_entries
-from evaluation.orchestration.endings import end, start
+from evaluation.orchestration.hooks import end, start
 from evaluation.orchestration.gpu_resources import for_spread_model
 from evaluation.orchestration.rule_inputs import RuleInputs, or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from evaluation.command_hints import snakemake
 from evaluation.errors import EvaluationError
-from evaluation.remedies import snakemake
 from evaluation.reporting.exports.tensorboard import event_writer
 from evaluation.reporting.exports.weights_and_biases import run_writer
 from evaluation.results.bridge_files import SUMMARY, read_summary

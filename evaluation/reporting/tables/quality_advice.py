@@ -8,6 +8,7 @@ from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.bridge_rows import AimRow
 from evaluation.results.quality_file import QualityRow
 from evaluation.settings.tiers import TIERS
+from evaluation.wording import first_few
 
 NAMED = 6
 """Items that a sentence names."""
@@ -61,9 +62,8 @@ def _times(aim: AimRow, difference: float, count: int, unit: str, item: str) -> 
 def _small(rows: Sequence[QualityRow], of: int, item: str) -> str:
     """The smallest first, as a share of what they need."""
     ordered = sorted(rows, key=lambda row: row.n / (row.needed or 1))
-    named = ", ".join(_one(row) for row in ordered[:NAMED])
-    more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
-    return f". Too small alone: {len(rows)} of {of} {_plural(item, of)}: {named}{more}"
+    named = first_few([_one(row) for row in ordered], NAMED)
+    return f". Too small alone: {len(rows)} of {of} {_plural(item, of)}: {named}"
 
 
 def _one(row: QualityRow) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from evaluation.dependencies.gone import is_gone
+from evaluation.dependencies.known_steps import is_deleted
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.bridge_files import (
@@ -111,5 +111,7 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
         recommendation=recommendation,
         missing=tuple(reader.missing),
         damaged=tuple(reader.damaged),
-        gone=tuple(step for step, one in found.items() if one and is_gone(plan.checkpoint(step))),
+        gone=tuple(
+            step for step, one in found.items() if one and is_deleted(plan.checkpoint(step))
+        ),
     )

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.write import write_csv
-from evaluation.dependencies.gone import is_gone
+from evaluation.dependencies.known_steps import is_deleted
 from evaluation.files import write_parquet, write_text
 from evaluation.reporting.headlines import provisional, steps_in_words
 from evaluation.reporting.tables.score_matrix import write_matrix
@@ -50,7 +50,7 @@ def summary_rows(found: StageResults) -> list[dict[str, Any]]:
             step_verdict = content.verdict if content else None
             rows.append({**row, "step_verdict": step_verdict, "gone": gone})
     if found.bridge is not None:
-        gone = is_gone(Path(found.bridge.results.header.checkpoint))
+        gone = is_deleted(Path(found.bridge.results.header.checkpoint))
         rows += [{**row, "gone": gone} for row, _ in _rows(found.plan, found.bridge, "bridge")]
     return rows
 

@@ -14,8 +14,8 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from evaluation.command_hints import evaluation
 from evaluation.errors import ScoringError
-from evaluation.remedies import evaluation
 
 Compiler = str | Callable[..., Any]
 """What `torch.compile` takes as its backend."""

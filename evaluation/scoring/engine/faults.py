@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 import torch
 
+from evaluation.command_hints import evaluation
 from evaluation.errors import EvaluationError, GpuFault, NotEnoughMemory, ScoringError
-from evaluation.remedies import evaluation
 from evaluation.scoring.engine.gpus import holders, visible_gpus
 from evaluation.scoring.engine.toolchain import ANOTHER_BUILD
 

@@ -18,7 +18,7 @@ from typing import cast
 
 from evaluation import errors
 from evaluation.errors import EvaluationError, ScoringError
-from evaluation.exit_codes import say
+from evaluation.exit_codes import report
 from evaluation.scoring.team.messages import Call, Done, Failed, Joining, receive, send
 from evaluation.settings.computing import RANKS
 
@@ -161,7 +161,7 @@ class Team:
             time.sleep(0.1)
             if self._is_ending or not self._in_call.is_set():
                 return
-        say(str(self._reason()))
+        report(str(self._reason()))
         sys.stderr.flush()
         os._exit(1)
 

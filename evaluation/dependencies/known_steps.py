@@ -55,15 +55,15 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
     plan = plan_stage(config, name)
     outdated = Outdated({name: plan})
     subjects = [step_subject(plan, step) for step in absent]
-    kept = [s for s, one in zip(absent, subjects, strict=True) if is_kept(one, outdated)]
+    kept = [s for s, one in zip(absent, subjects, strict=True) if is_retained(one, outdated)]
     return tuple(sorted([*found, *kept]))
 
 
-def is_gone(checkpoint: Path) -> bool:
+def is_deleted(checkpoint: Path) -> bool:
     return configuration_file(checkpoint) is None
 
 
-def is_kept(subject: Subject, outdated: Outdated) -> bool:
+def is_retained(subject: Subject, outdated: Outdated) -> bool:
     """Whether there are scores of it that are asked for, and that nothing could make again."""
     return outdated.has_lost_files(subject) and not outdated.score(subject)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.remedies import STARTED_WITH, begin, begin_run, evaluation, snakemake
+from evaluation.command_hints import STARTED_WITH, evaluation, note_command, note_run, snakemake
 from tests.workflow.paper import ROOT, Paper
 from tests.workflow.world import World, build_world
 
@@ -41,7 +41,7 @@ BY_HAND = [
 
 @pytest.mark.parametrize(("config", "run", "hand"), BY_HAND, ids=[case[0] for case in BY_HAND])
 def test_of_a_command_by_hand(config: str, run: str, hand: str) -> None:
-    begin(Path(config))
+    note_command(Path(config))
     assert (snakemake("prefill"), evaluation("doctor")) == (run, hand)
 
 
@@ -49,7 +49,7 @@ def test_away_from_the_workflow_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    begin(Path("minimal.yaml"))
+    note_command(Path("minimal.yaml"))
     place = f"--snakefile {ROOT}/workflow/Snakefile --configfile minimal.yaml"
     assert snakemake("prefill") == f"snakemake prefill --profile {ROOT}/slurm_profile {place}"
 
@@ -75,9 +75,9 @@ RUNS = [
 
 @pytest.mark.parametrize(("given", "kept", "hand"), RUNS, ids=[case[0] for case in RUNS])
 def test_of_a_run(given: str, kept: str, hand: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin_run(given.split())
+    note_run(given.split())
     monkeypatch.setenv("EVALUATION_CONFIG", "results/.config/0/run.yaml")
-    begin(Path("results/.config/0/run.yaml"))  # a job of it
+    note_command(Path("results/.config/0/run.yaml"))  # a job of it
     assert snakemake("prefill") == f"snakemake prefill {kept}"
     assert evaluation("doctor") == (hand or "python -m evaluation doctor")
 
@@ -116,10 +116,10 @@ def test_what_doctor_advises_plans_what_it_looked_at(world: World) -> None:
 
 def test_a_run_and_its_jobs_advise_the_same(tmp_path: Path) -> None:
     paper = Paper(tmp_path / "paper", {"one": {}})
-    code = "from evaluation.remedies import *; print(snakemake('prefill'))"
+    code = "from evaluation.command_hints import *; print(snakemake('prefill'))"
     (paper.folder / "asks.smk").write_text(
         f'include: "{ROOT}/workflow/Snakefile"\n'
-        "from evaluation.remedies import snakemake as advice\n"
+        "from evaluation.command_hints import snakemake as advice\n"
         "print(advice('prefill'))\n"
         f"import subprocess; subprocess.run([sys.executable, '-c', {code!r}])\n"
     )

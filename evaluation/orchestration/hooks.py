@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import stage_steps
+from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.so_far import are_tables_late
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
@@ -17,7 +18,6 @@ from evaluation.orchestration.cluster import check_cluster
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
 from evaluation.orchestration.slurm import guard_run
 from evaluation.records import read_record
-from evaluation.remedies import snakemake
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
 from evaluation.settings.plan import StagePlan

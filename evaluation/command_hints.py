@@ -1,6 +1,6 @@
 """Commands that a message tells its reader to type: with the configuration that this process has.
 
-A process that a user starts notes how (`begin`, `begin_run`); the jobs and programs that it starts
+A process that a user starts notes how (`note_command`, `note_run`); the jobs and programs that it starts
 find that in their environment.
 """
 
@@ -37,7 +37,7 @@ _SHORT |= {"--directory": "-d", "--configfile": "--configfiles", "--config": "-C
 _HOW = ("--profile", "--workflow-profile", "--executor", "--cores", "--jobs")
 
 
-def begin(config: Path) -> None:
+def note_command(config: Path) -> None:
     """Notes the configuration of a command, unless it is a run's, which has noted its own."""
     if STARTED_WITH in os.environ and str(config) == os.environ.get(CONFIG_VARIABLE):
         return
@@ -51,7 +51,7 @@ def configured(config: Path) -> list[str]:
     return [] if config == DEFAULT_CONFIG else ["--configfile", str(config)]
 
 
-def begin_run(arguments: Sequence[str]) -> None:
+def note_run(arguments: Sequence[str]) -> None:
     """Notes the arguments of a Snakemake that a user has started."""
     given = _read(arguments).items()
     os.environ[STARTED_WITH] = shlex.join(word for name, all in given for word in (name, *all))

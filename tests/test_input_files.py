@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import given
+from evaluation import input_files
 from evaluation.errors import ResultsError
-from evaluation.given import read_json, read_lines
+from evaluation.input_files import read_json, read_lines
 from evaluation.json_text import load_json
 
 
@@ -61,9 +61,9 @@ NO_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
 def test_what_is_no_file_of_lines(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(given, "PATIENCE", 0.1)
-    monkeypatch.setattr(given, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(given, "LARGEST", 5000)
+    monkeypatch.setattr(input_files, "PATIENCE", 0.1)
+    monkeypatch.setattr(input_files, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(input_files, "LARGEST", 5000)
     make, words = NO_FILES[name]
     with pytest.raises(ResultsError, match=words):
         read(make(tmp_path))

@@ -1,0 +1,34 @@
+"""Phrases that many messages have: kinds of values, the nearest known name, the first of many."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+_KINDS = {
+    "NoneType": "null",
+    "bool": "true or false",
+    "int": "a number",
+    "float": "a number",
+    "str": "text",
+    "bytes": "binary data",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "keys and values",
+}
+
+
+def kind_of(value: object) -> str:
+    """Return what those who write YAML and JSON call a value of this type."""
+    name = type(value).__name__
+    return _KINDS.get(name, f"a {name}")
+
+
+def first_few(names: Sequence[str], most: int = 6) -> str:
+    """Return the first names of many, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean …?)` with the nearest known name; nothing where none is near."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
