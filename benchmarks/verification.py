@@ -2,7 +2,7 @@
 
 SHARED is a folder with `data/generative`. Beside the pool of processes that can be killed stands
 the plain way in one process, which an endless answer would stop: math-verify in a loop, and each
-program in an interpreter of its own, uncaged. What starts once is timed by itself.
+program in an interpreter of its own, unsandboxed. What starts once is timed by itself.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from evaluation.reporting.terminal import align
 from evaluation.settings.verifiers import MathVerify, Program
 from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.registry import verify
-from tests.verification.cage.references import human_eval, passes_uncaged
+from tests.verification.sandbox.references import human_eval, passes_unsandboxed
 
 MATH = MathVerify(kind="math_verify")
 PROGRAM = Program(kind="program")
@@ -77,10 +77,10 @@ def main(arguments: Sequence[str]) -> None:
     found = {
         ("math_verify", "pool"): (len(math), pooled(math)),
         ("math_verify", "plain loop"): (len(math), plain(len(math), is_equal)),
-        ("programs", "pool, caged"): (len(programs), pooled(programs)),
-        ("programs", "one by one, uncaged"): (
+        ("programs", "pool, sandboxed"): (len(programs), pooled(programs)),
+        ("programs", "one by one, unsandboxed"): (
             len(known),
-            plain(len(known), lambda number: passes_uncaged(known[number], 10)),
+            plain(len(known), lambda number: passes_unsandboxed(known[number], 10)),
         ),
     }
     rows = [["what", "how", "answers", "pass", "first after", "a second"]]

@@ -13,7 +13,7 @@ EvaluationError
 │   ├── GpuFault               … because the GPU failed under it
 │   ├── NotEnoughMemory        … because a GPU has too little for a pass; a smaller one may do
 │   └── CommandError           … because a stage's external command does not give it
-├── CageError              a machine on which generated programs cannot be run safely
+├── SandboxError           a machine on which generated programs cannot be run safely
 ├── ResultsError           a results file that is missing, damaged or of another version
 └── BridgeError            two results that must not be compared
 
@@ -84,7 +84,7 @@ class CommandError(ScoringError):
     is_final = True
 
 
-class CageError(EvaluationError):
+class SandboxError(EvaluationError):
     """Generated programs cannot be run safely on this machine."""
 
 

@@ -9,7 +9,7 @@ from evaluation.doctor.checkpoints import check_checkpoints, find_subjects
 from evaluation.doctor.disk_space import check_disk_space, check_folders, estimate
 from evaluation.doctor.findings import Check, Finding
 from evaluation.doctor.gpu import check_compile_cache, check_gpu, check_gpu_memory
-from evaluation.doctor.machine import check_cage, check_slurm, check_versions
+from evaluation.doctor.machine import check_sandbox, check_slurm, check_versions
 from evaluation.errors import ConfigError
 from evaluation.settings.config import Config, load_config, stage_suite
 from evaluation.settings.plan import StagePlan, plan_stages
@@ -100,7 +100,7 @@ def _check_stages(
     checks += check_checkpoints(subjects, caches, gate=gate)
     checks += check_answers(list(chosen.values()), subjects.to_score, caches)
     if any(plan.suite.runs_programs for plan in chosen.values()):
-        checks.append(check_cage())
+        checks.append(check_sandbox())
     config = next(iter(plans.values())).config
     if config.scoring.device != "cpu":
         memory = check_gpu_memory(subjects.to_score)

@@ -1,4 +1,4 @@
-"""This machine: the versions installed, Slurm's commands, a cage for code; `gpu` has its GPU."""
+"""This machine: the versions installed, Slurm's commands, a sandbox for code; `gpu` has its GPU."""
 
 import importlib.metadata
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from evaluation.doctor.findings import Check, Finding
-from evaluation.errors import CageError
+from evaluation.errors import SandboxError
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "snakemake-executor-plugin-slurm"
@@ -94,12 +94,12 @@ def _ping() -> str:
     return " ".join((done.stdout + done.stderr).split())[:160]
 
 
-def check_cage() -> Check:
+def check_sandbox() -> Check:
     """Where the code of answers would run; verification may be on another machine than this."""
-    from evaluation.verification.cage.run import describe_cage
+    from evaluation.verification.sandbox.run import describe_sandbox
 
     try:
-        return Check("cage", f"code of answers runs in {describe_cage()}")
-    except CageError as error:
+        return Check("cage", f"code of answers runs in {describe_sandbox()}")
+    except SandboxError as error:
         sentence = f"{error} (on the machine that verifies answers)"
         return Check("cage", "code of answers cannot run", (Finding("warning", "", sentence),))

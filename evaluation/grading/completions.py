@@ -12,8 +12,8 @@ from evaluation.grading.pass_at_k import interval, majority, pass_at_k, powers
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Judge
-from evaluation.verification.cage.model import FORGED, UNGUARDED
 from evaluation.verification.registry import bare_answer
+from evaluation.verification.sandbox.model import FORGED, UNGUARDED
 from evaluation.verification.verdicts import Verdict
 
 

@@ -23,7 +23,7 @@ from evaluation.grading.thinking import end_of_thinking
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, complete
 from evaluation.store import ScoreStore, StoredScore
-from evaluation.verification.cage.run import describe_cage
+from evaluation.verification.sandbox.run import describe_sandbox
 
 SPENT = ("seconds", "tokens_processed")
 
@@ -117,7 +117,7 @@ def grade_generation_tasks(
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
         "overall": {"pass_rate": _mean(primary)},
-        "cage": describe_cage() if programs else None,
+        "cage": describe_sandbox() if programs else None,
         "generation_tasks": tasks,
     }
     return GradedTier(

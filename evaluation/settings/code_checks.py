@@ -67,7 +67,7 @@ class DefinitionsOnly(FormatCheck):
 
 class PassesTests(InstructionCheck):
     check: Literal["passes_tests"] = Field(
-        description="`passes_tests`: the code passes these tests, run in the cage."
+        description="`passes_tests`: the code passes these tests, run in the sandbox."
     )
     tests: Annotated[str, AfterValidator(_asserting)] = Field(
         description="Python with assert statements, which use what the code defines."

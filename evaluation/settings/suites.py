@@ -193,7 +193,7 @@ class Suite(Settings):
 
     @property
     def runs_programs(self) -> bool:
-        """Whether code that a model wrote is run in the cage."""
+        """Whether code that a model wrote is run in the sandbox."""
         checks = (check for probe in self.probes.values() for check in probe.checks)
         return any(isinstance(check, PassesTests) for check in checks) or any(
             task.runs_programs for task in self.generation_tasks.values()

@@ -90,7 +90,7 @@ class IFBench(_Instructions):
 class Program(_Verifier):
     NEEDS = ("tests",)
     kind: Literal["program"] = Field(
-        description="`program`: the completion's Python code passes the tests, run in the cage."
+        description="`program`: the completion's Python code passes the tests, run in the sandbox."
     )
     seconds: Fraction = Field(10.0, ge=0.1, le=600, description="Time for all tests of a program.")
     memory_mb: Integer = Field(

@@ -21,7 +21,7 @@ from pebble import ProcessExpired, ProcessFuture, ProcessPool
 from evaluation.errors import EvaluationError
 from evaluation.progress import progress
 from evaluation.settings.verifiers import Program, Verifier
-from evaluation.verification.cage.two_runs import most_seconds
+from evaluation.verification.sandbox.two_runs import most_seconds
 from evaluation.verification.verdicts import Verdict, shortened
 from evaluation.verification.worker import ALL, OUT_OF_MEMORY, loads, prepare, verify_here
 
@@ -31,8 +31,8 @@ Job = tuple[Verifier, Mapping[str, Any], str]
 LONGEST = 4_000_000
 """Characters of a completion that are verified; a million tokens have about as many."""
 
-CAGE_SECONDS = 60.0
-"""The first program of a worker builds the cage."""
+SANDBOX_SECONDS = 60.0
+"""The first program of a worker builds the sandbox."""
 
 _LONGEST_SOCKET_FOLDER = 107 - len("/pymp-01234567/listener-01234567")
 """Bytes; an address has 108 with its end (unix(7))."""
@@ -99,7 +99,7 @@ def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Ve
         future.set_result(verdict)
         return future
     if isinstance(settings, Program):
-        seconds += most_seconds(settings.seconds) + CAGE_SECONDS
+        seconds += most_seconds(settings.seconds) + SANDBOX_SECONDS
     return pool.schedule(verify_here, args=job, timeout=seconds)
 
 

@@ -1,4 +1,4 @@
-"""Verifier of the kind `program`: the Python code of a completion passes the tests, in the cage.
+"""Verifier of the kind `program`: the Python code of a completion passes the tests, in the sandbox.
 
 Fields of the document: `tests`, a list of assert statements or one source; optional `setup` (run
 before the tests), `entry_point` (what the source's `check` is called with), `prefix` (code that the
@@ -15,8 +15,8 @@ from typing import Any
 
 from evaluation.errors import ConfigError
 from evaluation.settings.verifiers import Program
-from evaluation.verification.cage.model import Limits, Tests
-from evaluation.verification.cage.run import run_program
+from evaluation.verification.sandbox.model import Limits, Tests
+from evaluation.verification.sandbox.run import run_program
 from evaluation.verification.verdicts import Verdict
 
 MOST_CHARACTERS = 1 << 20
@@ -30,7 +30,7 @@ _DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)"
 
 
 def verify_program(verifier: Program, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Raises CageError where this machine offers no cage."""
+    """Raises SandboxError where this machine offers no sandbox."""
     tests = read_tests(document)
     if len(completion) > MOST_CHARACTERS:
         return Verdict(credit=0.0, reason=f"it is longer than {MOST_CHARACTERS:,} characters")

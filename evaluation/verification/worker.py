@@ -12,8 +12,8 @@ from typing import Any
 
 from evaluation.settings.verifiers import Verifier
 from evaluation.verification import nltk_data
-from evaluation.verification.cage import libc
 from evaluation.verification.registry import LIBRARIES, VERIFIERS, verify
+from evaluation.verification.sandbox import libc
 from evaluation.verification.verdicts import Verdict
 
 OUT_OF_MEMORY = 77

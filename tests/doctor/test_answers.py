@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from evaluation.dependencies.estimates import estimate_answers
-from evaluation.errors import CageError
+from evaluation.errors import SandboxError
 from evaluation.files import write_json
 from evaluation.prefill.caches import read_meta
 from evaluation.settings.config import load_config
@@ -61,18 +61,18 @@ def test_what_is_scored_takes_nothing(world: World) -> None:
 
 
 def refuse() -> str:
-    raise CageError("no cage here; ask your administrator")
+    raise SandboxError("no sandbox here; ask your administrator")
 
 
-def test_programs_need_a_cage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_need_a_sandbox(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(world, sums=PROGRAM)
     assert look(world)["cage"].state == "ok"
-    monkeypatch.setattr("evaluation.verification.cage.run.describe_cage", refuse)
-    assert "no cage here" in only(look(world)["cage"], "warning")
+    monkeypatch.setattr("evaluation.verification.sandbox.run.describe_sandbox", refuse)
+    assert "no sandbox here" in only(look(world)["cage"], "warning")
 
 
-def test_probes_that_run_code_need_a_cage(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.verification.cage.run.describe_cage", refuse)
+def test_probes_that_run_code_need_a_sandbox(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.verification.sandbox.run.describe_sandbox", refuse)
     assert "cage" not in look(world)
     path = world.folder / "suites" / "sft.yaml"
     content = yaml.safe_load(path.read_text())
@@ -80,7 +80,7 @@ def test_probes_that_run_code_need_a_cage(world: World, monkeypatch: pytest.Monk
         {"check": "passes_tests", "tests": "assert f() == 1"}
     )
     path.write_text(yaml.safe_dump(content))
-    assert "no cage here" in only(look(world)["cage"], "warning")
+    assert "no sandbox here" in only(look(world)["cage"], "warning")
 
 
 def test_a_provider_that_is_not_installed_is_named_once(world: World) -> None:

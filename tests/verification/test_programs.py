@@ -1,4 +1,4 @@
-"""Programs are taken out of completions, run in the cage and given a verdict."""
+"""Programs are taken out of completions, run in the sandbox and given a verdict."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ from evaluation.verification.programs import (
     verify_program,
 )
 from evaluation.verification.verdicts import Verdict
-from tests.verification.cage.modes import needs_cage
+from tests.verification.sandbox.modes import needs_sandbox
 
 _VERIFIER = Program(kind="program", seconds=5.0, memory_mb=512)
 _MBPP = {"tests": ["assert add(1, 2) == 3", "assert add(0, 0) == 0"]}
@@ -32,7 +32,7 @@ def _verdict(completion: str, document: dict[str, Any] = _MBPP) -> Verdict:
     return verify_program(_VERIFIER, document, completion)
 
 
-@needs_cage
+@needs_sandbox
 @pytest.mark.parametrize(
     ("completion", "credit"),
     [
@@ -64,7 +64,7 @@ def test_completions_without_a_prefix(completion: str, credit: float) -> None:
     assert _verdict(completion).credit == credit
 
 
-@needs_cage
+@needs_sandbox
 @pytest.mark.parametrize(
     ("completion", "credit"),
     [
@@ -87,7 +87,7 @@ def test_completions_of_a_prefix(completion: str, credit: float) -> None:
     assert _verdict(completion, _HUMAN_EVAL).credit == credit
 
 
-@needs_cage
+@needs_sandbox
 def test_the_verdict_tells_the_program_and_the_failing_assertion() -> None:
     verdict = _verdict(f"```python\n{_WRONG}```")
     assert verdict == Verdict(
@@ -95,7 +95,7 @@ def test_the_verdict_tells_the_program_and_the_failing_assertion() -> None:
     )
 
 
-@needs_cage
+@needs_sandbox
 def test_tests_that_cannot_be_run_give_no_credit_and_no_failure() -> None:
     verdict = _verdict(_RIGHT, {"tests": ["import nothing_there\nassert add(1, 2) == 3"]})
     assert verdict.credit is None

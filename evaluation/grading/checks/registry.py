@@ -19,7 +19,7 @@ from evaluation.grading.checks import (
 )
 from evaluation.settings import checks, code_checks
 from evaluation.settings.model import Settings
-from evaluation.verification.cage.model import Outcome
+from evaluation.verification.sandbox.model import Outcome
 
 
 @dataclass(frozen=True)

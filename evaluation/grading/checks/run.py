@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evaluation.errors import CageError, ScoringError
+from evaluation.errors import SandboxError, ScoringError
 from evaluation.grading.checks.registry import CHECKS
 from evaluation.settings.check_kinds import Counted, Kind
 from evaluation.settings.checks import Check
-from evaluation.verification.cage.model import Outcome
+from evaluation.verification.sandbox.model import Outcome
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class CheckResult:
     kind: Kind
     passed: bool
     note: str = ""
-    """Of code that is run: how its passing is counted (`cage.model.Outcome`)."""
+    """Of code that is run: how its passing is counted (`sandbox.model.Outcome`)."""
 
 
 def passes(check: Check, text: str) -> bool:
@@ -44,7 +44,7 @@ def run_checks(probe: str, checks: Sequence[Check], text: str) -> list[CheckResu
     Raises:
         ScoringError: naming probe and check, where a check itself fails. An error is not a wrong
             answer.
-        CageError: code cannot be run on this machine.
+        SandboxError: code cannot be run on this machine.
     """
     results = []
     seen: Counter[str] = Counter()
@@ -53,7 +53,7 @@ def run_checks(probe: str, checks: Sequence[Check], text: str) -> list[CheckResu
         number = seen[check.check]
         try:
             outcome = _outcome(check, text)
-        except CageError:
+        except SandboxError:
             raise
         except Exception as error:
             raise ScoringError(

@@ -1,4 +1,4 @@
-"""Answers whose code is run: in the cage, against the tests of a probe.
+"""Answers whose code is run: in the sandbox, against the tests of a probe.
 
 A model's code may do anything, so it never runs in this process, and for seconds at most.
 """
@@ -7,9 +7,9 @@ from functools import reduce
 
 from evaluation.errors import ScoringError
 from evaluation.grading.checks.code import parse_python, python_code
-from evaluation.verification.cage.model import Limits, Outcome, Tests
-from evaluation.verification.cage.run import run_program
 from evaluation.verification.programs import joined
+from evaluation.verification.sandbox.model import Limits, Outcome, Tests
+from evaluation.verification.sandbox.run import run_program
 
 LIMITS = Limits(seconds=5.0, memory_mb=512)
 """Of one answer with all its tests."""
@@ -20,7 +20,7 @@ def passes_tests(answer: str, /, tests: str) -> Outcome:
 
     Raises:
         ScoringError: the tests cannot be run, whatever the answer is.
-        CageError: this machine has no cage to run them in.
+        SandboxError: this machine has no sandbox to run them in.
     """
     if parse_python(answer) is None:
         return Outcome(False)

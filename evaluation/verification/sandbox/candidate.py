@@ -1,0 +1,163 @@
+"""The candidate's process in the guarded run: runs the program, then answers what the judge asks.
+
+All of this is at the mercy of the program, which may change any of it: what it sends is only ever
+taken for its answers.
+"""
+
+import ast
+import contextlib
+import copy
+import importlib
+import json
+import operator
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from evaluation.verification.sandbox.loading import PROGRAM, load, new_module, set_up
+from evaluation.verification.sandbox.peer import Broken, Peer
+from evaluation.verification.sandbox.stand_in import CALCULATED, COMPARED
+
+
+class Callback:
+    """A function of the tests, as an argument of the program's."""
+
+    def __init__(self, peer: Peer, name: str) -> None:
+        self._peer, self.__name__ = peer, name
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._peer.ask(("call", self, arguments, named))
+
+
+def to_bytes(source: bytes, setup: str) -> bytes:
+    """A program, after what it uses of the tests' setup: the rest of that may tell values."""
+    return (
+        json.dumps(list(_used(source.decode("utf-8", "replace"), setup))).encode() + b"\n" + source
+    )
+
+
+def _used(program: str, setup: str) -> Iterator[str]:
+    """Imports, and the statements that define a name of the program's text, or one of theirs."""
+    try:
+        nodes = ast.parse(setup).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # the judge tells of it
+    words = set(re.findall(r"\w+", program))
+    used: set[ast.stmt] = set()
+    while more := [node for node in nodes if node not in used and _is_used(node, words)]:
+        used.update(more)
+        words |= {n.id for node in more for n in ast.walk(node) if isinstance(n, ast.Name)}
+    yield from (ast.unparse(node) for node in nodes if node in used)
+
+
+def _is_used(node: ast.stmt, words: set[str]) -> bool:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return True
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return node.name in words
+    return any(isinstance(n, ast.Name) and n.id in words for n in getattr(node, "targets", ()))
+
+
+def serve(data: bytes, read: int, write: int) -> None:
+    """Ends when the judge has gone."""
+    before, _, source = data.partition(b"\n")
+    failure: BaseException | None = None
+    names: dict[str, Any] = {}
+    try:
+        text = source.decode("utf-8", "surrogatepass")
+        names = new_module(text)
+        for line in json.loads(before):
+            with contextlib.suppress(Exception):
+                set_up(line, names)
+        load(text, names)
+    except BaseException as reason:  # noqa: BLE001 - whatever a program raises
+        failure = reason
+
+    def defined(name: str) -> tuple[Any, ...]:
+        """What the program defines of a name that the tests use."""
+        if failure is not None:
+            raise failure
+        return _described(name, names[name]) if name in names else ("absent",)
+
+    def answer(question: Any) -> Any:
+        what, target, *rest = question
+        return defined(target) if what == "defined" else _ANSWERS[what](target, *rest)
+
+    peer = Peer(read, write, answer, Callback, draws=False)
+    try:
+        peer.serve_forever()
+    except Broken:
+        os._exit(0)
+
+
+def _described(name: str, value: Any) -> tuple[Any, ...]:
+    """Modules and what is in them under the same name are named: the judge takes its own."""
+    if isinstance(value, ModuleType):
+        return ("module", value.__name__)
+    if isinstance(value, FunctionType | BuiltinFunctionType | type):
+        home = value.__module__
+        if home != PROGRAM and getattr(sys.modules.get(home or ""), name, None) is value:
+            return ("imported", home)
+    return ("own", value)
+
+
+def _call(target: Any, arguments: Any, named: Any) -> Any:
+    return target(*arguments, **named)
+
+
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda target, other: function(other, target)
+
+
+_ANSWERS: dict[str, Any] = {
+    "call": _call,
+    "get": getattr,
+    "set": setattr,
+    "item": operator.getitem,
+    "set_item": operator.setitem,
+    "delete_item": operator.delitem,
+    "iterate": iter,
+    "next": next,
+    "reversed": reversed,
+    "length": len,
+    "truth": bool,
+    "text": str,
+    "representation": repr,
+    "format": format,
+    "hash": hash,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "int": int,
+    "float": float,
+    "index": operator.index,
+    "round": round,
+    "enter": lambda target: type(target).__enter__(target),
+    "exit": lambda target, *reason: type(target).__exit__(target, *reason),
+    "contains": operator.contains,
+    "is_instance": _reflected(isinstance),
+    "is_subclass": _reflected(issubclass),
+    **{name: getattr(operator, name) for name in ("neg", "pos", "abs", "invert")},
+    **{name: getattr(operator, name) for name in (*COMPARED, *CALCULATED)},
+    **{f"r{name}": _reflected(getattr(operator, name)) for name in CALCULATED},
+}
+
+
+def preload() -> None:
+    """Imports what programs often use, once for all of them."""
+    for name in _OFTEN_USED.split():
+        try:
+            importlib.import_module(name)
+        except ImportError:  # an interpreter built without it
+            continue
+
+
+_OFTEN_USED = """
+    abc array ast asyncio bisect bz2 calendar cmath collections contextlib copy ctypes dataclasses
+    datetime decimal enum fractions functools hashlib heapq inspect io itertools json keyword lzma
+    math numbers operator queue random re reprlib statistics string struct textwrap threading time
+    timeit traceback types typing unicodedata warnings zlib
+    numpy numpy.linalg numpy.random
+"""

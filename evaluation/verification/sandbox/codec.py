@@ -1,0 +1,243 @@
+"""Values between judge and candidate, as plain data: nothing that is read can run code.
+
+Types of the standard library arrive as what they are, subclasses of them as the type below (an
+integer that overrides `==` is an integer), and everything else stays where it is: only a number
+is sent, by which its owner knows it (`Holder`).
+
+Lists, dicts and other values that can change are numbered in the order in which they are met, by
+both sides alike (`Table`). So a value that occurs twice is one object again, and what a call did to
+its arguments is sent back as the new contents of their numbers.
+
+Here they are written; `reading.py` reads them.
+"""
+
+import builtins
+import contextlib
+import datetime
+import pathlib
+import struct
+import sys
+import uuid
+from array import array
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Protocol
+
+from evaluation.verification.sandbox import arrays
+
+MOST_DEPTH = 10_000
+_FRAMES = 8
+"""Of Python for each level, at most."""
+LENGTH = struct.Struct("<I")
+FLOAT = struct.Struct("<d")
+COMPLEX = struct.Struct("<dd")
+_PACKED_FROM = 16
+"""Lists of this many machine integers or floats, and longer ones, are sent as one block."""
+
+
+class Refused(Exception):
+    """A value cannot be sent, or what arrives is none."""
+
+
+@contextlib.contextmanager
+def deeply() -> Iterator[None]:
+    """Values may be nested `MOST_DEPTH` deep, wherever they are written or read."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(before + _FRAMES * MOST_DEPTH)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+class Holder(Protocol):
+    """Gives numbers to what cannot be sent, and knows the numbers of the other side."""
+
+    def tell(self, value: object) -> bytes: ...
+    def find(self, whose: bytes, number: int, name: str) -> object: ...
+
+
+class Table:
+    """Values that can change, numbered; holds them, so that no `id` is used twice."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def add(self, value: Any) -> None:
+        self._numbers[id(value)] = len(self.values)
+        self.values.append(value)
+
+    def number(self, value: object) -> int | None:
+        return self._numbers.get(id(value))
+
+
+MAKERS: dict[bytes, Callable[[], Any]] = {
+    b"O": OrderedDict,  # before what they are subclasses of
+    b"C": Counter,
+    b"G": defaultdict,
+    b"l": list,
+    b"d": dict,
+    b"S": set,
+    b"Q": deque,
+    b"B": bytearray,
+}
+"""By the letter that begins each value that can change."""
+_CHANGING: dict[type, bytes] = {maker: tag for tag, maker in MAKERS.items()}  # type: ignore[misc]
+MAPPINGS = b"dOCG"
+_BASES = (bool, int, float, complex, str, bytes, tuple, frozenset, *_CHANGING, array)
+
+_EMPTY: dict[Any, Any] = {}
+PARTS: dict[type, tuple[bytes, Callable[[Any], tuple[Any, ...]], Callable[..., Any]]] = {
+    datetime.date: (b"date", lambda v: (v.year, v.month, v.day), datetime.date),
+    datetime.timedelta: (
+        b"delta",
+        lambda v: (v.days, v.seconds, v.microseconds),
+        datetime.timedelta,
+    ),
+    datetime.time: (b"time", lambda v: (v.isoformat(),), datetime.time.fromisoformat),
+    datetime.datetime: (b"datetime", lambda v: (v.isoformat(),), datetime.datetime.fromisoformat),
+    slice: (b"slice", lambda v: (v.start, v.stop, v.step), slice),
+    pathlib.PosixPath: (b"path", lambda v: (str(v),), pathlib.PosixPath),
+    pathlib.PurePosixPath: (b"pure path", lambda v: (str(v),), pathlib.PurePosixPath),
+    uuid.UUID: (b"uuid", lambda v: (v.hex,), uuid.UUID),
+    type(_EMPTY.keys()): (b"keys", lambda v: (list(v),), lambda v: dict.fromkeys(v).keys()),
+    type(_EMPTY.values()): (
+        b"values",
+        lambda v: (list(v),),
+        lambda v: dict(enumerate(v)).values(),
+    ),
+    type(_EMPTY.items()): (b"items", lambda v: (list(v),), lambda v: dict(v).items()),
+}
+"""Of types that are made of plain parts: their name, their parts, how they are made again."""
+MADE = {name: make for name, _, make in PARTS.values()}
+
+NAMED = {
+    name: getattr(builtins, name)
+    for name in "int float complex bool str bytes bytearray list tuple dict set frozenset range "
+    "len abs min max sum sorted round any all ord chr repr NotImplemented".split()
+}
+NAMED |= {
+    n: v for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, Exception)
+}
+"""Built-in functions, types and exceptions that tests pass to programs: each side takes its own."""
+_NAMES = {id(value): name for name, value in NAMED.items()}
+
+
+def sized(data: bytes) -> bytes:
+    return LENGTH.pack(len(data)) + data
+
+
+def whole(value: int) -> bytes:
+    return sized(value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
+
+
+class Writer:
+    """Appends values to `data`."""
+
+    def __init__(self, table: Table, holder: Holder) -> None:
+        self.data = bytearray()
+        self._table, self._holder = table, holder
+
+    def write(self, value: Any, depth: int = 0) -> None:
+        if depth > MOST_DEPTH:
+            raise Refused(f"it is nested more than {MOST_DEPTH} deep")
+        if arrays.is_scalar(value):  # some are also subclasses of float or str
+            self.data += b"m" + sized(arrays.pack(value))
+            return
+        kind = _sent_as(value)
+        simple = _SIMPLE.get(kind)
+        if simple is not None:
+            self.data += simple(value)
+        elif kind in (tuple, frozenset):
+            self.data += b"t" if kind is tuple else b"Z"
+            self._write_all(kind.__iter__(value), kind.__len__(value), depth)
+        elif kind in PARTS:
+            self.data += b"x" + sized(PARTS[kind][0])
+            self.write(PARTS[kind][1](value), depth + 1)
+        elif kind in _CHANGING or kind is array or arrays.is_array(value):
+            self._write_changing(value, kind, depth)
+        elif _is_named(value):
+            self.data += b"g" + sized(_NAMES[id(value)].encode())
+        else:
+            self.data += self._holder.tell(value)
+
+    def _write_changing(self, value: Any, kind: type, depth: int) -> None:
+        number = self._table.number(value)
+        if number is not None:
+            self.data += b"r" + LENGTH.pack(number)
+            return
+        self._table.add(value)
+        self.write_contents(value, kind, depth)
+
+    def write_contents(self, value: Any, kind: type, depth: int = 0) -> None:
+        """The type and all contents of a value that can change, whatever its number."""
+        tag = _CHANGING.get(kind)
+        if tag is None:
+            is_array = arrays.is_array(value)
+            self.data += b"n" + sized(arrays.pack(value)) if is_array else b"y" + _pack(value)
+        elif tag == b"B":
+            self.data += b"B" + sized(bytes(value))
+        elif tag == b"l" and (packed := _packed(value)) is not None:
+            self.data += b"p" + packed
+        elif tag in MAPPINGS:
+            self.data += tag
+            if tag == b"G":
+                self.write(value.default_factory if _is_named(value.default_factory) else None)
+            pairs = list(kind.items(value))  # type: ignore[attr-defined]
+            self._write_all((part for pair in pairs for part in pair), 2 * len(pairs), depth)
+        else:
+            self.data += tag
+            self._write_all(kind.__iter__(value), kind.__len__(value), depth)  # type: ignore[attr-defined]
+
+    def _write_all(self, values: Iterable[Any], count: int, depth: int) -> None:
+        self.data += LENGTH.pack(count)
+        for value in values:
+            self.write(value, depth + 1)
+
+
+def _sent_as(value: object) -> type:
+    kind = type(value)
+    if kind in _SIMPLE or kind in _BASES:
+        return kind
+    return next((base for base in _BASES if isinstance(value, base)), kind)
+
+
+def _is_named(value: object) -> bool:
+    return id(value) in _NAMES
+
+
+def _pack(value: "array[Any]") -> bytes:
+    return value.typecode.encode() + sized(value.tobytes())
+
+
+def _packed(values: list[Any]) -> bytes | None:
+    """A list of integers or floats alone as one block of memory, if it is one."""
+    if len(values) < _PACKED_FROM:
+        return None
+    kinds = set(map(type, values))
+    if kinds == {float}:
+        return _pack(array("d", values))
+    if kinds == {int}:
+        try:
+            return _pack(array("q", values))
+        except OverflowError:
+            return None
+    return None
+
+
+_SIMPLE: dict[type, Callable[[Any], bytes]] = {
+    type(None): lambda value: b"N",
+    type(...): lambda value: b".",
+    bool: lambda value: b"T" if value else b"F",
+    int: lambda value: b"i" + whole(int.__pos__(value)),
+    float: lambda value: b"f" + FLOAT.pack(float.__pos__(value)),
+    complex: lambda value: b"c" + COMPLEX.pack(value.real, value.imag),
+    str: lambda value: b"s" + sized(str.encode(value, "utf-8", "surrogatepass")),
+    bytes: lambda value: b"b" + sized(bytes.__getitem__(value, slice(None))),
+    range: lambda value: b"q" + b"".join(map(whole, (value.start, value.stop, value.step))),
+    Fraction: lambda value: b"R" + whole(value.numerator) + whole(value.denominator),
+    Decimal: lambda value: b"D" + sized(str(value).encode()),
+}

@@ -1,0 +1,181 @@
+"""The caller's end of a sandbox: starts its processes and hands them program after program."""
+
+import importlib.util
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import evaluation
+from evaluation.errors import SandboxError
+from evaluation.verification.sandbox.model import Limits
+from evaluation.verification.sandbox.plain import END, SECRET_BYTES
+from evaluation.verification.sandbox.syscalls import compiled_filter
+from evaluation.verification.sandbox.zygote import ENDING, JOB, PATIENCE, READY
+
+_START_SECONDS = 60.0
+_END_SECONDS = 5.0
+_SLACK_SECONDS = 20.0
+"""How much later than the time limit the zygote itself is given up."""
+_MOST_SAID = 1 << 20
+_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONHOME")
+"""What an interpreter may need to start at all; gone before the first program."""
+_START = """
+import sys
+sources, mode, *numbers = sys.argv[1:3], *sys.argv[3:]
+sys.path += sources
+from evaluation.verification.sandbox.zygote import start
+start(mode, sources, *map(int, numbers))
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a run said: whether it passed plainly, its lines, how it ended and the wait statuses."""
+
+    passed: bool
+    lines: list[bytes]
+    ending: int
+    status: int
+    candidate: int
+
+
+class Sandbox:
+    """A zygote and the connection to it."""
+
+    def __init__(self, mode: str) -> None:
+        """Raises SandboxError with the reason where the machine does not offer this sandbox."""
+        self.mode = mode
+        filter_descriptor = _memory_file(compiled_filter())
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            handed = (theirs.fileno(), filter_descriptor)
+            self._process = _start(mode, handed)
+        finally:
+            theirs.close()
+            os.close(filter_descriptor)
+        self._connection = ours
+        ours.settimeout(_START_SECONDS)
+        try:
+            answer = ours.recv(1000)
+        except OSError as reason:
+            answer = str(reason).encode()
+        if answer != READY:
+            self.close()
+            raise SandboxError(f"{mode}: {answer.decode(errors='replace') or 'it does not start'}")
+
+    def close(self) -> None:
+        self._connection.close()  # at which the zygote ends, and the starter after it
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def disown(self) -> None:
+        """Leaves it to the process that this one was forked from."""
+        self._connection.close()
+        self._process.returncode = 0  # not ours to wait for
+
+    @property
+    def is_open(self) -> bool:
+        return self._process.poll() is None and self._connection.fileno() >= 0
+
+    def run(self, program: bytes, tests: bytes, limits: Limits, *, guarded: bool) -> Said:
+        """One run of a program with its tests; both are as their processes read them."""
+        reading, saying = os.pipe()
+        hearing, writing = os.pipe()
+        files = [_memory_file(program), _memory_file(tests)]
+        try:
+            job = JOB.pack(limits.seconds, limits.memory_mb, guarded)
+            try:
+                socket.send_fds(self._connection, [job], [*files, saying, hearing])
+            except OSError as reason:
+                raise self._ended() from reason
+            finally:
+                for descriptor in (*files, saying, hearing):
+                    os.close(descriptor)
+            return self._follow(reading, writing, limits)
+        except BaseException:  # else the next program would be told this one's end
+            self.close()
+            raise
+        finally:
+            os.close(reading)
+            os.close(writing)
+
+    def _ended(self) -> SandboxError:
+        self.close()
+        return SandboxError(
+            f"the sandbox of generated programs ({self.mode}) ended unasked: the machine may be out "
+            "of memory; verify again, with fewer programs at a time"
+        )
+
+    def _follow(self, reading: int, writing: int, limits: Limits) -> Said:
+        """What is said until the zygote tells that all is over."""
+        deadline = time.monotonic() + PATIENCE * limits.seconds + _SLACK_SECONDS
+        said, zygote = bytearray(), self._connection.fileno()
+        secret, sources = b"", [reading, zygote]
+        while True:
+            left = deadline - time.monotonic()
+            ready = select.select(sources, [], [], max(left, 0))[0]
+            if reading in ready:
+                part = os.read(reading, 1 << 16)
+                said += part[: _MOST_SAID - len(said)]
+                if not part:
+                    sources.remove(reading)
+                if not secret and said.endswith(b"\n" + END + b"\n"):
+                    secret = _tell_secret(writing)
+            elif zygote in ready:
+                try:
+                    ending = self._connection.recv(ENDING.size)
+                except ConnectionError:  # it was killed before it took the job
+                    break
+                if len(ending) != ENDING.size:
+                    break
+                passed = bool(secret) and said.endswith(b"\n" + END + b"\n" + secret + b"\n")
+                return Said(passed, bytes(said).splitlines(keepends=True), *ENDING.unpack(ending))
+            elif left <= 0:
+                break
+        raise self._ended()
+
+
+def _tell_secret(writing: int) -> bytes:
+    """Nobody can have known it before the last test."""
+    secret = os.urandom(SECRET_BYTES // 2).hex().encode()
+    os.write(writing, secret)
+    return secret
+
+
+def _start(mode: str, handed: tuple[int, int]) -> "subprocess.Popen[bytes]":
+    variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    variables |= {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    arguments = (*_sources(), mode, os.getpid(), *handed)
+    return subprocess.Popen(
+        [sys.executable, "-S", "-s", "-P", "-B", "-X", "utf8", "-c", _START, *map(str, arguments)],
+        env=variables,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=handed,
+        start_new_session=True,
+    )
+
+
+def _sources() -> tuple[Path, Path]:
+    """Where the sandbox's own code and numpy are imported from, before it is entered."""
+    root = Path(evaluation.__file__).resolve().parent.parent
+    numpy = importlib.util.find_spec("numpy")
+    return root, Path(numpy.origin).parent.parent if numpy and numpy.origin else root
+
+
+def _memory_file(data: bytes) -> int:
+    descriptor = os.memfd_create("sandbox", os.MFD_CLOEXEC)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    return descriptor

@@ -1,0 +1,164 @@
+"""The guarded run: the judge's process runs the tests against a program that it can only ask.
+
+It says whether the values are really what they should be. It is sandboxed too, as tests are foreign
+code; but no line of the program ever runs in it, and what its names mean is fixed before the
+program begins (`wording.py`). Only this process has the pipe that its verdict is written to.
+"""
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Outcome, Tests
+from evaluation.verification.sandbox.peer import Broken, Peer
+from evaluation.verification.sandbox.plain import defines_check
+from evaluation.verification.sandbox.reasons import TESTS, Missing, Unusable, named, told
+from evaluation.verification.sandbox.stand_in import Log, StandIn
+from evaluation.verification.sandbox.wording import Wording, wording
+
+
+def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> Outcome:
+    """Calls `begin` with the number of each test before it is run."""
+    try:
+        setup, tree = _parsed(tests.setup), _parsed("\n".join(tests.asserts) or tests.source)
+    except Unusable as reason:
+        return _unusable(reason)
+    return _Judge(tests, setup, tree, read, write).outcome(begin)
+
+
+class _Judge:
+    def __init__(
+        self, tests: Tests, setup: ast.Module, tree: ast.Module, read: int, write: int
+    ) -> None:
+        self._tests, self._setup, self._tree = tests, setup, tree
+        self._wording: Wording = wording(setup, tree, tests.entry_point)
+        self._log = log = Log(bool(self._wording.objects))
+        self._peer = Peer(read, write, _called_back, lambda p, n: StandIn(p, n, log), draws=True)
+
+    def outcome(self, begin: Callable[[int], None]) -> Outcome:
+        current = ""
+        try:
+            theirs = self._theirs()
+            names = self._world(theirs)
+            for number, (text, test) in enumerate(self._runs(names, theirs)):
+                current = text
+                begin(number)
+                test()
+            self._peer.check_silence()
+            self._check(theirs)
+        except BaseException as reason:  # noqa: BLE001 - whatever tests raise
+            return self._failed(reason, current)
+        if self._log.words:
+            return Outcome(True, "its objects are compared by itself", UNGUARDED)
+        return Outcome(True)
+
+    def _check(self, theirs: dict[str, Any]) -> None:
+        if self._peer.broken:  # and a test caught it
+            raise Broken(self._peer.broken)
+        if not theirs:
+            raise Missing("any name that the tests use")
+        if not self._log.questions and all(type(value) is StandIn for value in theirs.values()):
+            raise Unusable("they ask nothing of the program")
+
+    def _failed(self, reason: BaseException, current: str) -> Outcome:
+        """Only what the program has no part in is the fault of the tests, or excuses the program."""
+        own = getattr(reason, "of_the_program", "")
+        if isinstance(reason, Unusable) or (isinstance(reason, ImportError) and not own):
+            return _unusable(reason)
+        objects = self._wording.objects or self._peer.sent
+        if objects:
+            return Outcome(True, f"its values are not looked at from outside: {objects}", UNGUARDED)
+        if self._peer.broken:
+            what = f"the program cannot be judged: {self._peer.broken}"
+            return Outcome(False, f"`{current}`: {what}" if current else what, FORGED)
+        return Outcome(False, told(reason, current, self._tree, self._log.told()), FORGED)
+
+    def _theirs(self) -> dict[str, Any]:
+        """What the program defines of its names; whatever goes wrong here is its doing."""
+        try:
+            given = {name: self._peer.ask(("defined", name)) for name in self._wording.names}
+            found = {n: _resolved(n, *rest) for n, rest in given.items() if rest[0] != "absent"}
+        except Exception as reason:
+            reason.__dict__.setdefault("of_the_program", type(reason).__name__)
+            raise
+        entry = self._tests.entry_point
+        if entry and entry not in found:
+            raise Missing(entry)
+        return found
+
+    def _world(self, theirs: dict[str, Any]) -> dict[str, Any]:
+        """The names that the tests see: those of the program, under those of the tests' own code."""
+        modules = {name: importlib.import_module(m) for name, m in self._wording.modules.items()}
+        names = {**theirs, **modules, **_given(self._tests.given), "__name__": "tests"}
+        if self._tests.entry_point:
+            names[self._tests.entry_point] = theirs[self._tests.entry_point]
+        try:
+            exec(compile(self._setup, "<setup>", "exec"), names)
+        except Exception as reason:
+            if set(self._wording.names) & {
+                n.id for n in ast.walk(self._setup) if isinstance(n, ast.Name)
+            }:
+                raise
+            raise Unusable(named(reason)) from None
+        return names
+
+    def _runs(
+        self, names: dict[str, Any], theirs: dict[str, Any]
+    ) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Each test as a text for the reason and a function that runs it."""
+        for text in self._tests.asserts:
+            code = compile(text, TESTS, "exec")
+            yield text, lambda code=code: exec(code, names)  # type: ignore[misc]
+        if self._tests.asserts:
+            return
+        code = compile(self._tree, TESTS, "exec")
+        yield "", lambda: exec(code, names)
+        if self._tests.entry_point and defines_check(self._tree):
+            yield "", lambda: names["check"](theirs[self._tests.entry_point])
+
+
+def _unusable(reason: Exception) -> Outcome:
+    text = str(reason) if isinstance(reason, Unusable) else named(reason)
+    return Outcome(None, f"the tests cannot be run: {text}")
+
+
+def _parsed(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
+        raise Unusable(f"{type(reason).__name__}: {reason}") from None
+
+
+def _called_back(question: Any) -> Any:
+    """All that a program may ask of the judge: to call a function that a test gave it."""
+    what, function, arguments, given = question
+    if what != "call" or not callable(function) or type(function) is StandIn:
+        raise TypeError("only functions that the tests passed can be called")
+    return function(*arguments, **given)
+
+
+def _resolved(name: str, kind: str, *rest: Any) -> Any:
+    """Python's own modules, and what is in them under the same name, are the judge's own."""
+    if kind == "own":
+        return rest[0]
+    home = str(rest[0])
+    if home.partition(".")[0] not in {*sys.stdlib_module_names, "numpy"}:
+        raise ImportError(f"the tests use `{name}`, which the program imports from elsewhere")
+    module = importlib.import_module(home)
+    return module if kind == "module" else getattr(module, name)
+
+
+def _given(source: str) -> dict[str, Any]:
+    """What the given code defines; none if it cannot stand alone, as a signature without a body."""
+    names: dict[str, Any] = {"__name__": "tests"}
+    try:
+        code = compile(source, "<given>", "exec")
+    except (SyntaxError, ValueError):
+        return {}
+    try:
+        exec(code, names)
+    except Exception as reason:  # noqa: BLE001 - whatever it raises
+        raise Unusable(named(reason)) from None
+    return names

@@ -1,0 +1,81 @@
+"""System calls that Python has no function for.
+
+Nothing here may import anything outside the standard library: the sandbox's own interpreter starts
+without the packages of the environment.
+"""
+
+import ctypes
+import os
+from ctypes import c_char_p, c_int, c_uint32, c_ulong
+from typing import Any
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_SECCOMP = 22
+PR_CAPBSET_DROP = 24
+PR_SET_NO_NEW_PRIVS = 38
+SECCOMP_MODE_FILTER = 2
+_CAPABILITY_VERSION = 0x20080522
+_MOST_CAPABILITIES = 64
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("instructions", c_char_p)]
+
+
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{os.strerror(number)} ({what})")
+    return result
+
+
+def prctl(option: int, *values: int) -> None:
+    numbers = [c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
+    _checked(_LIBC.prctl(c_int(option), *numbers), f"prctl {option}")
+
+
+def unshare(flags: int) -> None:
+    _checked(_LIBC.unshare(c_int(flags)), "unshare")
+
+
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    texts = [text.encode() or None for text in (source, target, kind, data)]
+    result = _LIBC.mount(*map(c_char_p, texts[:3]), c_ulong(flags), c_char_p(texts[3]))
+    _checked(result, f"mount on {target}")
+
+
+def make_root(folder: str) -> None:
+    """Makes a mount point the root; nothing of the former root can be reached any more."""
+    detach = 2
+    os.chdir(folder)
+    _checked(_LIBC.pivot_root(c_char_p(b"."), c_char_p(b".")), "pivot_root")
+    _checked(_LIBC.umount2(c_char_p(b"."), c_int(detach)), "umount of the former root")
+    os.chdir("/")
+
+
+def syscall(number: int, *values: Any) -> int:
+    return _checked(_LIBC.syscall(c_ulong(number), *values), f"system call {number}")
+
+
+def drop_capabilities() -> None:
+    """Gives up all privileges, those of a namespace or of root, for this process and its children."""
+    for capability in range(_MOST_CAPABILITIES):
+        try:
+            prctl(PR_CAPBSET_DROP, capability)
+        except OSError:  # no such capability, or nothing to give up
+            continue
+    header = (c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    _checked(_LIBC.capset(header, (c_uint32 * 6)()), "capset")
+
+
+def die_with_parent(signal: int) -> None:
+    prctl(PR_SET_PDEATHSIG, signal)
+
+
+def install_filter(program: bytes) -> None:
+    """Puts a compiled seccomp filter on this process, for good."""
+    loaded = _Filter(len(program) // 8, program)
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(loaded))

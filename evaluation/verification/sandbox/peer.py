@@ -1,0 +1,213 @@
+"""The two ends of the pipes between judge and candidate: ask, answer, and be asked meanwhile.
+
+A message is its length, its kind, the number that the judge drew for the question and the body.
+Every question has a new number: what was written before it was asked, or twice, is no answer.
+"""
+
+import builtins
+import contextlib
+import importlib
+import os
+import select
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from evaluation.verification.sandbox.codec import Refused, Table, Writer, deeply, sized
+from evaluation.verification.sandbox.reading import MALFORMED, Reader
+
+MOST_BYTES = 128 << 20
+_HEAD = struct.Struct("<Ic8s")
+_NUMBER = struct.Struct("<I")
+_ASK, _ANSWER, _RAISE, _UNSENT = b"?", b"=", b"!", b"~"
+_MOST_TEXT = 2000
+GONE = "its process ended"
+_UNASKED = "it wrote to the judge without being asked"
+
+
+class Broken(BaseException):
+    """The other side is gone, or says what it must not; no test can go on."""
+
+
+class Peer:
+    """One end. `perform` does what the other side asks; `remote` makes what stands for its things."""
+
+    def __init__(
+        self,
+        read: int,
+        write: int,
+        perform: Callable[[Any], Any],
+        remote: Callable[["Peer", str], Any],
+        *,
+        draws: bool,
+    ) -> None:
+        self._read, self._write = read, write
+        self._perform, self._remote, self._draws = perform, remote, draws
+        self._ticket = bytes(8)
+        self._held: list[object] = []
+        self._numbers: dict[int, int] = {}
+        self._remotes: dict[int, Any] = {}
+        self._remote_numbers: dict[int, int] = {}
+        self._depth = 0
+        self.broken = ""
+        self.sent = ""
+        """What this side gave the other that is no data."""
+
+    # What cannot be sent (codec.Holder)
+
+    def tell(self, value: object) -> bytes:
+        if id(value) in self._remote_numbers:
+            return b"H" + _NUMBER.pack(self._remote_numbers[id(value)]) + sized(b"")
+        if id(value) not in self._numbers:
+            self._numbers[id(value)] = len(self._held)
+            self._held.append(value)
+            self.sent = f"they give it an object of type {type(value).__name__}"
+        name = getattr(value, "__name__", None) or f"an object of type {type(value).__name__}"
+        text = str(name)[:_MOST_TEXT].encode("utf-8", "replace")
+        return b"h" + _NUMBER.pack(self._numbers[id(value)]) + sized(text)
+
+    def find(self, whose: bytes, number: int, name: str) -> Any:
+        if whose == b"H":
+            return self._held[number]
+        if number not in self._remotes:
+            stand_in = self._remotes[number] = self._remote(self, name)
+            self._remote_numbers[id(stand_in)] = number
+        return self._remotes[number]
+
+    # Messages
+
+    def ask(self, question: Any) -> Any:
+        """Raises what the other side raises; Broken where it is gone or gives no proper answer."""
+        if self.broken:
+            raise Broken(self.broken)
+        outermost, self._depth = self._depth == 0, self._depth + 1
+        if outermost and self._draws:
+            self._ticket = os.urandom(8)
+        try:
+            table = Table()
+            self._send(_ASK, question, table)
+            while True:
+                kind, body = self._receive()
+                if kind != _ASK:
+                    return self._answer(kind, body, table)
+                self._serve(body)
+        except Broken as reason:
+            self.broken = str(reason)
+            raise
+        finally:
+            self._depth -= 1
+
+    def serve_forever(self) -> None:
+        while True:
+            kind, body = self._receive()
+            if kind != _ASK:
+                raise Broken("an answer to no question")
+            self._serve(body)
+
+    def check_silence(self) -> None:
+        """Raises Broken if the other side wrote more than it was asked for."""
+        if select.select([self._read], [], [], 0)[0] and os.read(self._read, 1):
+            self.broken = _UNASKED
+            raise Broken(self.broken)
+
+    def _answer(self, kind: bytes, body: bytes, table: Table) -> Any:
+        try:
+            known = list(table.values) if kind != _UNSENT else []
+            with deeply():
+                reader = Reader(body, table, self)
+                answer = reader.read()
+                for value in known:
+                    reader.update(value)
+        except MALFORMED as reason:
+            raise Broken(f"its answer cannot be read: {reason}") from None
+        if kind == _UNSENT:
+            raise Broken(f"its answer cannot be taken: {answer}")
+        if kind == _RAISE:
+            raise raised(*answer)
+        return answer
+
+    def _serve(self, body: bytes) -> None:
+        table = Table()
+        try:
+            with deeply():
+                question = Reader(body, table, self).read()
+        except MALFORMED as reason:
+            raise Broken(f"its question cannot be read: {reason}") from None
+        known = len(table.values)
+        try:
+            kind, answer = _ANSWER, self._perform(question)
+        except Broken:
+            raise
+        except BaseException as reason:  # noqa: BLE001 - whatever foreign code raises
+            kind, answer = _RAISE, _told(reason)
+        try:
+            self._send(kind, answer, table, known)
+        except MALFORMED as reason:
+            text = str(reason) or type(reason).__name__
+            self._send(_UNSENT, text[:_MOST_TEXT], table, 0)
+
+    def _send(self, kind: bytes, value: Any, table: Table, known: int = 0) -> None:
+        """Writes a value, and the contents that the first `known` values of the table now have."""
+        writer = Writer(table, self)
+        with deeply():
+            writer.write(value)
+            for changed in table.values[:known]:
+                writer.write_contents(changed, type(changed))
+        if len(writer.data) > MOST_BYTES:
+            raise Refused(f"it is larger than {MOST_BYTES >> 20} MB")
+        data = memoryview(_HEAD.pack(len(writer.data), kind, self._ticket) + writer.data)
+        try:
+            while data:
+                data = data[os.write(self._write, data) :]
+        except BrokenPipeError:
+            raise Broken(GONE) from None
+
+    def _receive(self) -> tuple[bytes, bytes]:
+        length, kind, ticket = _HEAD.unpack(self._read_exactly(_HEAD.size))
+        if length > MOST_BYTES:
+            raise Broken(f"its message is larger than {MOST_BYTES >> 20} MB")
+        if self._draws and ticket != self._ticket:
+            raise Broken(_UNASKED)
+        self._ticket = ticket
+        return kind, self._read_exactly(length)
+
+    def _read_exactly(self, length: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < length:
+            part = os.read(self._read, min(length - len(parts), 1 << 20))
+            if not part:
+                raise Broken(GONE)
+            parts += part
+        return bytes(parts)
+
+
+def _told(reason: BaseException) -> tuple[str, Any, str, str]:
+    """An exception as data: the nearest built-in type, its arguments, its own type and its home."""
+    kind = type(reason)
+    kinds = (base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
+    plain = all(type(part) in (int, float, str, bytes, bool) for part in reason.args)
+    arguments = reason.args if plain else (str(reason),)
+    return next(kinds), arguments, kind.__name__, kind.__module__
+
+
+def raised(name: str, arguments: Any, own_name: str, home: str) -> BaseException:
+    """The exception of Python's own that the other side names, or the nearest that can be made."""
+    kind = getattr(builtins, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        return Broken(f"it ends by {str(name)[:100]}")
+    reason = _made(kind, tuple(arguments))
+    if str(home).partition(".")[0] in sys.stdlib_module_names:
+        with contextlib.suppress(Exception):  # it may name what is of another system
+            standard = getattr(importlib.import_module(home), own_name)
+            if issubclass(standard, kind):
+                reason = standard.__new__(standard, *arguments)  # how it is made is not known
+    reason.__dict__["of_the_program"] = str(own_name)[:100]
+    return reason
+
+
+def _made(kind: type[Exception], arguments: tuple[Any, ...]) -> Exception:
+    try:
+        return kind(*arguments)
+    except TypeError:  # it takes other arguments
+        return kind.__new__(kind, *arguments)

@@ -1,0 +1,72 @@
+"""The plain run: program and tests in one interpreter, as the tests' authors meant it.
+
+It says whether a program is right as Python. The process is at the mercy of the program: only who
+reads a secret after the last test and writes it back has passed, and `judge.py` looks at the values
+once more, from outside.
+"""
+
+import ast
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from evaluation.verification.sandbox.loading import load, new_module, set_up
+from evaluation.verification.sandbox.model import Tests
+from evaluation.verification.sandbox.reasons import TESTS, is_of_the_program, told
+
+END = b"end"
+SECRET_BYTES = 32
+
+
+def serve(source: bytes, tests: Tests, heard: int, said: int) -> None:
+    """Runs all tests; writes the number of each before it begins, and what came of them."""
+    write, read = os.write, os.read  # the program may replace them
+    failure = _failure(source, tests, lambda number: write(said, b"%d\n" % number))
+    if failure:
+        write(said, f"{json.dumps(failure)}\n".encode())
+        return
+    write(said, END + b"\n")
+    write(said, read(heard, SECRET_BYTES) + b"\n")
+
+
+def _failure(source: bytes, tests: Tests, begin: Callable[[int], object]) -> dict[str, Any]:
+    """Why the tests fail, and whether the tests themselves seem to be at fault; empty if they pass."""
+    where, tree, at_fault = "", ast.Module([], []), True
+    try:
+        tree = ast.parse("\n".join(tests.asserts) or tests.source)
+        text = source.decode("utf-8", "surrogatepass")
+        names = new_module(text)
+        is_set_up = set_up(tests.setup, names)
+        at_fault = False
+        load(text, names)
+        if not is_set_up:
+            exec(compile(tests.setup, "<setup>", "exec", dont_inherit=True), names)
+        for number, (test, run) in enumerate(_tests(tests, tree, names)):
+            where = test
+            begin(number)
+            run()
+    except BaseException as reason:  # noqa: BLE001 - whatever a program raises
+        at_fault |= isinstance(reason, ImportError) and not is_of_the_program(reason)
+        return {"reason": told(reason, where, tree), "at_fault": at_fault}
+    return {}
+
+
+def _tests(
+    tests: Tests, tree: ast.Module, names: dict[str, Any]
+) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Each test as a text for the reason and a function that runs it."""
+    if tests.asserts:
+        for text in tests.asserts:
+            code = compile(text, TESTS, "exec", dont_inherit=True)
+            yield text, lambda code=code: exec(code, names)  # type: ignore[misc]
+        return
+    code = compile(tree, TESTS, "exec", dont_inherit=True)
+    candidate = eval(tests.entry_point, names) if tests.entry_point else None
+    yield "", lambda: exec(code, names)
+    if tests.entry_point and defines_check(tree):
+        yield "", lambda: names["check"](candidate)
+
+
+def defines_check(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body)

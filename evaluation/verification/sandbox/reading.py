@@ -1,0 +1,142 @@
+"""Reads values that `codec.py` wrote, or somebody who only pretends to have used it."""
+
+from array import array
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from evaluation.verification.sandbox import arrays
+from evaluation.verification.sandbox.codec import (
+    COMPLEX,
+    FLOAT,
+    LENGTH,
+    MADE,
+    MAKERS,
+    MAPPINGS,
+    MOST_DEPTH,
+    NAMED,
+    Holder,
+    Refused,
+    Table,
+)
+
+
+class Reader:
+    """Raises what is told in `MALFORMED`, and nothing else, for what no Writer wrote."""
+
+    def __init__(self, data: bytes, table: Table, holder: Holder) -> None:
+        self._data, self._at = data, 0
+        self._table, self._holder = table, holder
+
+    def take(self, length: int) -> bytes:
+        begin, self._at = self._at, self._at + length
+        if self._at > len(self._data):
+            raise Refused("its message ends too early")
+        return self._data[begin : self._at]
+
+    def count(self) -> int:
+        number: int = LENGTH.unpack(self.take(4))[0]
+        return number
+
+    def sized(self) -> bytes:
+        return self.take(self.count())
+
+    def whole(self) -> int:
+        return int.from_bytes(self.sized(), "little", signed=True)
+
+    def text(self) -> str:
+        return self.sized().decode("utf-8", "surrogatepass")
+
+    def read(self, depth: int = 0) -> Any:
+        if depth > MOST_DEPTH:
+            raise Refused(f"it is nested more than {MOST_DEPTH} deep")
+        tag = self.take(1)
+        if tag in _READERS:
+            return _READERS[tag](self)
+        if tag == b"t":
+            return tuple(self._items(depth))
+        if tag == b"Z":
+            return frozenset(self._items(depth))
+        if tag == b"r":
+            return self._table.values[self.count()]
+        if tag in (b"h", b"H"):
+            return self._holder.find(tag, self.count(), self.text())
+        if tag == b"x":
+            make = MADE[self.sized()]
+            return make(*self.read(depth + 1))
+        return self._read_changing(tag, depth)
+
+    def _read_changing(self, tag: bytes, depth: int) -> Any:
+        if tag in b"pny":
+            block = self._block(tag)
+            self._table.add(block)
+            return block
+        if tag not in MAKERS:
+            raise Refused("its message has no such type")
+        value = MAKERS[tag]()
+        self._table.add(value)  # before its items, which may hold it
+        self._fill(value, tag, depth)
+        return value
+
+    def update(self, value: Any) -> None:
+        """Gives a value of the table the contents that are written here, if the type is the same."""
+        tag = self.take(1)
+        if tag in b"pny":
+            block = self._block(tag)
+            if type(block) is not type(value):
+                raise Refused("its message gives an argument another type")
+            arrays.assign(value, block) if tag == b"n" else value.__setitem__(slice(None), block)
+        elif MAKERS.get(tag) is not type(value):
+            raise Refused("its message gives an argument another type")
+        else:
+            value.clear()
+            self._fill(value, tag, 0)
+
+    def _fill(self, value: Any, tag: bytes, depth: int) -> None:
+        if tag == b"B":
+            value += self.sized()
+        elif tag in MAPPINGS:
+            if tag == b"G":
+                value.default_factory = self.read(depth + 1)
+            for _ in range(self.count() // 2):
+                key = self.read(depth + 1)
+                value[key] = self.read(depth + 1)
+        else:
+            add = value.add if tag == b"S" else value.append
+            for _ in range(self.count()):
+                add(self.read(depth + 1))
+
+    def _items(self, depth: int) -> list[Any]:
+        return [self.read(depth + 1) for _ in range(self.count())]
+
+    def _block(self, tag: bytes) -> Any:
+        if tag == b"n":
+            return arrays.unpack(self.sized())
+        block: array[Any] = array(self.take(1).decode())
+        block.frombytes(self.sized())
+        return block.tolist() if tag == b"p" else block
+
+
+_READERS: dict[bytes, Callable[[Reader], Any]] = {
+    b"N": lambda reader: None,
+    b".": lambda reader: ...,
+    b"T": lambda reader: True,
+    b"F": lambda reader: False,
+    b"i": Reader.whole,
+    b"f": lambda reader: FLOAT.unpack(reader.take(8))[0],
+    b"c": lambda reader: complex(*COMPLEX.unpack(reader.take(16))),
+    b"s": Reader.text,
+    b"b": Reader.sized,
+    b"q": lambda reader: range(reader.whole(), reader.whole(), reader.whole()),
+    b"R": lambda reader: Fraction(reader.whole(), reader.whole()),
+    b"D": lambda reader: Decimal(reader.sized().decode()),
+    b"m": lambda reader: arrays.unpack(reader.sized())[()],
+    b"g": lambda reader: NAMED[reader.text()],
+}
+
+
+MALFORMED = (
+    *(Refused, ValueError, TypeError, LookupError, ArithmeticError, ImportError),
+    *(MemoryError, RecursionError),
+)

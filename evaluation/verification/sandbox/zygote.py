@@ -1,0 +1,239 @@
+"""The process from which all programs of a worker are forked: Python is started only once.
+
+It enters the sandbox itself, before the first program, and never sees a program, a test or an answer:
+they travel through descriptors that it hands on. So one program cannot find anything of another.
+
+    worker ── starter ── zygote ─┬─ plain run: program and tests
+                                 └─ guarded run: candidate and judge
+
+The starter ends the zygote when the worker is gone, and the runs end with it.
+"""
+
+import contextlib
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+from evaluation.verification.sandbox import candidate, landlock, libc, namespaces, plain
+from evaluation.verification.sandbox.confine import arrange_descriptors, confine, limit
+from evaluation.verification.sandbox.judge import judge
+from evaluation.verification.sandbox.model import Limits, Tests
+
+JOB = struct.Struct("<dQ?")
+"""Seconds, megabytes, whether guarded; with it come the descriptors of program, tests, what is said
+and what is heard."""
+ENDING = struct.Struct("<Bii")
+"""How it ended, and the wait statuses: of the judge and the candidate, or twice of the one process."""
+DONE, COMPUTED, WAITED, STARVED = range(4)
+"""By itself; after its seconds of computing; after as many of waiting; with less of either than that."""
+PATIENCE = 10.0
+"""Only computing decides what passes: by the clock, a busy machine may take this much longer."""
+READY = b"ready"
+_MOST_OPEN = 128
+_WATCH_SECONDS = 1.0
+_IDLE = 0.005
+"""Who computes less in a second waits for something; one that a busy machine holds up gets more."""
+_NUMBERS = 4
+"""Process numbers that each program takes, whatever comes of it: else the next could tell."""
+_ACCOUNTED = 0.05
+"""A process is looked at so much after its seconds may be over."""
+
+
+def start(
+    mode: str, sources: list[str], worker: int, descriptor: int, filter_descriptor: int
+) -> NoReturn:
+    """The starter: forks the zygote and ends it when the worker `worker` has gone."""
+    connection = socket.socket(fileno=descriptor)
+    try:
+        limit(resource.RLIMIT_NOFILE, _MOST_OPEN)
+        seccomp = _read_all(filter_descriptor)
+        candidate.preload()
+        sys.path[:] = [path for path in sys.path if path not in sources]
+        sys.argv[:] = [""]
+        libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
+        if mode == "namespaces":
+            namespaces.leave_the_machine()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        zygote = os.fork()
+    except OSError as reason:
+        connection.send(str(reason).encode()[:1000])
+        os._exit(1)
+    if zygote == 0:
+        _become_zygote(mode, connection, seccomp)
+    connection.close()
+    while os.getppid() == worker and os.waitpid(zygote, os.WNOHANG) == (0, 0):
+        signal.sigtimedwait({signal.SIGCHLD}, _WATCH_SECONDS)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(zygote, signal.SIGKILL)
+    os._exit(0)
+
+
+def _become_zygote(mode: str, connection: socket.socket, seccomp: bytes) -> NoReturn:
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        memory = os.open("/proc/self/statm", os.O_RDONLY)
+        null = os.open(os.devnull, os.O_RDWR)
+        {"namespaces": namespaces.enter_root, "landlock": landlock.restrict}[mode]()
+        libc.drop_capabilities()
+        libc.prctl(libc.PR_SET_DUMPABLE, 0)
+        libc.die_with_parent(signal.SIGKILL)
+        os.environ.clear()
+        os.umask(0o077)
+    except OSError as reason:
+        connection.send(str(reason).encode()[:1000])
+        os._exit(1)
+    gc.collect()
+    gc.freeze()
+    connection.send(READY)
+    _Zygote(connection, memory, null, seccomp).serve()
+
+
+class _Zygote:
+    def __init__(self, connection: socket.socket, memory: int, null: int, seccomp: bytes) -> None:
+        self._connection, self._memory, self._null = connection, memory, null
+        self._seccomp = seccomp
+
+    def serve(self) -> NoReturn:
+        while True:
+            job, descriptors, _, _ = socket.recv_fds(self._connection, JOB.size, 4)
+            if not job:
+                os._exit(0)
+            seconds, memory_mb, guarded = JOB.unpack(job)
+            limits = Limits(seconds=seconds, memory_mb=memory_mb)
+            run = self._guarded if guarded else self._plain
+            self._connection.send(ENDING.pack(*run(limits, *descriptors)))
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _plain(
+        self, limits: Limits, program: int, tests: int, said: int, heard: int
+    ) -> tuple[int, int, int]:
+        """The process is gone when this returns."""
+        if os.getpid() == 1:  # else the machine counts, and others with it
+            _align()
+        running, alive = os.pipe()
+
+        def run() -> None:
+            plain.serve(_read_all(3), Tests.from_bytes(_read_all(4)), 6, 5)
+
+        child = self._fork(limits, (program, tests, said, heard, alive), run)
+        os.close(alive)
+        ended = self._wait(running, limits, [child])
+        os.close(running)
+        status, used = _end(child)
+        if ended == STARVED and used.ru_nvcsw > used.ru_nivcsw:
+            ended = WAITED  # it gave the processor back more often than it was taken away
+        return COMPUTED if _is_over(used, limits) else ended, status, status
+
+    def _guarded(
+        self, limits: Limits, program: int, tests: int, said: int, heard: int
+    ) -> tuple[int, int, int]:
+        """Both processes are gone when this returns."""
+        asked, ask = os.pipe()
+        answered, answer = os.pipe()
+        running, alive = os.pipe()
+
+        def run_candidate() -> None:
+            candidate.serve(_read_all(3), 4, 5)
+
+        def run_judge() -> None:
+            _judge(3, 4, 5, 6)
+
+        candidate_child = self._fork(limits, (program, asked, answer), run_candidate)
+        judge_child = self._fork(limits, (tests, answered, ask, said, alive), run_judge)
+        for descriptor in (asked, ask, answered, answer, alive):
+            os.close(descriptor)
+        ended = self._wait(running, limits, [candidate_child, judge_child])
+        os.close(running)
+        # the judge first: it must not see the candidate end
+        judged, judge_used = _end(judge_child)
+        status, used = _end(candidate_child)
+        is_over = _is_over(judge_used, limits) or _is_over(used, limits)
+        return COMPUTED if is_over else ended, judged, status
+
+    def _fork(self, limits: Limits, kept: tuple[int, ...], run: Callable[[], None]) -> int:
+        present = int(os.pread(self._memory, 100, 0).split()[0]) * resource.getpagesize()
+        child = os.fork()
+        if child:
+            return child
+        try:
+            arrange_descriptors(self._null, kept)
+            confine(limits, present, self._seccomp)
+            run()
+        finally:
+            os._exit(1)
+
+    def _wait(self, running: int, limits: Limits, children: list[int]) -> int:
+        """Until the last of `alive` is closed, or time runs out. Ends itself if the worker is gone."""
+        worker = self._connection.fileno()
+        end, waited = time.monotonic() + PATIENCE * limits.seconds, 0.0
+        begin, computed, most = time.monotonic(), 0.0, 0.0
+        while waited < limits.seconds:
+            if most > limits.seconds:
+                return COMPUTED
+            if begin > end:
+                return STARVED
+            patience = min(1.0, limits.seconds - most + _ACCOUNTED)
+            ended = select.select([running, worker], [], [], patience)[0]
+            if worker in ended:
+                os._exit(0)
+            if ended:
+                return DONE
+            times = [_computed(child) for child in children]
+            now, total, most = time.monotonic(), sum(times), max(times)
+            waited = waited + now - begin if total - computed < _IDLE * (now - begin) else 0.0
+            begin, computed = now, total
+        return WAITED
+
+
+def _align() -> None:
+    """Lets the next process have a number that nothing but the count of programs decides."""
+    while True:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        if child % _NUMBERS == _NUMBERS - 1:
+            return
+
+
+def _computed(child: int) -> float:
+    """Seconds of computing of a process that is not yet waited for (clock_getcpuclockid(3))."""
+    return time.clock_gettime((~child << 3) | 2)
+
+
+def _end(child: int) -> tuple[int, resource.struct_rusage]:
+    """Kills a child if it still runs; returns its wait status and what it used."""
+    gone, status, used = os.wait4(child, os.WNOHANG)
+    if not gone:
+        os.kill(child, signal.SIGKILL)
+        _, status, used = os.wait4(child, 0)
+    return status, used
+
+
+def _is_over(used: resource.struct_rusage, limits: Limits) -> bool:
+    return used.ru_utime + used.ru_stime > limits.seconds
+
+
+def _judge(tests: int, read: int, write: int, said: int) -> None:
+    def begin(number: int) -> None:
+        os.write(said, f"{number}\n".encode())
+
+    outcome = judge(Tests.from_bytes(_read_all(tests)), read, write, begin)
+    data = outcome.to_bytes()
+    while data:
+        data = data[os.write(said, data) :]
+
+
+def _read_all(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    with open(descriptor, "rb") as file:
+        return file.read()

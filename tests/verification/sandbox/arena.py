@@ -1,0 +1,145 @@
+"""Runs attempts in the sandbox and reports what came of them: `python -m tests.verification.sandbox.arena MODE`.
+
+A process of its own, so that it can be run as another user. It adopts whatever a program leaves
+behind, and looks for it.
+"""
+
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from evaluation.verification.sandbox.model import Limits, Tests
+from evaluation.verification.sandbox.run import close_sandbox, describe_sandbox, run_program
+from tests.verification.sandbox import attempts, pretences
+from tests.verification.sandbox.attempt import MARK, Attempt
+
+_ADOPT = 36
+_LEFT_IN = ("/dev/shm", "/tmp", "/var/tmp", os.path.dirname(os.__file__))
+
+
+class Arena:
+    """A folder with a secret, a process, and a program that listens."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
+        os.environ["EVAL_SECRET"] = "secret"
+        self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="arena")))
+        for name in ("secret.txt", "precious.txt"):
+            (self.folder / name).write_text(name)
+        os.chmod(self.folder / "secret.txt", 0o600)
+        self.victim = stack.enter_context(_victim())
+        self.port, self._heard = 0, [0]
+        self._listen(stack)
+        self._unchanged = self._state()
+
+    def _listen(self, stack: ExitStack) -> None:
+        servers = [socket.create_server(("127.0.0.1", 0))]
+        self.port = servers[0].getsockname()[1]
+        for address in (f"{self.folder}/socket", f"\0sandbox-{self.port}"):
+            server = socket.socket(socket.AF_UNIX)
+            server.bind(address)
+            server.listen()
+            servers.append(server)
+        for server in servers:
+            stack.enter_context(server)
+
+    def fill_in(self, text: str) -> str:
+        values = {"folder": self.folder, "victim": self.victim, "port": self.port}
+        for name, value in {**values, "parent": os.getpid()}.items():
+            text = text.replace("{" + name + "}", str(value))
+        return text
+
+    def run(self, attempt: Attempt, mode: str) -> dict[str, Any]:
+        limits = Limits(seconds=attempt.seconds, memory_mb=attempt.memory_mb)
+        tests = Tests(asserts=attempt.asserts, given=attempt.given, setup=attempt.setup)
+        outcome = run_program(self.fill_in(attempt.program), tests, limits, modes=[mode])
+        return {"passed": outcome.passed, "reason": outcome.reason, "left": self.left()}
+
+    def left(self) -> list[str]:
+        """What is not as it was: files, processes, shared segments."""
+        left = [path for folder in _LEFT_IN for path in _marked(folder)]
+        if self._state() != self._unchanged:
+            left.append("the folder is changed")
+        strays = descendants(os.getpid()) - {self.victim}
+        if len(strays) > 2:  # the starter and the zygote
+            left.append(f"{len(strays) - 2} processes")
+        if b"212220362" in b"".join(
+            Path(f"/proc/sysvipc/{kind}").read_bytes() for kind in ("shm", "msg")
+        ):
+            left.append("a shared segment")
+        return left
+
+    def _state(self) -> list[tuple[Any, ...]]:
+        entries = sorted(self.folder.iterdir())
+        states = [(path.name, path.lstat()) for path in entries]
+        files = [(name, s.st_mode, s.st_uid, s.st_size, s.st_mtime_ns) for name, s in states]
+        return [*files, (_state_of(self.victim), os.getpriority(os.PRIO_PROCESS, self.victim))]
+
+
+@contextmanager
+def _victim() -> Iterator[int]:
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)  # whoever ends us
+    process = subprocess.Popen(["sleep", "10000"], **streams)  # waits for ours alone
+    while _state_of(process.pid) != "S":  # it begins by running
+        time.sleep(0.01)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _marked(folder: str) -> list[str]:
+    return [name for name in os.listdir(folder) if name.startswith(MARK)]
+
+
+def _state_of(process: int) -> str:
+    """Of the kernel's list: S for sleeping, T for stopped, ..."""
+    return Path(f"/proc/{process}/stat").read_text().split()[2]
+
+
+def descendants(process: int) -> set[int]:
+    parents = {}
+    for entry in os.listdir("/proc"):
+        try:
+            status = Path(f"/proc/{entry}/stat").read_text() if entry.isdigit() else ""
+        except OSError:  # ended meanwhile
+            continue
+        if status:
+            parents[int(entry)] = int(status.rpartition(")")[2].split()[1])
+    found = {process}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {process}
+
+
+def main(mode: str, kinds: list[str]) -> dict[str, Any]:
+    chosen = [
+        attempt
+        for kind in kinds
+        for attempt in {"attempts": attempts.ALL, "pretences": pretences.ALL}[kind]
+    ]
+    watchdog = threading.Timer(900, os._exit, (3,))
+    watchdog.daemon = True
+    watchdog.start()
+    with ExitStack() as stack:
+        arena = Arena(stack)
+        results: dict[str, Any] = {"sandbox": describe_sandbox(modes=[mode]), "user": os.getuid()}
+        results["outcomes"] = {attempt.name: arena.run(attempt, mode) for attempt in chosen}
+        close_sandbox()
+        results["processes left"] = len(descendants(os.getpid()) - {arena.victim})
+    return results
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1], sys.argv[2:] or ["attempts", "pretences"])))

@@ -1,0 +1,191 @@
+"""The sandbox as a whole: its limits, its end, and machines that do not offer one."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evaluation.errors import SandboxError
+from evaluation.verification.sandbox import run, syscalls
+from evaluation.verification.sandbox.model import Limits, Outcome, Tests
+from evaluation.verification.sandbox.run import MODES, close_sandbox, describe_sandbox, run_program
+from tests.conftest import ROOT
+from tests.verification.sandbox.arena import descendants
+from tests.verification.sandbox.modes import needs_sandbox
+
+_RIGHT = "def f(x): return x + 1"
+_TESTS = Tests(asserts=("assert f(1) == 2",))
+_REFUSING = """
+import errno, pyseccomp
+from evaluation.verification.sandbox.run import run_program, describe_sandbox
+from evaluation.verification.sandbox.model import Limits, Tests
+rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
+for call in {calls}:
+    rules.add_rule(pyseccomp.ERRNO(errno.EPERM), call)
+rules.load()
+try:
+    print(describe_sandbox())
+    print(run_program("def f(): return 1", Tests(asserts=("assert f() == 1",)), Limits()))
+except Exception as reason:
+    print(type(reason).__name__, reason)
+"""
+
+
+def _without(*calls: object) -> str:
+    code = _REFUSING.format(calls=calls)
+    finished = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return finished.stdout
+
+
+@needs_sandbox
+def test_the_strongest_sandbox_is_taken_and_told() -> None:
+    assert describe_sandbox() == "namespaces+seccomp"
+    assert describe_sandbox(modes=["landlock"]) == "landlock+seccomp"
+
+
+@needs_sandbox
+def test_without_namespaces_landlock_is_taken() -> None:
+    assert _without("unshare").splitlines() == ["landlock+seccomp", str(Outcome(True))]
+
+
+def test_without_either_a_sentence_says_so() -> None:
+    said = _without("unshare", 444)
+    assert said.startswith("SandboxError generated programs cannot be run safely on this machine (")
+    assert "namespaces: Operation not permitted" in said.replace("[Errno 1] ", "")
+    assert "landlock: " in said
+    assert said.count("\n") == 1
+
+
+def test_no_kind_of_sandbox_is_none() -> None:
+    with pytest.raises(SandboxError, match="verify on another machine"):
+        run_program(_RIGHT, _TESTS, Limits(), modes=())
+
+
+def test_a_missing_libseccomp_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyseccomp", None)
+    syscalls.compiled_filter.cache_clear()
+    close_sandbox()
+    try:
+        with pytest.raises(SandboxError, match=r"install libseccomp\.so\.2"):
+            run_program(_RIGHT, _TESTS, Limits())
+    finally:
+        syscalls.compiled_filter.cache_clear()
+
+
+@needs_sandbox
+def test_a_sandbox_in_which_nothing_runs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine whose libraries need a call that the filter does not know."""
+    kept = [name for name in syscalls._ALLOWED if name not in ("getdents64", "newfstatat")]
+    monkeypatch.setattr(syscalls, "_ALLOWED", kept)
+    syscalls.compiled_filter.cache_clear()
+    close_sandbox()
+    try:
+        with pytest.raises(SandboxError, match="a program that is right fails"):
+            run_program(_RIGHT, _TESTS, Limits())
+    finally:
+        syscalls.compiled_filter.cache_clear()
+
+
+@needs_sandbox
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_left_of_a_sandbox(mode: str) -> None:
+    close_sandbox()
+    before = descendants(os.getpid())
+    assert run_program(_RIGHT, _TESTS, Limits(), modes=[mode]).passed
+    assert len(descendants(os.getpid()) - before) == 2
+    close_sandbox()
+    assert descendants(os.getpid()) - before == set()
+
+
+@needs_sandbox
+@pytest.mark.parametrize("mode", MODES)
+def test_a_killed_worker_leaves_no_process(mode: str) -> None:
+    code = (
+        "from evaluation.verification.sandbox.run import *; from evaluation.verification.sandbox.run import _open\n"
+        "from evaluation.verification.sandbox.model import *\n"
+        f"describe_sandbox(modes=['{mode}'])\n"
+        "print(*[sandbox._process.pid for sandbox in _open.values()], flush=True)\n"
+        "tests = Tests(asserts=('assert f()',))\n"
+        f"run_program('def f():\\n while True: pass', tests, Limits(seconds=500), modes=['{mode}'])"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
+    assert worker.stdout is not None
+    session = int(worker.stdout.readline())
+    _wait_until(lambda: len(_session(session)) == 3)  # starter, zygote, program
+    worker.kill()
+    worker.communicate()
+    _wait_until(lambda: not _session(session))
+
+
+def _session(number: int) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == number and fields[0] != "Z":
+            found.append(path.parent.name)
+    return found
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@needs_sandbox
+def test_a_zygote_that_is_gone_is_made_anew() -> None:
+    assert run_program(_RIGHT, _TESTS, Limits()).passed
+    for sandbox in run._open.values():
+        os.kill(sandbox._process.pid, signal.SIGKILL)
+    assert run_program(_RIGHT, _TESTS, Limits()).passed
+
+
+@needs_sandbox
+def test_a_forked_worker_has_a_sandbox_of_its_own() -> None:
+    assert run_program(_RIGHT, _TESTS, Limits()).passed
+    child = os.fork()
+    if child == 0:
+        passed = run_program(_RIGHT, _TESTS, Limits()).passed
+        close_sandbox()
+        os._exit(0 if passed else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert run_program(_RIGHT, _TESTS, Limits()).passed
+
+
+@needs_sandbox
+def test_output_fills_no_memory_here() -> None:
+    flood = "def f(x):\n    for _ in range(100): print('y' * (1 << 20))\n    return x + 1"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert run_program(flood, _TESTS, Limits()) == Outcome(True)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
+
+
+@needs_sandbox
+def test_memory_is_limited_and_given() -> None:
+    program = "def f(x):\n    y = bytearray(200 << 20)\n    return x + 1"
+    assert run_program(program, _TESTS, Limits(memory_mb=512)) == Outcome(True)
+    outcome = run_program(program, _TESTS, Limits(memory_mb=128))
+    assert outcome == Outcome(False, "`assert f(1) == 2`: the program raises MemoryError")
+
+
+@needs_sandbox
+def test_time_is_computing_time() -> None:
+    """A busy machine does not decide what passes; one that sleeps is ended all the same."""
+    outcome = run_program("def f(x):\n    while True: pass", _TESTS, Limits(seconds=1))
+    assert outcome == Outcome(False, "it ran out of time (1 s) in `assert f(1) == 2`")
+    begin = time.monotonic()
+    outcome = run_program("import time\ntime.sleep(99)", _TESTS, Limits(seconds=0.5))
+    assert outcome == Outcome(False, "it waited for 0.5 s")
+    assert time.monotonic() - begin < 10
