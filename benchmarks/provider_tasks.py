@@ -112,8 +112,8 @@ def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
             reason = reason.partition(" (")[0].replace(mirrors["*"], "…")
             return Tried(provider.name, name, "not tried", reason)
         return Tried(provider.name, name, "refused", reason)
-    limit = found.said.max_new_tokens or "to be given"
-    what = f"{len(found.documents)} of {found.said.documents} rows; tokens: {limit}; {said}"
+    limit = found.info.max_new_tokens or "to be given"
+    what = f"{len(found.documents)} of {found.info.documents} rows; tokens: {limit}; {said}"
     return Tried(provider.name, task, "works", what)
 
 
@@ -121,8 +121,8 @@ def _ranked(provider: Provider, name: str, request: dict[str, object]) -> Tried:
     """Of ranked choices: only the questions are the provider's."""
     found = render_choices(provider, name, request, seconds=600)
     choices = sorted({len(one.choices) for one in found.documents})
-    parts = len(found.said.num_fewshot)
-    what = f"ranked choices: {len(found.documents)} of {found.said.documents} rows, "
+    parts = len(found.info.num_fewshot)
+    what = f"ranked choices: {len(found.documents)} of {found.info.documents} rows, "
     what += f"{parts} parts, " if parts > 1 else ""
     return Tried(provider.name, name, "works", what + f"{' to '.join(map(str, choices))} choices")
 

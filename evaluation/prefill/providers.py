@@ -5,7 +5,7 @@ from typing import Any
 
 from evaluation.prefill.questions import Question
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Choice, Said, render_choices
+from evaluation.providers.render import RankedQuestion, TaskInfo, render_choices
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 from evaluation.settings.suites import ProviderChoices
@@ -37,18 +37,18 @@ def _absolute(path: str | None) -> str | None:
 
 def provided_questions(
     plan: StagePlan, name: str, task: ProviderChoices
-) -> tuple[list[Question], Said]:
+) -> tuple[list[Question], TaskInfo]:
     """The items, and what the provider says of the task.
 
     Raises SourceError, naming the task, for whatever the provider cannot do.
     """
     asked = rendering_request(plan, task)
     found = render_choices(provider_of(plan, task), f"tasks.{name}", asked)
-    several = len(found.said.num_fewshot) > 1
+    several = len(found.info.num_fewshot) > 1
     questions = [_question(one, one.part if several else None) for one in found.documents]
-    return questions, found.said
+    return questions, found.info
 
 
-def _question(one: Choice, part: str | None) -> Question:
+def _question(one: RankedQuestion, part: str | None) -> Question:
     alone = None if one.unconditional is None else tuple(one.unconditional)
     return Question(one.id, None, part, one.right, tuple(one.choices), alone)

@@ -16,10 +16,8 @@ from evaluation.errors import SourceError
 from evaluation.prefill.files import Row, is_data_file, read_rows
 from evaluation.prefill.mirrors import lacking_parts, mirror_files, mirror_of
 from evaluation.prefill.states import Checksums, Reading, are_unchanged
-from evaluation.providers.bridge.mirrored import mirrored_files
-from evaluation.providers.bridge.statuses import Status
-from evaluation.providers.bridge.task_files import own_files
-from evaluation.providers.render import Read, Said
+from evaluation.providers.adapters.data import Status, mirrored_files, user_files
+from evaluation.providers.render import ReadSource, TaskInfo
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
@@ -115,11 +113,11 @@ class Sources:
             "state": state,
         }
 
-    def describe_provided(self, said: Said) -> dict[str, Any]:
+    def describe_provided(self, info: TaskInfo) -> dict[str, Any]:
         """The same of what a provider has read."""
-        state = [_provided_state(one, self._checksums) for one in said.read]
+        state = [_provided_state(one, self._checksums) for one in info.read]
         self._checksums.keep()
-        name = ", ".join(said.datasets)
+        name = ", ".join(info.datasets)
         return {"dataset": name, "revision": None, "resolved": None, "state": state}
 
     def _provided(self, known: Any) -> list[Sequence[Path] | None]:
@@ -128,12 +126,12 @@ class Sources:
 
     def _provided_files(self, one: Mapping[str, Any]) -> Sequence[Path] | None:
         if one["kind"] == "tasks":
-            return own_files(Path(one["dataset"]))
+            return user_files(Path(one["dataset"]))
         root = mirror_of(one["dataset"], self._mirrors)
         return None if root is None else mirrored_files(root, one["config"])
 
 
-def _provided_state(read: Read, checksums: Checksums) -> dict[str, Any]:
+def _provided_state(read: ReadSource, checksums: Checksums) -> dict[str, Any]:
     about = {"dataset": read.dataset, "config": read.config}
     if read.files is None:
         return {"kind": "hub", **about}

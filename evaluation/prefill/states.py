@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from evaluation.errors import SourceError
 from evaluation.files import file_checksum, read_text, write_json
-from evaluation.providers.bridge.statuses import Status, parts_of, status_of
+from evaluation.providers.adapters.data import Status, parts_of, status_of
 from evaluation.records import FOLDER
 
 log = logging.getLogger(__name__)

@@ -1,1 +1,1 @@
-"""Tasks of lighteval and lm-evaluation-harness, each in an environment of its own, talked to by files."""
+"""Tasks of lighteval and lm-evaluation-harness, each run in an environment of its own through files."""

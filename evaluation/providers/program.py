@@ -1,10 +1,11 @@
-"""A provider's program, run in an environment of its own and talked to through files.
+"""A provider's program, which runs in an environment of its own and exchanges files with this one.
 
-    request.json, cases.jsonl  ->  python -m evaluation.providers.bridge.<provider>  ->  its files
+    request.json, cases.jsonl  ->  python -m evaluation.providers.adapters.<provider>  ->  its files
 
-`bridge.files` has the contract. Whatever goes wrong over there becomes one sentence here.
+`adapters.contract` describes the files. Whatever goes wrong over there becomes one sentence here.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,12 @@ TITLES: Mapping[str, str] = {"lighteval": "lighteval", "lm_eval": "lm-evaluation
 
 INSTALL = "make providers"
 
-_MODULE = "evaluation.providers.bridge"
+_MODULE = "evaluation.providers.adapters"
 
 
 @dataclass(frozen=True)
 class Provider:
-    """One of the providers, with its interpreter and the version that is asked for."""
+    """One of the providers, with its interpreter and the version that a task needs."""
 
     name: str
     python: Path
@@ -35,12 +36,18 @@ class Provider:
         return TITLES[self.name]
 
     def check(self) -> None:
-        """Raises SourceError if its environment is not there."""
+        """Raise SourceError if the provider's environment is not there."""
         if not is_python(self.python):
             raise SourceError(
                 f"{self.title} is not installed: no {self.python}; run `{INSTALL}`, or set "
                 f"`providers.{self.name}` to the Python of an environment that has it"
             )
+
+    def other_version(self, found: object) -> str | None:
+        """Return a sentence if the installed version is another one than the task needs."""
+        if found == self.version:
+            return None
+        return f"{self.python} has {self.title} {found}, but {self.version} is asked for; run `{INSTALL}`"
 
 
 def run(
@@ -50,7 +57,7 @@ def run(
     request: Mapping[str, Any],
     keep_on: Callable[[], bool],
 ) -> ProgramEnd:
-    """Runs a verb on `folder` until it ends, or `keep_on` says that it has taken too long."""
+    """Run a verb on `folder` until it ends, or `keep_on` says that it has taken too long."""
     provider.check()
     write_json(folder / "request.json", dict(request))
     module, variables = f"{_MODULE}.{provider.name}", _variables(provider, verb)
@@ -63,8 +70,19 @@ def run(
         ) from None
 
 
+def refusal(folder: Path) -> str | None:
+    """Return the sentence by which the program refused the task; None if it did not."""
+    path = folder / "refused.json"
+    if not path.exists():
+        return None
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["sentence"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "the provider refused the task"
+
+
 def _variables(provider: Provider, verb: str) -> dict[str, str]:
-    """Sets have one order in every process, and scores need no network."""
+    """Return what gives sets one order in every process, and scores no network."""
     given = {"TOKENIZERS_PARALLELISM": "false", "PYTHONHASHSEED": "0"}
     if provider.nltk_data is not None:
         given["NLTK_DATA"] = str(provider.nltk_data.resolve())

@@ -1,6 +1,5 @@
-"""What a provider says of a task: its documents, and how it wants them completed."""
+"""A provider's task as rendered by its program: its documents, and how they are to be completed."""
 
-import json
 import tempfile
 import time
 from dataclasses import dataclass
@@ -10,10 +9,10 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evaluation.errors import SourceError
-from evaluation.providers.program import INSTALL, Provider, run
+from evaluation.providers.program import INSTALL, Provider, refusal, run
 
 SECONDS = 3600.0
-"""For a task to be rendered: it may have to be downloaded first."""
+"""Time for a task to be rendered: it may have to be downloaded first."""
 
 
 class Turn(BaseModel):
@@ -32,7 +31,7 @@ class Document(BaseModel):
     gold: str | None
 
 
-class Choice(BaseModel):
+class RankedQuestion(BaseModel):
     """A line of documents.jsonl of a task that ranks choices."""
 
     id: str
@@ -48,11 +47,14 @@ class Choice(BaseModel):
         return self
 
 
-Line = TypeVar("Line", Document, Choice)
+Line = TypeVar("Line", Document, RankedQuestion)
 
 
-class Read(BaseModel):
-    """A dataset, or a user's task files, and what the file system told before; none of the hub's."""
+class ReadSource(BaseModel):
+    """A dataset, or a user's task files, with each file's status from before it was read.
+
+    `files` is None for the hub.
+    """
 
     kind: Literal["data", "tasks"] = "data"
     dataset: str
@@ -60,8 +62,8 @@ class Read(BaseModel):
     files: list[tuple[str, tuple[int, int, int, int]]] | None
 
 
-class Said(BaseModel):
-    """What meta.json says of the task."""
+class TaskInfo(BaseModel):
+    """The task's meta.json."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -72,7 +74,7 @@ class Said(BaseModel):
     num_fewshot: dict[str, int]
     metrics: dict[str, bool]
     datasets: dict[str, str]
-    read: list[Read]
+    read: list[ReadSource]
     documents: int = Field(gt=0)
     task_files: str | None = None
     """Checksum of a user's task files."""
@@ -80,25 +82,22 @@ class Said(BaseModel):
 
 @dataclass(frozen=True)
 class Rendered(Generic[Line]):
-    said: Said
+    info: TaskInfo
     documents: list[Line]
 
 
 def render(
     provider: Provider, key: str, request: dict[str, Any], *, seconds: float = SECONDS
 ) -> Rendered[Document]:
-    """Has a generative task rendered; `key` names it in errors.
-
-    Raises SourceError for whatever goes wrong.
-    """
+    """Render a generative task; `key` names it in errors. Raises SourceError for any failure."""
     return _rendered(provider, key, {**request, "kind": "generative"}, Document, seconds)
 
 
 def render_choices(
     provider: Provider, key: str, request: dict[str, Any], *, seconds: float = SECONDS
-) -> Rendered[Choice]:
-    """The same of a task that ranks choices."""
-    return _rendered(provider, key, {**request, "kind": "choices"}, Choice, seconds)
+) -> Rendered[RankedQuestion]:
+    """Render a task that ranks choices, like `render`."""
+    return _rendered(provider, key, {**request, "kind": "choices"}, RankedQuestion, seconds)
 
 
 def _rendered(
@@ -108,9 +107,8 @@ def _rendered(
         folder = Path(name)
         end = time.monotonic() + seconds
         ended = run(provider, "render", folder, request, lambda: time.monotonic() < end)
-        refused = folder / "refused.json"
-        if refused.exists():
-            raise SourceError(f"{key}: {_sentence(refused)}")
+        if (refused := refusal(folder)) is not None:
+            raise SourceError(f"{key}: {refused}")
         if ended.code is None:
             raise SourceError(
                 f"{key}: {provider.title} was not done after {seconds:g} seconds; see whether its "
@@ -121,16 +119,9 @@ def _rendered(
         return _read(provider, key, folder, line)
 
 
-def _sentence(path: Path) -> str:
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["sentence"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return "the provider refused the task"
-
-
 def _read(provider: Provider, key: str, folder: Path, model: type[Line]) -> Rendered[Line]:
     try:
-        said = Said.model_validate_json((folder / "meta.json").read_bytes())
+        info = TaskInfo.model_validate_json((folder / "meta.json").read_bytes())
         lines = (folder / "documents.jsonl").read_text(encoding="utf-8").splitlines()
         documents = [model.model_validate_json(line) for line in lines]
     except (OSError, ValidationError, UnicodeDecodeError) as error:
@@ -139,11 +130,8 @@ def _read(provider: Provider, key: str, folder: Path, model: type[Line]) -> Rend
             f"{key}: {provider.title} wrote what is no rendered task ({what}); run its program by "
             f"hand, or install it again by `{INSTALL}`"
         ) from None
-    if said.version != provider.version:
-        raise SourceError(
-            f"{key}: {provider.python} has {provider.title} {said.version}, but {provider.version} "
-            f"is asked for; run `{INSTALL}`"
-        )
+    if (sentence := provider.other_version(info.version)) is not None:
+        raise SourceError(f"{key}: {sentence}")
     if not documents:
         raise SourceError(f"{key}: {provider.title} gave no documents")
-    return Rendered(said, documents)
+    return Rendered(info, documents)

@@ -9,7 +9,7 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,11 @@ from typing import Any
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
 from evaluation.interpreters import ProgramEnd
-from evaluation.providers.program import INSTALL, Provider, run
+from evaluation.providers.program import INSTALL, Provider, refusal, run
 from evaluation.verification.verdicts import Verdict, shortened
 
 START_SECONDS = 600.0
-"""For the program to import what it needs."""
+"""Time for the program to import what it needs."""
 
 MOST_STARTS = 20
 """Processes for a batch; after so many the cases that are left have no verdict."""
@@ -33,16 +33,15 @@ Case = tuple[Mapping[str, Any], str]
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a single case; `start` is the time for the program's imports."""
+    """What a single case may take."""
 
     seconds: float
     memory_mb: int
-    start: float = START_SECONDS
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case: scores by metric, or why there are none."""
+    """Scores of a case by metric, or why there are none."""
 
     scores: Scores | None
     reason: str = ""
@@ -51,7 +50,7 @@ class Outcome:
 def score(
     provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yields (number of the case, outcome) in order.
+    """Yield (number of the case, outcome) in order.
 
     Raises ScoringError if the program cannot be started, or refuses the task.
     """
@@ -74,19 +73,17 @@ def score(
 def _once(
     provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
 ) -> tuple[list[Outcome], ProgramEnd]:
-    """The outcomes up to where the program ended, one a case, and how it ended."""
+    """Return the outcomes up to where the program ended, one a case, and how it ended."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = [
             {"number": n, "document": d, "completion": text} for n, (d, text) in enumerate(cases)
         ]
         write_jsonl(folder / "cases.jsonl", rows)
-        watch = _Watch(folder / "scores.jsonl", limits)
-        asked = {**request, "memory_mb": limits.memory_mb}
-        ended = run(provider, "score", folder, asked, watch.goes_on)
-        if (folder / "refused.json").exists():
-            said = json.loads((folder / "refused.json").read_text(encoding="utf-8"))
-            raise ScoringError(f"{provider.title} does not judge the task: {said['sentence']}")
+        keep_on = _still_writes(folder / "scores.jsonl", limits)
+        ended = run(provider, "score", folder, {**request, "memory_mb": limits.memory_mb}, keep_on)
+        if (refused := refusal(folder)) is not None:
+            raise ScoringError(f"{provider.title} does not judge the task: {refused}")
         lines = _lines(folder / "scores.jsonl")
     _check_ready(provider, lines[:1], ended)
     found: list[Outcome] = []
@@ -102,32 +99,27 @@ def _check_ready(provider: Provider, first: list[dict[str, Any]], ended: Program
         raise ScoringError(
             f"{provider.title} cannot judge answers: its program {ended}; run `{INSTALL}` again"
         )
-    if first[0].get("version") != provider.version:
-        raise ScoringError(
-            f"{provider.python} has {provider.title} {first[0].get('version')}, but "
-            f"{provider.version} is asked for; run `{INSTALL}`"
-        )
+    if (sentence := provider.other_version(first[0].get("version"))) is not None:
+        raise ScoringError(sentence)
 
 
-class _Watch:
-    """Whether the program still writes: a case may take its seconds, the first one the start too."""
+def _still_writes(path: Path, limits: Limits) -> Callable[[], bool]:
+    """Watch whether the program still writes: a case may take its seconds, the first the start too."""
+    size, since = 0, time.monotonic()
 
-    def __init__(self, path: Path, limits: Limits) -> None:
-        self._path, self._limits = path, limits
-        self._size = 0
-        self._since = time.monotonic()
+    def keep_on() -> bool:
+        nonlocal size, since
+        now, known = time.monotonic(), size
+        size = path.stat().st_size if path.exists() else 0
+        if size != known:
+            since = now
+        return now - since < (limits.seconds if size else START_SECONDS)
 
-    def goes_on(self) -> bool:
-        size = self._path.stat().st_size if self._path.exists() else 0
-        now = time.monotonic()
-        if size != self._size:
-            self._size, self._since = size, now
-        allowed = self._limits.seconds if size else self._limits.start
-        return now - self._since < allowed
+    return keep_on
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    """Whole lines that are JSON objects, up to the first that is none."""
+    """Return the whole lines that are JSON objects, up to the first that is none."""
     found: list[dict[str, Any]] = []
     content = path.read_bytes() if path.exists() else b""
     for line in content.split(b"\n")[:-1]:
@@ -157,7 +149,7 @@ def _blame(ended: ProgramEnd, limits: Limits) -> str:
 
 
 def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:
-    """Of one metric; a list of scores, one an instruction, counts by its length."""
+    """Return the verdict of one metric; a list of scores, one an instruction, counts by its length."""
     if outcome.scores is None:
         return Verdict(credit=None, reason=outcome.reason)
     if metric not in outcome.scores:
@@ -166,8 +158,8 @@ def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:
     value = outcome.scores[metric]
     parts = value if isinstance(value, list) else [value]
     if not parts or not all(_is_credit(part) for part in parts):
-        told = shortened(str(value), 60)
-        return Verdict(credit=None, reason=f"{metric} is {told}, which is no credit from 0 to 1")
+        shown = shortened(str(value), 60)
+        return Verdict(credit=None, reason=f"{metric} is {shown}, which is no credit from 0 to 1")
     credit = math.fsum(parts) / len(parts)
     return Verdict(
         credit=credit,

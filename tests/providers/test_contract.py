@@ -37,7 +37,7 @@ def test_documents_and_what_is_said_of_them_are_read(installed: Installed) -> No
     assert [one.id for one in found.documents] == [f"sums/{number}" for number in range(5)]
     assert found.documents[0].prompt == "Q: the A:"
     assert found.documents[0].gold == "a"
-    assert (found.said.stop, found.said.max_new_tokens) == (["Question:"], 6)
+    assert (found.info.stop, found.info.max_new_tokens) == (["Question:"], 6)
     chat = render(provider(installed()), "key", {**REQUEST, "chat": True})
     assert chat.documents[0].prompt is None
     assert chat.documents[0].messages is not None

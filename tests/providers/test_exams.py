@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import ScoringError, SourceError
-from evaluation.providers.render import Choice, Document, Rendered, render, render_choices
+from evaluation.providers.render import Document, RankedQuestion, Rendered, render, render_choices
 from evaluation.providers.score import Limits, score
 from tests.providers.test_real import provider
 
@@ -83,7 +83,7 @@ def exam(name: str, task: str, mirrors: dict[str, str], **asked: Any) -> Rendere
     return render(provider(name), "generation_tasks.x", request(task, mirrors, **asked))
 
 
-def ranked(name: str, task: str, mirrors: dict[str, str], **asked: Any) -> Rendered[Choice]:
+def ranked(name: str, task: str, mirrors: dict[str, str], **asked: Any) -> Rendered[RankedQuestion]:
     return render_choices(provider(name), "tasks.x", request(task, mirrors, **asked))
 
 
@@ -147,14 +147,14 @@ def test_a_task_of_the_users_own_is_asked_and_judged(
     path = str(own[name])
     found = exam(name, "own_sums", mirrors, include_path=path)
     (one,) = found.documents
-    assert (one.prompt, one.gold, found.said.metrics) == ("2 + 3 =", "5", one_metric(name))
-    (read,) = [read for read in found.said.read if read.kind == "tasks"]
+    assert (one.prompt, one.gold, found.info.metrics) == ("2 + 3 =", "5", one_metric(name))
+    (read,) = [read for read in found.info.read if read.kind == "tasks"]
     assert read.dataset == path
     assert read.files is not None
-    asked = {"task": "own_sums", "include_path": path, "task_files": found.said.task_files}
+    asked = {"task": "own_sums", "include_path": path, "task_files": found.info.task_files}
     cases = [(one.document, "5"), (one.document, "6")]
     outcomes = dict(score(provider(name), asked, cases, Limits(60, 4096)))
-    (metric,) = found.said.metrics
+    (metric,) = found.info.metrics
     assert [(outcome.scores or {})[metric] for outcome in outcomes.values()] == [1, 0]
     file = own[name] / "sums.yaml" if name == "lm_eval" else own[name]
     file.write_text(file.read_text() + "\n# another\n")

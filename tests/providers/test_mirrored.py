@@ -1,4 +1,4 @@
-"""Mirrors that a provider reads: what it read is told, kept, and looked at again."""
+"""Mirrors that a provider reads: what it read is recorded, kept, and looked at again."""
 
 import os
 from collections.abc import Callable
@@ -11,9 +11,8 @@ import pytest
 from evaluation.dependencies.caches import CacheEntry, CacheStates
 from evaluation.errors import SourceError
 from evaluation.prefill.tiers import PREFILLS
-from evaluation.providers.bridge.files import Refused
-from evaluation.providers.bridge.mirrored import lead_to, mirrored_files
-from evaluation.providers.bridge.statuses import status_of
+from evaluation.providers.adapters.contract import Refused
+from evaluation.providers.adapters.data import mirrored_files, read_mirrors, status_of
 from evaluation.settings.plan import StagePlan
 from tests.prefill.test_mirrors import ROWS, jsonl, parquet, saved_dict
 from tests.providers.conftest import Installed
@@ -46,21 +45,21 @@ LAYOUTS: dict[str, tuple[Callable[[Path], object], str | None, list[str]]] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_is_read_is_told(layout: str, tmp_path: Path) -> None:
+def test_what_is_read_is_recorded(layout: str, tmp_path: Path) -> None:
     write, config, names = LAYOUTS[layout]
     write(tmp_path)
-    told = lead_to({"a/b": str(tmp_path)})
+    record = read_mirrors({"a/b": str(tmp_path)})
     for _ in range(2):
         assert datasets.load_dataset("a/b", config, split="test")[0] == ROWS[0]
-    assert told["datasets"] == {"a/b": str(tmp_path)}
-    (read,) = told["read"]
+    assert record["datasets"] == {"a/b": str(tmp_path)}
+    (read,) = record["read"]
     assert (read["dataset"], read["config"]) == ("a/b", config)
     assert set(names) <= {Path(path).name for path, _ in read["files"]}
     assert all(status_of(Path(path)) == status for path, status in read["files"])
 
 
 def test_what_a_mirror_lacks_is_refused(tmp_path: Path) -> None:
-    lead_to({"a/b": str(tmp_path)})
+    read_mirrors({"a/b": str(tmp_path)})
     with pytest.raises(Refused, match=r"has no configuration 'c'; put its splits at .*/c/<split>"):
         datasets.load_dataset("a/b", "c")
     assert mirrored_files(tmp_path, "c") == []

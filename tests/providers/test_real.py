@@ -101,7 +101,7 @@ def test_prompts_few_shot_and_as_a_chat(name: str, shared: Path) -> None:
     found = provider(name)
     plain = rendered(found, "gsm8k", shared, num_fewshot=2)
     chat = rendered(found, "gsm8k", shared, num_fewshot=2, chat=True)
-    assert "Question:" in plain.said.stop
+    assert "Question:" in plain.info.stop
     for text, turns in zip(plain.documents, chat.documents, strict=True):
         assert text.prompt is not None
         assert text.prompt.count("Question:") == 3

@@ -56,7 +56,7 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
     judged: dict[str, Any]
     if isinstance(task, ProviderTask):
         given = provided_prompts(plan, name, task)
-        judged = {"provider": given.recorded, "source": sources.describe_provided(given.said)}
+        judged = {"provider": given.recorded, "source": sources.describe_provided(given.info)}
     else:
         given = _own_prompts(name, task, origins)
         check_golds(name, task, {prompt.id: prompt.document for prompt in given.prompts})

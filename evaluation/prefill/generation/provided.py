@@ -15,7 +15,7 @@ from evaluation.errors import SourceError
 from evaluation.prefill.generation.recipe import TaskPrompt
 from evaluation.prefill.providers import provider_of, rendering_request
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Document, Rendered, Said, render
+from evaluation.providers.render import Document, Rendered, TaskInfo, render
 from evaluation.providers.score import Case, Limits, Outcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.probes import Message
@@ -34,7 +34,7 @@ class ProvidedPrompts:
 
     prompts: list[TaskPrompt]
     there: int
-    said: Said
+    info: TaskInfo
     recorded: dict[str, Any]
     max_new_tokens: int
 
@@ -43,7 +43,7 @@ def provided_prompts(plan: StagePlan, name: str, task: ProviderTask) -> Provided
     """Raises SourceError, naming the task, for whatever the provider cannot do."""
     key, provider = f"generation_tasks.{name}", provider_of(plan, task)
     rendered = render(provider, key, rendering_request(plan, task))
-    room = task.max_new_tokens or rendered.said.max_new_tokens
+    room = task.max_new_tokens or rendered.info.max_new_tokens
     if room is None:
         raise SourceError(
             f"{key}: {provider.title} does not say how long an answer of {task.task} may be; set "
@@ -51,16 +51,16 @@ def provided_prompts(plan: StagePlan, name: str, task: ProviderTask) -> Provided
         )
     golds, others = _judged(plan, provider, task, rendered)
     _check_golds(key, task, golds)
-    metrics = _metrics(key, task, rendered.said.metrics, [*golds, *others])
+    metrics = _metrics(key, task, rendered.info.metrics, [*golds, *others])
     recorded = {
-        **rendered.said.model_dump(exclude={"documents", "metrics", "read"}),
+        **rendered.info.model_dump(exclude={"documents", "metrics", "read"}),
         "name": task.provider,
         "max_new_tokens": room,
         "metrics": metrics,
         "golds": {metric: _share(metric, golds) for metric in metrics},
     }
     prompts = [_prompt(one, rendered) for one in rendered.documents]
-    return ProvidedPrompts(prompts, rendered.said.documents, rendered.said, recorded, room)
+    return ProvidedPrompts(prompts, rendered.info.documents, rendered.info, recorded, room)
 
 
 def limits_of(plan: StagePlan) -> Limits:
@@ -71,7 +71,7 @@ def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
     turns: tuple[Message, ...] | str = document.prompt or ""
     if document.messages is not None:
         turns = tuple(Message(role=m.role, content=m.content) for m in document.messages)
-    parts = len(rendered.said.num_fewshot)
+    parts = len(rendered.info.num_fewshot)
     strata = {"part": document.part} if parts > 1 else {}
     return TaskPrompt(document.id, turns, document.document, strata)
 
@@ -83,7 +83,7 @@ def _judged(
     chosen = rendered.documents[:: math.ceil(len(rendered.documents) / TRIED)]
     golds: list[Case] = [(one.document, one.gold or "") for one in chosen]
     quotes: list[Case] = [(one.document, text) for one in chosen[:QUOTED] for text in _quotes(one)]
-    request = rendering_request(plan, task) | {"task_files": rendered.said.task_files}
+    request = rendering_request(plan, task) | {"task_files": rendered.info.task_files}
     found = [one for _, one in score(provider, request, [*golds, *quotes], limits_of(plan))]
     return found[: len(golds)], found[len(golds) :]
 

@@ -1,4 +1,4 @@
-"""What runs in a provider's environment: it renders documents and scores completions, through files.
+"""Programs that run in a provider's environment: they render documents and score completions.
 
 Nothing here imports the rest of this package, whose requirements the provider's environment lacks.
 """

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.bridge.drawing import seed
-from evaluation.providers.bridge.files import Line, Refused
-from evaluation.providers.bridge.task_files import check_files, own_files
+from evaluation.providers.adapters.contract import Line, Refused, not_taken, one_line, seed
+from evaluation.providers.adapters.data import check_files, user_files
 
 TITLE = "lm-evaluation-harness"
 
@@ -23,7 +22,7 @@ _LIKELIHOODS = {
 
 
 def load_tasks(request: Line) -> dict[str, Any]:
-    """The task that is asked for, or the tasks of a group; raises Refused."""
+    """Load the requested task, or the tasks of a group; raises Refused."""
     from lm_eval.tasks import TaskManager
 
     name, own = request["task"], request.get("include_path")
@@ -47,7 +46,7 @@ def load_tasks(request: Line) -> dict[str, Any]:
 
 
 def load_for_documents(request: Line) -> dict[str, Any]:
-    """The same to be rendered: what a task draws is seeded, and unneeded splits are not read."""
+    """Load tasks to be rendered: what they draw is seeded, and unneeded splits are not read."""
     import datasets
     from lm_eval.api.task import ConfigurableTask
 
@@ -68,22 +67,21 @@ def load_for_documents(request: Line) -> dict[str, Any]:
 
 
 def _check_readable(folder: Path) -> None:
-    """Of a user's files, as lm-evaluation-harness passes over what it cannot read."""
+    """Raise Refused for a user's file that lm-evaluation-harness would silently pass over."""
     from lm_eval.tasks._yaml_loader import load_yaml
 
     if not folder.is_dir():
         raise Refused(f"`include_path` of a task of {TITLE} is a folder, and {folder} is none")
-    for path in own_files(folder):
+    for path in user_files(folder):
         if path.suffix == ".yaml":
             try:
                 load_yaml(path, resolve_func=False)
             except Exception as error:  # noqa: BLE001 - whatever its loader raises
-                reason = " ".join(str(error).split())[:300]
-                raise Refused(f"{path} cannot be read ({reason})") from None
+                raise Refused(f"{path} cannot be read ({one_line(error)})") from None
 
 
 def _files(name: str, manager: Any, seen: set[str]) -> Iterator[Path]:
-    """The YAML files of a task and of the members of a group, and the code beside them."""
+    """Yield the YAML files of a task and of the members of a group, and the code beside them."""
     entry = manager.task_index.get(name)
     if entry is None or name in seen:
         return
@@ -100,7 +98,7 @@ def _files(name: str, manager: Any, seen: set[str]) -> Iterator[Path]:
 
 
 def _code(yaml: Path) -> Iterator[Path]:
-    """Python that the YAML file, or one that it includes, names as `!function module.name`."""
+    """Yield Python files that the YAML file, or one that it includes, names as `!function module.name`."""
     text = yaml.read_text(encoding="utf-8")
     for module in set(re.findall(r"!function\s+([\w.]+)\.\w+", text)):
         path = yaml.parent / f"{module.replace('.', '/')}.py"
@@ -127,4 +125,4 @@ def _check(name: str, task: Any) -> None:
     elif any(one in _SEVERAL for one in filters):
         why = "its metric judges several samples of a prompt together"
     if why is not None:
-        raise Refused(f"{name} is not taken from {TITLE}, as {why}")
+        raise not_taken(name, TITLE, why)

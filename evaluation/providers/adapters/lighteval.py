@@ -5,52 +5,52 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.bridge.drawing import seed
-from evaluation.providers.bridge.files import (
+from evaluation.providers.adapters.contract import (
     Line,
     Refused,
     Score,
-    kind_refused,
+    check_section,
+    common_stop,
     main,
+    not_taken,
+    seed,
     write_documents,
 )
-from evaluation.providers.bridge.lighteval_tasks import check_measured, find_configs
-from evaluation.providers.bridge.mirrored import lead_to
-from evaluation.providers.bridge.task_files import read_own_files
+from evaluation.providers.adapters.data import read_mirrors, read_user_files
+from evaluation.providers.adapters.lighteval_tasks import TITLE, check_measured, find_configs
 
 _OTHER_MODELS = ("BertScore", "BLEURT", "Faithfulness")
 """Metrics that are models."""
 
 _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_name", "id")
-"""Of a document, what metrics read."""
+"""Fields of a document that metrics read."""
 
 
 def render(request: Line, folder: Path) -> Line:
-    own = read_own_files(request)
-    told = lead_to(request["mirrors"])
+    own = read_user_files(request)
+    sources = read_mirrors(request["mirrors"])
     configs = find_configs(request)
     documents: list[Line] = []
-    there = 0
+    total = 0
     for name, config in configs.items():
         config.num_fewshots = request["num_fewshot"] or 0
         check_measured(name, config)
+        check_section(name, request["kind"], ranks=_ranks(config))
         choices = request["kind"] == "choices"
-        if choices != _ranks(config):
-            raise kind_refused(name, _ranks(config))
         if not choices:
             _metrics(name, config)
         docs = _docs(name, config)
         found = list(_choices(name, docs) if choices else _documents(name, docs, request["chat"]))
-        there += len(found)
+        total += len(found)
         documents += found[: request["limit"]]
     write_documents(folder, documents)
-    told["read"] += own.pop("read")
-    facts = {"kind": request["kind"], "documents": there, **told, **own}
+    sources["read"] += own.pop("read")
+    facts = {"kind": request["kind"], "documents": total, **sources, **own}
     return {**_meta(configs, request["kind"]), **facts}
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
-    read_own_files(request)
+    read_user_files(request)
     configs = find_configs(request)
     metrics = {name: _metrics(name, config) for name, config in configs.items()}
     return lambda document, completion: _scores(metrics[document["part"]], document, completion)
@@ -73,12 +73,12 @@ def _scores(metrics: Mapping[str, Any], document: Line, completion: str) -> Line
 
 
 def _plain_name(metric: str) -> str:
-    """Without its parameters: of a single sample, pass@k is the same for every k."""
+    """Return a metric's name without parameters: for a single sample pass@k is the same for every k."""
     return metric.partition(":")[0]
 
 
 def _metrics(name: str, config: Any) -> dict[str, Any]:
-    """The metrics that judge a single sample, by name; raises Refused."""
+    """Return the metrics that judge a single sample, by name; raises Refused."""
     from lighteval.metrics.metrics_sample import (
         AvgAtN,
         GPassAtK,
@@ -89,15 +89,12 @@ def _metrics(name: str, config: Any) -> dict[str, Any]:
     )
     from lighteval.tasks.requests import SamplingMethod
 
-    def refused(why: str) -> Refused:
-        return Refused(f"{name} is not taken from lighteval, as {why}")
-
     found: dict[str, Any] = {}
     why = "it measures likelihoods of more than one kind"
     for metric in config.metrics:
         judge = metric.sample_level_fn
         if isinstance(judge, JudgeLLM):
-            raise refused("its metric asks another model")
+            raise not_taken(name, TITLE, "its metric asks another model")
         if metric.category != SamplingMethod.GENERATIVE:
             continue
         if isinstance(judge, MajAtN | GPassAtK):
@@ -113,19 +110,19 @@ def _metrics(name: str, config: Any) -> dict[str, Any]:
                 judge.k = 1
             found[str(metric.metric_name)] = metric
     if not found:
-        raise refused(why)
+        raise not_taken(name, TITLE, why)
     return found
 
 
 def _ranks(config: Any) -> bool:
-    """Whether all that it measures are the likelihoods of choices."""
+    """Tell whether all that a task measures are the likelihoods of choices."""
     from lighteval.tasks.requests import SamplingMethod
 
     return {metric.category for metric in config.metrics} == {SamplingMethod.LOGPROBS}
 
 
 def _docs(name: str, config: Any) -> list[Any]:
-    """In the order of the dataset; raises Refused for what is not text in one turn."""
+    """Return documents in the dataset's order; raises Refused for what is not text in one turn."""
     from lighteval.tasks.lighteval_task import LightevalTask
 
     task = LightevalTask(config)
@@ -139,9 +136,9 @@ def _docs(name: str, config: Any) -> list[Any]:
     docs = sorted(task.get_docs(), key=lambda doc: int(doc.id))
     for doc in docs:
         if not isinstance(doc.query, str) or "multi_turn_queries" in (doc.specific or {}):
-            raise Refused(f"{name} is not taken from lighteval, as it has several turns")
+            raise not_taken(name, TITLE, "it has several turns")
         if doc.images:
-            raise Refused(f"{name} is not taken from lighteval, as it asks about images")
+            raise not_taken(name, TITLE, "it asks about images")
     return docs
 
 
@@ -186,11 +183,9 @@ def _meta(configs: Mapping[str, Any], kind: str) -> Line:
     if kind == "choices":
         return {"stop": [], "max_new_tokens": None, "num_fewshot": shots, "metrics": {}}
     stops = {name: [stop for stop in c.stop_sequence if stop] for name, c in configs.items()}
-    if len({json.dumps(stop) for stop in stops.values()}) > 1:
-        raise Refused("its parts end at different strings; ask for each of them, or set `stop`")
     limits = [c.generation_size for c in configs.values() if (c.generation_size or -1) > 0]
     return {
-        "stop": next(iter(stops.values())),
+        "stop": common_stop(stops),
         "max_new_tokens": max(limits) if limits else None,
         "num_fewshot": shots,
         "metrics": _directions(configs),
@@ -198,7 +193,7 @@ def _meta(configs: Mapping[str, Any], kind: str) -> Line:
 
 
 def _directions(configs: Mapping[str, Any]) -> dict[str, bool]:
-    """Whether more of a metric is better."""
+    """Tell for each metric whether more of it is better."""
     found: dict[str, bool] = {}
     for name, config in configs.items():
         for metric in _metrics(name, config).values():

@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 
 PROGRAM = """
 import os, pickle, socket, subprocess, sys
-from evaluation.providers.bridge.files import main
+from evaluation.providers.adapters.contract import main
 
 ACTS = {
     "connect": lambda: socket.create_connection(("127.0.0.1", 9)),

@@ -1,7 +1,7 @@
 """The contract between this package and a provider, one program with two verbs.
 
-    python -m evaluation.providers.bridge.<provider> render FOLDER
-    python -m evaluation.providers.bridge.<provider> score FOLDER
+    python -m evaluation.providers.adapters.<provider> render FOLDER
+    python -m evaluation.providers.adapters.<provider> score FOLDER
 
 `FOLDER/request.json` holds what is asked: `task`, `include_path` (a user's task files, or null),
 `kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit`, `mirrors`; for `score` `memory_mb`
@@ -24,8 +24,8 @@ of a ranked choice instead of prompt, messages, document and gold
 
 and at last `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
 `documents` (how many there are in all), `datasets` (where each came from), and `read`: `dataset`,
-`config` and `files` of each, a file with what `statuses.status_of` told before; null of the hub's. A
-user's task files stand in `read` as `kind: tasks`, and their checksum in `task_files`.
+`config` and `files` of each, every file with its `data.status_of` from before it was read; null for the
+hub. A user's task files stand in `read` as `kind: tasks`, and their checksum in `task_files`.
 
 `score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
 a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"number": 0, "scores": {metric: …}}`
@@ -34,8 +34,10 @@ or `{"number": 0, "error": "…"}`. A score is a number, or a list of them, one 
 
 import json
 import os
+import random
 import resource
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -56,7 +58,15 @@ _NO_USE = (
 
 
 class Refused(Exception):
-    """The task is not given; its text is a sentence for whoever asked."""
+    """The task cannot be taken; the text is a sentence for the user."""
+
+
+def not_taken(name: str, title: str, why: str) -> Refused:
+    return Refused(f"{name} is not taken from {title}, as {why}")
+
+
+def one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]
 
 
 def main(
@@ -64,7 +74,7 @@ def main(
     render: Callable[[Line, Path], Line],
     scorer: Callable[[Line, list[Line]], Score],
 ) -> None:
-    """Runs the verb of the command line; `package` is the provider's, whose version is told."""
+    """Run the verb of the command line; `package` is the provider's, whose version is recorded."""
     verb, folder = sys.argv[1], Path(sys.argv[2])
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:
@@ -82,7 +92,7 @@ def _score(
 ) -> None:
     cases = list(read_lines(folder / "cases.jsonl"))
     score = scorer(request, cases)
-    _limit_memory(request.get("memory_mb"))
+    _limit_memory(request["memory_mb"])
     with open(folder / "scores.jsonl", "a", encoding="utf-8") as file:
         _put(file, {"ready": True, "version": installed})
         sys.addaudithook(_forbid)
@@ -92,15 +102,13 @@ def _score(
 
 def _outcome(score: Score, case: Line) -> Line:
     try:
-        return {"scores": {name: _plain(v) for name, v in score(*_of(case)).items()}}
+        document = json.loads(json.dumps(case["document"]))  # metrics write into it
+        found = score(document, case["completion"])
+        return {"scores": {name: _plain(value) for name, value in found.items()}}
     except Exception as error:  # noqa: BLE001 - a provider's metrics raise what they like
         if isinstance(error, MemoryError):
             os._exit(77)  # nothing in this process can be trusted any more
         return {"error": f"{type(error).__name__}: {error}"}
-
-
-def _of(case: Line) -> tuple[Any, str]:
-    return json.loads(json.dumps(case["document"])), case["completion"]  # metrics write into it
 
 
 def _forbid(event: str, arguments: tuple[Any, ...]) -> None:
@@ -108,15 +116,14 @@ def _forbid(event: str, arguments: tuple[Any, ...]) -> None:
         raise PermissionError(f"a scorer may not use {event}")
 
 
-def _limit_memory(megabytes: int | None) -> None:
-    if megabytes is not None:
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (used + megabytes * 1024**2, hard))
+def _limit_memory(megabytes: int) -> None:
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + megabytes * 1024**2, hard))
 
 
 def _plain(value: Any) -> Any:
-    """Numbers as JSON has them; anything else is told by its type, and is no score."""
+    """Return numbers as JSON has them; anything else as the name of its type, which is no score."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
@@ -128,15 +135,33 @@ def read_lines(path: Path) -> Iterator[Line]:
         yield from map(json.loads, lines)
 
 
-def kind_refused(name: str, is_choices: bool) -> Refused:
-    """Of a task that is asked for under the wrong section of a suite."""
-    if is_choices:
-        return Refused(f"{name} ranks choices; put it under `tasks`")
-    return Refused(f"{name} ranks no choices; put it under `generation_tasks`")
+def seed(text: str) -> None:
+    """Seed the generators that tasks and metrics draw from, so that two runs draw the same."""
+    import numpy as np
+
+    random.seed(text)
+    np.random.seed(zlib.crc32(text.encode()))
+    if (langdetect := sys.modules.get("langdetect")) is not None:
+        langdetect.DetectorFactory.seed = 0
+
+
+def check_section(name: str, kind: str, *, ranks: bool) -> None:
+    """Raise Refused for a task that was requested under the wrong section of a suite."""
+    if ranks and kind != "choices":
+        raise Refused(f"{name} ranks choices; put it under `tasks`")
+    if not ranks and kind == "choices":
+        raise Refused(f"{name} ranks no choices; put it under `generation_tasks`")
+
+
+def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
+    """Return the stop strings of all parts of a task; raises Refused where they differ."""
+    if len({json.dumps(stop) for stop in stops.values()}) > 1:
+        raise Refused("its parts end at different strings; ask for each of them, or set `stop`")
+    return next(iter(stops.values()))
 
 
 def write_documents(folder: Path, documents: list[Line]) -> None:
-    """Raises Refused for a document that is not what JSON can hold."""
+    """Write `documents.jsonl`; raises Refused for a document that JSON cannot hold."""
     with open(folder / "documents.jsonl", "w", encoding="utf-8") as file:
         for line in documents:
             try:

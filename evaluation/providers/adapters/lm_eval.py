@@ -5,31 +5,29 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.bridge.drawing import seed
-from evaluation.providers.bridge.files import (
+from evaluation.providers.adapters.contract import (
     Line,
     Refused,
     Score,
-    kind_refused,
+    check_section,
+    common_stop,
     main,
+    seed,
     write_documents,
 )
-from evaluation.providers.bridge.lm_eval_tasks import load_for_documents, load_tasks
-from evaluation.providers.bridge.mirrored import lead_to
-from evaluation.providers.bridge.task_files import read_own_files
+from evaluation.providers.adapters.data import read_mirrors, read_user_files
+from evaluation.providers.adapters.lm_eval_tasks import load_for_documents, load_tasks
 
 _SEED = 1234
 """What lm-evaluation-harness draws solved examples with, unless it is told otherwise."""
 
 
 def render(request: Line, folder: Path) -> Line:
-    own = read_own_files(request)
-    told = lead_to(request["mirrors"])
+    own = read_user_files(request)
+    sources = read_mirrors(request["mirrors"])
     tasks = load_for_documents(request)
-    wanted = "multiple_choice" if request["kind"] == "choices" else "generate_until"
     for name, task in tasks.items():
-        if wanted != task.OUTPUT_TYPE:
-            raise kind_refused(name, task.OUTPUT_TYPE == "multiple_choice")
+        check_section(name, request["kind"], ranks=task.OUTPUT_TYPE == "multiple_choice")
     documents: list[Line] = []
     for name, task in tasks.items():
         if request["num_fewshot"] is not None:
@@ -39,12 +37,12 @@ def render(request: Line, folder: Path) -> Line:
         else:
             documents += _documents(name, task, request["chat"], request["limit"])
     write_documents(folder, documents)
-    told["read"] += own.pop("read")
-    return {**_meta(tasks), "kind": request["kind"], **told, **own}
+    sources["read"] += own.pop("read")
+    return {**_meta(tasks), "kind": request["kind"], **sources, **own}
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
-    """Tasks are built on the documents that are judged: nothing is fetched."""
+    """Build the tasks on the documents that are judged, so that nothing is fetched."""
     from lm_eval.api.task import ConfigurableTask
 
     first: dict[str, Any] = {}
@@ -55,13 +53,13 @@ def scorer(request: Line, cases: list[Line]) -> Score:
         _stand_in(task, first)
 
     ConfigurableTask.download = download
-    read_own_files(request)
+    read_user_files(request)
     known = load_tasks(request)
     return lambda document, completion: _scores(known[document["part"]], document, completion)
 
 
 def _stand_in(task: Any, documents: Mapping[str, Any]) -> None:
-    """A dataset of one document, which was processed already."""
+    """Give a task a dataset of one document, which was processed already."""
     import datasets
 
     given = documents.get(task.config.task, next(iter(documents.values())))
@@ -74,7 +72,7 @@ def _stand_in(task: Any, documents: Mapping[str, Any]) -> None:
 
 
 def _scores(task: Any, document: Line, completion: str) -> Line:
-    """By `metric,filter`, or `metric` alone where the task has no filters of its own."""
+    """Return scores by `metric,filter`, or by `metric` where the task has no filters of its own."""
     from lm_eval.api.instance import Instance
 
     doc, found = document["doc"], {}
@@ -90,7 +88,7 @@ def _scores(task: Any, document: Line, completion: str) -> Line:
 
 
 def _drawn(name: str, task: Any) -> Any:
-    """Its documents: some tasks shuffle the choices of each whenever they are asked for."""
+    """Return a task's documents; some tasks shuffle each one's choices whenever it is read."""
     seed(f"{name}/documents")
     return task.eval_docs
 
@@ -152,7 +150,7 @@ def _right(name: str, number: int, task: Any, doc: Any) -> int:
 
 
 def _as_messages(messages: Any, add_generation_prompt: bool = True) -> str:
-    """In place of a chat template: the turns as they are."""
+    """Return the turns as they are, in place of a chat template."""
     return json.dumps(messages)
 
 
@@ -167,8 +165,6 @@ def _gold(task: Any, doc: Any) -> str | None:
 
 def _meta(tasks: Mapping[str, Any]) -> Line:
     stops = {name: _stops(task) for name, task in tasks.items()}
-    if len({json.dumps(stop) for stop in stops.values()}) > 1:
-        raise Refused("its parts end at different strings; ask for each of them, or set `stop`")
     limits = [
         task.config.generation_kwargs.get("max_gen_toks")
         for task in tasks.values()
@@ -176,7 +172,7 @@ def _meta(tasks: Mapping[str, Any]) -> Line:
     ]
     known = [limit for limit in limits if limit is not None]
     return {
-        "stop": next(iter(stops.values())),
+        "stop": common_stop(stops),
         "max_new_tokens": max(known) if known else None,
         "num_fewshot": {name: task.config.num_fewshot or 0 for name, task in tasks.items()},
         "metrics": {

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from evaluation.providers.bridge.drawing import seed
-from evaluation.providers.bridge.files import Line, Refused
-from evaluation.providers.bridge.task_files import check_files
+from evaluation.providers.adapters.contract import Line, Refused, not_taken, one_line, seed
+from evaluation.providers.adapters.data import check_files
+
+TITLE = "lighteval"
 
 _REFUSED_MODULES = {
     "lcb": "its metric runs the programs that a model writes, and unpickles their tests",
@@ -28,7 +29,7 @@ _REFUSED_MODULES = {
 
 
 def _modules() -> dict[str, Path]:
-    """The files of tasks by the module's name."""
+    """Return the files of tasks by the module's name."""
     import lighteval.tasks
 
     folder = Path(lighteval.tasks.__path__[0]) / "tasks"
@@ -37,13 +38,13 @@ def _modules() -> dict[str, Path]:
 
 
 def find_configs(request: Line) -> dict[str, Any]:
-    """The task of this name, or those whose names begin with it and a colon; raises Refused."""
+    """Return the task of this name, or those whose names begin with it and a colon; raises Refused."""
     _without_downloads()
     name, own = request["task"], request.get("include_path")
     seed(f"{name}/data")
     if own is not None:
-        table = _own_table(name, Path(own))
-        return _named(name, table) or _known_nowhere(name, [*table])
+        table = _user_table(name, Path(own))
+        return _named(name, table) or _unknown(name, [*table])
     base = name.partition(":")[0]
     files = {module: path.read_text(encoding="utf-8") for module, path in _modules().items()}
     near = sorted((m for m in files if base in files[m]), key=lambda module: module != base)
@@ -51,13 +52,13 @@ def find_configs(request: Line) -> dict[str, Any]:
     for module in near:
         if module in _REFUSED_MODULES:
             if f'"{base}' in files[module]:
-                raise Refused(f"{name} is not taken from lighteval, as {_REFUSED_MODULES[module]}")
+                raise not_taken(name, TITLE, _REFUSED_MODULES[module])
             continue
         table = _table(module, files[module])
         known += table
         if found := _named(name, table):
             return found
-    return _known_nowhere(name, known)
+    return _unknown(name, known)
 
 
 def _named(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,25 +66,26 @@ def _named(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     return {name: found[name]} if name in found else found
 
 
-def _known_nowhere(name: str, known: list[str]) -> NoReturn:
+def _unknown(name: str, known: list[str]) -> NoReturn:
     hints = difflib.get_close_matches(name, known, n=3)
     hint = f"; did you mean {', '.join(hints)}?" if hints else ""
     raise Refused(f"lighteval has no task {name!r}{hint}")
 
 
-def _own_table(name: str, path: Path) -> dict[str, Any]:
-    """A user's tasks: what their module lists under `TASKS_TABLE`."""
-    spec = importlib.util.spec_from_file_location("own_tasks", path)
+def _user_table(name: str, path: Path) -> dict[str, Any]:
+    """Return a user's tasks: what their module lists under `TASKS_TABLE`."""
+    spec = importlib.util.spec_from_file_location("user_tasks", path)
     if path.is_dir() or spec is None or spec.loader is None:
         raise Refused(f"`include_path` of a task of lighteval is a Python file, and {path} is none")
-    check_files(name, "lighteval", [path])
+    check_files(name, TITLE, [path])
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
         return {config.name: config for config in module.TASKS_TABLE}
     except Exception as error:  # noqa: BLE001 - the code is anyone's
-        reason = " ".join(str(error).split())[:300]
-        raise Refused(f"{path} lists no tasks ({type(error).__name__}: {reason})") from None
+        raise Refused(
+            f"{path} lists no tasks ({type(error).__name__}: {one_line(error)})"
+        ) from None
 
 
 def _table(module: str, source: str) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def _table(module: str, source: str) -> dict[str, Any]:
 
 
 def _without_downloads() -> None:
-    """Modules that fetch NLTK's data when they are imported fetch nothing here."""
+    """Stop modules that fetch NLTK's data when they are imported."""
     import nltk
 
     nltk.download = lambda *_, **__: True
@@ -118,4 +120,4 @@ def check_measured(name: str, config: Any) -> None:
     elif all(isinstance(m.sample_level_fn, TargetPerplexityPreparator) for m in config.metrics):
         why = "it scores one given continuation, so that it ranks and generates nothing"
     if why is not None:
-        raise Refused(f"{name} is not taken from lighteval, as {why}")
+        raise not_taken(name, TITLE, why)

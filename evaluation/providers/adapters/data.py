@@ -1,0 +1,236 @@
+"""The files that a task is made of: local mirrors of datasets, and a user's task files.
+
+`prefill` asks here, too, what a provider would read now. A mirror is laid out as
+`evaluation.prefill.mirrors` says: `<config>/<split>….parquet`, or saved by `save_to_disk`.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluation.providers.adapters.contract import Line, Refused, not_taken, one_line
+
+_UNSAFE = {
+    "unsafe_code: true": "its metric runs the programs that a model writes",
+    "code_eval": "its metric runs the programs that a model writes",
+    "hf_evaluate": "its metric is code that is fetched when it is used",
+    "evaluate.load": "its metric is code that is fetched when it is used",
+    "pickle": "its scorer unpickles data",
+    "import openai": "its metric asks another model",
+    "subprocess": "its scorer starts programs",
+    "exec(": "its scorer runs code",
+}
+"""What the files of a task may not hold, and why."""
+
+_SUFFIXES = (".parquet", ".jsonl", ".json")
+
+
+class Status(NamedTuple):
+    """Bytes of a file, when its content and when it itself was changed in ns, and its inode.
+
+    A copy that keeps size and time of content differs in the other two.
+    """
+
+    size: int
+    changed: int
+    altered: int
+    inode: int
+
+
+def status_of(path: Path) -> Status:
+    found = path.stat()
+    return Status(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+def parts_of(path: Path) -> list[Path]:
+    """Return a file itself, or those of a folder that `save_to_disk` wrote, without caches of `datasets`."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(part for part in path.rglob("*") if part.is_file())
+    return [part for part in found if not part.name.startswith(("cache-", "."))]
+
+
+def read_mirrors(mirrors: Mapping[str, str]) -> Line:
+    """Make `datasets.load_dataset` read from `mirrors` from now on.
+
+    Returns what meta.json says of the datasets, filled as they are read: `datasets`, where each came
+    from, and `read`, the status of its files before.
+    """
+    import datasets
+
+    from_hub = datasets.load_dataset
+    record: Line = {"datasets": {}, "read": []}
+
+    def load(
+        path: str,
+        name: str | None = None,
+        *arguments: Any,
+        split: str | None = None,
+        **options: Any,
+    ) -> Any:
+        root = _mirror(path, mirrors)
+        record["datasets"][path] = "hub" if root is None else str(root)
+        if not any((one["dataset"], one["config"]) == (path, name) for one in record["read"]):
+            record["read"].append({"dataset": path, "config": name, "files": _before(root, name)})
+        if root is None:
+            return _from_hub(from_hub, path, name, *arguments, split=split, **options)
+        found = _splits(path, root, name)
+        splits = _named(f"the mirror {root} of {path}", found)
+        return splits if split is None else splits[split]
+
+    datasets.load_dataset = load
+    return record
+
+
+def _before(root: Path | None, name: str | None) -> list[tuple[str, Status]] | None:
+    if root is None:
+        return None
+    parts = chain.from_iterable(map(parts_of, mirrored_files(root, name)))
+    return [(str(part), status_of(part)) for part in parts]
+
+
+def _from_hub(
+    load: Callable[..., Any], path: str, name: str | None, *rest: Any, **more: Any
+) -> Any:
+    try:
+        return load(path, name, *rest, **more)
+    except Exception as error:  # noqa: BLE001 - the hub's client raises what it likes
+        raise Refused(
+            f"the dataset {path} cannot be loaded ({type(error).__name__}: {one_line(error)}); run this "
+            "with internet access, or name a local copy under `mirrors`"
+        ) from None
+
+
+def _mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
+    if dataset in mirrors:
+        return Path(mirrors[dataset])
+    if "*" in mirrors and (Path(mirrors["*"]) / dataset).exists():
+        return Path(mirrors["*"]) / dataset
+    return None
+
+
+def _named(mirror: str, found: Mapping[str, Any]) -> Any:
+    """The splits; raises Refused for one that is not there."""
+    import datasets
+
+    class Splits(datasets.DatasetDict):  # type: ignore[misc]
+        def __getitem__(self, split: str) -> Any:
+            if split not in self:
+                there = ", ".join(self)
+                raise Refused(f"{mirror} has no split {split!r}, only {there}; add it")
+            return super().__getitem__(split)
+
+    return Splits(found)
+
+
+def mirrored_files(root: Path, name: str | None) -> list[Path]:
+    """What is read of a mirror for a configuration: files, or a folder that `save_to_disk` wrote."""
+    folder = _folder(root, name)
+    if folder is None:
+        return []
+    return [folder] if _is_saved(folder) else [*chain(*_data_files(folder).values())]
+
+
+def _folder(root: Path, name: str | None) -> Path | None:
+    """Where a mirror has a configuration; None where it does not."""
+    folders = _places(root, name)
+    return next((one for one in folders if _is_saved(one) or _data_files(one)), None)
+
+
+def _places(root: Path, name: str | None) -> list[Path]:
+    if name not in (None, "default"):
+        return [root / name]
+    below = [path for path in root.iterdir() if path.is_dir() and path.name[0] != "."]
+    return [root / "default", root, *(below if name is None and len(below) == 1 else [])]
+
+
+def _is_saved(folder: Path) -> bool:
+    return (folder / "dataset_dict.json").exists()
+
+
+def _splits(dataset: str, root: Path, name: str | None) -> dict[str, Any]:
+    import datasets
+
+    folder = _folder(root, name)
+    if folder is None:
+        raise Refused(
+            f"the mirror {root} of {dataset} has no configuration {name!r}; put its splits at "
+            f"{_places(root, name)[0]}/<split>.parquet"
+        )
+    if _is_saved(folder):
+        return dict(datasets.load_from_disk(str(folder)))
+    return {split: _read(files) for split, files in _data_files(folder).items()}
+
+
+def _data_files(folder: Path) -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for place in (folder, folder / "data"):
+        for path in sorted(place.iterdir()) if place.is_dir() else []:
+            if path.suffix in _SUFFIXES:
+                split = re.sub(r"-\d{5}-of-\d{5}$", "", path.stem)
+                found.setdefault(split, []).append(path)
+    return found
+
+
+def _read(files: list[Path]) -> Any:
+    """In memory, so that nothing is put into a cache that may not be there."""
+    import datasets
+    import pyarrow as pa
+    import pyarrow.json
+    import pyarrow.parquet
+
+    read = pyarrow.parquet.read_table if files[0].suffix == ".parquet" else pyarrow.json.read_json
+    return datasets.Dataset(pa.concat_tables([read(path) for path in files]))
+
+
+def check_files(name: str, title: str, paths: Iterable[Path]) -> None:
+    """Raise Refused for files that do what is not safe here, before their code is imported."""
+    for path in paths:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        for word, why in _UNSAFE.items():
+            if word in text:
+                raise not_taken(name, title, why)
+
+
+def user_files(include_path: Path) -> list[Path]:
+    """Return a user's task files: the file itself, or all of a folder but hidden ones and caches."""
+    if not include_path.is_dir():
+        return [include_path] if include_path.is_file() else []
+    found = (path.relative_to(include_path) for path in include_path.rglob("*") if path.is_file())
+    return sorted(
+        include_path / path
+        for path in found
+        if not any(part == "__pycache__" or part.startswith(".") for part in path.parts)
+    )
+
+
+def read_user_files(request: Line) -> Line:
+    """Return what meta.json says of a user's task files: `task_files`, and one more source in `read`.
+
+    Raises:
+        Refused: there are none, or they are not those that `request` expects.
+    """
+    if request.get("include_path") is None:
+        return {"task_files": None, "read": []}
+    root = Path(request["include_path"])
+    paths = user_files(root)
+    if not paths:
+        raise Refused(f"`include_path` names {root}, where no task files are")
+    files = [(str(path), status_of(path)) for path in paths]
+    checksum = _checksum(root, paths)
+    if request.get("task_files") not in (None, checksum):
+        raise Refused(f"the task files in {root} were changed since prefill; run prefill again")
+    source = {"kind": "tasks", "dataset": str(root), "config": None, "files": files}
+    return {"task_files": checksum, "read": [source]}
+
+
+def _checksum(root: Path, paths: Iterable[Path]) -> str:
+    """Return the checksum of their names below `root`, and of their content."""
+    digest = hashlib.sha256()
+    for path in paths:
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(root)}\0{content}\n".encode())
+    return digest.hexdigest()
