@@ -36,17 +36,17 @@ TASKS: dict[str, tuple[str, ...]] = {
 }
 
 LEFT_OUT = """
-## What the environment of lm-evaluation-harness leaves out
+## Packages that lm-evaluation-harness's environment lacks
 
-Of the 414 files of code that its 13,123 tasks name, 28 do what is refused above, and
-those of 118 tasks cannot be imported. A sentence names the package that such a task lacks; install it into
-`.venv-lm-eval` to have the task.
+lm-evaluation-harness has 13,123 tasks, whose definitions name 414 files of code. 28 of these files do what is
+refused above. The code of 118 tasks cannot be imported. An error then names the missing package; install it into
+`.venv-lm-eval` to use the task.
 
-| lacking | tasks |
+| missing | tasks |
 |---|---|
 | `torch` (2 GB), `bert_score` with it | `evalita-mp`, `norsumm`, `mimic_repsum` |
-| modules that transformers 5 and datasets 5 dropped | `coqa`, `record`, `xquad`, `norquad`, `scrolls`, `bec2016eu` |
-| what is fetched from the network on import | `meddialog`, `evalita-sp`, `niah` (RULER) |
+| modules that transformers 5 and datasets 5 removed | `coqa`, `record`, `xquad`, `norquad`, `scrolls`, `bec2016eu` |
+| data fetched from the network on import | `meddialog`, `evalita-sp`, `niah` (RULER) |
 | planners, `spacy`, `emoji`, `pymorphy3`, SWI-Prolog | `acp_*_gen`, `ifeval_ca`, `ja_leaderboard_xlsum`, `libra`, `slr_bench` |
 """
 
@@ -112,7 +112,7 @@ def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
             reason = reason.partition(" (")[0].replace(mirrors["*"], "…")
             return Tried(provider.name, name, "not tried", reason)
         return Tried(provider.name, name, "refused", reason)
-    limit = found.info.max_new_tokens or "to be given"
+    limit = found.info.max_new_tokens or "required"
     what = f"{len(found.documents)} of {found.info.documents} rows; tokens: {limit}; {said}"
     return Tried(provider.name, task, "works", what)
 
@@ -141,16 +141,18 @@ def _judged(provider: Provider, task: str, found: Rendered[Document]) -> Iterato
 
 def page(rows: Sequence[Tried]) -> str:
     lines = [
-        "# Tasks of providers that were tried",
+        "# Tasks of lighteval and lm-evaluation-harness that were tried",
         "",
-        "Made by `make try-providers`: each task rendered on the first rows of its dataset, its own golds,",
-        "an empty and a wrong answer judged. A bare gold need not pass where a metric asks for a format.",
-        "Instructions have no golds; an empty answer, or what the task names instead, stands in for them.",
-        "What is not listed was not tried.",
+        "This page lists which tasks of lighteval and lm-evaluation-harness work here, and which are refused.",
+        "`make try-providers` generates it. It renders each task on the first rows of its dataset. The task's",
+        "metrics then verify its own golds, an empty answer and a wrong answer.",
+        "",
+        "A bare gold need not pass if a metric requires a format. Instructions have no golds; an empty answer, or",
+        "what the task names instead, replaces them. Tasks that are not listed were not tried.",
     ]
     for name in dict.fromkeys(row.provider for row in rows):
         title = f"{TITLES[name]} {VERSIONS[name]}"
-        lines += ["", f"## {title}", "", "| task | | what was seen |", "|---|---|---|"]
+        lines += ["", f"## {title}", "", "| task | | result |", "|---|---|---|"]
         for row in rows:
             if row.provider == name:
                 what = row.what.replace("|", "\\|")
