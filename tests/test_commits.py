@@ -62,12 +62,12 @@ def test_a_run_says_where_its_configuration_comes_from(
     config = next(iter(make_plans(tmp_path).values())).config
     content = config.model_dump(mode="json", exclude_defaults=True)
     files = [repository / "config.yaml"]
-    made, path = run_config(content, True, files)
+    made, path = run_config(content, True, files, [])
     keep_config(made, files)
     origin = f"config.yaml at {commit_of(repository / 'config.yaml')}"
     assert origin_of(made) == origin
     assert validate_config(content, "again") == made
     assert write_effective(made).absolute() == path
     assert origin_of(made) == origin  # written again without a word of it, it stays
-    keep_config(run_config(content, True, [path])[0], [path])  # as the watcher does
+    keep_config(run_config(content, True, [path], [])[0], [path])  # as the watcher does
     assert origin_of(made) == origin

@@ -160,13 +160,18 @@ def _levels(plan: StagePlan) -> dict[str, Any]:
     return {"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}
 
 
-def stage_records(plan: StagePlan, steps: Sequence[int]) -> list[Record | None]:
-    """The records that a stage's tables are made from."""
-    records = [read_record(plan.step_folder(step), COLLECT) for step in steps]
+def stage_results(plan: StagePlan, steps: Sequence[int]) -> list[tuple[Path, str]]:
+    """Return the folder and step of each record that a stage's tables are made from."""
+    places = [(plan.step_folder(step), COLLECT) for step in steps]
     if plan.stage.bridge is not None:
-        records.append(read_record(plan.bridge_folder, COLLECT))
-        records += [read_record(plan.step_folder(step), STEP_DELTAS) for step in steps]
-    return records
+        places.append((plan.bridge_folder, COLLECT))
+        places += [(plan.step_folder(step), STEP_DELTAS) for step in steps]
+    return places
+
+
+def stage_records(plan: StagePlan, steps: Sequence[int]) -> list[Record | None]:
+    """Return the records that a stage's tables are made from."""
+    return [read_record(*place) for place in stage_results(plan, steps)]
 
 
 def figures_key(tables: Record) -> str:

@@ -1,10 +1,13 @@
-"""How a run of the workflow starts and ends: orphans, recommendations, and what failed."""
+"""How a run of the workflow starts and ends: targets, orphans, recommendations, and what failed.
+
+Snakemake's own answer to an unknown target ("No rule to produce stage5") names none that there is.
+"""
 
 import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +17,51 @@ from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.so_far import are_tables_late
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
 from evaluation.errors import EvaluationError
-from evaluation.orchestration.cluster import check_cluster
+from evaluation.orchestration.internals import before_execution
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
-from evaluation.orchestration.slurm import guard_run
+from evaluation.orchestration.slurm import check_cluster, guard_run
 from evaluation.records import read_record
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
 from evaluation.settings.plan import StagePlan
+from evaluation.wording import did_you_mean
+
+FIXED = ("all", "prefill")
+"""Targets that are there whatever the stages are called."""
 
 
-def start(workflow: Any, inputs: RuleInputs) -> None:
-    """Called as a run starts; raises EvaluationError like `check_cluster` and `guard_run`."""
+def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
+    """Have the targets checked before anything is planned.
+
+    What the required checkpoints take ends a dry run; before any other, `keep` is called.
+    """
+    from snakemake.exceptions import WorkflowError
+
+    def check(is_dry: bool) -> list[str]:
+        rules, targets = list(workflow.rules), workflow.dag_settings.targets
+        for target in targets:
+            if not any(target == rule.name or rule.is_producer(target) for rule in rules):
+                raise WorkflowError(_unknown_target(target, inputs))
+        lines = inputs.require(sorted(targets)) if workflow.is_main_process else []
+        if is_dry:
+            return lines
+        keep()
+        return []
+
+    before_execution(workflow, check)
+
+
+def _unknown_target(target: str, inputs: RuleInputs) -> str:
+    stages, results = list(inputs.plans), inputs.results
+    return (
+        f"nothing here is called {target!r}{did_you_mean(target, [*stages, *FIXED])}; targets are "
+        f"{', '.join(FIXED)}, the stages {', '.join(stages)}, and files such as "
+        f"{results}/{stages[0]}/summary.csv, with the results folder as it is configured"
+    )
+
+
+def start(workflow: Any) -> None:
+    """Prepare a run as it starts; raise EvaluationError like `check_cluster` and `guard_run`."""
     check_cluster(workflow)
     guard_run(workflow)
     for left in CHECKED.glob("*"):  # of runs that were killed: this one holds the folder's lock
@@ -34,14 +71,14 @@ def start(workflow: Any, inputs: RuleInputs) -> None:
 
 
 def _remove_what_is_no_file(outputs: Iterable[Path]) -> None:
-    """Pipes, devices and links to them in the place of results, which Snakemake would copy for ever."""
+    """Remove pipes, devices and links to them, which Snakemake would copy for ever, from results."""
     for path in outputs:
         if os.path.lexists(path) and not path.is_file() and not path.is_dir():
             path.unlink()
 
 
-def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool = False) -> None:
-    """Called as a run ends: every stage's recommendation, then what failed.
+def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool) -> None:
+    """Print, as a run ends, every stage's recommendation, then what failed.
 
     A run in which a job failed makes the tables of what there is, which Snakemake leaves out.
 
@@ -55,14 +92,14 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool 
     if failed:
         for plan in tables:
             _make_what_there_is(plan)
-        _say(vanished(plans, logs))
-        _say(failing(plans))
+        _show(_vanished(plans, logs))
+        _show(failing(plans))
         return
-    _say(ending(tables))
-    left_out = [line for plan in tables for line in recorded_errors(plan)]
-    left_out += list(comparison_error(inputs)) if "comparison" in rules else []
+    _show(ending(tables))
+    left_out = [line for plan in tables for line in _recorded_errors(plan)]
+    left_out += list(_comparison_error(inputs)) if "comparison" in rules else []
     if left_out:
-        _say("\n".join(["What failed:", *left_out]))
+        _show("\n".join(["What failed:", *left_out]))
         raise EvaluationError(
             f"{len(left_out)} results could not be made, and tables and reports name them; the rest "
             f"is done. The first: {left_out[0]}"
@@ -70,30 +107,30 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool 
 
 
 def ending(plans: Sequence[StagePlan]) -> str:
-    """What a run ends with: each stage's recommendation and where to read more."""
+    """Return what a run ends with: each stage's recommendation and where to read more."""
     return "\n".join(line for plan in plans for line in _ending(plan))
 
 
 def failing(plans: Sequence[StagePlan]) -> str:
-    """The last sentences of the jobs that failed, with their logs; empty if none says why."""
-    lines = [f"{plan.name} {said}" for plan in plans for said in failures(plan, stage_steps(plan))]
+    """Return the last sentences of the jobs that failed, with their logs; empty if none has any."""
+    lines = [f"{plan.name} {line}" for plan in plans for line in failures(plan, stage_steps(plan))]
     return "\n".join(["What failed:", *lines]) if lines else ""
 
 
-def vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
-    """What is gone if caches vanished: on a cluster such a job ends "successfully" without output."""
+def _vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
+    """Return which caches vanished: on a cluster such a job ends "successfully" without output."""
     files = {str(entry.record) for plan in plans for entry in stage_entries(plan)}
-    gone = sorted(file for file in files if not Path(file).exists())
-    said = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
-    if not gone or "some output files are missing" not in said:
+    missing = sorted(file for file in files if not Path(file).exists())
+    text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
+    if not missing or "some output files are missing" not in text:
         return ""
     return (
-        f"{len(gone)} prefilled files are gone, {gone[0]} among them. Jobs that need them end without "
+        f"{len(missing)} prefilled files are gone, {missing[0]} among them. Jobs that need them end without "
         f"their output files; `{snakemake('prefill')}` makes them again."
     )
 
 
-def recorded_errors(plan: StagePlan) -> Iterator[str]:
+def _recorded_errors(plan: StagePlan) -> Iterator[str]:
     """A line for each checkpoint without results, and for each that could not be compared."""
     subjects = [(f"step {step}", plan.step_folder(step)) for step in stage_steps(plan)]
     subjects += [("bridge", plan.bridge_folder)] if plan.stage.bridge is not None else []
@@ -109,10 +146,9 @@ def recorded_errors(plan: StagePlan) -> Iterator[str]:
             yield f"{plan.name} {label}: deltas: {record.error}"
 
 
-def comparison_error(inputs: RuleInputs) -> Iterator[str]:
+def _comparison_error(inputs: RuleInputs) -> Iterator[str]:
     """A line on the runs that could not be compared with this one."""
-    results = Path(next(iter(inputs.plans.values())).config.results)
-    record = read_record(results, COMPARISON)
+    record = read_record(inputs.results, COMPARISON)
     if record is not None and record.error is not None:
         yield f"comparison: {record.error}"
 
@@ -125,12 +161,12 @@ def _takes_part(plan: StagePlan, rules: set[str]) -> bool:
 
 
 def _make_what_there_is(plan: StagePlan) -> None:
-    """Tables and report of a stage for which a job failed, so that they name it."""
+    """Make tables and report of a stage for which a job failed, so that they name it."""
     from evaluation.reporting.steps import make_tables
 
     if not are_tables_late(plan):
         return
-    with contextlib.suppress(EvaluationError):  # what failed is said all the same
+    with contextlib.suppress(EvaluationError):  # what failed is reported all the same
         make_tables(plan)
 
 
@@ -140,6 +176,6 @@ def _ending(plan: StagePlan) -> list[str]:
     return [f"{plan.name}: {first}", *(f"  {line}" for line in others)]
 
 
-def _say(text: str) -> None:
+def _show(text: str) -> None:
     if text:
         print(f"\n{text}\n", file=sys.stderr, flush=True)

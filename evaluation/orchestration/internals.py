@@ -1,13 +1,24 @@
-"""What we use of Snakemake and its Slurm executor beyond what they document, looked for at the start.
+"""Every use of Snakemake and of its Slurm executor beyond what they document, each looked for before.
 
-dag_settings.rerun_triggers    Snakemake's own reasons to run a job again are switched off: records
-                               decide (records.py)
-dag_settings.force_incomplete  files of a killed run need no flag: every file is written whole
-execution_settings.keep_incomplete  nor does a failed job remove what it has found there
-execute(executor_plugin=…)     whether a run is a dry one, and its targets, before anything is planned
-scheduler._executor, …         see slurm.py, which lets a run live with lost and pre-empted jobs
+workflow.dag_settings.rerun_triggers    Snakemake's own reasons to run a job again are switched off:
+                                        records decide (records.py)
+workflow.dag_settings.force_incomplete  files of a killed run need no flag: each is written whole
+workflow.execution_settings.keep_incomplete  nor does a failed job remove what it has found there
+workflow.dag.forcefiles, .forcerun      what is outdated is made, as if named by `--forcerun`
+workflow.execute(executor_plugin=…)     the first place where targets, and whether the run is a dry
+                                        one, are known; input functions are no place for a check, as
+                                        Snakemake takes an old file and forgets what they raise
+workflow.scheduler._executor            the Slurm executor, and the name of its jobs (run_uuid)
+executor.check_active_jobs, report_job_…    while the controller is away all queries of a round fail;
+                                        the executor then forgets the jobs that it asked about, and
+                                        waits for ever. Here they stay on its list
+plugin.query_job_status                 tells of jobs that are stuck (slurm.py), so that the queue is
+                                        asked once a round
+plugin.get_min_job_age                  asked for in every round, though it does not change
 """
 
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -17,7 +28,7 @@ TESTED = "9.27"
 
 
 def require(owner: object, *names: str) -> None:
-    """Raises EvaluationError where Snakemake lacks something that we rely on."""
+    """Raise EvaluationError where Snakemake lacks something that we rely on."""
     missing = [name for name in names if not hasattr(owner, name)]
     if missing:
         raise EvaluationError(
@@ -27,7 +38,7 @@ def require(owner: object, *names: str) -> None:
 
 
 def decide_by_records(workflow: Any) -> None:
-    """Lets records alone decide what runs again; files of a run that ended badly are whole or not there."""
+    """Let records alone decide what runs again; files of a run that ended badly are whole or absent."""
     from snakemake.settings.enums import RerunTrigger
 
     require(workflow, "dag_settings", "dag", "execution_settings", "is_main_process")
@@ -39,3 +50,85 @@ def decide_by_records(workflow: Any) -> None:
     if workflow.execution_settings is not None:  # as it is where no job is to run
         require(workflow.execution_settings, "keep_incomplete")
         workflow.execution_settings.keep_incomplete = True
+
+
+def force(workflow: Any, file: str) -> None:
+    """Have Snakemake make a file that is there."""
+    workflow.dag.forcefiles.add(file)
+
+
+def is_forced_by_hand(workflow: Any) -> bool:
+    """Return whether the run was started with `--forcerun`."""
+    return bool(workflow.dag_settings.forcerun)
+
+
+def before_execution(workflow: Any, prepare: Callable[[bool], Iterable[str]]) -> None:
+    """Call `prepare` before anything is planned, with whether the run is a dry one.
+
+    The lines that it returns are logged when the run has ended.
+    """
+    from snakemake.logging import logger
+
+    execute = workflow.execute
+
+    def prepared(*, executor_plugin: Any, **others: Any) -> Any:
+        lines = prepare(executor_plugin.common_settings.dryrun_exec)
+        done = execute(executor_plugin=executor_plugin, **others)
+        for line in lines:
+            logger.info(line)
+        return done
+
+    workflow.execute = prepared
+
+
+def slurm_executor(workflow: Any) -> Any | None:
+    """Return the Slurm executor of a run; None where its jobs run on this machine."""
+    executor = getattr(workflow.scheduler, "_executor", None)
+    return executor if hasattr(executor, "run_uuid") else None
+
+
+def keep_unanswered(executor: Any) -> None:
+    """Keep the jobs on the executor's list that a round of queries has reported nothing about."""
+    ended: set[str] = set()
+    for method in ("report_job_success", "report_job_error"):
+        setattr(executor, method, _noting(getattr(executor, method), ended))
+    ask = executor.check_active_jobs
+
+    async def check_active_jobs(jobs: list[Any]) -> AsyncIterator[Any]:
+        running = set()
+        async for job in ask(jobs):
+            running.add(job.external_jobid)
+            yield job
+        for job in jobs:
+            if job.external_jobid not in running | ended:
+                yield job
+
+    executor.check_active_jobs = check_active_jobs
+
+
+def _noting(report: Callable[..., None], ended: set[str]) -> Callable[..., None]:
+    def noting(job: Any, *arguments: Any, **keywords: Any) -> None:
+        ended.add(job.external_jobid)
+        report(job, *arguments, **keywords)
+
+    return noting
+
+
+def look_at_states(executor: Any, look: Callable[[Mapping[str, str]], None]) -> None:
+    """Call `look` in every round with the states of the jobs as the executor has just learned them."""
+    plugin: Any = sys.modules[type(executor).__module__]
+    ask = plugin.query_job_status
+
+    async def query_job_status(*arguments: Any) -> tuple[dict[str, str] | None, float | None]:
+        answer: tuple[dict[str, str] | None, float | None] = await ask(*arguments)
+        look(answer[0] or {})
+        return answer
+
+    plugin.query_job_status = query_job_status
+
+
+def ask_setting_once(plugin: Any) -> None:
+    """Keep how long the controller remembers ended jobs, if it reports that now."""
+    age = plugin.get_min_job_age()
+    if age is not None:
+        plugin.get_min_job_age = lambda: age

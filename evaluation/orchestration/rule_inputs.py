@@ -42,17 +42,18 @@ from evaluation.dependencies.steps import (
     SCORE,
     STEP_DELTAS,
     TABLES,
+    stage_results,
 )
 from evaluation.errors import CacheError, EvaluationError
 from evaluation.escaping import terminal_text
 from evaluation.exit_codes import machine_fault, out_of_memory
 from evaluation.files import fingerprint
-from evaluation.orchestration.internals import decide_by_records
+from evaluation.orchestration.internals import decide_by_records, force, is_forced_by_hand
 from evaluation.prefill.caches import read_meta
 from evaluation.records import record_path
 from evaluation.settings.plan import StagePlan
 
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 CHECKED = Path(".snakemake") / "checked"
@@ -67,21 +68,23 @@ class RuleInputs:
     def __init__(self, plans: Mapping[str, StagePlan], workflow: Any) -> None:
         self.plans = plans
         self.outdated = Outdated(plans)
+        self.config = next(iter(plans.values())).config
+        self.results = Path(self.config.results)
         self._workflow = workflow
         self._is_main = is_main = bool(workflow.is_main_process)
-        results = next(iter(plans.values())).config.results
-        self._run = f"{fingerprint(results)}-{uuid.uuid4().hex[:8]}" if is_main else "job"
+        run = f"{fingerprint(self.config.results)}-{uuid.uuid4().hex[:8]}"
+        self._checked = CHECKED / (run if is_main else "job")
 
     def checked(self, plan: StagePlan) -> str:
-        """What the check before a stage's scoring jobs writes; those that are outdated wait for it."""
-        return str(CHECKED / self._run / plan.name)
+        """Return what the check before a stage's scoring jobs writes; what is outdated waits for it."""
+        return str(self._checked / plan.name)
 
     def require(self, targets: Sequence[str]) -> list[str]:
-        """Stops before anything is planned if a checkpoint that is to be scored is not there.
+        """Stop before anything is planned if a checkpoint that is to be scored is not there.
 
         Returns what answers will take, in a line for each stage that generates some.
         """
-        said = []
+        lines = []
         for plan in self.plans.values():
             if any(_asks_for(target, plan) for target in targets or ["all"]):
                 subjects = or_stop(stage_subjects, plan, self.plans)
@@ -90,10 +93,9 @@ class RuleInputs:
                 for subject in late:
                     _require_checkpoint(subject)
                 if plan.suite.generation_tasks:
-                    said.append(
-                        f"answers: {estimate_answers(plan, late, partial(self._meta, plan))}"
-                    )
-        return said
+                    estimate = estimate_answers(plan, late, partial(self._meta, plan))
+                    lines.append(f"answers: {estimate}")
+        return lines
 
     def _meta(self, plan: StagePlan, folder: Path) -> Mapping[str, Any] | None:
         try:
@@ -103,7 +105,7 @@ class RuleInputs:
             return None
 
     def entry(self, kind: str, setup: str, name: str = "") -> CacheEntry:
-        """The entry of a cache folder, whose tokenizer needs no name."""
+        """Return the entry of a cache folder, whose tokenizer needs no name."""
         for plan in self.plans.values():
             if plan.cache.name == setup:
                 for entry in stage_entries(plan):
@@ -114,13 +116,12 @@ class RuleInputs:
         )
 
     def cache(self, entry: CacheEntry) -> list[str]:
-        """Of a rule of prefill: the tokenizer comes first."""
+        """Return what a rule of prefill reads: the tokenizer comes first."""
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
-        is_late = self._is_main and self.outdated.cache(entry)
-        return self._of(before, entry.record, is_late)
+        return self._read(before, entry.record, self._is_late(self.outdated.cache, entry))
 
     def steps_to_score(self, plan: StagePlan) -> str:
-        """A pattern of the steps that may be scored: of what is gone, scores are no rule's output.
+        """Return a pattern of the steps that may be scored; what is deleted is no rule's to score.
 
         Snakemake removes what a rule is to make, be it forced by hand, before it can fail.
         """
@@ -128,10 +129,10 @@ class RuleInputs:
         return rf"(?!(?:{'|'.join(map(str, kept))})\b)\d+" if kept else r"\d+"
 
     def bridge_to_score(self, plan: StagePlan) -> str:
-        """The same of a stage's bridge, by the name of its folder."""
+        """Return the same of a stage's bridge, by the name of its folder."""
         try:
             bridge = bridge_subject(plan, self.plans)
-        except EvaluationError:  # said once it is asked for
+        except EvaluationError:  # reported once it is asked for
             return "bridge"
         return NOTHING if self._is_kept(bridge) else "bridge"
 
@@ -139,7 +140,7 @@ class RuleInputs:
         return self._is_main and is_retained(subject, self.outdated)
 
     def score(self, subjects: Sequence[Subject]) -> list[str]:
-        """Of a scoring job; raises WorkflowError for a checkpoint that is not there."""
+        """Return what a scoring job reads; raise WorkflowError for a checkpoint that is not there."""
         if not self._is_main:
             return []
         late = [subject for subject in subjects if self.outdated.score(subject)]
@@ -147,11 +148,11 @@ class RuleInputs:
             _require_checkpoint(subject)
         plan = subjects[0].plan
         before = [entry.record for entry in stage_entries(plan)]
-        files = self._of(before, _record(subjects[0], SCORE), bool(late))
+        files = self._read(before, _record(subjects[0], SCORE), bool(late))
         return [*files, self.checked(plan)] if late else files
 
     def bridge_score(self, plan: StagePlan) -> list[str]:
-        """Of the bridge's job: after its own stage's, so that no two jobs score one checkpoint."""
+        """Put the bridge's job after its own stage's, so that no two jobs score one checkpoint."""
         if not self._is_main:
             return []
         subject = self._bridge(plan)
@@ -166,63 +167,59 @@ class RuleInputs:
         return [*files, origin if self.outdated.score(own) else ancient(origin)]
 
     def collect(self, plan: StagePlan, folder: str) -> list[str]:
-        """Of the step that writes a checkpoint's tier files."""
-        subject = self.subject(plan, folder)
-        is_late = self._asks(self.outdated.collect, subject)
-        files = self._of([_record(subject, SCORE)], _record(subject, COLLECT), is_late)
+        subject = self._subject(plan, folder)
+        is_late = self._is_late(self.outdated.collect, subject)
+        files = self._read([_record(subject, SCORE)], _record(subject, COLLECT), is_late)
         documents = [entry.record for entry in graded_entries(plan)] if is_late else []
         return [*files, *map(str, documents)]
 
     def deltas(self, plan: StagePlan, step: str) -> list[str]:
         folders = plan.step_folder(int(step)), plan.bridge_folder
         before = [record_path(folder, COLLECT) for folder in folders]
-        is_late = self._is_main and self.outdated.deltas(plan, int(step))
-        return self._of(before, record_path(folders[0], STEP_DELTAS), is_late)
+        is_late = self._is_late(self.outdated.deltas, plan, int(step))
+        return self._read(before, record_path(folders[0], STEP_DELTAS), is_late)
 
     def result_file(self, plan: StagePlan, folder: str, is_deltas: bool) -> list[str]:
-        """Of one file of a checkpoint, asked for by its name."""
-        subject = self.subject(plan, folder)
+        """Return what one file of a checkpoint, asked for by its name, is made with."""
+        subject = self._subject(plan, folder)
         if is_deltas and subject.step is not None:
-            is_late = self._is_main and self.outdated.deltas(plan, subject.step)
-            return self._of([_record(subject, STEP_DELTAS)], None, is_late)
-        is_late = self._asks(self.outdated.collect, subject)
-        return self._of([_record(subject, COLLECT)], None, is_late)
+            is_late = self._is_late(self.outdated.deltas, plan, subject.step)
+            return self._read([_record(subject, STEP_DELTAS)], None, is_late)
+        is_late = self._is_late(self.outdated.collect, subject)
+        return self._read([_record(subject, COLLECT)], None, is_late)
 
     def tables(self, plan: StagePlan) -> list[str]:
         if not self._is_main:
             return []
         steps = or_stop(stage_steps, plan)
-        before = [record_path(plan.step_folder(step), COLLECT) for step in steps]
         if plan.stage.bridge is not None:
             self._bridge(plan)
-            before.append(record_path(plan.bridge_folder, COLLECT))
-            before += [record_path(plan.step_folder(step), STEP_DELTAS) for step in steps]
+        before = [record_path(*place) for place in stage_results(plan, steps)]
         is_late = self.outdated.tables(plan)
         caches = [str(entry.record) for entry in stage_entries(plan)]  # texts of flips
-        files = self._of(before, record_path(plan.results, TABLES), is_late)
+        files = self._read(before, record_path(plan.results, TABLES), is_late)
         return [*files, *caches] if is_late else files
 
     def figures(self, plan: StagePlan) -> list[str]:
-        is_late = self._is_main and self.outdated.figures(plan)
+        is_late = self._is_late(self.outdated.figures, plan)
         made = record_path(plan.results, FIGURES)
-        return self._of([record_path(plan.results, TABLES)], made, is_late)
+        return self._read([record_path(plan.results, TABLES)], made, is_late)
 
     def comparison(self) -> list[str]:
-        """Of the page of several runs; what the others' results are is not for Snakemake to ask."""
-        before = [record_path(plan.results, TABLES) for plan in self.plans.values()]
-        results = Path(next(iter(self.plans.values())).config.results)
-        is_late = self._is_main and self.outdated.comparison()
-        return self._of(before, record_path(results, COMPARISON), is_late)
+        """Return what the page of several runs reads; Snakemake knows nothing of the other runs."""
+        made = record_path(self.results, COMPARISON)
+        return self._read(self._all_tables(), made, self._is_late(self.outdated.comparison))
 
     def front(self) -> list[str]:
-        config = next(iter(self.plans.values())).config
-        before = [record_path(plan.results, TABLES) for plan in self.plans.values()]
-        results = Path(config.results)
-        before += [record_path(results, COMPARISON)] if config.runs else []
-        is_late = self._is_main and self.outdated.front()
-        return self._of(before, record_path(results, FRONT), is_late)
+        comparison = [record_path(self.results, COMPARISON)] if self.config.runs else []
+        made = record_path(self.results, FRONT)
+        is_late = self._is_late(self.outdated.front)
+        return self._read([*self._all_tables(), *comparison], made, is_late)
 
-    def subject(self, plan: StagePlan, folder: str) -> Subject:
+    def _all_tables(self) -> list[Path]:
+        return [record_path(plan.results, TABLES) for plan in self.plans.values()]
+
+    def _subject(self, plan: StagePlan, folder: str) -> Subject:
         if folder == "bridge":
             return self._bridge(plan)
         return step_subject(plan, int(folder.rpartition("_")[2]))
@@ -230,16 +227,16 @@ class RuleInputs:
     def _bridge(self, plan: StagePlan) -> Subject:
         return or_stop(bridge_subject, plan, self.plans)
 
-    def _asks(self, question: Callable[[Subject], bool], subject: Subject) -> bool:
-        return self._is_main and or_stop(question, subject)
-
-    def _of(
+    def _is_late(
         self,
-        before: Iterable[Path],
-        made: Path | None,
-        is_outdated: bool,
-    ) -> list[str]:
-        """What a rule reads; where it is outdated, Snakemake has to make its record `made`.
+        question: Callable[Arguments, bool],
+        *arguments: Arguments.args,
+        **keywords: Arguments.kwargs,
+    ) -> bool:
+        return self._is_main and or_stop(question, *arguments, **keywords)
+
+    def _read(self, before: Iterable[Path], made: Path | None, is_outdated: bool) -> list[str]:
+        """Return what a rule reads; where it is outdated, Snakemake has to make its record `made`.
 
         None of that is `ancient` then, and nothing is in a run with `--forcerun`: of a job behind one
         that runs, Snakemake asks only whether what it reads is made, not whether it is forced itself.
@@ -248,9 +245,9 @@ class RuleInputs:
         if not self._is_main:
             return []
         if is_outdated and made is not None:
-            self._workflow.dag.forcefiles.add(str(made))
+            force(self._workflow, str(made))
         files = [str(path) for path in before]
-        runs = is_outdated or self._workflow.dag_settings.forcerun
+        runs = is_outdated or is_forced_by_hand(self._workflow)
         return files if runs else [ancient(file) for file in files]
 
 
@@ -259,7 +256,7 @@ def _record(subject: Subject, step: str) -> Path:
 
 
 def _asks_for(target: str, plan: StagePlan) -> bool:
-    """Whether a target needs all of a stage; a file of one checkpoint asks for itself."""
+    """Return whether a target needs all of a stage; a file of one checkpoint asks for itself."""
     if target in ("all", plan.name):
         return True
     folder = os.path.relpath(target, plan.results)
@@ -267,7 +264,7 @@ def _asks_for(target: str, plan: StagePlan) -> bool:
 
 
 def _require_checkpoint(subject: Subject) -> None:
-    """Stops before anything runs if a checkpoint that is to be scored is not there."""
+    """Stop before anything runs if a checkpoint that is to be scored is not there."""
     if configuration_file(subject.checkpoint):
         return
     plan = subject.plan
@@ -284,9 +281,9 @@ def _require_checkpoint(subject: Subject) -> None:
 
 
 def or_stop(
-    function: Callable[Given, Answer], *arguments: Given.args, **keywords: Given.kwargs
+    function: Callable[Arguments, Answer], *arguments: Arguments.args, **keywords: Arguments.kwargs
 ) -> Answer:
-    """Calls a function of the package; its errors, and the machine's, end the run as one sentence."""
+    """Call a function of the package; its errors, and the machine's, end the run as one sentence."""
     try:
         return function(*arguments, **keywords)
     except EvaluationError as error:

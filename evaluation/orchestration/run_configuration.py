@@ -25,8 +25,8 @@ from evaluation.settings.yaml_files import read_yaml
 def run_config(
     content: dict[str, Any],
     is_main: bool,
-    files: Sequence[str | Path] = (),
-    arguments: Sequence[str] = (),
+    files: Sequence[str | Path],
+    arguments: Sequence[str],
 ) -> tuple[Config, Path]:
     """The configuration and its file, which `keep_config` writes and jobs read.
 
@@ -64,7 +64,7 @@ def _validated(content: dict[str, Any], files: Sequence[str | Path]) -> Config:
         ) from None
 
 
-def keep_config(config: Config, files: Sequence[str | Path] = ()) -> None:
+def keep_config(config: Config, files: Sequence[str | Path]) -> None:
     """Writes the file that the jobs of a run read; `files` are what it was merged from."""
     write_effective(config, _origins(files))
 

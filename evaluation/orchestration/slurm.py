@@ -1,73 +1,86 @@
-"""What Snakemake's Slurm executor leaves to its user: orphans, and jobs it would wait on for ever.
+"""What Snakemake's Slurm executor leaves to its user: accounts, orphans, and jobs that are stuck.
 
 A Snakemake that is killed leaves its jobs running, and the next one submits them again: two jobs
 would score the same checkpoint. So every run leaves a record of itself, and the next run ends the
 jobs of those that died; what they scored is in the store.
 
 A job pre-empted by cancellation stays PREEMPTED, and one whose node failed may stay NODE_FAIL; the
-executor waits on both until somebody puts them back into the queue. That is done here, in the round
-of queries that tells of them, so that the queue is asked once a round.
-
-Once a round it also asks for a setting of the controller, which does not change: asked once here.
-
-While the controller is away all queries of a round fail. The executor then forgets the jobs that it
-asked about, and waits for ever; here they stay on its list.
+executor waits on both until somebody puts them back into the queue, as is done here.
 """
 
 import contextlib
+import getpass
 import json
+import re
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence, Set
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import EvaluationError
 from evaluation.files import read_text, write_json
+from evaluation.orchestration.internals import (
+    ask_setting_once,
+    keep_unanswered,
+    look_at_states,
+    slurm_executor,
+)
 from evaluation.orchestration.processes import Process, process
 
 RECORDS = Path(".snakemake") / "slurm_runs"
+"""A file for each run, called by the name of all its jobs, that says which process it is."""
+
+PLACEHOLDER = "YOUR_ACCOUNT"
+"""The account in the profile as it is shipped."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """A Snakemake process; `name` is the name of all its Slurm jobs."""
+def check_cluster(workflow: Any) -> None:
+    """Check, before a run submits its first job, that it can; nothing where jobs run on this machine.
 
-    name: str
-    host: str
-    pid: int
-    started: str
-
-    @property
-    def alive(self) -> bool:
-        """Whether it still runs; a process of another host is taken to."""
-        return Process(self.host, self.pid, self.started).alive
+    Raises:
+        EvaluationError: if there is no sbatch, or if the account is the placeholder and the cluster
+            looks at accounts.
+    """
+    if slurm_executor(workflow) is None:
+        return
+    if shutil.which("sbatch") is None:
+        raise EvaluationError(
+            "sbatch: no such command on this machine; start Snakemake on a login node of the "
+            "cluster, or without `--profile slurm_profile` (with `--cores N`) to run all jobs here"
+        )
+    if PLACEHOLDER in _accounts(workflow.resource_settings) and _accounts_count():
+        yours = f" (yours: {', '.join(found)})" if (found := _known_accounts()) else ""
+        raise EvaluationError(
+            f"slurm_account is {PLACEHOLDER}, as shipped: put the account that your jobs are "
+            f"charged to{yours} into the profile's config.yaml, under default-resources"
+        )
 
 
 def guard_run(workflow: Any) -> None:
-    """Called as a run starts: ends the jobs of killed runs, then has this one's watched over.
+    """End the jobs of killed runs as a run starts, then have its own watched over.
 
     Raises:
         EvaluationError: if orphaned jobs can neither be found nor ended.
     """
-    executor = getattr(workflow.scheduler, "_executor", None)
-    name = getattr(executor, "run_uuid", None)
-    if name is None:  # jobs run on this machine
+    executor = slurm_executor(workflow)
+    if executor is None:
         return
     keep_unanswered(executor)
     ask_setting_once(sys.modules[type(executor).__module__])
     # Without `requeue` the executor itself submits anew what a lost node had.
     requeue = workflow.executor_settings.requeue
-    requeue_in_rounds(executor, ("PREEMPTED", "NODE_FAIL") if requeue else ("PREEMPTED",))
+    states = ("PREEMPTED", "NODE_FAIL") if requeue else ("PREEMPTED",)
+    look_at_states(executor, requeuing(executor.run_uuid, states))
     end_orphans(RECORDS)
-    run = Run(name=name, **asdict(process()))
-    write_json(RECORDS / f"{name}.json", asdict(run))
+    write_json(RECORDS / f"{executor.run_uuid}.json", asdict(process()))
 
 
 def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
-    """Cancels the queued and running jobs of runs that died, and waits until they are gone.
+    """Cancel the queued and running jobs of runs that died, and wait until they have ended.
 
     Returns the ids of the cancelled jobs. A cancelled scoring job gets SIGTERM and keeps all items
     that it has finished.
@@ -77,72 +90,33 @@ def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
     """
     ended = []
     for path in sorted(records.glob("*.json")):
-        run = Run(**json.loads(read_text(path)))
-        if run.alive:
+        content = json.loads(read_text(path))
+        if Process(content["host"], content["pid"], content["started"]).alive:
             continue
         with _answering():
-            ended += _end_jobs(run.name, patience)
+            ended += _end_jobs(path.stem, patience)
         path.unlink(missing_ok=True)
     return ended
 
 
-def keep_unanswered(executor: Any) -> None:
-    """Keeps the jobs on the executor's list that a round of queries has told nothing about."""
-    ended: set[str] = set()
-    for method in ("report_job_success", "report_job_error"):
-        setattr(executor, method, _noting(getattr(executor, method), ended))
-    ask = executor.check_active_jobs
+def requeuing(name: str, states: Sequence[str]) -> Callable[[Mapping[str, str]], None]:
+    """Return what puts a run's jobs back into the queue when it is called with one of these states.
 
-    async def check_active_jobs(jobs: list[Any]) -> AsyncIterator[Any]:
-        running = set()
-        async for job in ask(jobs):
-            running.add(job.external_jobid)
-            yield job
-        for job in jobs:
-            if job.external_jobid not in running | ended:
-                yield job
-
-    executor.check_active_jobs = check_active_jobs
-
-
-def ask_setting_once(plugin: Any) -> None:
-    """Keeps how long the controller remembers ended jobs, if it says so now."""
-    age = plugin.get_min_job_age()
-    if age is not None:
-        plugin.get_min_job_age = lambda: age
-
-
-def _noting(report: Callable[..., None], ended: set[str]) -> Callable[..., None]:
-    def noting(job: Any, *arguments: Any, **keywords: Any) -> None:
-        ended.add(job.external_jobid)
-        report(job, *arguments, **keywords)
-
-    return noting
-
-
-def requeue_in_rounds(executor: Any, states: Sequence[str]) -> None:
-    """Puts jobs back into the queue in whose round the executor was told one of these states.
-
-    The executor asks by a function of its module; what that answers is looked at in passing.
+    sacct may be behind the times, so the queue itself is asked before a job is touched.
     """
-    plugin: Any = sys.modules[type(executor).__module__]
-    ask = plugin.query_job_status
     refused: set[str] = set()
 
-    async def query_job_status(*arguments: Any) -> tuple[dict[str, str] | None, float | None]:
-        answer: tuple[dict[str, str] | None, float | None] = await ask(*arguments)
-        stuck = {job for job, state in (answer[0] or {}).items() if state in states}
+    def requeue(known: Mapping[str, str]) -> None:
+        stuck = {job for job, state in known.items() if state in states}
         if stuck - refused:
-            # sacct may be behind the times, so the queue itself is asked before a job is touched.
             with contextlib.suppress(subprocess.SubprocessError, OSError):  # again next round
-                refused.update(requeue_stuck(executor.run_uuid, states, refused))
-        return answer
+                refused.update(requeue_stuck(name, states, refused))
 
-    plugin.query_job_status = query_job_status
+    return requeue
 
 
-def requeue_stuck(name: str, states: Sequence[str], refused: Set[str] = frozenset()) -> set[str]:
-    """Requeues a run's jobs in these states but for `refused` ones; returns what Slurm refused."""
+def requeue_stuck(name: str, states: Sequence[str], refused: Set[str]) -> set[str]:
+    """Requeue a run's jobs in these states but for `refused` ones; return what Slurm refused."""
     found = set()
     lines = _command(
         "squeue", f"--name={name}", f"--states={','.join(states)}", "-h", "-o", "%i %T"
@@ -154,13 +128,15 @@ def requeue_stuck(name: str, states: Sequence[str], refused: Set[str] = frozense
         try:
             _command("scontrol", "requeue", job)
         except subprocess.CalledProcessError as error:
-            _say(
+            _report(
                 f"Job {job} is {state} and Slurm does not take it back ({error.stderr.strip()}). "
                 "Snakemake would wait for it for ever: stop it with Ctrl-C and start it again."
             )
             found.add(job)
         else:
-            _say(f"Job {job} was {state}: put back into the queue; it goes on after its last item.")
+            _report(
+                f"Job {job} was {state}: put back into the queue; it goes on after its last item."
+            )
     return found
 
 
@@ -168,7 +144,7 @@ def _end_jobs(name: str, patience: float) -> list[str]:
     orphans = _queued(name)
     if not orphans:
         return []
-    _say(
+    _report(
         f"Jobs {', '.join(orphans)} belong to a Snakemake that was killed; they are cancelled and "
         "submitted anew. What they have scored is kept."
     )
@@ -185,20 +161,20 @@ def _end_jobs(name: str, patience: float) -> list[str]:
 
 
 def _queued(name: str) -> list[str]:
-    """Ids of a run's jobs that wait, run or are ending."""
+    """Return the ids of a run's jobs that wait, run or are ending."""
     return _command("squeue", f"--name={name}", "-h", "-o", "%i").split()
 
 
 @contextlib.contextmanager
 def _answering() -> Iterator[None]:
-    """Turns a failure of Slurm's commands into a sentence."""
+    """Turn a failure of Slurm's commands into a sentence."""
     try:
         yield
     except (subprocess.SubprocessError, OSError) as error:
-        said = getattr(error, "stderr", None) or str(error)
+        reason = getattr(error, "stderr", None) or str(error)
         raise EvaluationError(
-            "a Snakemake was killed in this folder and Slurm does not say whether its jobs still "
-            f"run ({said.strip()}); start again when `squeue` answers"
+            "a Snakemake was killed in this folder and Slurm does not report whether its jobs still "
+            f"run ({reason.strip()}); start again when `squeue` answers"
         ) from error
 
 
@@ -207,5 +183,33 @@ def _command(*command: str) -> str:
     return done.stdout
 
 
-def _say(sentence: str) -> None:
+def _report(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
+
+
+def _known_accounts() -> list[str]:
+    """Return the accounts that this user may charge, as far as Slurm reports them."""
+    user = getpass.getuser()
+    listed = _output("sacctmgr", "-n", "-P", "-s", "list", "user", user, "format=account")
+    return sorted(set(listed.split()))
+
+
+def _accounts(settings: Any) -> Iterator[str]:
+    for resources in (settings.default_resources or {}, *settings.overwrite_resources.values()):
+        if "slurm_account" in resources:
+            yield str(resources["slurm_account"].raw)
+
+
+def _accounts_count() -> bool:
+    """Return whether this cluster keeps accounts; without accounting any name will do."""
+    none = r"AccountingStorageType\s*=\s*(accounting_storage/none|\(null\))"
+    return not re.search(none, _output("scontrol", "show", "config"))
+
+
+def _output(*command: str) -> str:
+    """Return what a command prints; nothing where it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""

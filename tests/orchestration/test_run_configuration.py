@@ -30,15 +30,15 @@ def content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_jobs_see_the_steps_of_the_start(content: dict[str, Any], tmp_path: Path) -> None:
-    config, path = run_config(content, is_main=True)
+    config, path = run_config(content, True, [], [])
     assert not path.exists()  # as long as no job is to run
-    keep_config(config)
+    keep_config(config, [])
     assert config.stages["one"].steps == (10,)
     assert config.stages["two"].steps == "all"
     assert os.environ[CONFIG_VARIABLE] == str(path)
     make_step(tmp_path / "one", 20)
-    assert run_config(content, is_main=False) == (config, path)
-    assert run_config(content, is_main=True)[0].stages["one"].steps == (10, 20)
+    assert run_config(content, False, [], []) == (config, path)
+    assert run_config(content, True, [], [])[0].stages["one"].steps == (10, 20)
 
 
 def test_a_target_that_was_taken_for_a_configuration(
@@ -47,9 +47,9 @@ def test_a_target_that_was_taken_for_a_configuration(
     """`snakemake --configfile mine.yaml …/tier3_cf.json`, which is there and a mapping."""
     files = [tmp_path / "mine.json", tmp_path / "tier3_cf.json"]
     with pytest.raises(ConfigError, match=r"tier3_cf\.json was to be made.*`snakemake TARGET"):
-        run_config({**content, "accuracy": 0.5}, True, files)
+        run_config({**content, "accuracy": 0.5}, True, files, [])
     with pytest.raises(ConfigError) as alone:
-        run_config({**content, "accuracy": 0.5}, True, files[:1])
+        run_config({**content, "accuracy": 0.5}, True, files[:1], [])
     assert "TARGET" not in str(alone.value)
 
 
@@ -57,6 +57,6 @@ def test_without_the_variable_a_job_finds_them_itself(
     content: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(CONFIG_VARIABLE)
-    config, path = run_config(content, is_main=False)
+    config, path = run_config(content, False, [], [])
     assert config.stages["one"].steps == (10,)
     assert load_config(path) == config

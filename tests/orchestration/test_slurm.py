@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.orchestration.processes import started
-from evaluation.orchestration.slurm import (
-    Run,
+from evaluation.orchestration.internals import (
     ask_setting_once,
-    end_orphans,
     keep_unanswered,
-    requeue_in_rounds,
-    requeue_stuck,
+    look_at_states,
 )
+from evaluation.orchestration.processes import Process, process
+from evaluation.orchestration.slurm import end_orphans, requeue_stuck, requeuing
+
+DEAD = Process(socket.gethostname(), os.getpid(), "another start")
 
 SQUEUE = """#!/bin/sh
 echo "$@" >> "$QUEUE/asked"
@@ -47,8 +47,8 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def record(folder: Path, run: Run) -> Path:
-    path = folder / "runs" / f"{run.name}.json"
+def record(folder: Path, name: str, run: Process) -> Path:
+    path = folder / "runs" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(asdict(run)))
     return path
@@ -57,7 +57,7 @@ def record(folder: Path, run: Run) -> Path:
 def test_jobs_of_a_dead_run_are_cancelled_and_its_record_goes(
     queue: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = record(queue, Run("dead", socket.gethostname(), os.getpid(), "another start"))
+    path = record(queue, "dead", DEAD)
     (queue / "jobs").write_text("5\n6\n")
     assert end_orphans(queue / "runs") == ["5", "6"]
     assert (queue / "cancelled").read_text() == "5 6\n"
@@ -66,9 +66,8 @@ def test_jobs_of_a_dead_run_are_cancelled_and_its_record_goes(
 
 
 def test_runs_that_live_or_live_elsewhere_are_left_alone(queue: Path) -> None:
-    here = Run("dead-not", socket.gethostname(), os.getpid(), started(os.getpid()))
-    away = Run("dead-away", "another-login-node", os.getpid(), "")
-    paths = [record(queue, run) for run in (here, away)]
+    away = Process("another-login-node", os.getpid(), "")
+    paths = [record(queue, "dead-not", process()), record(queue, "dead-away", away)]
     (queue / "jobs").write_text("5\n")
     assert end_orphans(queue / "runs") == []
     assert all(path.exists() for path in paths)
@@ -76,7 +75,7 @@ def test_runs_that_live_or_live_elsewhere_are_left_alone(queue: Path) -> None:
 
 
 def test_a_silent_controller_stops_the_run_in_one_sentence(queue: Path) -> None:
-    record(queue, Run("dead", socket.gethostname(), os.getpid(), "another start"))
+    record(queue, "dead", DEAD)
     (queue / "squeue").write_text(
         "#!/bin/sh\necho 'Unable to contact slurm controller' >&2; exit 1"
     )
@@ -85,7 +84,7 @@ def test_a_silent_controller_stops_the_run_in_one_sentence(queue: Path) -> None:
 
 
 def test_orphans_that_do_not_end_are_named(queue: Path) -> None:
-    record(queue, Run("dead", socket.gethostname(), os.getpid(), "another start"))
+    record(queue, "dead", DEAD)
     (queue / "jobs").write_text("5\n")
     (queue / "scancel").write_text("#!/bin/sh\n")
     with pytest.raises(EvaluationError, match="jobs 5 of a killed Snakemake do not end"):
@@ -96,7 +95,7 @@ def test_stuck_jobs_are_requeued_and_a_refusal_is_said_once(
     queue: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (queue / "stuck").write_text("7 PREEMPTED\n8 PREEMPTED\n")
-    refused = requeue_stuck("run", ["PREEMPTED"])
+    refused = requeue_stuck("run", ["PREEMPTED"], set())
     assert refused == {"8"}
     assert (queue / "requeued").read_text() == "requeue 7\n"
     assert "Job 8 is PREEMPTED and Slurm does not take it back" in capsys.readouterr().err
@@ -166,7 +165,7 @@ def query() -> dict[str, str] | None:
 
 
 def test_a_round_without_stuck_jobs_asks_nothing_more(queue: Path, told: dict[str, str]) -> None:
-    requeue_in_rounds(Executor(), ["PREEMPTED"])
+    look_at_states(Executor(), requeuing("run", ["PREEMPTED"]))
     assert query() is None
     told.update({"7": "RUNNING", "8": "NODE_FAIL"})
     assert query() == told
@@ -175,7 +174,7 @@ def test_a_round_without_stuck_jobs_asks_nothing_more(queue: Path, told: dict[st
 
 def test_a_round_that_tells_of_stuck_jobs_requeues_them(queue: Path, told: dict[str, str]) -> None:
     """The queue is asked again first; a job that Slurm refuses is not asked about any more."""
-    requeue_in_rounds(Executor(), ["PREEMPTED"])
+    look_at_states(Executor(), requeuing("run", ["PREEMPTED"]))
     told.update({"7": "PREEMPTED", "8": "PREEMPTED", "9": "PREEMPTED"})
     (queue / "stuck").write_text("7 PREEMPTED\n8 PREEMPTED\n")
     assert query() == told
@@ -188,7 +187,7 @@ def test_a_round_that_tells_of_stuck_jobs_requeues_them(queue: Path, told: dict[
 
 def test_a_silent_controller_does_not_end_the_round(queue: Path, told: dict[str, str]) -> None:
     (queue / "squeue").write_text("#!/bin/sh\nexit 1")
-    requeue_in_rounds(Executor(), ["PREEMPTED"])
+    look_at_states(Executor(), requeuing("run", ["PREEMPTED"]))
     told["7"] = "PREEMPTED"
     assert query() == told
 

@@ -9,7 +9,7 @@ from snakemake.resources import Resources
 from evaluation.checkpoints.documents import configuration_file
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.dependencies.caches import stage_entries
-from evaluation.orchestration.hooks import end, start
+from evaluation.orchestration.hooks import check_targets_first, end, start
 from evaluation.orchestration.gpu_resources import for_spread_model
 from evaluation.orchestration.rule_inputs import RuleInputs, or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
@@ -17,7 +17,6 @@ from evaluation.results.outputs import FRONT_FILES, PAGE, SUMMARY_TABLE, stage_o
 from evaluation.settings.names import NAME
 from evaluation.settings.plan import plan_stages
 from evaluation.settings.tiers import TIERS
-from evaluation.orchestration.targets import check_targets_first
 
 CONFIG, CONFIG_FILE = or_stop(
     run_config,
@@ -30,25 +29,16 @@ PLANS = or_stop(plan_stages, CONFIG)
 INPUTS = RuleInputs(PLANS, workflow)
 keep_configuration = partial(or_stop, keep_config, CONFIG, workflow.configfiles)
 
-# Which file and which Python reach the jobs by the prefix of their shell. A log begins with its command
-# as it can be pasted into a shell.
+# What reaches the jobs by the prefix of their shell: which configuration, and which Python.
 PYTHON = (
     "python"
     if workflow.deployment_settings.deployment_method
     else shlex.quote(sys.executable)
 )
-PREFIX = f"""set -euo pipefail
-export EVALUATION_CONFIG={shlex.quote(str(CONFIG_FILE))}
-evaluation() (
-    export PYTHONPATH={shlex.quote(str(ROOT))}
-    printf 'cd %q && EVALUATION_CONFIG=%q PYTHONPATH=%q' "$PWD" "$EVALUATION_CONFIG" "$PYTHONPATH" >&2
-    printf ' %q' {PYTHON} -m evaluation "$@" >&2
-    echo >&2
-    exec {PYTHON} -m evaluation "$@"
+PREFIX = (
+    f"export EVALUATION_CONFIG={shlex.quote(str(CONFIG_FILE))}; evaluation_python={PYTHON}; "
+    f'evaluation_root={shlex.quote(str(ROOT))}; . "$evaluation_root"/workflow/scripts/job.sh; '
 )
-logged() ( trap '' TERM INT; exec tee "$1" )
-recorded() {{ [ "$1" -eq 3 ]; }}  # it failed for good, and its record says why: others go on
-"""
 shell.prefix(PREFIX.replace("{", "{{").replace("}", "}}"))  # it is formatted once
 
 
