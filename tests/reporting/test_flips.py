@@ -13,10 +13,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from evaluation.files import write_jsonl
 from evaluation.grading.checks.run import passes
-from evaluation.reporting.flips.answers import flipped_answers
-from evaluation.reporting.flips.expectations import expected, failing, got
-from evaluation.reporting.flips.flips import in_order, stage_flips
-from evaluation.reporting.flips.moved import GONE
+from evaluation.reporting.flips.answers import flipped_probes
+from evaluation.reporting.flips.failed_checks import expected, explanations, got
+from evaluation.reporting.flips.items import GONE
+from evaluation.reporting.flips.stage import in_order, stage_flips
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.read import read_tier
@@ -185,8 +185,8 @@ def test_a_failed_check_says_what_it_expected_and_got(
     known = TypeAdapter(Check).validate_python(check)
     assert not passes(known, text)
     name = check["check"]
-    assert list(failing([known], {name: False}, text)) == [told]
-    twice = list(failing([known, known], {name: True, f"{name}-2": False}, text))
+    assert list(explanations([known], {name: False}, text)) == [told]
+    twice = list(explanations([known, known], {name: True, f"{name}-2": False}, text))
     assert twice == [told.replace(name, f"{name}-2", 1)]
 
 
@@ -204,7 +204,7 @@ def test_a_failed_check_got_what_follows_the_thinking(plans: dict[str, StagePlan
     probe = Probe.model_validate({**asked, "checks": counted})
     ours, bridge = (read_tier(one, "tier4") for one in (folder, plans["second"].bridge_folder))
     probes = {f"p{i}": probe for i in range(len(thought.splitlines()))}
-    moved = [flip for one in flipped_answers(ours, bridge, probes) for flip in one.shown]
+    moved = [flip for one in flipped_probes(ours, bridge, probes) for flip in one.shown]
     told = {why for flip in moved for why in flip.ours["why"] if flip.id == "p0"}
     assert "word_count-2: expected words (exactly 9); got 2" in told
 

@@ -1,1 +1,1 @@
-"""Items that moved against the bridge, with their texts."""
+"""Questions, prompts and blocks that gained or lost against the bridge, with their texts."""

@@ -1,108 +1,141 @@
-"""Tiers of rates: every prompt with both responses and their checks side by side."""
+"""Generated answers of both sides next to each other: of probes (Tier4), and verified ones (Tier5)."""
 
-from collections.abc import Iterable, Mapping
+import json
+import logging
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
+from evaluation.files import open_regular
+from evaluation.grading.generation_files import FOLDER
 from evaluation.grading.thinking import checked_part
-from evaluation.reporting.flips.expectations import failing
-from evaluation.reporting.flips.moved import Flip, Moved, Turned
+from evaluation.reporting.flips.failed_checks import explanations
+from evaluation.reporting.flips.items import (
+    NOT_STORED,
+    Flip,
+    ItemFlips,
+    Turned,
+    cut,
+    item_flips,
+    largest,
+    paired_credits,
+)
 from evaluation.results.generations import Generation, read_generations
-from evaluation.results.kinds import CreditItem
 from evaluation.results.read import TierResults
-from evaluation.results.tier_files import PromptEntry, Tier4File
+from evaluation.results.tier_files import Tier4File
 from evaluation.settings.probes import Probe
 
-LONGEST, SHORT = 100_000, 1500
-"""Characters of a prompt or response that are shown; SHORT where a page has no room for whole ones."""
+log = logging.getLogger(__name__)
+
+RESULTS = "results.jsonl"
 
 TURNS: dict[int, Turned] = {1: "right", 0: "same", -1: "wrong"}
 
 
-def flipped_answers(
+def flipped_probes(
     ours: TierResults, bridge: TierResults, probes: Mapping[str, Probe]
-) -> Iterable[Moved]:
-    """All prompts of each category, as they are few; those that did not turn are `same`."""
-    said = _Said(ours, probes), _Said(bridge, probes)
-    for name, item in ours.items.items():
-        other = bridge.items.get(name)
-        if isinstance(item, CreditItem) and isinstance(other, CreditItem):
-            yield from _category(ours, name, (item, other), said)
+) -> Iterator[ItemFlips]:
+    """Yield all prompts of each category, as they are few; those that did not flip are `same`."""
+    mine, theirs = _ProbeAnswers(ours, probes), _ProbeAnswers(bridge, probes)
+    for name, credits, others in paired_credits(ours, bridge):
+        gain = credits.credit - others.credit
+        flips = [
+            Flip(
+                id=prompt,
+                turned=TURNS[int(change)],
+                shared={"text": mine.prompt(prompt), "theirs": theirs.answer(prompt)},
+                ours=mine.answer(prompt),
+            )
+            for prompt, change in zip(credits.ids, gain, strict=True)
+        ]
+        flips.sort(key=lambda flip: flip.turned == "same")
+        yield item_flips("answers", ours, name, gain, flips)
 
 
-def _category(
-    ours: TierResults,
-    name: str,
-    items: tuple[CreditItem, CreditItem],
-    said: "tuple[_Said, _Said]",
-) -> Iterable[Moved]:
-    headline = ours.tier.headline
-    sides = [item.credits[headline] for item in items if headline in item.credits]
-    if len(sides) < 2 or sides[0].ids != sides[1].ids:
-        return
-    flips = [
-        Flip(
-            id=prompt,
-            turned=TURNS[int(here) - int(there)],
-            shared={"text": said[0].prompt(prompt), "theirs": said[1].side(prompt)},
-            ours=said[0].side(prompt),
-        )
-        for prompt, here, there in zip(sides[0].ids, sides[0].credit, sides[1].credit, strict=True)
-    ]
-    turns = [flip.turned for flip in flips]
-    yield Moved(
-        shape="answers",
-        tier=ours.tier.name,
-        item=name,
-        of=len(flips),
-        gained=turns.count("right"),
-        lost=turns.count("wrong"),
-        shown=sorted(flips, key=lambda flip: flip.turned == "same"),
-    )
-
-
-class _Said:
-    """What one side was asked and said; where its file cannot be read, why, in place of the texts."""
+class _ProbeAnswers:
+    """Prompts and responses of one side; where its file cannot be read, the reason instead."""
 
     def __init__(self, found: TierResults, probes: Mapping[str, Probe]) -> None:
-        self._probes = probes
         file = found.file if isinstance(found.file, Tier4File) else None
-        prompts = file.prompts if file else None
+        self._probes = probes
         self._mark = file.answer_after if file else None
-        self._prompts = {prompt.id: prompt for prompt in prompts or ()}
-        self._none = "(not stored)"
+        self._entries = {prompt.id: prompt for prompt in (file.prompts if file else None) or ()}
+        self._generations: Mapping[str, Generation] = {}
+        self._reason, path = NOT_STORED, found.folder / found.tier.items_file
         try:
-            self._said: Mapping[str, Generation] = _generations(found.folder, found.tier.items_file)
+            self._generations = read_generations(path) if path.exists() else {}
         except ResultsError as error:
-            self._said, self._none = {}, f"({error})"
+            self._reason = f"({error})"
 
     def prompt(self, name: str) -> str:
-        return cut(self._said[name].prompt if name in self._said else self._none)
+        generation = self._generations.get(name)
+        return cut(generation.prompt if generation else self._reason)
 
-    def side(self, name: str) -> dict[str, Any]:
-        prompt: PromptEntry = self._prompts[name]
-        checks = {check: one.passed for check, one in prompt.checks.items()}
+    def answer(self, name: str) -> dict[str, Any]:
+        entry, generation = self._entries[name], self._generations.get(name)
+        passed = {check: one.passed for check, one in entry.checks.items()}
+        why: list[str] = []
+        if generation and name in self._probes:
+            text = checked_part(generation.response, self._mark)
+            why = list(explanations(self._probes[name].checks, passed, text))
         return {
-            "text": cut(self._said[name].response if name in self._said else self._none),
-            "checks": checks,
-            "why": list(self._why(name, checks)),
-            "stop": prompt.stop_reason,
-            "tokens": prompt.response_tokens,
+            "text": cut(generation.response if generation else self._reason),
+            "checks": passed,
+            "why": why,
+            "stop": entry.stop_reason,
+            "tokens": entry.response_tokens,
         }
 
-    def _why(self, name: str, checks: Mapping[str, bool]) -> Iterable[str]:
-        if name in self._said and name in self._probes:
-            read = checked_part(self._said[name].response, self._mark)
-            yield from failing(self._probes[name].checks, checks, read)
+
+def flipped_completions(ours: TierResults, bridge: TierResults, most: int) -> Iterator[ItemFlips]:
+    """Yield the prompts whose pass rate changed most; several samples count by their mean."""
+    for name, mine, theirs in paired_credits(ours, bridge):
+        gain = mine.credit - theirs.credit
+        chosen = largest(gain, most)
+        ids = {mine.ids[place] for place, _ in chosen}
+        samples, others = (
+            _read_samples(side.folder / FOLDER / name / RESULTS, ids) for side in (ours, bridge)
+        )
+        flips = []
+        for place, turned in chosen:
+            id = mine.ids[place]
+            prompt = samples.get(id) or others.get(id)
+            text = cut(str(prompt[0]["prompt"]), from_end=True) if prompt else NOT_STORED
+            answer = _completion(samples.get(id, []), float(mine.credit[place]))
+            other = _completion(others.get(id, []), float(theirs.credit[place]))
+            shared = {"text": text, "theirs": other}
+            flips.append(Flip(id=id, turned=turned, shared=shared, ours=answer))
+        yield item_flips("answers", ours, name, gain, flips)
 
 
-def _generations(folder: Path, name: str) -> Mapping[str, Generation]:
-    return read_generations(folder / name) if (folder / name).exists() else {}
+def _read_samples(path: Path, ids: set[str]) -> Mapping[str, list[dict[str, Any]]]:
+    """Return the samples of some prompts; what cannot be read is left out, and logged."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    try:
+        with open_regular(path) as lines:
+            for line in lines:
+                row = json.loads(line)
+                if row["id"] in ids:
+                    found.setdefault(row["id"], []).append(row)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("%s: damaged (%r); its texts are not shown; score again", path, error)
+    return found
 
 
-def cut(text: str, *, from_end: bool = False, most: int = LONGEST) -> str:
-    """What is shown of a text; a prompt asks at its end, after its solved examples."""
-    if len(text) <= most:
-        return text
-    return f"… {text[-most:]}" if from_end else f"{text[:most]} … ({len(text)} characters)"
+def _completion(samples: list[dict[str, Any]], rate: float) -> dict[str, Any]:
+    """Return one side's answer: of several samples the first that is right, or else the first."""
+    if not samples:
+        return {"text": NOT_STORED, "checks": {}, "stop": "", "tokens": 0}
+    right = [row for row in samples if any(v["credit"] == 1 for v in row["verdicts"].values())]
+    row = (right or samples)[0]
+    text = cut(row["completion"])
+    if len(samples) > 1:
+        text += f" (sample {row['sample']}; pass rate {rate:.3g} of {len(samples)})"
+    return {
+        "text": text,
+        "checks": {view: verdict["credit"] == 1 for view, verdict in row["verdicts"].items()},
+        "why": [f"{view}: {v['reason']}" for view, v in row["verdicts"].items() if v["reason"]],
+        "stop": row["stop_reason"],
+        "tokens": row["completion_tokens"],
+    }

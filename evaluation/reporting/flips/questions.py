@@ -1,9 +1,10 @@
-"""Tier3: the questions that turned right or wrong, with their candidates and log-probabilities."""
+"""Questions (Tier3) that became right or wrong, with their candidates and log-probabilities."""
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,25 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.files import open_regular
-from evaluation.grading.accuracy import Groups, candidate_scores, group_items
+from evaluation.grading.accuracy import candidate_scores, group_items
 from evaluation.grading.spread import Floats
 from evaluation.prefill.caches import EXAMPLES
-from evaluation.reporting.flips.moved import GONE, Flip, Moved, Turned, rounded, scored_cache
+from evaluation.reporting.flips.items import (
+    GONE,
+    Flip,
+    ItemFlips,
+    cut,
+    item_flips,
+    largest,
+    paired_credits,
+    rounded,
+    scored_cache,
+)
 from evaluation.results.columns import CANDIDATES, read_table, rows_of
-from evaluation.results.items import AGAIN, candidate_credits
+from evaluation.results.items import AGAIN
+from evaluation.results.kinds import Credits
 from evaluation.results.read import TierResults
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TierName
 
 log = logging.getLogger(__name__)
 
@@ -40,42 +51,41 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Index:
-    """Where a task's questions stand in their file, and where their own text begins."""
+    """The places of a task's questions in their file, and where their own text begins."""
 
     path: Path
     offsets: dict[str, int]
     begin: int
 
 
-class QuestionTexts:
-    """Finds questions by id; keeps where they stand, not their texts, as there may be many."""
-
-    def __init__(self, plan: StagePlan) -> None:
-        self._plan = plan
-        self._known: dict[str, Index | None] = {}
-
-    def read(self, task: str, checksum: Any, ids: list[str]) -> dict[str, dict[str, Any]]:
-        """Text and candidates of each question; those whose cache is gone are absent."""
-        if task not in self._known:
-            folder = self._plan.task_folder(task)
-            is_there = scored_cache(folder, checksum) is not None
-            self._known[task] = _known_index(folder / EXAMPLES) if is_there else None
-        index = self._known[task]
-        if index is None:
-            return {}
-        try:
-            return _texts(index, set(ids) & set(index.offsets))
-        except BROKEN as error:
-            _warn(index.path, error)
-            return {}
-
-
 BROKEN = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 """What a damaged file of questions raises."""
 
 
-def _warn(path: Path, error: Exception) -> None:
-    log.warning("%s: damaged (%r); its texts are not shown; prefill again", path, error)
+class QuestionTexts:
+    """Questions found by id; only their places are kept, as there may be many."""
+
+    def __init__(self, plan: StagePlan) -> None:
+        self._plan = plan
+        self._indices: dict[str, Index | None] = {}
+
+    def read(self, task: str, checksum: Any, ids: list[str]) -> dict[str, dict[str, Any]]:
+        """Return text and candidates of each question whose cache is still there.
+
+        A damaged file is logged, and its questions are absent.
+        """
+        folder = self._plan.task_folder(task)
+        try:
+            if task not in self._indices:
+                self._indices[task] = None
+                if scored_cache(folder, checksum) is not None:
+                    self._indices[task] = _index(folder / EXAMPLES)
+            index = self._indices[task]
+            return {} if index is None else _texts(index, set(ids) & set(index.offsets))
+        except BROKEN as error:
+            path = folder / EXAMPLES
+            log.warning("%s: damaged (%r); its texts are not shown; prefill again", path, error)
+            return {}
 
 
 def _texts(index: Index, names: set[str]) -> dict[str, dict[str, Any]]:
@@ -85,15 +95,6 @@ def _texts(index: Index, names: set[str]) -> dict[str, dict[str, Any]]:
             file.seek(index.offsets[name])
             found[name] = _readable(json.loads(file.readline()), index.begin)
     return found
-
-
-def _known_index(path: Path) -> Index | None:
-    """None where the file is damaged, which is logged: the page says that the texts are gone."""
-    try:
-        return _index(path)
-    except BROKEN as error:
-        _warn(path, error)
-        return None
 
 
 def _index(path: Path) -> Index:
@@ -110,7 +111,7 @@ def _index(path: Path) -> Index:
 
 
 def _shared_start(low: str, high: str) -> int:
-    """Where questions begin that all have the same solved examples before them.
+    """Return where questions begin that all have the same solved examples before them.
 
     `low` and `high` are the first and the last of their texts in order: what these two begin with,
     all between them begin with too.
@@ -123,103 +124,88 @@ def _shared_start(low: str, high: str) -> int:
 
 
 def _readable(row: Mapping[str, Any], begin: int) -> dict[str, Any]:
-    contexts = list(dict.fromkeys(part["text"][begin:] for part in row["contexts"]))
-    text = "\n—\n".join(contexts)
-    if len(text) > LONGEST:
-        text = f"… {text[-LONGEST:]}"
+    contexts = dict.fromkeys(part["text"][begin:] for part in row["contexts"])
+    text = cut("\n—\n".join(contexts), from_end=True, most=LONGEST)
     if begin:
         text = f"({begin} characters of solved examples)\n\n{text}"
     answers = [candidate["text"].strip()[:LONGEST] for candidate in row["candidates"]]
     return {"text": text, "answers": answers}
 
 
-def flipped_questions(
-    ours: TierResults, bridge: TierResults, texts: QuestionTexts, most: int
-) -> Iterable[Moved]:
-    """Questions of each task by its primary metric; those whose margin moved most are shown."""
-    paths = [side.folder / side.tier.items_file for side in (ours, bridge)]
-    if not all(path.exists() for path in paths):  # an external program wrote none
-        return
-    tables = [read_table(path, CANDIDATES, AGAIN) for path in paths]
-    for name, item in ours.items.items():
-        if name in bridge.items:
-            sides = [_Side.of(*pair, name) for pair in zip(tables, paths, strict=True)]
-            metric = getattr(item.entry, "primary", None) or "raw"
-            sizes = [side.groups.sizes for side in sides]
-            if sides[0].ids == sides[1].ids and np.array_equal(sizes[0], sizes[1]):
-                yield _task(ours.tier.name, name, item.same.get("data"), metric, sides, texts, most)
+class QuestionFlips:
+    """The questions of each task that flipped against one bridge, by the task's primary metric."""
+
+    def __init__(self, plan: StagePlan, bridge: TierResults, most: int) -> None:
+        self._texts, self._bridge, self._most = QuestionTexts(plan), bridge, most
+        self._bridge_table = cache(partial(_candidates, bridge))
+
+    def find(self, ours: TierResults) -> Iterator[ItemFlips]:
+        """Yield those of each task whose margin changed most."""
+        tables = _candidates(ours), self._bridge_table()
+        if tables[0] is None or tables[1] is None:
+            return
+        for name, mine, theirs in paired_credits(ours, self._bridge):
+            metric = getattr(ours.items[name].entry, "primary", None) or "raw"
+            sides = _Side(tables[0], ours, name), _Side(tables[1], self._bridge, name)
+            if np.array_equal(sides[0].groups.sizes, sides[1].groups.sizes):
+                yield self._task(ours, name, metric, (mine, theirs), sides)
+
+    def _task(
+        self,
+        ours: TierResults,
+        name: str,
+        metric: str,
+        credits: tuple[Credits, Credits],
+        sides: "tuple[_Side, _Side]",
+    ) -> ItemFlips:
+        mine, theirs = credits
+        gain = mine.credit - theirs.credit
+        change = np.subtract(*(side.margins(metric) for side in sides))
+        chosen = largest(gain, self._most, change)
+        ids = [mine.ids[place] for place, _ in chosen]
+        texts = self._texts.read(name, ours.items[name].same.get("data"), ids)
+        flips = []
+        for place, turned in chosen:
+            own, other = (side.scores_of(place, metric) for side in sides)
+            text = texts.get(mine.ids[place], {"text": GONE, "answers": []})
+            shared = {**text, "gold": sides[0].gold_of(place), "theirs": other}
+            flips.append(Flip(id=mine.ids[place], turned=turned, shared=shared, ours=own))
+        return item_flips("choices", ours, name, gain, flips, LABELS[metric])
 
 
-@dataclass(frozen=True)
+def _candidates(side: TierResults) -> pa.Table | None:
+    """Read the log-probabilities of all candidates; None if an external program wrote none."""
+    path = side.folder / side.tier.items_file
+    return read_table(path, CANDIDATES, AGAIN) if path.exists() else None
+
+
 class _Side:
-    """A task on one side: candidates' scores and questions' credits by every normalization."""
+    """A task on one side: its candidates' scores by every normalization."""
 
-    ids: tuple[str, ...]
-    groups: Groups
-    gold: Any
-    credit: Mapping[str, Floats]
-    scores: Mapping[str, Floats]
+    def __init__(self, table: pa.Table, side: TierResults, name: str) -> None:
+        rows = rows_of(table, "task", name, side.folder / side.tier.items_file, AGAIN)
+        self.groups = group_items(rows)
+        self._gold = rows["gold"].to_numpy(zero_copy_only=False)  # (candidates,)
+        self._scores = candidate_scores(rows)
 
-    @classmethod
-    def of(cls, table: pa.Table, path: Path, name: str) -> "_Side":
-        credits = candidate_credits(table, name, path)
-        rows = rows_of(table, "task", name, path, AGAIN)
-        return cls(
-            ids=credits["raw"].ids,
-            groups=group_items(rows),
-            gold=rows["gold"].to_numpy(zero_copy_only=False),
-            credit={metric: one.credit for metric, one in credits.items()},
-            scores=candidate_scores(rows),
-        )
+    def margins(self, metric: str) -> Floats:
+        """Return how far each gold candidate is ahead of the best other one; (questions,)."""
+        scores, starts = self._scores[metric], self.groups.starts
+        others = np.maximum.reduceat(np.where(self._gold, -np.inf, scores), starts)
+        gold: Floats = np.maximum.reduceat(np.where(self._gold, scores, -np.inf), starts)
+        return gold - others
 
+    def scores_of(self, question: int, metric: str) -> list[list[float]]:
+        """Return its candidates' scores as they are ranked, then their log-probs if these differ."""
+        kinds = [metric] if metric == "raw" else [metric, "raw"]
+        return [
+            [rounded(value) for value in self._scores[kind][self._rows(question)]] for kind in kinds
+        ]
 
-def _task(
-    tier: TierName,
-    name: str,
-    data: Any,
-    metric: str,
-    sides: list[_Side],
-    texts: QuestionTexts,
-    most: int,
-) -> Moved:
-    left, right = sides
-    groups, gold = left.groups, left.gold
-    change = left.credit[metric] - right.credit[metric]
-    moved = np.abs(np.subtract(*(_margins(side.scores[metric], gold, groups) for side in sides)))
-    chosen: list[tuple[int, Turned]] = []
-    turns: tuple[tuple[Turned, int], ...] = (("right", 1), ("wrong", -1))
-    for turned, sign in turns:
-        found = np.flatnonzero(change * sign > 0)
-        found = found[np.argsort(-moved[found], kind="stable")][:most]
-        chosen += [(int(i), turned) for i in found]
-    known = texts.read(name, data, [left.ids[i] for i, _ in chosen])
-    shown = []
-    for i, turned in chosen:
-        rows = slice(groups.starts[i], groups.starts[i] + groups.sizes[i])
-        both = [_scores(side.scores, metric, rows) for side in sides]
-        asked = known.get(left.ids[i], {"text": GONE, "answers": []})
-        shared = {**asked, "gold": int(np.argmax(gold[rows])), "theirs": both[1]}
-        shown.append(Flip(id=left.ids[i], turned=turned, shared=shared, ours=both[0]))
-    return Moved(
-        shape="choices",
-        tier=tier,
-        item=name,
-        of=len(change),
-        gained=int((change > 0).sum()),
-        lost=int((change < 0).sum()),
-        shown=shown,
-        label=LABELS[metric],
-    )
+    def gold_of(self, question: int) -> int:
+        """Return the number of its right candidate."""
+        return int(np.argmax(self._gold[self._rows(question)]))
 
-
-def _margins(scores: Floats, gold: Any, groups: Groups) -> Floats:
-    """How far each item's gold candidate is ahead of the best other one; (items,)."""
-    others = np.maximum.reduceat(np.where(gold, -np.inf, scores), groups.starts)
-    margins: Floats = np.maximum.reduceat(np.where(gold, scores, -np.inf), groups.starts) - others
-    return margins
-
-
-def _scores(scores: Mapping[str, Floats], metric: str, rows: slice) -> list[list[float]]:
-    """The candidates' scores as they are ranked, and their log-probs where those are others."""
-    kinds = [metric] if metric == "raw" else [metric, "raw"]
-    return [[rounded(value) for value in scores[kind][rows]] for kind in kinds]
+    def _rows(self, question: int) -> slice:
+        start = self.groups.starts[question]
+        return slice(start, start + self.groups.sizes[question])

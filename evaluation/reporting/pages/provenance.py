@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.reporting.flips.moved import cache_folder, scored_cache
+from evaluation.reporting.flips.items import scored_cache
 from evaluation.reporting.pages.answers import (
     ASKED,
     CHANGES,
@@ -133,7 +133,8 @@ def _item_rows(plan: StagePlan, results: Results) -> Iterable[tuple[str, ...]]:
             continue
         items = getattr(plan.suite, found.tier.section)
         for name, item in found.items.items():
-            folder, entry = cache_folder(plan, found.tier.name, name), item.entry
+            is_alone, entry = not found.tier.cache.per_stage, item.entry
+            folder = plan.cache_folder(found.tier.name, name) if is_alone else None
             source = _source(items.get(name), folder, item.same.get("data"))
             known = ("tokens", "ties", "truncated_contexts")
             rest = (_text(getattr(entry, key, None)) for key in known)

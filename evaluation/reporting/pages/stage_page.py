@@ -11,7 +11,7 @@ from typing import Any
 from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.power import power_sentence
 from evaluation.bridge.write import bridge_label
-from evaluation.reporting.flips.flips import in_order, stage_flips
+from evaluation.reporting.flips.stage import in_order, stage_flips
 from evaluation.reporting.headlines import (
     beside_forest,
     change_in_words,

@@ -1,4 +1,4 @@
-"""What a check of a probe expected, and what it got instead, for answers that fail it."""
+"""What a check of a probe expected and what it found instead, for answers that fail it."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,19 +16,19 @@ LONGEST = 80
 
 
 def expected(check: Check) -> str:
-    """What a check asks for, e.g. `words (at_most 20)`."""
-    told = (type(check).model_fields["check"].description or "").split("`: ", 1)[-1].rstrip(".")
+    """Return what a check asks for, e.g. `words (at_most 20)`."""
+    asked = (type(check).model_fields["check"].description or "").split("`: ", 1)[-1].rstrip(".")
     given = {
         name: getattr(check, name)
         for name in check.model_fields_set
         if name not in ("check", "kind")
     }
-    settings = ", ".join(f"{name} {_told(value)}" for name, value in sorted(given.items()))
-    return f"{told} ({settings})" if settings else told
+    settings = ", ".join(f"{name} {_quoted(value)}" for name, value in sorted(given.items()))
+    return f"{asked} ({settings})" if settings else asked
 
 
 def got(check: Check, text: str) -> str:
-    """What a failing check found in an answer; the answer's beginning where there is no more to say."""
+    """Return what a failing check found in an answer, or else the answer's beginning."""
     if not text.strip():
         return "nothing"
     if isinstance(check, Counted):
@@ -37,8 +37,8 @@ def got(check: Check, text: str) -> str:
     return find(check, text) if find else _beginning(text)
 
 
-def failing(checks: Sequence[Check], passed: Mapping[str, bool], text: str) -> Iterable[str]:
-    """A sentence for each check of a probe that an answer fails; names are those of the results."""
+def explanations(checks: Sequence[Check], passed: Mapping[str, bool], text: str) -> Iterable[str]:
+    """Yield a sentence for each check of a probe that an answer fails, named as in the results."""
     seen: dict[str, int] = {}
     for check in checks:
         number = seen[check.check] = seen.get(check.check, 0) + 1
@@ -47,9 +47,9 @@ def failing(checks: Sequence[Check], passed: Mapping[str, bool], text: str) -> I
             yield f"{name}: expected {expected(check)}; got {got(check, text)}"
 
 
-def _told(value: Any) -> str:
+def _quoted(value: Any) -> str:
     if isinstance(value, tuple):
-        return " | ".join(map(_told, value))
+        return " | ".join(map(_quoted, value))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return _cut(f"“{text}”" if isinstance(value, str) else text, 2 * LONGEST)
 
@@ -70,12 +70,12 @@ def _ending(_: Any, text: str) -> str:
 
 def _missing(check: Any, text: str) -> str:
     lacking = [term for term in check.texts if not wording.says(text, term, check.match_case)]
-    return f"no {_told(tuple(lacking))}"
+    return f"no {_quoted(tuple(lacking))}"
 
 
 def _present(check: Any, text: str) -> str:
     there = [term for term in check.texts if wording.says(text, term, check.match_case)]
-    return _told(tuple(there)) if there else _beginning(text)
+    return _quoted(tuple(there)) if there else _beginning(text)
 
 
 def _longest_item(_: Any, text: str) -> str:

@@ -1,0 +1,126 @@
+"""Items that flipped against the bridge, for every step, within what a page can carry.
+
+    items   {tier/item: {id: what the steps share: a text, the bridge's side}}, once each
+    steps   {step: [{tier, item, of, gained, lost, shown: [{id, turned, ours}]}]}
+    left    steps that found no space on the page
+
+`gained` and `lost` count all items that turned; `shown` has those that moved most, up to a limit
+that depends on how many steps there are.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from evaluation.reporting.flips.answers import flipped_completions, flipped_probes
+from evaluation.reporting.flips.blocks import BlockTexts, flipped_blocks
+from evaluation.reporting.flips.items import ItemFlips, cut, flipped_credit
+from evaluation.reporting.flips.questions import QuestionFlips
+from evaluation.reporting.pages.page import SpaceLeft
+from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.results.read import TierResults
+from evaluation.settings.plan import StagePlan
+
+MOST, FEWEST = 12, 2
+"""Flips of an item shown in each direction: MOST for a few steps, FEWEST for many."""
+
+SHORT = 1500
+"""Characters of a text that are shown where a page has no room for whole ones."""
+
+Page = dict[str, Any]
+
+
+def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[int] = ()) -> Page:
+    """Return the flips of all steps that there is room for, those of `first` before the others."""
+    page: Page = {"items": {}, "steps": {}, "left": []}
+    if found.bridge is None:
+        return page
+    most = max(FEWEST, min(MOST, 60 // max(1, len(found.steps))))
+    finder = _Finder(found.plan, found.bridge, most)
+    for step in in_order(sorted(found.steps), first):
+        is_full = bool(page["left"])  # what follows would hardly find space either
+        if is_full or not _add(page, step, finder.find(found.steps[step]), space):
+            page["left"].append(step)
+    page["left"].sort()
+    return page
+
+
+def in_order(steps: Sequence[int], first: Sequence[int]) -> list[int]:
+    """Return `first`, then the other steps so that any number of them is spread over the whole."""
+    bits = max(1, len(steps).bit_length())
+    spread = sorted(range(len(steps)), key=lambda i: f"{i:0{bits}b}"[::-1])
+    known = [step for step in dict.fromkeys(first) if step in steps]
+    return [*known, *(steps[i] for i in spread if steps[i] not in known)]
+
+
+class _Finder:
+    """Finds what flipped against the bridge, tier by tier, each in the way that its texts are kept."""
+
+    def __init__(self, plan: StagePlan, bridge: Scored, most: int) -> None:
+        self._plan, self._most, self._blocks = plan, most, max(1, most // 3)
+        self._tiers = bridge.results.tiers
+        self._bridge = functools.cache(bridge.tier)
+        self._texts = BlockTexts(plan)
+        self._questions = functools.cache(self._question_flips)
+
+    def find(self, scored: Scored) -> Iterator[ItemFlips]:
+        for name in scored.results.tiers:
+            if name in self._tiers:
+                yield from self._tier(scored.tier(name), self._bridge(name))
+
+    def _tier(self, ours: TierResults, bridge: TierResults) -> Iterable[ItemFlips]:
+        match ours.tier.name:
+            case "tier2":
+                return flipped_blocks(ours, bridge, self._texts, self._blocks)
+            case "tier3":
+                return self._questions().find(ours)
+            case "tier4":
+                return flipped_probes(ours, bridge, self._plan.suite.probes)
+            case "tier5":
+                return flipped_completions(ours, bridge, self._most)
+        # a tier that has no texts to show: how each unit's score changed is all there is
+        if ours.tier.kind == "nats":
+            return flipped_blocks(ours, bridge, None, self._blocks)
+        return flipped_credit(ours, bridge, self._most)
+
+    def _question_flips(self) -> QuestionFlips:
+        return QuestionFlips(self._plan, self._bridge("tier3"), self._most)
+
+
+def _add(page: Page, step: int, found: Iterable[ItemFlips], space: SpaceLeft) -> bool:
+    """Put a step's flips on the page, their texts cut if need be; False if there is no room."""
+    rows: list[dict[str, Any]] = []
+    added: dict[str, Any] = {}
+    for one in found:
+        name = f"{one.tier}/{one.item}"
+        known = page["items"].get(name, {})
+        added[name] = {flip.id: flip.shared for flip in one.shown if flip.id not in known}
+        rows.append(
+            {
+                "tier": one.tier,
+                "shape": one.shape,
+                "item": one.item,
+                "of": one.of,
+                "gained": one.gained,
+                "lost": one.lost,
+                "label": one.label,
+                "shown": [{"id": f.id, "turned": f.turned, "ours": f.ours} for f in one.shown],
+            }
+        )
+    if not space.take([rows, added]):
+        rows, added = _cut([rows, added])
+        if not space.take([rows, added]):
+            return False
+    for name, new in added.items():
+        page["items"].setdefault(name, {}).update(new)
+    page["steps"][str(step)] = rows
+    return True
+
+
+def _cut(content: Any) -> Any:
+    """Return the same with long texts cut."""
+    if isinstance(content, str):
+        return cut(content, most=SHORT)
+    if isinstance(content, list | tuple):
+        return [_cut(one) for one in content]
+    return {k: _cut(v) for k, v in content.items()} if isinstance(content, dict) else content
