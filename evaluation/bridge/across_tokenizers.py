@@ -20,7 +20,7 @@ from evaluation.bridge.nats import paired_ratio
 from evaluation.bridge.pairing import AGAIN, check_comparable
 from evaluation.bridge.statistics import Estimate, from_standard_error, unknown
 from evaluation.errors import BridgeError
-from evaluation.grading.spread import Floats, Spread
+from evaluation.metrics.spread import Floats, Spread
 from evaluation.results.kinds import Blocks, NatsItem
 from evaluation.results.read import Results
 

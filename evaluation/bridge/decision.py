@@ -21,7 +21,7 @@ from evaluation.bridge.verdicts import (
     judge_step,
     needed_gain,
 )
-from evaluation.grading.spread import Spread
+from evaluation.metrics.spread import Spread
 from evaluation.settings.config import Aim
 from evaluation.settings.tiers import TIERS, TierName
 

@@ -34,7 +34,7 @@ from evaluation.bridge.statistics import (
     quantile,
     unknown,
 )
-from evaluation.grading.spread import Floats, grouped_spread
+from evaluation.metrics.spread import Floats, grouped_spread
 
 FEW = 25
 """Discordant items below which the exact test is used."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.bridge.prompts import paired_items
-from evaluation.grading.spread import Floats
+from evaluation.metrics.spread import Floats
 from evaluation.results.read import Results
 from evaluation.settings.tiers import TIERS
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from evaluation.bridge.statistics import Estimate, from_influence, identical
-from evaluation.grading.spread import Floats
+from evaluation.metrics.spread import Floats
 
 
 def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:

@@ -13,7 +13,7 @@ from scipy import special
 
 from evaluation.bridge.discordance import FEWEST_TO_REJECT, HALVINGS, mcnemar
 from evaluation.bridge.statistics import ALPHA, POWER
-from evaluation.grading.spread import Floats
+from evaluation.metrics.spread import Floats
 
 SHARES = (0.1, 0.2, 0.3)
 """Of prompts that change their verdict, for which the sentence says what would be seen."""

@@ -24,7 +24,7 @@ import numpy as np
 from evaluation.bridge.discordance import FEW, FEWEST_TO_REJECT
 from evaluation.bridge.power import power
 from evaluation.bridge.statistics import ALPHA, POWER, quantile
-from evaluation.grading.spread import Floats
+from evaluation.metrics.spread import Floats
 
 FEWEST_STEPS = 3
 """Checkpoints, below which a series shows neither trend nor noise."""

@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from evaluation.grading.spread import Floats, Spread
+from evaluation.metrics.spread import Floats, Spread
 
 LEAST = 4
 """Cosines; with fewer, Student's t is of no use."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evaluation.bridge.statistics import ALPHA, Estimate, quantile
-from evaluation.grading.spread import Floats, Spread
+from evaluation.metrics.spread import Floats, Spread
 
 LEVEL_DRAWS = 4_000
 """They give the chance of a level to about 1 % of itself, however small it is."""

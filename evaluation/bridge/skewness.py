@@ -12,7 +12,7 @@ rise everywhere, so intervals and p-values agree.
 
 import numpy as np
 
-from evaluation.grading.spread import Floats, Spread
+from evaluation.metrics.spread import Floats, Spread
 
 STRONG = 0.25
 """Skewness of an estimate beyond which more than the nominal share of intervals misses the truth."""

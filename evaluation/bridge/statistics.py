@@ -19,8 +19,8 @@ from scipy import special
 
 from evaluation.bridge.serial import batch_skewness, serial_spread
 from evaluation.bridge.skewness import STRONG, cautious, reach, unit_skewness
-from evaluation.grading.spread import Floats as Floats
-from evaluation.grading.spread import Spread, grouped_spread
+from evaluation.metrics.spread import Floats as Floats
+from evaluation.metrics.spread import Spread, grouped_spread
 
 CONFIDENCE = 0.95
 ALPHA = 1 - CONFIDENCE

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.errors import ScoringError
-from evaluation.grading.pass_at_k import interval, majority, pass_at_k, powers
+from evaluation.metrics.pass_at_k import interval, majority, pass_at_k, powers
 from evaluation.prefill.models import DocumentLine
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Judge

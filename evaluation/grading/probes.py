@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.grading.checks.run import run_checks
-from evaluation.grading.rates import COLUMNS
 from evaluation.grading.thinking import checked_part
+from evaluation.metrics.rates import COLUMNS
 from evaluation.settings.probes import Probe
 
 

@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl, write_parquet
-from evaluation.grading.accuracy import summarize_choices
 from evaluation.grading.choices import scored_task
 from evaluation.grading.generated import grade_task, write_prompts
 from evaluation.grading.header import add_up
-from evaluation.grading.measures import choice_measures, with_measures
-from evaluation.grading.perplexity import summarize_blocks
 from evaluation.grading.probes import generations, grade_answers
-from evaluation.grading.rates import summarize
 from evaluation.grading.thinking import end_of_thinking
+from evaluation.metrics.accuracy import summarize_choices
+from evaluation.metrics.measures import choice_measures, with_measures
+from evaluation.metrics.perplexity import summarize_blocks
+from evaluation.metrics.rates import summarize
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, complete
 from evaluation.store import ScoreStore, StoredScore

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.errors import ResultsError, ScoringError
-from evaluation.grading.accuracy import Groups, candidate_scores, check_items, group_names, judge
-from evaluation.grading.measures import choice_measures
-from evaluation.grading.rates import RATES, outcome
+from evaluation.metrics.accuracy import Groups, candidate_scores, check_items, group_names, judge
+from evaluation.metrics.measures import choice_measures
+from evaluation.metrics.rates import RATES, outcome
 from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, read_table, rows_of
 from evaluation.results.completed import completed_items
 from evaluation.results.generations import Generation

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.grading.spread import Floats
+from evaluation.metrics.spread import Floats
 from evaluation.results.columns import Column
 from evaluation.results.files import FileModel
 from evaluation.results.tier_files import TierFile

@@ -14,7 +14,7 @@ from evaluation.bridge.deltas import OVERALL, Delta
 from evaluation.bridge.levels import at_level
 from evaluation.bridge.simultaneous import leaves, simultaneous_level
 from evaluation.bridge.statistics import ALPHA, Estimate
-from evaluation.grading.spread import Spread
+from evaluation.metrics.spread import Spread
 from evaluation.settings.tiers import TIERS, TierName
 
 Key = tuple[TierName, str, str]

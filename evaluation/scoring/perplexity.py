@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.grading.perplexity import check_blocks
+from evaluation.metrics.perplexity import check_blocks
 from evaluation.prefill.caches import SliceCache
 from evaluation.results.columns import BLOCKS, arrow_schema
 from evaluation.scoring.backend import Backend

@@ -5,7 +5,7 @@
     clean        nothing but the answer: no template tokens, no other speaker's turn, no loops
     json, code   the whole answer is JSON of a schema; its code is Python
 
-`grading/rates.py` has the rates.
+`metrics/rates.py` has the rates.
 """
 
 from typing import Annotated, ClassVar, Literal, Self

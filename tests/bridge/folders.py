@@ -10,8 +10,8 @@ import pyarrow as pa
 import yaml
 
 from evaluation.files import write_json, write_parquet
-from evaluation.grading.accuracy import summarize_choices
-from evaluation.grading.rates import COLUMNS, summarize
+from evaluation.metrics.accuracy import summarize_choices
+from evaluation.metrics.rates import COLUMNS, summarize
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from tests.bridge.answers import TASK, write_tier5

@@ -12,7 +12,7 @@ from scipy import stats
 from evaluation.bridge.statistics import paired_companion
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError, ConfigError
-from evaluation.grading.measures import choice_measures
+from evaluation.metrics.measures import choice_measures
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan

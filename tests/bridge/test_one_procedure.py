@@ -9,7 +9,7 @@ from evaluation.bridge.deltas import Delta, _nats_estimates, corrected
 from evaluation.bridge.discordance import paired_rate
 from evaluation.bridge.levels import at_level, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, paired_companion, paired_mean
-from evaluation.grading.spread import Floats
+from evaluation.metrics.spread import Floats
 from evaluation.results.kinds import Blocks
 
 KINDS = ("pass or fail", "of 16 samples", "mean of 3", "ties", "measure", "nats")

@@ -9,7 +9,7 @@ from evaluation.bridge.discordance import mcnemar
 from evaluation.bridge.nats import ratio_influence
 from evaluation.bridge.serial import cosines
 from evaluation.bridge.statistics import holm, paired_mean
-from evaluation.grading.spread import grouped_spread
+from evaluation.metrics.spread import grouped_spread
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -7,7 +7,7 @@ from scipy import signal
 from evaluation.bridge.nats import paired_ratio
 from evaluation.bridge.serial import cosines, serial_spread
 from evaluation.bridge.skewness import skewed, symmetric
-from evaluation.grading.spread import Floats
+from evaluation.metrics.spread import Floats
 
 
 def carried(rng: np.random.Generator, n: int, carry: float) -> Floats:

@@ -10,7 +10,7 @@ from evaluation.bridge.discordance import paired_rate, tango_interval
 from evaluation.bridge.levels import p_beyond
 from evaluation.bridge.nats import paired_perplexity, paired_ratio
 from evaluation.bridge.statistics import Estimate, holm, macro_mean, paired_mean
-from evaluation.grading.spread import Floats
+from evaluation.metrics.spread import Floats
 
 RUNS = 1200
 """Coverage of 95 % is then known to about 0.6 %."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from evaluation.grading.probes import generations
-from evaluation.grading.rates import COLUMNS, RATES, outcomes, summarize
+from evaluation.metrics.rates import COLUMNS, RATES, outcomes, summarize
 from evaluation.store import ScoreStore, StoredScore
 
 

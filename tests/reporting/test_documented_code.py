@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.grading.accuracy import summarize_choices
+from evaluation.metrics.accuracy import summarize_choices
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.results.bridge_rows import SUMMARY_COLUMNS
 from evaluation.settings.plan import StagePlan

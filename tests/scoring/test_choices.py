@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.grading.accuracy import summarize_choices
 from evaluation.grading.choices import SCHEMA, candidates
+from evaluation.metrics.accuracy import summarize_choices
 from evaluation.prefill.caches import Candidate, Context, Item
 from evaluation.prefill.models import QuestionLine
 from evaluation.scoring import choices

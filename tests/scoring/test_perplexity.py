@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.grading.perplexity import summarize_blocks
+from evaluation.metrics.perplexity import summarize_blocks
 from evaluation.prefill.caches import SliceCache
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks

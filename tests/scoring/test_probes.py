@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from evaluation.grading.probes import generations, grade_answers
-from evaluation.grading.rates import summarize
+from evaluation.metrics.rates import summarize
 from evaluation.prefill.probes import ProbeCache, Prompt
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation import flight

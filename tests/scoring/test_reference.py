@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from evaluation.grading.accuracy import candidate_scores, group_items, judge
 from evaluation.grading.choices import SCHEMA
+from evaluation.metrics.accuracy import candidate_scores, group_items, judge
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request, Score

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from evaluation.errors import CacheError
-from evaluation.grading.spread import Floats
+from evaluation.metrics.spread import Floats
 from evaluation.prefill.caches import map_blocks
 from evaluation.reporting.flips.items import (
     GONE,

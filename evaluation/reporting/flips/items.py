@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evaluation.errors import CacheError
-from evaluation.grading.spread import Floats
+from evaluation.metrics.spread import Floats
 from evaluation.prefill.caches import META, read_meta
 from evaluation.results.kinds import CreditItem, Credits
 from evaluation.results.read import TierResults

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.files import open_regular
-from evaluation.grading.accuracy import candidate_scores, group_items
-from evaluation.grading.spread import Floats
+from evaluation.metrics.accuracy import candidate_scores, group_items
+from evaluation.metrics.spread import Floats
 from evaluation.prefill.caches import EXAMPLES
 from evaluation.reporting.flips.items import (
     GONE,

@@ -8,7 +8,7 @@ import numpy as np
 from evaluation.bridge.nats import ratio_influence
 from evaluation.bridge.serial import serial_spread
 from evaluation.bridge.statistics import Floats
-from evaluation.grading.spread import grouped_spread
+from evaluation.metrics.spread import grouped_spread
 from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from evaluation.bridge.deltas import OVERALL
 from evaluation.bridge.nats import paired_ratio
 from evaluation.bridge.statistics import Estimate, macro_mean, paired_mean, unknown
-from evaluation.grading.spread import Floats, wilson
+from evaluation.metrics.spread import Floats, wilson
 from evaluation.results.kinds import CreditItem, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.results.tier_files import LARGEST

@@ -23,8 +23,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.errors import ScoringError
-from evaluation.grading.accuracy import Groups, candidate_scores, check_items
-from evaluation.grading.spread import Floats
+from evaluation.metrics.accuracy import Groups, candidate_scores, check_items
+from evaluation.metrics.spread import Floats
 
 
 def choice_measures(table: pa.Table) -> dict[str, Floats]:

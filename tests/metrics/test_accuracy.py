@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.grading.accuracy import standard_error, summarize_choices
 from evaluation.grading.choices import SCHEMA
+from evaluation.metrics.accuracy import standard_error, summarize_choices
 
 
 def table_of(*items: dict) -> pa.Table:

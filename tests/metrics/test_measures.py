@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import special
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.grading.accuracy import summarize_choices
-from evaluation.grading.measures import choice_measures, with_measures
+from evaluation.metrics.accuracy import summarize_choices
+from evaluation.metrics.measures import choice_measures, with_measures
 from evaluation.settings.tiers import TIERS
-from tests.grading.test_accuracy import table_of
+from tests.metrics.test_accuracy import table_of
 
 
 def test_by_hand():

@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.grading.spread import Floats, grouped_spread
+from evaluation.metrics.spread import Floats, grouped_spread
 from evaluation.settings.suites import Normalization
 
 

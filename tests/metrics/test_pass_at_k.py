@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evaluation.errors import ScoringError
-from evaluation.grading.pass_at_k import interval, majority, pass_at_k, powers
+from evaluation.metrics.pass_at_k import interval, majority, pass_at_k, powers
 
 
 @pytest.mark.parametrize("n", range(1, 7))

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import special
 
 from evaluation.errors import ScoringError
-from evaluation.grading.spread import Floats, grouped_spread, wilson
+from evaluation.metrics.spread import Floats, grouped_spread, wilson
 
 LEVEL = 0.95
 

@@ -1,0 +1,1 @@
+"""Metrics from stored log-probabilities, checks and verdicts: no model, no torch."""
