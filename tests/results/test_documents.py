@@ -11,8 +11,8 @@ from evaluation.results.items import ITEM_READERS, reader_of
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
 from evaluation.runs.matching import How
+from evaluation.settings.key_tables import key_rows
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.schema import key_rows
 from evaluation.settings.tiers import TIERS
 from tests.conftest import ROOT
 
