@@ -33,7 +33,6 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from benchmarks.pretended import SHARED, pretended, stop, stopped
 from evaluation.scoring.engine import attend
 from evaluation.scoring.engine.attention import block_mask
-from evaluation.scoring.engine.generation.memory import ATTENTION
 from evaluation.scoring.engine.head import _many, _score
 
 MODELS = {
@@ -44,12 +43,9 @@ MODELS = {
     "width 8": {"heads": (4, 2), "width": 8, "hidden": 32, "inner": 64},
 }
 PASSES = {"plain text": (8, 2048, False), "tries": (1, 16384, True), "documents": (8, 2048, True)}
-ANSWERS = 64
-"""Rows of a step of answers, whose attention is not compiled and counts as one kernel."""
 FEW = [
     ("135M", "plain text", torch.bfloat16),
     ("135M", "tries", torch.bfloat16),
-    ("135M", "answers", torch.bfloat16),
     ("8B", "tries", torch.float32),
     ("width 96", "tries", torch.float32),
 ]
@@ -143,27 +139,23 @@ def _compiled(kernel: Any, config: Any, capability: int) -> tuple[int, int]:
 
 @torch.inference_mode()
 def layer_graph(shape: dict[str, Any], kind: str, dtype: torch.dtype) -> tuple[Any, list[Any]]:
-    """A decoder layer of a model under one kind of mask, or in a step of answers."""
-    is_step = kind == "answers"
-    rows, length, is_masked = (ANSWERS, 1, False) if is_step else PASSES[kind]
+    """A decoder layer of a model under one kind of mask."""
+    rows, length, is_masked = PASSES[kind]
     heads, kept = shape["heads"]
     config = LlamaConfig(
         hidden_size=shape["hidden"], intermediate_size=shape["inner"], head_dim=shape["width"],
         num_attention_heads=heads, num_key_value_heads=kept, num_hidden_layers=1, vocab_size=256,
     )  # fmt: skip
-    name = ATTENTION if is_step else attend.NAME
-    model = LlamaForCausalLM._from_config(config, dtype=dtype, attn_implementation=name)
+    model = LlamaForCausalLM._from_config(config, dtype=dtype, attn_implementation=attend.NAME)
     layer = model.eval().requires_grad_(False).model.layers[0]
     depth, end = torch.zeros(2, rows, length, dtype=torch.long)
     turn = torch.empty(rows, length, shape["width"], dtype=dtype)
-    own = {"memory": None} if is_step else {}
     return trace(
         type(layer).forward,
         layer,
         torch.empty(rows, length, shape["hidden"], dtype=dtype),
         attention_mask=block_mask(depth, end, None) if is_masked else None,
         position_embeddings=(turn, turn),
-        **own,
     )
 
 
@@ -179,7 +171,7 @@ def main(capability: int, *, is_few: bool) -> None:
         found = measure(generate(*head_graph(vocabulary), capability), capability)
         print(json.dumps({"sm": capability, "head": vocabulary, **found}), flush=True)
     dtypes = (torch.bfloat16, torch.float32)
-    for name, kind, dtype in FEW if is_few else product(MODELS, [*PASSES, "answers"], dtypes):
+    for name, kind, dtype in FEW if is_few else product(MODELS, PASSES, dtypes):
         graph = layer_graph(MODELS[name], kind, dtype)
         found = measure(generate(*graph, capability), capability)
         label = {"sm": capability, "model": name, "pass": kind, "dtype": str(dtype)[6:]}

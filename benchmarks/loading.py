@@ -170,7 +170,7 @@ def _written(folder: Path, width: int, layers: int, tp: int) -> Checkpoint:
 
 
 def _parameters(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> Parameters:
-    model, _ = empty_model(read_architecture(checkpoint), dtype, device)
+    model = empty_model(read_architecture(checkpoint), dtype, [device])
     found = {name: parameter.detach() for name, parameter in model.named_parameters()}
     for parameter in found.values():
         parameter.zero_()  # so that its memory is there

@@ -1,9 +1,9 @@
-"""Whether a checkpoint is as its stage says: the same tokenizer and sequence length, and divisible."""
+"""Whether a checkpoint is as its stage says: the same tokenizer and sequence length, enough layers."""
 
-from evaluation.checkpoints.architecture import Architecture, read_architecture
 from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.placement import layer_count
 from evaluation.errors import CheckpointError, ConfigError
-from evaluation.settings.computing import RANKS
+from evaluation.settings.computing import GPUS
 from evaluation.settings.plan import StagePlan
 
 
@@ -11,10 +11,14 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
     """Refuses a checkpoint that was trained with another tokenizer or sequence length.
 
     And one that does not say with which, unless the stage takes that for granted. Raises ConfigError
-    for one that cannot be spread over as many GPUs as are configured.
+    for one that has fewer layers than GPUs are configured.
     """
-    if plan.config.scoring.gpus_per_checkpoint > 1 and not plan.stage.command:
-        check_divisible(checkpoint, plan.config.scoring.gpus_per_checkpoint)
+    gpus = plan.config.scoring.gpus_per_checkpoint
+    if gpus > 1 and not plan.stage.command and gpus > (layers := layer_count(checkpoint)):
+        raise ConfigError(
+            f"{GPUS}: {gpus}, but {checkpoint.path} has {layers} layers (`num_hidden_layers`) to deal "
+            f"over them; set it to {max(1, layers)} or less"
+        )
     named = checkpoint.tokenizer_name
     if checkpoint.kind == "nanotron" and named is None and plan.stage.assume is None:
         raise _unknown(plan, checkpoint)
@@ -67,34 +71,3 @@ def _unknown(plan: StagePlan, checkpoint: Checkpoint) -> CheckpointError:
         f"{path}: {what}, or take {plan.name}'s for granted with stages.{plan.name}.assume: "
         f"{{use_mup: {mup}}}"
     )
-
-
-def check_divisible(checkpoint: Checkpoint, ranks: int) -> None:
-    """Raises ConfigError unless a model's heads and inner units can be dealt out equally."""
-    if checkpoint.kind != "nanotron":
-        raise ConfigError(
-            f"{RANKS}: {ranks}, but {checkpoint.path} is a Hugging Face folder, and only Nanotron's "
-            "checkpoints are spread over several GPUs; make it one with `python -m evaluation import-hf`, "
-            "or set it to 1"
-        )
-    sizes = _sizes(read_architecture(checkpoint))
-    possible = [
-        n for n in range(1, min(sizes.values()) + 1) if all(s % n == 0 for s in sizes.values())
-    ]
-    if ranks not in possible:
-        named = ", ".join(f"{size} {name}" for name, size in sizes.items())
-        raise ConfigError(
-            f"{RANKS}: {ranks}, but {checkpoint.path} has {named}, which so many GPUs cannot share "
-            f"equally; set it to {' or '.join(map(str, possible[:6]))}"
-        )
-
-
-def _sizes(arch: Architecture) -> dict[str, int]:
-    """What is dealt out to the GPUs."""
-    found = {"heads": arch.heads, "key-value heads": arch.kv_heads}
-    experts = arch.experts
-    if experts is None or len(experts.layers) < arch.layers:
-        found["inner units (intermediate_size)"] = arch.intermediate_size
-    if experts is not None:
-        found["inner units of an expert (moe_intermediate_size)"] = experts.intermediate_size
-    return found

@@ -7,18 +7,21 @@ is a chunk for each reader. For a GPU chunks are pinned, so that it fetches them
 
 import contextlib
 import itertools
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 
 from evaluation.checkpoints.ahead import AHEAD
-from evaluation.checkpoints.mapping import Source, half_split_row
+from evaluation.checkpoints.headers import DTYPE_BYTES
+from evaluation.checkpoints.mapping import Source, Target, half_split_row
 from evaluation.checkpoints.shards import Shard
-from evaluation.checkpoints.spans import Kept, Span, spans
+from evaluation.checkpoints.slices import Box
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.files import check_regular
 
@@ -43,19 +46,16 @@ Read = Callable[[memoryview, int], int]
 def fill(
     shards: Iterable[tuple[Shard, Source]],
     parameters: Mapping[str, torch.Tensor],
-    kept: Mapping[str, Kept] | None = None,
     *,
     readers: int | None = None,
 ) -> None:
-    """Reads shards into the parameters, all on one device, of the model that takes them.
-
-    Of parameters that `kept` names a part is there, and no more of the files is read.
+    """Read shards into the parameters of the model that takes them, on whichever devices they are.
 
     Raises IncompleteCheckpoint for a file that has become shorter, CheckpointError for one that
     cannot be read.
     """
     filling = _Filling(parameters)
-    tasks = [task for shard, source in shards for task in _tasks(shard, source, kept or {})]
+    tasks = [task for shard, source in shards for task in _tasks(shard, source)]
     pool = ThreadPoolExecutor(readers or filling.readers, thread_name_prefix="weights")
     try:
         for done in [pool.submit(filling.read, task) for task in tasks]:
@@ -64,13 +64,30 @@ def fill(
         pool.shutdown(cancel_futures=True)
 
 
-def _tasks(shard: Shard, source: Source, kept: Mapping[str, Kept]) -> Iterator[list[Span]]:
+@dataclass(frozen=True)
+class _Chunk:
+    """Rows that are read at once: a region of a shard, and of the target's rows the same region.
+
+    Both are in the order of the shard's dimensions.
+    """
+
+    shard: Shard
+    local: Box
+    target: Target
+    place: Box
+
+    @property
+    def bytes(self) -> int:
+        """Of whole rows, also where the region has a part of each."""
+        first, stop = self.local[0]
+        return (stop - first) * _row_bytes(self.shard)
+
+
+def _tasks(shard: Shard, source: Source) -> Iterator[list[_Chunk]]:
     """What is read of a shard, in chunks, as many together as are read by one thread."""
-    task: list[Span] = []
+    task: list[_Chunk] = []
     size = 0
-    for chunk in itertools.chain.from_iterable(
-        span.cut(_CHUNK_BYTES) for span in spans(shard, source, kept)
-    ):
+    for chunk in _chunks(shard, source):
         if task and size + chunk.bytes > _TASK_BYTES:
             yield task
             task, size = [], 0
@@ -80,17 +97,29 @@ def _tasks(shard: Shard, source: Source, kept: Mapping[str, Kept]) -> Iterator[l
         yield task
 
 
+def _chunks(shard: Shard, source: Source) -> Iterator[_Chunk]:
+    rows = max(1, _CHUNK_BYTES // _row_bytes(shard))
+    for piece, target in itertools.product(shard.pieces, source.targets):
+        (top, bottom), *others = piece.whole
+        shift = piece.local[0][0] - top
+        low, high = max(top, target.start), min(bottom, target.stop)
+        for row in range(low, high, rows):
+            end = min(high, row + rows)
+            local = ((row + shift, end + shift), *piece.local[1:])
+            yield _Chunk(shard, local, target, ((row - target.start, end - target.start), *others))
+
+
+def _row_bytes(shard: Shard) -> int:
+    return math.prod(shard.entry.shape[1:]) * DTYPE_BYTES[shard.entry.dtype]
+
+
 class _Filling:
     """The parameters that are filled; each thread has a buffer and, for a GPU, a stream of its own."""
 
     def __init__(self, parameters: Mapping[str, torch.Tensor]) -> None:
-        self._parameters = parameters
-        self._device = next(iter(parameters.values())).device
+        self._parameters = {name: parameter.detach() for name, parameter in parameters.items()}
         self._own = threading.local()
-
-    @property
-    def on_gpu(self) -> bool:
-        return self._device.type == "cuda"
+        self.on_gpu = any(parameter.is_cuda for parameter in parameters.values())
 
     @property
     def readers(self) -> int:
@@ -98,25 +127,30 @@ class _Filling:
             return READERS["cuda"]
         return min(READERS["cpu"], len(os.sched_getaffinity(0)))
 
-    def read(self, chunks: list[Span]) -> None:
+    def read(self, chunks: list[_Chunk]) -> None:
         """Reads chunks of one shard and puts them where they belong."""
-        shard = chunks[0].shard
-        with _opened(shard) as read, self._stream() as stream:
+        with _opened(chunks[0].shard) as read:
             for chunk in chunks:
-                _read_into(self._buffer(chunk.bytes).numpy().data, chunk, read)
-                self._put(_values(self._buffer(chunk.bytes), chunk), chunk)
-                if stream is not None:
-                    stream.synchronize()  # before the buffer is used again
+                buffer = self._buffer(chunk.bytes)
+                _read_into(buffer.numpy().data, chunk, read)
+                parameter = self._parameters[chunk.target.name]
+                with self._waited_for(parameter.device):  # before the buffer is used again
+                    _put(_values(buffer, chunk), chunk, parameter)
 
     @contextlib.contextmanager
-    def _stream(self) -> Iterator[torch.cuda.Stream | None]:
-        if not self.on_gpu:
-            yield None
+    def _waited_for(self, device: torch.device) -> Iterator[None]:
+        """On a GPU in a stream of this thread, which is at its end when the block is."""
+        if device.type != "cuda":
+            yield
             return
-        if not hasattr(self._own, "stream"):
-            self._own.stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        with torch.cuda.stream(self._own.stream):
-            yield self._own.stream
+        streams: dict[torch.device, torch.cuda.Stream] = self._own.__dict__.setdefault(
+            "streams", {}
+        )
+        if device not in streams:
+            streams[device] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(streams[device]):
+            yield
+            streams[device].synchronize()
 
     def _buffer(self, size: int) -> torch.Tensor:
         """This thread's own, uint8 (size,): fresh memory for each chunk costs as much as reading it."""
@@ -126,26 +160,21 @@ class _Filling:
             self._own.buffer = buffer
         return buffer[:size]
 
-    def _put(self, values: torch.Tensor, chunk: Span) -> None:
-        """Copies values, in the shape of the chunk's place, to the parameter that takes them."""
-        target = chunk.target
-        parameter = self._parameters[target.name].detach()
-        region = parameter.transpose(1, 2) if target.transposed else parameter
-        values = values.to(parameter.device, non_blocking=True)
-        if target.divisor != 1.0:
-            values = values.double() / target.divisor
-        place = [slice(*pair) for pair in chunk.place]
-        at = place[chunk.dimension]
-        place[chunk.dimension] = slice(at.start + chunk.shift, at.stop + chunk.shift)
-        if target.interleaved_head is None:
-            region[tuple(place)].copy_(values)  # converts as it copies
-            return
-        shift = chunk.shift if chunk.dimension == 0 else 0
-        order = [
-            half_split_row(row, target.interleaved_head) + shift for row in range(*chunk.place[0])
-        ]
-        index = torch.tensor(order, device=region.device)
-        region[(slice(None), *place[1:])].index_copy_(0, index, values.to(parameter.dtype))
+
+def _put(values: torch.Tensor, chunk: _Chunk, parameter: torch.Tensor) -> None:
+    """Copies values, in the shape of the chunk's place, to the parameter that takes them."""
+    target = chunk.target
+    region = parameter.transpose(1, 2) if target.transposed else parameter
+    values = values.to(parameter.device, non_blocking=True)
+    if target.divisor != 1.0:
+        values = values.double() / target.divisor
+    rows, *columns = (slice(*pair) for pair in chunk.place)
+    if target.interleaved_head is None:
+        region[(rows, *columns)].copy_(values)  # converts as it copies
+        return
+    order = [half_split_row(row, target.interleaved_head) for row in range(*chunk.place[0])]
+    index = torch.tensor(order, device=region.device)
+    region[(slice(None), *columns)].index_copy_(0, index, values.to(parameter.dtype))
 
 
 @contextlib.contextmanager
@@ -172,35 +201,18 @@ def _copied(content: memoryview, buffer: memoryview, place: int) -> int:
     return len(found)
 
 
-def _read_into(buffer: memoryview, chunk: Span, read: Read) -> None:
-    """Reads a chunk's rows, or of each of them the part that is asked for, one after the other."""
-    entry = chunk.shard.entry
-    first, stop = chunk.local[0]
-    if not chunk.runs:
-        _read_all(buffer, entry.start + first * chunk.row_bytes, chunk, read)
-        return
-    run = chunk.row_bytes
-    row_bytes = (entry.stop - entry.start) // entry.shape[0]
-    begin = entry.start + chunk.local[1][0] * (row_bytes // entry.shape[1])
-    for row in range(first, stop):
-        done = (row - first) * run
-        _read_all(buffer[done : done + run], begin + row * row_bytes, chunk, read)
-
-
-def _read_all(buffer: memoryview, place: int, chunk: Span, read: Read) -> None:
-    done = 0
+def _read_into(buffer: memoryview, chunk: _Chunk, read: Read) -> None:
+    shard = chunk.shard
+    place, done = shard.entry.start + chunk.local[0][0] * _row_bytes(shard), 0
     while done < len(buffer):
         count = read(buffer[done:], place + done)
         if not count:
-            raise IncompleteCheckpoint(
-                f"{chunk.shard.path}: became shorter while it was read; rerun"
-            )
+            raise IncompleteCheckpoint(f"{shard.path}: became shorter while it was read; rerun")
         done += count
 
 
-def _values(buffer: torch.Tensor, chunk: Span) -> torch.Tensor:
-    """What was read, cut to what was asked for."""
-    dtype = _DTYPES[chunk.shard.entry.dtype]
-    rows = buffer.view(dtype).view(chunk.read_shape)
-    skipped = 2 if chunk.runs else 1
-    return rows[(slice(None),) * skipped + tuple(slice(*pair) for pair in chunk.local[skipped:])]
+def _values(buffer: torch.Tensor, chunk: _Chunk) -> torch.Tensor:
+    """What was read, cut to the chunk's columns."""
+    entry = chunk.shard.entry
+    rows = buffer.view(_DTYPES[entry.dtype]).view(-1, *entry.shape[1:])
+    return rows[(slice(None), *(slice(*pair) for pair in chunk.local[1:]))]

@@ -1,11 +1,11 @@
 """A checkpoint as a model in memory.
 
 The model is built without weights, its parameters are allocated once, and the shards are read in
-chunks straight into them, so that the weights are in memory once and nothing else of their size. Of a
-model that is spread over several processes each does so with its part.
+chunks straight into them, so that the weights are in memory once and nothing else of their size.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -18,12 +18,11 @@ from evaluation.checkpoints.completeness import check_complete, check_unchanged,
 from evaluation.checkpoints.filling import fill
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.mapping import zero_parameters
+from evaluation.checkpoints.placement import device_number, place
 from evaluation.checkpoints.pretrained import load_pretrained
-from evaluation.checkpoints.spans import Kept
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 if TYPE_CHECKING:
-    from torch.distributed.device_mesh import DeviceMesh
     from transformers import PreTrainedModel
 
 log = logging.getLogger(__name__)
@@ -35,15 +34,15 @@ def load_model(
     checkpoint: Checkpoint,
     *,
     dtype: torch.dtype | None = None,
-    device: torch.device | str = "cpu",
-    mesh: "DeviceMesh | None" = None,
+    device: torch.device | str | Sequence[torch.device] = "cpu",
 ) -> "PreTrainedModel":
     """The checkpoint as a transformers model that only evaluates; `dtype` None keeps its own.
 
-    A router of experts stays float32, and is computed in it, as Nanotron does. With `mesh`, the model
-    is spread over its processes, all of which call this; it has to be one of Nanotron's. Raises
-    CheckpointError if the checkpoint is incomplete, unsound or changes while it is read.
+    A router of experts stays float32, and is computed in it, as Nanotron does. Over several devices
+    the layers are dealt (`placement`). Raises CheckpointError if the checkpoint is incomplete, unsound
+    or changes while it is read.
     """
+    devices = [torch.device(device)] if isinstance(device, str | torch.device) else device
     dtype = dtype or getattr(torch, checkpoint.dtype)
     AHEAD.loading(checkpoint.path)
     if checkpoint.kind == "huggingface":
@@ -51,20 +50,23 @@ def load_model(
         model = load_pretrained(checkpoint, dtype)
         check_complete(checkpoint)
     else:
-        model = _load_nanotron(checkpoint, dtype, torch.device(device), mesh)
+        model = _load_nanotron(checkpoint, dtype, devices)
     AHEAD.loaded(checkpoint.path)
     model.requires_grad_(False)
-    return (model.to(device) if mesh is None else model).eval()
+    if len(devices) == 1:
+        return model.to(devices[0]).eval()
+    place(model, devices)
+    return model.eval()
 
 
 def _load_nanotron(
-    checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device, mesh: "DeviceMesh | None"
+    checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]
 ) -> "PreTrainedModel":
     sources = complete_parameters(checkpoint)
     arch = read_architecture(checkpoint)
     _check_representable(checkpoint, arch)
     try:
-        model, kept = empty_model(arch, dtype, device, mesh)
+        model = empty_model(arch, dtype, devices)
     except (RuntimeError, MemoryError) as error:  # torch has no class of its own for it on the CPU
         if "alloc" not in str(error) and not isinstance(error, MemoryError):
             raise
@@ -72,7 +74,7 @@ def _load_nanotron(
             f"{checkpoint.path}: the model does not fit into the memory of this machine "
             f"({str(error).splitlines()[0][:120]}); use a larger one"
         ) from None
-    parameters = {name: _local(parameter) for name, parameter in model.named_parameters()}
+    parameters = dict(model.named_parameters())
     filled = {target.name for _, source in sources.values() for target in source.targets}
     zeros = zero_parameters(arch)
     if filled | zeros != parameters.keys():
@@ -82,17 +84,11 @@ def _load_nanotron(
             "install the version that the lock file names"
         )
     for name in zeros:
-        parameters[name].zero_()
+        parameters[name].detach().zero_()
     shards = [(shard, source) for one, source in sources.values() for shard in one.shards]
-    fill(shards, parameters, kept)
+    fill(shards, parameters)
     check_unchanged(shard.header for shard, _ in shards)
     return model
-
-
-def _local(parameter: nn.Parameter) -> torch.Tensor:
-    """What this process holds of a parameter."""
-    spread = getattr(parameter, "to_local", None)
-    return parameter if spread is None else spread()
 
 
 def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
@@ -106,53 +102,34 @@ def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
 
 
 def empty_model(
-    arch: Architecture,
-    dtype: torch.dtype,
-    device: torch.device,
-    mesh: "DeviceMesh | None" = None,
-) -> tuple["PreTrainedModel", dict[str, Kept]]:
-    """The model with allocated but unset parameters, tied where it is, and right buffers.
-
-    And what this process holds of which parameters, if the model is spread over a mesh of several.
-    """
+    arch: Architecture, dtype: torch.dtype, devices: Sequence[torch.device]
+) -> "PreTrainedModel":
+    """The model with allocated but unset parameters, tied where it is, and right buffers."""
     model_class = getattr(transformers, arch.model_class)
     config = model_class.config_class(**arch.model_config())
-    if arch.experts is not None and not _are_aligned(arch, dtype, mesh.size() if mesh else 1):
+    if arch.experts is not None and not _are_aligned(arch, dtype):
         config._experts_implementation = "eager"
     with torch.device("meta"):
         model = model_class._from_config(config, dtype=dtype, attn_implementation="sdpa")
-    kept: dict[str, Kept] = {}
-    if mesh is not None:
-        from evaluation.checkpoints.splitting import split_model
-
-        kept = split_model(model, mesh)
     for name, old in list(model.named_parameters()):
         own = torch.float32 if name.endswith(f"{_ROUTER}.weight") else dtype
+        device = devices[device_number(name, arch.layers, len(devices))]
+        new = torch.empty(old.shape, dtype=own, device=device)
         owner, _, last = name.rpartition(".")
-        setattr(model.get_submodule(owner), last, _allocated(old, own, device))
+        setattr(model.get_submodule(owner), last, nn.Parameter(new, requires_grad=False))
     model.tie_weights()
     # Its frequencies are buffers that no file holds; on the meta device they got no values.
     rotary = type(model.model.rotary_emb)(config=model.config)
-    model.model.rotary_emb = rotary.to(device)
+    model.model.rotary_emb = rotary.to(devices[0])
     for name, module in model.named_modules():
         if name.endswith(_ROUTER):
             module.register_forward_pre_hook(_in_float32)
-    return model, kept
+    return model
 
 
-def _allocated(old: nn.Parameter, dtype: torch.dtype, device: torch.device) -> nn.Parameter:
-    """A parameter of the same shape, spread as it is."""
-    new = torch.empty(_local(old).shape, dtype=dtype, device=device)
-    if hasattr(old, "to_local"):
-        from evaluation.checkpoints.splitting import spread_as
-
-        new = spread_as(old, new)
-    return nn.Parameter(new, requires_grad=False)
-
-
-def _are_aligned(arch: Architecture, dtype: torch.dtype, ranks: int) -> bool:
+def _are_aligned(arch: Architecture, dtype: torch.dtype) -> bool:
     """Whether a grouped matrix product, which wants rows of whole 16 bytes, can do the experts."""
-    sizes = (arch.hidden_size, arch.experts.intermediate_size // ranks if arch.experts else 0)
+    sizes = (arch.hidden_size, arch.experts.intermediate_size if arch.experts else 0)
     return all(size * dtype.itemsize % 16 == 0 for size in sizes)
 
 

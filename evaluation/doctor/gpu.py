@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -71,9 +70,8 @@ def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
         try:
             checkpoint = open_checkpoint(subject.checkpoint, use_mup=_use_mup(subject.plan))
             name = _dtype(subject.plan, checkpoint.dtype)
-            needs = footprint(checkpoint, getattr(torch, name))
             gpus = subject.plan.config.scoring.gpus_per_checkpoint
-            needs = replace(needs, weights=needs.weights // gpus)
+            needs = footprint(checkpoint, getattr(torch, name), gpus)
         except (EvaluationError, OSError):
             continue
         whole = needs.with_pass(subject.plan.config.scoring.row_tokens)

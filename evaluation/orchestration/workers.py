@@ -26,7 +26,7 @@ from evaluation.exit_codes import exit_code, prepare_streams, start_logging
 from evaluation.files import forget_link
 from evaluation.records import RECORDED
 from evaluation.reporting.status import last_error
-from evaluation.settings.computing import RANKS
+from evaluation.settings.computing import GPUS
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stage
 
@@ -69,7 +69,7 @@ def score_on_all_gpus(
 def gpus_to_use(plan: StagePlan) -> list[str | None]:
     """What CUDA_VISIBLE_DEVICES may be for one process each; [None] to leave it as it is.
 
-    Each has as many GPUs as a checkpoint is spread over; raises ConfigError if there are fewer.
+    Each has as many GPUs as a checkpoint is dealt over; raises ConfigError if there are fewer.
     """
     if plan.config.scoring.device == "cpu":
         return [None]
@@ -82,12 +82,12 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
     size = plan.config.scoring.gpus_per_checkpoint
     if 0 < len(names) < size:
         raise ConfigError(
-            f"{RANKS}: {size}, but the job sees {len(names)} GPUs; ask for as many in the profile "
+            f"{GPUS}: {size}, but the job sees {len(names)} GPUs; ask for as many in the profile "
             "(docs/slurm.md), or lower it"
         )
     left = len(names) % size
     if left:
-        log.warning("%s: %d leaves %d of %d GPUs without work", RANKS, size, left, len(names))
+        log.warning("%s: %d leaves %d of %d GPUs without work", GPUS, size, left, len(names))
     starts = range(0, len(names) - left, size)
     return [",".join(names[start : start + size]) for start in starts] or [None]
 
@@ -252,9 +252,8 @@ def serve(stage: str, *, scores_only: bool) -> None:
 
 
 def is_read_ahead(plan: StagePlan) -> bool:
-    """Not for a CPU, whose memory and cores scoring itself needs, nor by each process of a team."""
-    scoring = plan.config.scoring
-    if scoring.device == "cpu" or scoring.gpus_per_checkpoint > 1 or plan.stage.command:
+    """Not for a CPU, whose memory and cores scoring itself needs."""
+    if plan.config.scoring.device == "cpu" or plan.stage.command:
         return False
     import torch
 

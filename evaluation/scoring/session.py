@@ -12,7 +12,6 @@ from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.errors import ScoringError
 from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.team.backend import TeamBackend
 from evaluation.settings.plan import StagePlan
 
 
@@ -28,8 +27,7 @@ class Session:
         check_agreement(plan, self.checkpoint)
         check_tokenizer_fits(self.checkpoint, vocab_size_needed)
         scoring, cache = plan.config.scoring, Path(plan.config.cache)
-        kind = EngineBackend if scoring.gpus_per_checkpoint == 1 else TeamBackend
-        self.backend: Backend = kind(scoring, self.checkpoint, self.check_unchanged, cache)
+        self.backend: Backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
 
     def check_unchanged(self) -> None:
         """Raises ScoringError if the checkpoint on disk is no longer the one that was opened.

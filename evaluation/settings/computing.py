@@ -16,7 +16,7 @@ from evaluation.settings.model import (
     Settings,
 )
 
-RANKS = "scoring.gpus_per_checkpoint"
+GPUS = "scoring.gpus_per_checkpoint"
 
 
 class Scoring(Settings):
@@ -45,8 +45,8 @@ class Scoring(Settings):
         1,
         gt=0,
         le=64,
-        description="GPUs of one node that a model is spread over; more than 1 for one that does not "
-        "fit into a GPU. Its jobs ask for as many. (On CPU: processes.)",
+        description="GPUs of one node that a model's layers are dealt over; more than 1 for one that "
+        "does not fit into a GPU. Its jobs ask for as many.",
     )
 
 

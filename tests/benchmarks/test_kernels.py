@@ -36,7 +36,7 @@ def compiled():
 
 def test_each_is_compiled_for_by_itself(compiled):
     by_sm = {sm: [found for found in compiled if found["sm"] == sm] for sm in SHARED}
-    assert [len(found) for found in by_sm.values()] == [6, 6]
+    assert [len(found) for found in by_sm.values()] == [5, 5]
     assert by_sm[80] != [{**found, "sm": 80} for found in by_sm[90]]
 
 

@@ -13,6 +13,7 @@ from evaluation.scoring.engine.footprint import CONTEXT, check_fits, footprint
 from tests.doctor.conftest import NvidiaSmi, look, only
 from tests.workflow.world import World
 
+GPU = [torch.device("cuda")]
 CARD = "0, GPU-aaa, NVIDIA A100, {}, {}\n"
 
 
@@ -41,15 +42,15 @@ def test_more_tokens_take_more(step: Path) -> None:
 
 def test_a_checkpoint_that_fits_no_gpu(step: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint, size = open_checkpoint(step), CONTEXT + 1000
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (size, size))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (size, size))
     with pytest.raises(ScoringError) as caught:
-        check_fits(checkpoint, torch.float32)
+        check_fits(checkpoint, torch.float32, GPU)
     for word in (str(step), "needs 0.6 GB of GPU memory in float32", "has 0.6 GB", "bfloat16"):
         assert word in str(caught.value)
     with pytest.raises(ScoringError, match=r"has 0.6 GB; give the job a GPU with more memory"):
-        check_fits(checkpoint, torch.bfloat16)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (0, 2 * size))
-    check_fits(checkpoint, torch.float32)  # whose memory others hold is another sentence
+        check_fits(checkpoint, torch.bfloat16, GPU)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (0, 2 * size))
+    check_fits(checkpoint, torch.float32, GPU)  # whose memory others hold is another sentence
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     monkeypatch.setattr(
         backend,
         "load_model",
-        lambda checkpoint, dtype, device, mesh: load_model(checkpoint, dtype=dtype),
+        lambda checkpoint, dtype, device: load_model(checkpoint, dtype=dtype),
     )
     monkeypatch.setattr(
         backend,
@@ -38,7 +38,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     )
     monkeypatch.setattr(backend, "generate", _on_cpu(backend.generate))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: GPU)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1 << 33, 1 << 34))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 33, 1 << 34))
     monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: made)
     monkeypatch.setattr(
         torch.compiler, "load_cache_artifacts", lambda payload: taken.append(payload) or made[1]
@@ -83,7 +83,7 @@ def test_a_broken_cache_stops_no_job(world: World, compiled: list[bytes]) -> Non
 def test_a_checkpoint_that_fits_no_gpu_ends_its_job(
     world: World, compiled: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1 << 20, 1 << 20))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 20, 1 << 20))
     with pytest.raises(
         ScoringError, match=r"stage2/5: the model needs 0.6 GB .* the GPU has 0.0 GB"
     ):

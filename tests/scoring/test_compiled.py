@@ -131,7 +131,7 @@ def test_models_are_let_go_after_use():
 
 
 def test_too_many_graphs_are_an_error_and_no_slow_path(counting, monkeypatch):
-    monkeypatch.setitem(compiled._LIMITS, "recompile_limit", 1)
+    monkeypatch.setattr(compiled, "MOST_GRAPHS", 1)
     scored = engine("llama", counting)
     score_requests(scored, requests(2))
     with pytest.raises(ScoringError, match=r"layers were compiled .* times, for other shapes"):

@@ -13,6 +13,7 @@ from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
+from evaluation.settings.computing import Scoring
 from tests.scoring import tiny
 from tests.scoring.strategies import requests
 
@@ -195,8 +196,7 @@ def test_bfloat16_gives_float32_logits():
 
 def small_gpu(monkeypatch, most, compiler=None):
     """A backend whose model runs out of memory above so many tokens in a pass."""
-    backend = object.__new__(EngineBackend)
-    backend._row_tokens = 4096
+    backend = EngineBackend(Scoring(device="cpu", cpu_row_tokens=4096), None, lambda: None)
     model = tiny.model("llama")
     backend.engine = Engine(model, row_tokens=4096, device="cpu", compiler=compiler)
     run = backend.engine.hidden

@@ -16,7 +16,6 @@ from transformers import (
 )
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.compiled import Compiler
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.generation.prompts import Counts
@@ -92,7 +91,6 @@ def answers(
     batch: int,
     vocabulary: int = VOCABULARY,
     counts: Counts | None = None,
-    compiler: Compiler | None = None,
 ) -> dict[AnswerKey, Answer]:
     """All parts in one; no answer is given twice."""
     found: dict[AnswerKey, Answer] = {}
@@ -104,7 +102,6 @@ def answers(
         batch=batch,
         device="cpu",
         counts=counts,
-        compiler=compiler,
     ):
         assert part
         assert not found.keys() & part.keys()

@@ -1,4 +1,4 @@
-"""A stage whose checkpoints are spread over several GPUs, here processes: the same results."""
+"""A stage whose models are dealt over several GPUs, here of the CPU's memory: the same results."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from tests.workflow.world import World, build_prefilled
 
 SCORE = ("score", "--stage", "stage2", "--step", "5", "15")
-"""Two checkpoints in one job, the second by another team of the same process; slices, task, probes."""
+"""Two checkpoints in one job; slices, task, probes."""
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +51,9 @@ def test_the_same_results_as_on_one(world: World, tmp_path: Path) -> None:
         own, spread = told(alone, step, "tier2_ppl.json"), told(world, step, "tier2_ppl.json")
         assert spread["gpus_per_checkpoint"] == [2]
         assert "gpus_per_checkpoint" not in own
-        for name, entry in own["slices"].items():
-            nats = spread["slices"][name]["nats_per_token"]
-            assert nats == pytest.approx(entry["nats_per_token"], abs=1e-5)
+        for slices in (spread["slices"], own["slices"]):
+            assert all(entry.pop("seconds") > 0 for entry in slices.values())
+        assert spread["slices"] == own["slices"]
         assert generations(world, step) == generations(alone, step)
 
     world.change(scoring={"gpus_per_checkpoint": 1, "device": "cpu"})
@@ -62,15 +62,16 @@ def test_the_same_results_as_on_one(world: World, tmp_path: Path) -> None:
     assert told(world, 5, "tier2_ppl.json")["gpus_per_checkpoint"] == [2]
 
 
-def test_a_model_that_cannot_be_dealt_out_equally(world: World) -> None:
+def test_more_gpus_than_layers(world: World) -> None:
     world.change(scoring={"gpus_per_checkpoint": 3, "device": "cpu"})
     done = world.evaluation("score", "--stage", "stage1", "--step", "10")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert "gpus_per_checkpoint: 3, but" in line
-    assert "has 4 heads, 2 key-value heads" in line
-    assert line.endswith("set it to 1 or 2")
+    assert line.endswith(
+        "has 2 layers (`num_hidden_layers`) to deal over them; set it to 2 or less"
+    )
     gate = world.evaluation("doctor", "--stage", "stage1")
     assert gate.returncode == 1
-    assert "set it to 1 or 2" in gate.stdout
+    assert "set it to 2 or less" in gate.stdout

@@ -12,12 +12,11 @@ from typing import TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.distributed.device_mesh import DeviceMesh
 from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import NotEnoughMemory
+from evaluation.errors import ConfigError, NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.compile_cache import CompileCache, compile_cache
 from evaluation.scoring.engine.device import choose_device
@@ -25,9 +24,10 @@ from evaluation.scoring.engine.faults import gpu_faults, too_little_memory
 from evaluation.scoring.engine.footprint import check_fits
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request, Score
-from evaluation.settings.computing import Scoring
+from evaluation.settings.computing import GPUS, Scoring
 
 log = logging.getLogger(__name__)
 
@@ -64,11 +64,6 @@ class EngineBackend:
     What a GPU compiles is kept in `cache`, for other jobs.
     """
 
-    _cache: Path | None = None
-
-    meet: Callable[[], DeviceMesh] | None = None
-    """Meets the processes that the model is spread over, if it is."""
-
     def __init__(
         self,
         scoring: Scoring,
@@ -100,10 +95,18 @@ class EngineBackend:
     def tokens_processed(self) -> int:
         return self.engine.tokens_processed
 
-    @property
-    def tokens_so_far(self) -> int:
-        """The same, and 0 without an engine."""
-        return self.engine.tokens_processed if "engine" in self.__dict__ else 0
+    @functools.cached_property
+    def devices(self) -> list[torch.device]:
+        """Those that the model's layers are dealt over; raises ConfigError for too few GPUs."""
+        count = self._scoring.gpus_per_checkpoint
+        if self.device == "cpu" or count == 1:
+            return [torch.device(self.device)] * count
+        if count > torch.cuda.device_count():
+            raise ConfigError(
+                f"{GPUS}: {count}, but this process sees {torch.cuda.device_count()} GPUs; ask for as "
+                "many in the profile (docs/slurm.md), or lower it"
+            )
+        return [torch.device("cuda", number) for number in range(count)]
 
     @functools.cached_property
     def model(self) -> PreTrainedModel:
@@ -111,19 +114,17 @@ class EngineBackend:
         try:
             with gpu_faults():
                 if self.device == "cuda":
-                    share = 1 / self._scoring.gpus_per_checkpoint
-                    check_fits(self._checkpoint, self._numerics.dtype, share=share)
+                    check_fits(self._checkpoint, self._numerics.dtype, self.devices)
                 model = load_model(
-                    self._checkpoint,
-                    dtype=self._numerics.dtype,
-                    device=self.device,
-                    mesh=None if self.meet is None else self.meet(),
+                    self._checkpoint, dtype=self._numerics.dtype, device=self.devices
                 )
         except NotEnoughMemory:
             raise too_little_memory(
                 f"{self._checkpoint.path}: the GPU has not enough memory left for the weights in "
                 f"{self.dtype}"
             ) from None
+        if len(self.devices) > 1:
+            connect_layers(model)
         self._loaded()
         log.info("loaded %s in %.1f s", self._checkpoint.path, time.perf_counter() - start)
         if self._compiled is not None:
@@ -189,8 +190,8 @@ class EngineBackend:
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
         """With half the tokens in a pass, and half of that, as long as a GPU has not enough memory.
 
-        Later items begin with what was enough. Raises NotEnoughMemory below SMALLEST, or at once where
-        other processes are in the same pass; GpuFault where the GPU fails.
+        Later items begin with what was enough. Raises NotEnoughMemory below SMALLEST, GpuFault where
+        the GPU fails.
         """
         while True:
             try:
@@ -199,8 +200,6 @@ class EngineBackend:
                 self._keep_compiled()
                 return scores
             except NotEnoughMemory as error:
-                if self.meet is not None:
-                    raise
                 if self._row_tokens < 2 * SMALLEST:
                     raise too_little_memory(str(error)) from None
                 self._row_tokens //= 2

@@ -21,11 +21,9 @@ Compiler = str | Callable[..., Any]
 """What `torch.compile` takes as its backend."""
 
 MOST_GRAPHS = 64
-"""Graphs of decoder layers in one process. A job needs (2 for tasks + 1 or 2 for each length of
-text + 1 for each power of two of answers at once) x kinds of layers, twice as many again for each
-time that memory makes it halve its rows."""
-
-_LIMITS = {"recompile_limit": MOST_GRAPHS, "accumulated_recompile_limit": 4 * MOST_GRAPHS}
+"""Graphs of decoder layers in one process for each GPU that has layers. A job needs (2 for tasks +
+1 or 2 for each length of text) x kinds of layers, twice as many again for each time that memory makes
+it halve its rows."""
 
 
 @cache
@@ -76,10 +74,12 @@ def compiled_parts(model: PreTrainedModel, compiler: Compiler) -> Parts:
 @contextlib.contextmanager
 def running(parts: Parts) -> Iterator[None]:
     """The model with these parts compiled, as long as it lasts."""
+    most = MOST_GRAPHS * len({next(part.parameters()).device for part, _ in parts})
+    limits = {"recompile_limit": most, "accumulated_recompile_limit": 4 * most}
     for part, forward in parts:
         part.forward = forward
     try:
-        with torch._dynamo.config.patch(_LIMITS):
+        with torch._dynamo.config.patch(limits):
             yield
     finally:
         for part, _ in parts:

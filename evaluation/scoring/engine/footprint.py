@@ -1,7 +1,7 @@
 """How much of a GPU's memory a model takes: its weights exactly, a forward pass by estimate."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from evaluation.checkpoints import huggingface
 from evaluation.checkpoints.architecture import read_architecture
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.mapping import expected_parameters
+from evaluation.checkpoints.placement import device_number, layer_count
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.head import CHUNK_LOGITS
 
@@ -21,7 +22,7 @@ CONTEXT = 600 << 20
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes on a GPU; `step` and `logits` are for each token of a pass."""
+    """Bytes on the fullest of the GPUs; `step` and `logits` are for each token of a pass."""
 
     weights: int
     step: int
@@ -33,8 +34,10 @@ class Footprint:
         return CONTEXT + self.weights + self.step * tokens + logits
 
 
-def footprint(checkpoint: Checkpoint, dtype: torch.dtype) -> Footprint:
-    """Of a checkpoint in a dtype; raises CheckpointError if its shapes cannot be told.
+def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Footprint:
+    """Of a checkpoint in a dtype, its layers dealt over so many GPUs.
+
+    Raises CheckpointError if its shapes cannot be told.
 
     A pass holds, of one layer at a time, for each token some copies of the hidden state, two of
     them in float32 (the norm), queries, keys and values, and three times the width of the MLP.
@@ -45,15 +48,27 @@ def footprint(checkpoint: Checkpoint, dtype: torch.dtype) -> Footprint:
     hidden = _number(shape, "hidden_size")
     mlp = max(_number(shape, "intermediate_size"), _experts_width(shape))
     step = dtype.itemsize * (8 * hidden + 3 * mlp) + 2 * 4 * hidden
-    return Footprint(_elements(checkpoint) * dtype.itemsize, step, 4 * checkpoint.vocab_size)
+    weights = max(_elements(checkpoint, gpus)) * dtype.itemsize
+    return Footprint(weights, step, 4 * checkpoint.vocab_size)
 
 
-def _elements(checkpoint: Checkpoint) -> int:
+def _elements(checkpoint: Checkpoint, gpus: int) -> list[int]:
+    """Elements of the weights that each GPU holds."""
+    layers, found = layer_count(checkpoint), [0] * gpus
+    for name, shape in _shapes(checkpoint):
+        found[device_number(name, layers, gpus) if gpus > 1 else 0] += math.prod(shape)
+    return found
+
+
+def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Name in transformers and shape of every weight; of several that are one, the first name."""
     if checkpoint.kind == "nanotron":
-        sources = expected_parameters(read_architecture(checkpoint)).values()
-        return sum(math.prod(source.shape) for source in sources)
-    headers = huggingface.read_headers(checkpoint.path)
-    return sum(math.prod(entry.shape) for one in headers for entry in one.tensors.values())
+        for source in expected_parameters(read_architecture(checkpoint)).values():
+            yield source.targets[0].name, source.shape
+        return
+    for header in huggingface.read_headers(checkpoint.path):
+        for name, entry in header.tensors.items():
+            yield name, entry.shape
 
 
 def _experts_width(shape: Mapping[str, Any]) -> int:
@@ -67,12 +82,13 @@ def _number(shape: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, *, share: float = 1.0) -> None:
-    """Raises ScoringError where the weights (or a GPU's `share` of them) exceed the memory of it."""
-    needed = int(footprint(checkpoint, dtype).weights * share) + CONTEXT
-    _, total = torch.cuda.mem_get_info()
-    if needed > total:
-        raise ScoringError(too_large(checkpoint.path, dtype, needed, total))
+def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]) -> None:
+    """Raises ScoringError where the weights exceed the memory of a GPU that they are dealt to."""
+    for elements, device in zip(_elements(checkpoint, len(devices)), devices, strict=True):
+        needed = elements * dtype.itemsize + CONTEXT
+        _, total = torch.cuda.mem_get_info(device)
+        if needed > total:
+            raise ScoringError(too_large(checkpoint.path, dtype, needed, total))
 
 
 def too_large(path: Path, dtype: torch.dtype, needed: int, total: int) -> str:
@@ -82,7 +98,7 @@ def too_large(path: Path, dtype: torch.dtype, needed: int, total: int) -> str:
     return (
         f"{path}: the model needs {gigabytes(needed)} of GPU memory in {name}, and the GPU "
         f"has {gigabytes(total)}; {narrower}give the job a GPU with more memory, "
-        "or spread the model over several (scoring.gpus_per_checkpoint)"
+        "or deal the model over several (scoring.gpus_per_checkpoint)"
     )
 
 

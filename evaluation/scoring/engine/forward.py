@@ -172,7 +172,7 @@ class Engine:
         """`launch` without its checks."""
         with compile_errors():
             hidden = self.hidden(batch)
-            queries = batch.queries.to(self.device, non_blocking=True)
+            queries = batch.queries.to(hidden.device, non_blocking=True)
             asked = hidden.view(-1, hidden.shape[-1]).index_select(0, queries)
             scored = self.head.score(asked, batch.pair_query, batch.pair_token)
             return Pending(scored, batch.order)

@@ -34,14 +34,15 @@ class Head:
     def __init__(self, layer: torch.nn.Linear, compiler: Compiler | None = None) -> None:
         self._compiler = compiler
         weight, bias = layer.weight, layer.bias
-        self.on_gpu = weight.is_cuda
+        self.device, self.on_gpu = weight.device, weight.is_cuda
         # On CPU no product gives float32 from a narrower type: keep the weight as float32.
         self.weight = weight if self.on_gpu else weight.float()
         self.bias = None if bias is None else bias.float()
         self.rows = max(1, CHUNK_LOGITS[weight.device.type] // weight.shape[0])
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(Q, D) to (Q, V) float32."""
+        """(Q, D) to (Q, V) float32, on the head's device."""
+        hidden = hidden.to(self.device)
         if self.on_gpu and hidden.dtype != torch.float32:
             logits = torch.mm(hidden, self.weight.T, out_dtype=torch.float32)
         else:
@@ -57,8 +58,8 @@ class Head:
         """
         starts = np.arange(0, len(hidden), self.rows)
         stops = np.searchsorted(pair_query.numpy(), starts + self.rows)
-        pair_query = pair_query.to(hidden.device, non_blocking=True)
-        pair_token = pair_token.to(hidden.device, non_blocking=True)
+        pair_query = pair_query.to(self.device, non_blocking=True)
+        pair_token = pair_token.to(self.device, non_blocking=True)
         chunks = []
         begin = 0
         for start, stop in zip(map(int, starts), map(int, stops), strict=True):

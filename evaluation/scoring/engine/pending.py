@@ -26,7 +26,7 @@ class Pending:
         self._is_greedy = _to_host(scored.is_greedy)
         self._done = _event() if scored.logprob.is_cuda else None
         if self._done is not None:
-            self._done.record()
+            self._done.record(torch.cuda.current_stream(scored.logprob.device))
 
     def scores(self) -> PairScores:
         """In the order of the batch's rows; waits until they are there."""

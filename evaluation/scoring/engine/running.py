@@ -1,9 +1,10 @@
 """Runs rows through an engine and sums what each request or block asked for.
 
 While a pass runs, a thread lays out the rows of the next ones, and its scores are fetched only when
-the pass after it has begun: a GPU waits for nobody.
+the pass after it has begun, or on several GPUs as many more: a GPU waits for nobody.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from evaluation.errors import NonFiniteError
 from evaluation.scoring.engine.ahead import ahead
 from evaluation.scoring.engine.batches import Batch
 from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.layer_devices import device_count
 from evaluation.scoring.engine.pending import Pending
 from evaluation.scoring.engine.rows import Row
 
@@ -56,15 +58,15 @@ def run(engine: Engine, work: Work, progress: str | None) -> Totals:
         engine.collate([work.row(i) for i in group], is_text=work.is_text)
         for group in engine.groups(work.lengths, is_text=work.is_text)
     )
-    last: tuple[Batch, Pending] | None = None
+    begun: deque[tuple[Batch, Pending]] = deque()
+    devices = device_count(engine.model)
     with ahead(batches, AHEAD) as laid_out, engine.prepared():
         for batch in engine.progress(laid_out, sum(work.lengths), progress):
-            begun = batch, engine.launch(batch)
-            if last is not None:
-                _add(engine, work, totals, *last)
-            last = begun
-        if last is not None:
-            _add(engine, work, totals, *last)
+            begun.append((batch, engine.launch(batch)))
+            if len(begun) > devices:
+                _add(engine, work, totals, *begun.popleft())
+        while begun:
+            _add(engine, work, totals, *begun.popleft())
     return totals
 
 

@@ -198,7 +198,7 @@ def _reference(
     ids = torch.from_numpy(tokens[None]).to(engine.device)
     with in_float64(model) if is_exact else contextlib.nullcontext():
         logits = model(input_ids=ids, use_cache=False, logits_to_keep=last).logits[0, -last:]
-    asked = torch.from_numpy(_asked_tokens(engine.vocab_size)).to(engine.device)
+    asked = torch.from_numpy(_asked_tokens(engine.vocab_size)).to(logits.device)
     found: NDArray[np.float64] = logits.double().log_softmax(-1)[:, asked].cpu().numpy()
     return found
 

@@ -10,12 +10,10 @@ from transformers import PreTrainedModel
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.attention import layer_windows
 from evaluation.scoring.engine.busy import working
-from evaluation.scoring.engine.compiled import Compiler
 from evaluation.scoring.engine.generation.memory import ATTENTION, Reading, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Counts, Prompt, Queue
 from evaluation.scoring.engine.generation.rows import Layout, Row, rules_of, take_next
 from evaluation.scoring.engine.generation.sampling import stream_width
-from evaluation.scoring.engine.generation.steps import Steps
 from evaluation.scoring.engine.head import Head
 
 PART_ANSWERS, PART_SECONDS = 128, 30.0
@@ -41,7 +39,6 @@ class Flight:
         rows: int,
         device: torch.device,
         counts: Counts,
-        compiler: Compiler | None,
     ) -> None:
         self._model, self._stopping, self._device = model, stopping, device
         self._vocabulary, self._width = vocabulary, stream_width(vocabulary)
@@ -60,7 +57,6 @@ class Flight:
             counts=counts,
         )
         self._slots = Slots(rows)
-        self._steps = Steps(model, self._forward, self._windows, rows, compiler)
         self._rows: list[Row] = []
         self._ended: list[int] = []  # rows whose slot is free
         self._layout: Layout | None = None
@@ -110,7 +106,7 @@ class Flight:
             Row.of(prompt, prompt.samples.pop(), self._stopping, self._width) for _ in range(count)
         ]
         self._slots.open(prompt.rest)
-        rules = rules_of(rows, self._device)
+        rules = rules_of(rows, self._head.device)
         take_next(rows, prompt.logits.expand(count, -1), rules, self._width)
         for row in rows:
             if not self._has_ended(row):
@@ -134,20 +130,15 @@ class Flight:
 
     def _advance(self) -> None:
         """One token more for every row."""
-        self._layout = self._layout or Layout(self._rows, self._device)
+        self._layout = self._layout or Layout(self._rows, self._device, self._head.device)
         self._slots.widen(max(row.used for row in self._rows) + 1)
         table, step = self._layout.step(self._slots, self._windows)
-        hidden = self._steps.hidden(table[0], table[1], step, self._read)
+        hidden = self._forward(table[0, :, None], table[1, :, None], step)[:, 0]
         take_next(self._rows, self._logits(hidden), self._layout.rules, self._width)
         self._counts.steps += 1
         self._ended = [place for place, row in enumerate(self._rows) if self._has_ended(row)]
         if self._ended:
             self._layout = None
-
-    def _read(self, place: int) -> tuple[int, ...]:
-        """All tokens that a row has read."""
-        row = self._rows[place]
-        return (*row.request.tokens, *row.tokens)
 
     @working
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -156,7 +147,7 @@ class Flight:
 
     @working
     def _forward(
-        self, ids: torch.Tensor, positions: torch.Tensor, memory: Reading | Step | None
+        self, ids: torch.Tensor, positions: torch.Tensor, memory: Reading | Step
     ) -> torch.Tensor:
         """Last hidden states (B, T, D) of ids (B, T)."""
         hidden: torch.Tensor = self._model.base_model(

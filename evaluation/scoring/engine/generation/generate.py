@@ -11,15 +11,12 @@ from collections.abc import Iterator, Sequence
 import torch
 from transformers import PreTrainedModel
 
-from evaluation.errors import NotEnoughMemory, ScoringError
+from evaluation.errors import ScoringError
 from evaluation.progress import progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.compiled import Compiler
 from evaluation.scoring.engine.forward import longest_position
 from evaluation.scoring.engine.generation.flight import Flight
 from evaluation.scoring.engine.generation.prompts import Counts
-from evaluation.scoring.engine.generation.steps import fixed_rows
-from evaluation.scoring.engine.ranks import is_in_team
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +30,6 @@ def generate(
     batch: int,
     device: str | torch.device,
     counts: Counts | None = None,
-    compiler: Compiler | None = None,
 ) -> Iterator[dict[AnswerKey, Answer]]:
     """Answers in parts as they are done, with `batch` rows in flight, the longest prompts first.
 
@@ -42,30 +38,25 @@ def generate(
     Args:
         vocabulary: ids from here on are never chosen.
         counts: is told what was done.
-        compiler: what layers are compiled by; on a GPU `inductor`, on CPU none.
 
     Raises:
         NonFiniteError: where the model gives NaN or infinity, naming the prompt.
-        ScoringError: where memory is not enough for a single row, an answer may become too long, or
-            layers cannot be compiled.
+        ScoringError: where memory is not enough for a single row, or an answer may become too long.
     """
     _check(model, requests)
     device = torch.device(device)
-    compiler = compiler or ("inductor" if device.type == "cuda" else None)
     wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
     with progress("answers", len(wanted), "answer") as bar:
         while wanted:
-            rows = min(batch, len(wanted))
             flight = Flight(
                 model,
                 requests,
                 wanted,
                 stopping,
                 vocabulary=vocabulary,
-                rows=rows if compiler is None else fixed_rows(rows, batch),
+                rows=min(batch, len(wanted)),
                 device=device,
                 counts=counts or Counts(),
-                compiler=compiler,
             )
             for part in flight.parts():
                 wanted -= part.keys()
@@ -93,8 +84,6 @@ def _fewer(batch: int) -> int:
             "the GPU has not enough memory for a single answer; lower max_new_tokens, or give the "
             "job a GPU with more memory"
         )
-    if is_in_team():  # whose other processes are still in the same pass
-        raise NotEnoughMemory(f"the GPU has not enough memory for {batch} answers at once")
     torch.cuda.empty_cache()
     log.warning("the GPU has not enough memory for %d answers at once; going on with half", batch)
     return batch // 2

@@ -7,10 +7,9 @@ slot begins at its first column, so nothing is padded on the left. Columns of at
 Letters: B rows, H heads of keys and values, G queries of each, T columns, D width of a head.
 """
 
-import contextlib
-import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+import copy
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -51,6 +50,14 @@ class Reading:
         self._windows = windows
         self._positions = positions
         self._masks: dict[int | None, torch.Tensor | None] = {}
+
+    def to(self, device: torch.device) -> Self:
+        """The same for layers on another device; keys and values are added to the same list."""
+        if device == self._positions.device:
+            return self
+        there = copy.copy(self)
+        there._positions, there._masks = self._positions.to(device), {}
+        return there
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
@@ -140,6 +147,10 @@ class Share(NamedTuple):
     rows: torch.Tensor | slice
     column: int
 
+    def to(self, device: torch.device) -> "Share":
+        """The rows as an index on a device; the prefix is on that of each layer."""
+        return self if isinstance(self.rows, slice) else self._replace(rows=self.rows.to(device))
+
 
 class Step:
     """What rows attend to as each of them reads one token more."""
@@ -165,8 +176,15 @@ class Step:
             for window in set(windows)
         }
 
-    def __len__(self) -> int:
-        return len(self._rows)
+    def to(self, device: torch.device) -> Self:
+        """The same step for layers on another device, where their slots and prefixes are."""
+        if device == self._rows.device:
+            return self
+        there = copy.copy(self)
+        there._rows, there._places = self._rows.to(device), self._places.to(device)
+        there._shares = [share.to(device) for share in self._shares]
+        there._masks = {window: mask.to(device) for window, mask in self._masks.items()}
+        return there
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
@@ -214,56 +232,13 @@ def attend(
     value: torch.Tensor,
     _mask: None,
     scaling: float,
-    memory: Reading | Step | None,
+    memory: Reading | Step,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention as transformers calls it; the result is (B, T, heads, D).
-
-    Without a memory a layer is being compiled, or is: it attends to the step of `attending`.
-    """
-    if memory is None:
-        attended: torch.Tensor = _attend_to_step(query, key, value, scaling)
-        return attended, None
+    """Attention as transformers calls it; the result is (B, T, heads, D)."""
     return memory.attend(module.layer_idx, query, key, value, scaling), None
 
 
 ATTENTION = "evaluation_generation"
 """By which transformers knows it."""
 AttentionInterface.register(ATTENTION, attend)
-
-
-_now: list[tuple[Step, Iterator[int]]] = []
-"""What compiled layers attend to, and which layer is next."""
-
-
-@contextlib.contextmanager
-def attending(step: Step) -> Iterator[None]:
-    """For one pass through all layers, in their order."""
-    _now.append((step, itertools.count()))
-    try:
-        yield
-    finally:
-        _now.pop()
-
-
-def _attended(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
-) -> torch.Tensor:
-    """What the operation gives, without its numbers."""
-    rows, heads, tokens, _ = query.shape
-    return value.new_empty((rows, tokens, heads, value.shape[-1]))
-
-
-@torch.library.custom_op("evaluation::attend_to_step", mutates_args=())
-def _attend_to_step(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
-) -> torch.Tensor:
-    """One operation to the compiler; rows behind those of the step get zeros."""
-    step, layers = _now[-1]
-    rows = len(step)
-    out = _attended(query, key, value, scale).zero_()
-    out[:rows] = step.attend(next(layers), query[:rows], key[:rows], value[:rows], scale)
-    return out
-
-
-_attend_to_step.register_fake(_attended)

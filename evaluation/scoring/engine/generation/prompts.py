@@ -97,8 +97,8 @@ class Queue:
             self._families.pop()
         rests = [self._requests[index].tokens[family.shared :] for index in chosen]
         reading, hidden = self._run(rests, family.stem)
-        last = torch.tensor([len(rest) - 1 for rest in rests], device=self._device)
-        logits = self._logits(hidden[torch.arange(len(rests), device=self._device), last])
+        last = torch.tensor([len(rest) - 1 for rest in rests], device=hidden.device)
+        logits = self._logits(hidden[torch.arange(len(rests), device=hidden.device), last])
         for row, (index, rest) in enumerate(zip(chosen, rests, strict=True)):
             prefix = reading.prefix(row, len(rest))
             samples = self._wanted[index][::-1]

@@ -18,10 +18,7 @@ from evaluation.scoring.answers import (
 from evaluation.scoring.engine.generation.memory import NOWHERE, WIDEN, Prefix, Share, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Prompt
 from evaluation.scoring.engine.generation.sampling import GREEDY, Rules, Stream, choose
-from evaluation.scoring.engine.ranks import is_in_team, is_leader, shared
 from evaluation.settings.generation import Sampling
-
-_REASONS: tuple[StopReason | None, ...] = (None, "eos", "stop_string", "length")
 
 _WORTH = 32
 """Tokens from which on a prompt is shared by its samples, where a shorter one is copied."""
@@ -100,24 +97,8 @@ def take_next(rows: Sequence[Row], logits: torch.Tensor, rules: Rules | None, wi
                 drawn[index] = row.stream.next()
         numbers = torch.from_numpy(drawn).to(logits.device)
     chosen = choose(logits, rules, numbers)
-    if is_in_team():
-        _take_as_leader(rows, chosen)
-        return
     for row, token in zip(rows, chosen.tolist(), strict=True):
         row.take(token)
-
-
-def _take_as_leader(rows: Sequence[Row], chosen: torch.Tensor) -> None:
-    """In all processes of a team the tokens that its leader has chosen, and the ends that it saw."""
-    told = [[token, 0] for token in chosen.tolist()]
-    if is_leader():
-        for row, pair in zip(rows, told, strict=True):
-            row.take(pair[0])
-            pair[1] = _REASONS.index(row.stop_reason)
-    for row, (token, reason) in zip(rows, shared(told, chosen.device), strict=True):
-        if not is_leader():
-            row.stop_reason = _REASONS[reason]
-            row.tokens += [token] if row.stop_reason != "eos" else []
 
 
 def rules_of(rows: Sequence[Row], device: torch.device) -> Rules | None:
@@ -130,9 +111,10 @@ def rules_of(rows: Sequence[Row], device: torch.device) -> Rules | None:
 class Layout:
     """What does not change from step to step while the same rows are in flight."""
 
-    def __init__(self, rows: Sequence[Row], device: torch.device) -> None:
+    def __init__(self, rows: Sequence[Row], device: torch.device, head: torch.device) -> None:
+        """Rows are read on `device`, and what follows them is chosen where the head is."""
         self.rows = list(rows)
-        self.rules = rules_of(rows, device)
+        self.rules = rules_of(rows, head)
         self._device = device
         self.shares, self._begin = _shares(rows, device)
         self._starts = torch.tensor([[row.start] for row in rows], device=device)
