@@ -2,7 +2,9 @@
 
 workflow.dag_settings.rerun_triggers    Snakemake's own reasons to run a job again are switched off:
                                         records decide (records.py)
-workflow.dag_settings.force_incomplete  files of a killed run need no flag: each is written whole
+workflow.dag_settings.force_incomplete, workflow.dag.ignore_incomplete
+                                        files of a killed run need no flag, and are not made again for
+                                        that: each is written whole, and its record says what it is
 workflow.execution_settings.keep_incomplete  nor does a failed job remove what it has found there
 workflow.dag.forcefiles, .forcerun      what is outdated is made, as if named by `--forcerun`
 workflow.execute(executor_plugin=…)     the first place where targets, and whether the run is a dry
@@ -42,11 +44,12 @@ def decide_by_records(workflow: Any) -> None:
     from snakemake.settings.enums import RerunTrigger
 
     require(workflow, "dag_settings", "dag", "execution_settings", "is_main_process")
-    require(workflow.dag, "forcefiles")
+    require(workflow.dag, "forcefiles", "ignore_incomplete")
     require(workflow.dag_settings, "rerun_triggers", "force_incomplete", "forcerun")
     require(RerunTrigger, "MTIME")
     workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
     workflow.dag_settings.force_incomplete = True
+    workflow.dag.ignore_incomplete = True
     if workflow.execution_settings is not None:  # as it is where no job is to run
         require(workflow.execution_settings, "keep_incomplete")
         workflow.execution_settings.keep_incomplete = True

@@ -7,7 +7,7 @@ so that the age of files decides nothing. Where rules are forced by hand, what i
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -118,7 +118,7 @@ class RuleInputs:
     def cache(self, entry: CacheEntry) -> list[str]:
         """Return what a rule of prefill reads: the tokenizer comes first."""
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
-        return self._read(before, entry.record, self._is_late(self.outdated.cache, entry))
+        return self._read(before, entry.record, self._is_late(self.outdated.cache, entry), [])
 
     def steps_to_score(self, plan: StagePlan) -> str:
         """Return a pattern of the steps that may be scored; what is deleted is no rule's to score.
@@ -148,7 +148,7 @@ class RuleInputs:
             _require_checkpoint(subject)
         plan = subjects[0].plan
         before = [entry.record for entry in stage_entries(plan)]
-        files = self._read(before, _record(subjects[0], SCORE), bool(late))
+        files = self._read(before, _record(subjects[0], SCORE), bool(late), [])
         return [*files, self.checked(plan)] if late else files
 
     def bridge_score(self, plan: StagePlan) -> list[str]:
@@ -169,24 +169,24 @@ class RuleInputs:
     def collect(self, plan: StagePlan, folder: str) -> list[str]:
         subject = self._subject(plan, folder)
         is_late = self._is_late(self.outdated.collect, subject)
-        files = self._read([_record(subject, SCORE)], _record(subject, COLLECT), is_late)
-        documents = [entry.record for entry in graded_entries(plan)] if is_late else []
-        return [*files, *map(str, documents)]
+        before = [_record(subject, SCORE)]
+        before += [entry.record for entry in graded_entries(plan)] if is_late else []
+        return self._read(before, _record(subject, COLLECT), is_late, [plan])
 
     def deltas(self, plan: StagePlan, step: str) -> list[str]:
         folders = plan.step_folder(int(step)), plan.bridge_folder
         before = [record_path(folder, COLLECT) for folder in folders]
         is_late = self._is_late(self.outdated.deltas, plan, int(step))
-        return self._read(before, record_path(folders[0], STEP_DELTAS), is_late)
+        return self._read(before, record_path(folders[0], STEP_DELTAS), is_late, [plan])
 
     def result_file(self, plan: StagePlan, folder: str, is_deltas: bool) -> list[str]:
         """Return what one file of a checkpoint, asked for by its name, is made with."""
         subject = self._subject(plan, folder)
         if is_deltas and subject.step is not None:
             is_late = self._is_late(self.outdated.deltas, plan, subject.step)
-            return self._read([_record(subject, STEP_DELTAS)], None, is_late)
+            return self._read([_record(subject, STEP_DELTAS)], None, is_late, [plan])
         is_late = self._is_late(self.outdated.collect, subject)
-        return self._read([_record(subject, COLLECT)], None, is_late)
+        return self._read([_record(subject, COLLECT)], None, is_late, [plan])
 
     def tables(self, plan: StagePlan) -> list[str]:
         if not self._is_main:
@@ -196,25 +196,26 @@ class RuleInputs:
             self._bridge(plan)
         before = [record_path(*place) for place in stage_results(plan, steps)]
         is_late = self.outdated.tables(plan)
-        caches = [str(entry.record) for entry in stage_entries(plan)]  # texts of flips
-        files = self._read(before, record_path(plan.results, TABLES), is_late)
-        return [*files, *caches] if is_late else files
+        if is_late:  # texts of flips
+            before += [entry.record for entry in stage_entries(plan)]
+        return self._read(before, record_path(plan.results, TABLES), is_late, [])
 
     def figures(self, plan: StagePlan) -> list[str]:
         is_late = self._is_late(self.outdated.figures, plan)
         made = record_path(plan.results, FIGURES)
-        return self._read([record_path(plan.results, TABLES)], made, is_late)
+        return self._read([record_path(plan.results, TABLES)], made, is_late, [plan])
 
     def comparison(self) -> list[str]:
         """Return what the page of several runs reads; Snakemake knows nothing of the other runs."""
         made = record_path(self.results, COMPARISON)
-        return self._read(self._all_tables(), made, self._is_late(self.outdated.comparison))
+        is_late = self._is_late(self.outdated.comparison)
+        return self._read(self._all_tables(), made, is_late, self.plans.values())
 
     def front(self) -> list[str]:
         comparison = [record_path(self.results, COMPARISON)] if self.config.runs else []
         made = record_path(self.results, FRONT)
         is_late = self._is_late(self.outdated.front)
-        return self._read([*self._all_tables(), *comparison], made, is_late)
+        return self._read([*self._all_tables(), *comparison], made, is_late, self.plans.values())
 
     def _all_tables(self) -> list[Path]:
         return [record_path(plan.results, TABLES) for plan in self.plans.values()]
@@ -235,11 +236,19 @@ class RuleInputs:
     ) -> bool:
         return self._is_main and or_stop(question, *arguments, **keywords)
 
-    def _read(self, before: Iterable[Path], made: Path | None, is_outdated: bool) -> list[str]:
+    def _read(
+        self,
+        before: Iterable[Path],
+        made: Path | None,
+        is_outdated: bool,
+        plans: Iterable[StagePlan],
+    ) -> list[str]:
         """Return what a rule reads; where it is outdated, Snakemake has to make its record `made`.
 
-        None of that is `ancient` then, and nothing is in a run with `--forcerun`: of a job behind one
-        that runs, Snakemake asks only whether what it reads is made, not whether it is forced itself.
+        Of a job behind one that is forced, however far, Snakemake asks only whether a file that it
+        reads is made, not whether it is forced itself. So an outdated job reads nothing `ancient`,
+        and the outdated caches of `plans`: what is between them and it need not be made again. In a
+        run with `--forcerun` nothing is `ancient`.
         """
         or_stop(decide_by_records, self._workflow)  # known only once the first rule asks
         if not self._is_main:
@@ -247,8 +256,15 @@ class RuleInputs:
         if is_outdated and made is not None:
             force(self._workflow, str(made))
         files = [str(path) for path in before]
-        runs = is_outdated or is_forced_by_hand(self._workflow)
-        return files if runs else [ancient(file) for file in files]
+        if is_outdated:
+            return list(dict.fromkeys([*files, *self._outdated_caches(plans)]))
+        return files if is_forced_by_hand(self._workflow) else [ancient(file) for file in files]
+
+    def _outdated_caches(self, plans: Iterable[StagePlan]) -> Iterator[str]:
+        for plan in plans:
+            for entry in stage_entries(plan):
+                if or_stop(self.outdated.cache, entry):
+                    yield str(entry.record)
 
 
 def _record(subject: Subject, step: str) -> Path:
