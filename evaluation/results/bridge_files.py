@@ -51,15 +51,19 @@ class Origin(FileModel):
     tokenizer: str | None = Field(description="Fingerprint or name of its tokenizer.")
     sequence_length: int = Field(description="Tokens of a block.")
     gpu: str | None = Field(None, description="Model of the GPU, or of all; null on a CPU.")
-    row_tokens: tuple[int, ...] = Field((), description="Tokens of a row, of all its scores.")
+    row_tokens: tuple[int, ...] = Field((), description="Tokens per packed row, of all its scores.")
 
 
 class StepVerdict(FileModel):
     """A step's verdict with those on its aims."""
 
     step: int = Field(description="The step.")
-    verdict: Answer | None = Field(description="Of all aims together; null for no objective.")
-    aims: tuple[AimRow, ...] = Field(description="One for each aim, in order.")
+    verdict: Answer | None = Field(
+        description="Verdict on the whole objective; null without an objective."
+    )
+    aims: tuple[AimRow, ...] = Field(
+        description="A verdict for each entry of `objective`, in order."
+    )
 
 
 class StepDeltas(StepVerdict):
@@ -67,15 +71,21 @@ class StepDeltas(StepVerdict):
 
     stage: str = Field(description="Name of the stage.")
     protocol: str = Field(description="Version of the bridge's computation.")
-    confidence: float = Field(description="Of the intervals.")
-    alpha: float = Field(description="Of the tests.")
-    power: float = Field(description="At which a difference counts as one that is seen.")
+    confidence: float = Field(description="Confidence level of the intervals.")
+    alpha: float = Field(description="Significance level of the tests.")
+    power: float = Field(description="Power that the minimum detectable effect refers to.")
     checkpoint: Origin = Field(description="The step's checkpoint.")
     bridge: Origin = Field(description="The bridge.")
-    notes: tuple[str, ...] = Field((), description="What differs but does not forbid comparing.")
+    notes: tuple[str, ...] = Field(
+        (), description="Differences between the two sides that do not prevent a comparison."
+    )
     deltas: tuple[DeltaRow, ...] = Field(description="All deltas.")
-    groups: tuple[GroupDelta, ...] = Field((), description="Deltas by fixed groups of prompts.")
-    moves: tuple[Moves, ...] = Field((), description="Prompts by pass rates before and after.")
+    groups: tuple[GroupDelta, ...] = Field(
+        (), description="Deltas for each group of prompts (`strata`)."
+    )
+    moves: tuple[Moves, ...] = Field(
+        (), description="Number of prompts by their pass rates before and after."
+    )
 
 
 class StageDeltas(FileModel):
@@ -84,10 +94,10 @@ class StageDeltas(FileModel):
     stage: str = Field(description="Name of the stage.")
     protocol: str = Field(description="Version of the bridge's computation.")
     left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
-    provisional: bool = Field(False, description="Whether steps that are asked for are to come.")
+    provisional: bool = Field(False, description="Whether configured steps are still to come.")
     awaited: tuple[int, ...] = Field((), description="Those steps.")
     notes: tuple[str, ...] = Field(
-        (), description="What differs from the bridge but does not forbid comparing, and where."
+        (), description="Differences from the bridge that do not prevent a comparison, and where."
     )
     verdicts: tuple[StepVerdict, ...] = Field(description="Of all steps.")
     deltas: tuple[DeltaRow, ...] = Field(description="Of all steps.")
@@ -125,7 +135,9 @@ class Headline(FileModel):
     value: float = Field(description="The recommended step's value.")
     bridge_value: float = Field(description="The bridge's value.")
     delta: float | None = Field(None, description="Their difference.")
-    low: float | None = Field(None, description="Lower end of the interval for all steps at once.")
+    low: float | None = Field(
+        None, description="Lower end of the simultaneous interval for all steps."
+    )
     high: float | None = Field(None, description="Upper end of it.")
 
 
@@ -133,7 +145,7 @@ class Beside(FileModel):
     """A step that is not significantly different from the recommended one."""
 
     step: int = Field(description="The step.")
-    delta: float = Field(description="Its headline less that of the recommended one.")
+    delta: float = Field(description="Its headline minus that of the recommended step.")
     low: float | None = Field(description="Lower end of the interval.")
     high: float | None = Field(description="Upper end of it.")
     p: float | None = Field(description="p-value of no difference.")
@@ -150,16 +162,18 @@ class Other(FileModel):
 class AverageRow(FileModel):
     """How the mean over the last checkpoints stands to an aim."""
 
-    tier: TierName = Field(description="Tier the aim is about.")
-    group: str | None = Field(description="Group of items that the aim is about.")
-    metric: str = Field(description="What it is decided on.")
+    tier: TierName = Field(description="Tier of the objective.")
+    group: str | None = Field(description="Group of items of the objective; null for all.")
+    metric: str = Field(description="Metric that decides it.")
     steps: tuple[int, ...] = Field(description="The checkpoints.")
-    delta: float = Field(description="Their mean less the bridge's value.")
+    delta: float = Field(description="Their mean minus the bridge's value.")
     low: float | None = Field(description="Lower end of its 95 % interval.")
     high: float | None = Field(description="Upper end of it.")
-    se_items: float | None = Field(description="Standard error that is the items'.")
-    se_checkpoints: float | None = Field(description="Standard error that is the checkpoints'.")
-    verdict: Answer = Field(description="Whether the mean meets the aim, by this interval.")
+    se_items: float | None = Field(description="Standard error from the choice of items.")
+    se_checkpoints: float | None = Field(
+        description="Standard error from the choice of checkpoints."
+    )
+    verdict: Answer = Field(description="Verdict on the mean, by this interval.")
     sentence: str = Field(description="The same in words, with the last checkpoint.")
 
 
@@ -167,27 +181,33 @@ class Recommendation(FileModel):
     """`recommendation.json`."""
 
     stage: str = Field(description="Name of the stage.")
-    step: int | None = Field(description="The step to take on; null where none is named.")
+    step: int | None = Field(description="The step to use next; null if there is none.")
     checkpoint: str | None = Field(None, description="Its folder.")
     meets: bool | None = Field(description="Whether it meets the objective.")
     verdict: Answer | None = Field(None, description="Its verdict.")
-    kind: str | None = Field(None, description="What it is called: recommended, or less.")
+    kind: str | None = Field(None, description="`recommended`, or a weaker term.")
     why: str = Field(description="The reason in words.")
-    corrected_for: str | None = Field(None, description="What the verdict is corrected for.")
+    corrected_for: str | None = Field(
+        None, description="The multiple comparisons that the verdict is corrected for."
+    )
     companions: tuple[str, ...] = Field(
-        (), description="What other measures say of its undecided aims, for all steps at once."
+        (),
+        description="Secondary metrics of undecided objectives, with simultaneous intervals for all steps.",
     )
     averages: tuple[AverageRow, ...] = Field(
-        (), description="Aims by the mean over the last checkpoints, where `average` asks for it."
+        (),
+        description="Objectives decided on the mean of the last checkpoints, if `average` is set.",
     )
-    confidence: tuple[float, ...] = Field((), description="Of the intervals of each aim.")
+    confidence: tuple[float, ...] = Field(
+        (), description="Confidence level of the intervals of each objective."
+    )
     headline: Headline | None = Field(None, description="What steps are ranked by.")
     beside: tuple[Beside, ...] = Field(
         description="Steps that are not significantly different from it."
     )
-    others: tuple[Other, ...] = Field(description="Steps that fell out.")
+    others: tuple[Other, ...] = Field(description="Steps that were rejected.")
     left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
-    provisional: bool = Field(False, description="Whether steps that are asked for are to come.")
+    provisional: bool = Field(False, description="Whether configured steps are still to come.")
     awaited: tuple[int, ...] = Field((), description="Those steps.")
 
 

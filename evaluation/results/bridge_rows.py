@@ -19,9 +19,7 @@ BridgeValue = Annotated[float, Field(description="The bridge's value.")]
 Low = Annotated[float | None, Field(description="Lower end of the 95 % interval of the delta.")]
 High = Annotated[float | None, Field(description="Upper end of it.")]
 P = Annotated[float | None, Field(description="Two-sided p-value of no difference.")]
-Mde = Annotated[
-    float | None, Field(description="Smallest difference that the test could detect (MDE).")
-]
+Mde = Annotated[float | None, Field(description="Minimum detectable effect (MDE) of the test.")]
 Items = Annotated[int, Field(description="Blocks, questions or prompts.")]
 Units = Annotated[int, Field(description="Independent units among them: items, or clusters.")]
 Method = Annotated[str, Field(description="How interval and p-value were computed.")]
@@ -41,7 +39,7 @@ class DeltaRow(FileModel):
     metric: DeltaMetric
     value: StepValue
     bridge_value: BridgeValue
-    delta: float = Field(description="`value` less `bridge_value`.")
+    delta: float = Field(description="`value` minus `bridge_value`.")
     low: Low
     high: High
     p: P
@@ -60,8 +58,12 @@ class CompanionRow(FileModel):
     """What stands beside an aim that is undecided."""
 
     metric: DeltaMetric
-    says: Literal["better", "worse", "undecided"] = Field(description="By its interval alone.")
-    delta: float = Field(description="The step's value less the bridge's, over the aim's items.")
+    says: Literal["better", "worse", "undecided"] = Field(
+        description="`better`, `worse` or `unclear`, by its interval alone."
+    )
+    delta: float = Field(
+        description="The step's value minus the bridge's, over the objective's items."
+    )
     low: float = Field(description="Lower end of its 95 % interval.")
     high: float = Field(description="Upper end of it.")
     sentence: str = Field(description="The same in words.")
@@ -70,13 +72,13 @@ class CompanionRow(FileModel):
 class AimRow(FileModel):
     """How a step stands to one aim of its objective."""
 
-    tier: TierName = Field(description="Tier the aim is about.")
-    want: Literal["improve", "keep"] = Field(description="What is wanted of it.")
-    group: str | None = Field(description="Group of items that the aim is about.")
+    tier: TierName = Field(description="Tier of the objective.")
+    want: Literal["improve", "keep"] = Field(description="`improve`, or `keep`.")
+    group: str | None = Field(description="Group of items of the objective; null for all.")
     margin: float = Field(description="Smallest gain, or largest loss, that counts.")
-    verdict: Answer = Field(description="Whether the aim is met.")
-    metric: str = Field(description="What it is decided on.")
-    items: tuple[str, ...] = Field(description="Slices, tasks or categories it is about.")
+    verdict: Answer = Field(description="`met`, `not met` or `undecided`.")
+    metric: str = Field(description="Metric that decides it.")
+    items: tuple[str, ...] = Field(description="Its slices, tasks or categories.")
     value: StepValue
     bridge_value: BridgeValue
     delta: float = Field(description="Their difference.")
@@ -86,7 +88,7 @@ class AimRow(FileModel):
     regressions: tuple[str, ...] = Field(description="Items that are significantly worse.")
     why: str = Field(description="The verdict's reason in words.")
     companion: CompanionRow | None = Field(
-        None, description="What a measure that sees smaller differences says, if undecided."
+        None, description="A secondary metric, if the objective is undecided."
     )
 
 
@@ -97,7 +99,7 @@ class GroupDelta(FileModel):
     item: str = Field(description="Generation task.")
     by: str = Field(description="Name of the grouping.")
     group: str = Field(description="Name of the group.")
-    prompts: int = Field(description="Prompts of the group that both sides could be judged on.")
+    prompts: int = Field(description="Prompts of the group with verdicts on both sides.")
     value: StepValue
     bridge_value: BridgeValue
     delta: float = Field(description="Their difference.")
@@ -133,9 +135,9 @@ class SummaryRow(FileModel):
     value: float = Field(description="Its value.")
     low: float | None = Field(description="Lower end of its 95 % interval over items.")
     high: High
-    chance: float | None = Field(description="Value of a draw.")
+    chance: float | None = Field(description="Value of random choice.")
     n: Items
-    delta: float | None = Field(description="The value less the bridge's.")
+    delta: float | None = Field(description="The value minus the bridge's.")
     delta_low: float | None = Field(description="Lower end of the delta's 95 % interval.")
     delta_high: High
     p_holm: float | None = Field(description="Corrected p-value of no difference.")
@@ -158,7 +160,7 @@ class RetentionRow(FileModel):
     metric: str = Field(description="Name of the metric.")
     earlier_value: float = Field(description="The earlier one's value.")
     value: float = Field(description="The later one's value.")
-    delta: float = Field(description="`value` less `earlier_value`.")
+    delta: float = Field(description="`value` minus `earlier_value`.")
     low: float | None = Field(description="Lower end of its 95 % interval.")
     high: High
     p_holm: float | None = Field(

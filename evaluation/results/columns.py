@@ -67,13 +67,13 @@ MEASURED = (
     Column(
         "correct_probability",
         "double",
-        "Share of the right answer in exp(`logprob`); likewise.",
+        "Share of the right answer in exp(`logprob`); only in a question's first row.",
         nullable=True,
     ),
     Column(
         "margin",
         "double",
-        "`logprob` per character of the right answer less that of the best other; likewise.",
+        "`logprob` per character of the right answer minus that of the best other; only in a question's first row.",
         nullable=True,
     ),
 )
@@ -83,7 +83,7 @@ COMPLETED = (
     Column("task", "string", "Name of the task."),
     Column("id", "string", "Id of the prompt."),
     Column("verifier", "string", "Name of the verifier."),
-    Column("n", "int32", "Samples that the verifier could judge."),
+    Column("n", "int32", "Samples with a verdict."),
     Column("correct", "int32", "How many of them pass in full."),
     Column("pass_rate", "double", "Mean score of the `n`; null where `n` is 0.", True),
     Column("weight", "double", "What a sample counts, as the number of its instructions."),

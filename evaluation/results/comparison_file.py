@@ -38,15 +38,15 @@ class ComparisonRow(FileModel):
     stage_b: str = Field(description="Stage of B.")
     step_a: int = Field(description="Step of A's checkpoint.")
     step_b: int = Field(description="Step of B's checkpoint.")
-    tokens_a: int | None = Field(description="Tokens that A had seen.")
-    tokens_b: int | None = Field(description="Tokens that B had seen.")
+    tokens_a: int | None = Field(description="A's training tokens.")
+    tokens_b: int | None = Field(description="B's training tokens.")
     tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
     group: Group
     metric: DeltaMetric
     value_a: float = Field(description="A's value.")
     value_b: float = Field(description="B's value.")
-    delta: float = Field(description="`value_a` less `value_b`.")
+    delta: float = Field(description="`value_a` minus `value_b`.")
     low: Low
     high: High
     low_all: float | None = Field(
@@ -74,12 +74,16 @@ class LeadRow(FileModel):
     item: str = Field(description="Slice, task or category, or `overall`.")
     metric: DeltaMetric
     ahead: Literal["A", "B"] | None = Field(
-        description="The run that leads at the last matched checkpoints; null if they are not significantly different."
+        description="The run that is better at the last matched checkpoints; null if they are not significantly different."
     )
-    since_step_a: int | None = Field(description="A's step from which on it leads without a break.")
+    since_step_a: int | None = Field(
+        description="A's step since which that run has been better without a break."
+    )
     since_step_b: int | None = Field(description="B's step there.")
-    checkpoints: int = Field(description="Matched checkpoints of that lead.")
-    confidence: float = Field(description="Of one interval, so that all hold at once.")
+    checkpoints: int = Field(description="Number of matched checkpoints since then.")
+    confidence: float = Field(
+        description="Confidence level of one interval, so that all are simultaneous."
+    )
     sentence: str = Field(description="The same in words.")
 
 
@@ -91,9 +95,11 @@ class StageComparison(FileModel):
     by: By = Field(description="What checkpoints were matched by.")
     checkpoints: int = Field(description="Matched checkpoints.")
     across_tokenizers: bool = Field(description="Whether the tokenizers differ.")
-    notes: tuple[str, ...] = Field(description="What a reader has to know of the comparison.")
-    corrected_for: str = Field(description="What it is corrected for who is ahead.")
-    leads: tuple[LeadRow, ...] = Field(description="Who is ahead, the overall values first.")
+    notes: tuple[str, ...] = Field(description="Notes on the comparison.")
+    corrected_for: str = Field(
+        description="The multiple comparisons that `leads` are corrected for."
+    )
+    leads: tuple[LeadRow, ...] = Field(description="Which run is better, the overall values first.")
     deltas: tuple[ComparisonRow, ...] = Field(description="All deltas.")
 
 
@@ -113,7 +119,9 @@ class Comparison(FileModel):
     """`comparison.json`."""
 
     protocol: str = Field(description="Version of the bridge's computation.")
-    comparisons: tuple[RunComparison, ...] = Field(description="A run with each of the others.")
+    comparisons: tuple[RunComparison, ...] = Field(
+        description="This run compared with each of the others."
+    )
 
 
 COMPARISON_COLUMNS = columns_of(ComparisonRow)

@@ -23,7 +23,7 @@ class QualityRow(FileModel):
     tier: TierName = Field(description="Name of the tier.")
     item: str = Field(description="Slice or task.")
     group: str | None = Field(description="Group that objectives refer to.")
-    metric: str = Field(description="The headline, or the first measure beside it.")
+    metric: str = Field(description="The headline, or the first secondary metric.")
     checkpoints: int = Field(description="Checkpoints of the stage that have it.")
     value: float = Field(description="Its value at the last one.")
     above_chance: float | None = Field(
@@ -61,9 +61,9 @@ class TaskQuality(FileModel):
 
     stage: str = Field(description="Name of the stage.")
     protocol: str = Field(description="Version of what reports show.")
-    alpha: float = Field(description="Of the tests that `needed` is about.")
-    power: float = Field(description="Likewise.")
-    advice: tuple[str, ...] = Field(description="What would decide aims that are undecided.")
+    alpha: float = Field(description="Significance level of the tests that `needed` refers to.")
+    power: float = Field(description="Power of these tests.")
+    advice: tuple[str, ...] = Field(description="What would decide the undecided objectives.")
     rows: tuple[QualityRow, ...] = Field(description="Each slice's and task's metrics.")
 
 

@@ -24,7 +24,7 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 class Counts(FileModel):
     """How much of what was asked for was used."""
 
-    asked: int = Field(ge=0, description="Items asked for.")
+    asked: int = Field(ge=0, description="Items requested.")
     used: int = Field(ge=0, description="Items that were scored.")
     left_out: dict[str, int] = Field({}, description="Items left out, by reason.")
 
@@ -33,7 +33,7 @@ class TokenizerName(FileModel):
     """Which tokenizer the data were prefilled with."""
 
     name: str | None = Field(None, description="Hub id or folder.")
-    fingerprint: str | None = Field(None, description="Of all of its files.")
+    fingerprint: str | None = Field(None, description="Fingerprint of all its files.")
     prepend_bos: bool | None = Field(None, description="Whether texts begin with BOS.")
 
     @property
@@ -52,10 +52,10 @@ class TierFile(FileModel):
     tokenizer: TokenizerName = Field(description="The tokenizer.")
     sequence_length: int = Field(gt=0, description="Tokens of a block, or of a request at most.")
     consumed_tokens: int | None = Field(
-        None, ge=0, description="Tokens seen in training, by the trainer's own count."
+        None, ge=0, description="Training tokens, as counted by the trainer."
     )
     protocol: str = Field(
-        description="Version of the computation; results of two are not compared."
+        description="Version of the computation; results of different versions are not compared."
     )
     packages: dict[str, tuple[str, ...]] = Field(
         {}, description="Versions that the scores were computed with."
@@ -65,18 +65,22 @@ class TierFile(FileModel):
         None, description="Model of the GPU, or of all that scores come from; null on a CPU."
     )
     gpus_per_checkpoint: tuple[int, ...] | None = Field(
-        None, description="GPUs that the model was spread over, where it was over several."
+        None, description="GPUs over which the model's layers were distributed, if more than one."
     )
     gpu_busy: Rate | None = Field(
         None, description="Share of `seconds` in which the GPU had work; null on a CPU."
     )
     row_tokens: tuple[int, ...] = Field(
         (),
-        description="Tokens of a row of the forward pass; in a narrow dtype they move single items.",
+        description="Tokens per packed row of the forward pass; in a narrow dtype such as bfloat16 another number changes single items.",
     )
     dtype: str | None = Field(None, description="Floating-point type of the model.")
-    seconds: float | None = Field(None, ge=0, description="Time of the device.")
-    tokens_per_second: float | None = Field(None, ge=0, description="Speed of the device.")
+    seconds: float | None = Field(
+        None, ge=0, description="Computing time of the device, in seconds."
+    )
+    tokens_per_second: float | None = Field(
+        None, ge=0, description="Tokens per second of the device."
+    )
     items: Counts | int | None = Field(None, description="How many items were used.")
 
     @property
@@ -102,8 +106,10 @@ class ItemEntry(FileModel):
     data: Any = Field(None, description="Fingerprint of the item's definition.")
     data_checksum: Any = Field(None, description="Checksums of the scored data.")
     items: Counts | int | None = Field(None, description="How many items were used.")
-    seconds: float | None = Field(None, ge=0, description="Time of the device.")
-    tokens_processed: int | None = Field(None, ge=0, description="Tokens through the model.")
+    seconds: float | None = Field(
+        None, ge=0, description="Computing time of the device, in seconds."
+    )
+    tokens_processed: int | None = Field(None, ge=0, description="Tokens that the model processed.")
 
 
 class SliceEntry(ItemEntry):
@@ -150,18 +156,19 @@ class TaskEntry(ItemEntry):
     primary: Normalization | None = Field(None, description="What candidates are ranked by.")
     metrics: dict[str, Rate] = Field({}, description="Accuracy by every normalization.")
     centered: float | None = Field(None, description="0 at chance, 1 if all are right.")
-    chance: Rate | None = Field(None, description="Accuracy of a draw.")
+    chance: Rate | None = Field(None, description="Accuracy of random choice.")
     stderr: float | None = Field(
         None, ge=0, description="Standard error of `accuracy`, by clusters where there are some."
     )
     gold_bits_per_byte: float | None = Field(
-        None, ge=0, description="Bits of the right answer per UTF-8 byte, mean; less is better."
+        None, ge=0, description="Bits per UTF-8 byte of the right answer, mean; lower is better."
     )
     correct_probability: Rate | None = Field(
         None, description="Share of the right answer in the candidates' probabilities, mean."
     )
     margin: float | None = Field(
-        None, description="Nats per character by which the right answer leads the best other, mean."
+        None,
+        description="Nats per character of the right answer minus those of the best other, mean.",
     )
     ties: int | None = Field(None, ge=0, description="Items whose best candidates are equal.")
     nan: int | None = Field(None, ge=0, description="Always 0: NaN is an error.")
@@ -196,13 +203,27 @@ class CategoryRates(FileModel):
     """Shares of prompts; null where no prompt counts for a rate."""
 
     prompts: int | None = Field(None, ge=0, description="Prompts of the category.")
-    instruction_match_rate: Rate | None = Field(None, description="It says what it should.")
-    all_checks_pass_rate: Rate | None = Field(None, description="All of its checks pass.")
-    format_valid_rate: Rate | None = Field(None, description="It has the form asked for.")
-    chat_clean_rate: Rate | None = Field(None, description="Nothing but the answer.")
-    code_parse_rate: Rate | None = Field(None, description="Its code is Python.")
-    json_valid_rate: Rate | None = Field(None, description="It is JSON of the schema.")
-    truncated_rate: Rate | None = Field(None, description="It reached its token limit.")
+    instruction_match_rate: Rate | None = Field(
+        None, description="Share of answers with the right content."
+    )
+    all_checks_pass_rate: Rate | None = Field(
+        None, description="Share of answers that pass all checks."
+    )
+    format_valid_rate: Rate | None = Field(
+        None, description="Share of answers in the required format."
+    )
+    chat_clean_rate: Rate | None = Field(
+        None, description="Share of answers without chat artifacts."
+    )
+    code_parse_rate: Rate | None = Field(
+        None, description="Share of answers whose code is valid Python."
+    )
+    json_valid_rate: Rate | None = Field(
+        None, description="Share of answers that are JSON of the required schema."
+    )
+    truncated_rate: Rate | None = Field(
+        None, description="Share of answers that reached the token limit."
+    )
 
     def rates(self) -> dict[str, float | None]:
         """All rates that the file has, those of an external program's own among them."""
@@ -226,17 +247,15 @@ def _is_rate(name: str) -> bool:
 class OverallRates(CategoryRates):
     """Shares of all prompts but those that `headline: false` leaves to their category."""
 
-    all_checks_pass_rate: Rate = Field(description="All of its checks pass.")
+    all_checks_pass_rate: Rate = Field(description="Share of answers that pass all checks.")
 
 
 class PromptCheck(FileModel):
     """One check of an answer."""
 
-    kind: Kind = Field(description="What it is about, by which rates count it.")
+    kind: Kind = Field(description="The kind of the check; rates count checks by kind.")
     passed: bool = Field(description="Whether the answer passes.")
-    note: str | None = Field(
-        None, description="Of code: `unguarded` or `forged`, as for verified answers."
-    )
+    note: str | None = Field(None, description="For code: `unguarded` or `forged`, as in Tier5.")
 
 
 class PromptEntry(FileModel):

@@ -11,11 +11,11 @@ from evaluation.results.tier_files import ItemEntry, Rate, TierFile
 class Told(FileModel):
     """A mean over prompts with its 95 % interval; no bounds for a single prompt."""
 
-    value: Rate | None = Field(description="The mean; null where no prompt could be judged.")
+    value: Rate | None = Field(description="The mean; null if there are no verdicts.")
     stderr: float | None = Field(None, ge=0, description="Standard error, over prompts.")
     low: Rate | None = Field(None, description="Lower end of the interval.")
     high: Rate | None = Field(None, description="Upper end of the interval.")
-    prompts: int | None = Field(None, ge=0, description="Prompts that it is over: judged ones.")
+    prompts: int | None = Field(None, ge=0, description="Prompts with verdicts.")
 
 
 class VerifierRates(FileModel):
@@ -26,23 +26,31 @@ class VerifierRates(FileModel):
     low: Rate | None = Field(None, description="Lower end of its 95 % interval.")
     high: Rate | None = Field(None, description="Upper end of its 95 % interval.")
     weighted_rate: Rate | None = Field(
-        None, description="The same by weight, as instructions of a prompt: `inst_level_*_acc`."
+        None, description="Mean score weighted by the instructions of a prompt: `inst_level_*_acc`."
     )
     format_rate: Rate | None = Field(None, description="Share with an answer in its format.")
     right_but_format_rate: float | None = Field(
         None,
-        description="Share in which this verifier finds no answer, and another one the right one.",
+        description="Share for which this verifier finds no answer, and another one the right answer.",
     )
     errors: int = Field(0, ge=0, description="Samples on which the verifier failed.")
     unguarded: int = Field(
-        0, ge=0, description="Programs that pass as Python, and whose objects are not looked at."
+        0,
+        ge=0,
+        description="Programs that pass the plain run, where the guarded run cannot check all values.",
     )
     forged: int = Field(
-        0, ge=0, description="Programs that only pass where they can change their tests."
+        0, ge=0, description="Programs that pass the plain run and fail the guarded run."
     )
-    pass_at_k: dict[str, Told] = Field({}, description="By k: one of k samples passes.")
-    cons_at_n: Told | None = Field(None, description="The most frequent answer passes.")
-    distinct_answers: float | None = Field(None, ge=0, description="Answers of a prompt, mean.")
+    pass_at_k: dict[str, Told] = Field(
+        {}, description="pass@k: probability that one of k samples passes, by k."
+    )
+    cons_at_n: Told | None = Field(
+        None, description="Share of prompts whose most frequent answer passes."
+    )
+    distinct_answers: float | None = Field(
+        None, ge=0, description="Different answers of a prompt, mean."
+    )
 
 
 class OtherEngine(FileModel):
@@ -50,26 +58,36 @@ class OtherEngine(FileModel):
 
     name: str = Field(description="`vllm`.")
     version: str | None = Field(None, description="Its version.")
-    asked: int = Field(ge=0, description="Prompts that both were asked, greedily.")
-    equal: int = Field(ge=0, description="Those of them with the same answer.")
+    asked: int = Field(ge=0, description="Prompts that both engines completed, greedily.")
+    equal: int = Field(ge=0, description="Those of them with the same completion.")
 
 
 class GenerationEntry(ItemEntry):
     """A task of Tier5."""
 
     primary: str = Field(description="The verifier that objectives are decided on.")
-    verifiers: dict[str, VerifierRates] = Field(min_length=1, description="Each by name.")
+    verifiers: dict[str, VerifierRates] = Field(
+        min_length=1, description="Results of each verifier, by its name."
+    )
     views: dict[str, Any] = Field({}, description="The verifiers' settings.")
     answer_after: str | None = Field(None, description="Verifiers read what follows this text.")
     decoding: dict[str, Any] = Field({}, description="Sampling, stop strings and token limit.")
-    engine: OtherEngine | None = Field(None, description="What wrote them, where it is another.")
+    engine: OtherEngine | None = Field(
+        None, description="The engine that wrote the completions, if not the built-in one."
+    )
     prompts: int = Field(ge=0, description="Prompts that were completed.")
     samples: int = Field(ge=0, description="Completions in all.")
-    too_long: tuple[str, ...] = Field((), description="Prompts that do not fit the window.")
-    truncated_rate: Rate | None = Field(None, description="Share that reached the token limit.")
-    empty_rate: Rate | None = Field(None, description="Share that is nothing but white space.")
+    too_long: tuple[str, ...] = Field(
+        (), description="Prompts that do not fit into the context window."
+    )
+    truncated_rate: Rate | None = Field(
+        None, description="Share of completions that reached the token limit."
+    )
+    empty_rate: Rate | None = Field(None, description="Share of completions without any text.")
     mean_tokens: float | None = Field(None, ge=0, description="Tokens of a completion, mean.")
-    right_by_any_rate: Rate | None = Field(None, description="Share that some verifier passes.")
+    right_by_any_rate: Rate | None = Field(
+        None, description="Share of completions that at least one verifier passes."
+    )
     strata: dict[str, dict[str, Told]] = Field(
         {}, description="The primary pass rate by grouping and group."
     )
@@ -95,7 +113,9 @@ class Tier5File(TierFile):
     """`tier5_verified.json`."""
 
     overall: PassRateMean | None = Field(None, description="Mean over tasks.")
-    cage: str | None = Field(None, description="What programs were run in; null without programs.")
+    cage: str | None = Field(
+        None, description="Sandbox in which programs ran; null without programs."
+    )
     generation_tasks: dict[str, GenerationEntry] = Field(
         min_length=1, description="Each task by name."
     )

@@ -16,13 +16,14 @@ SMALLEST_MARGIN = 1e-6
 class Aim(Settings):
     """One thing a stage is for: to improve on the bridge, or to keep what it had."""
 
-    tier: TierName = Field(description="Tier the aim is about.")
-    want: Literal["improve", "keep"] = Field(description="Gain on the bridge, or lose nothing.")
+    tier: TierName = Field(description="Tier of the objective.")
+    want: Literal["improve", "keep"] = Field(
+        description="`improve`: gain on the bridge; `keep`: lose no more than the margin."
+    )
     group: Label | None = Field(None, description="Only slices or tasks of this group.")
     metric: str | None = Field(
         None,
-        description="What it is decided on, if not the tier's headline: for tier3 "
-        "`gold_bits_per_byte`, `correct_probability` or `margin`.",
+        description="Metric that decides it, if not the tier's headline: for tier3 `gold_bits_per_byte`, `correct_probability` or `margin`.",
     )
     margin: Fraction = Field(
         ge=0,
@@ -34,7 +35,7 @@ class Aim(Settings):
         None,
         ge=3,
         le=1000,
-        description="Also tell how the mean of so many last checkpoints stands to it (3 or more).",
+        description="Also report the mean of this many last checkpoints (3 or more).",
     )
 
     @model_validator(mode="after")

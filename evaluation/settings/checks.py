@@ -123,7 +123,7 @@ class ContainsAny(_Terms):
 
 class States(InstructionCheck):
     check: Literal["states"] = Field(
-        description="`states`: one of the texts is said and not denied; what it is not may be named."
+        description="`states`: one of the texts is stated and not denied; wrong ones may be mentioned to deny them."
     )
     texts: Texts = Field(description="Words or phrases that are right; whole words only.")
     rather_than: tuple[Text, ...] = Field(
@@ -158,7 +158,7 @@ class ListItems(InstructionCheck):
         description="`list_items`: the outermost list has one item for each of the texts."
     )
     texts: Annotated[tuple[Words | Texts, ...], Field(min_length=1)] = Field(
-        description="What the items say; a list in place of a text holds alternatives."
+        description="Texts of the items; a list in place of a text contains alternatives."
     )
     how: Literal["contain", "start", "equal"] = Field(
         "contain", description="Whether an item contains its text, starts with it, or is it."

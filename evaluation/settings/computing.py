@@ -39,14 +39,14 @@ class Scoring(Settings):
         64,
         gt=0,
         le=2**16,
-        description="Answers written at once; halved where memory is not enough.",
+        description="Completions generated at once; halved if memory is insufficient.",
     )
     gpus_per_checkpoint: Integer = Field(
         1,
         gt=0,
         le=64,
-        description="GPUs of one node that a model's layers are dealt over; more than 1 for one that "
-        "does not fit into a GPU. Its jobs ask for as many.",
+        description="GPUs of one node over which a model's layers are distributed; more than 1 for a "
+        "model larger than one GPU. Jobs request as many.",
     )
 
 
@@ -54,13 +54,14 @@ class Generation(Settings):
     """What writes the answers to generation tasks."""
 
     engine: Literal["own", "vllm"] = Field(
-        "own", description="`vllm`: vLLM, for very many answers; others than this project's own."
+        "own",
+        description="`vllm`: vLLM, for very many completions, which differ from those of the built-in engine (`own`).",
     )
     python: ExpandedPath | None = Field(
-        None, description="Python of an environment that has vLLM, where that is the engine."
+        None, description="Python of an environment that has vLLM; needed for that engine."
     )
     memory_share: Fraction = Field(
-        0.85, gt=0, lt=1, description="Of the GPU's memory that vLLM takes."
+        0.85, gt=0, lt=1, description="Share of the GPU's memory that vLLM uses."
     )
 
     @model_validator(mode="after")
@@ -82,19 +83,19 @@ class Generation(Settings):
 
 
 class Verification(Settings):
-    """How generated answers are judged."""
+    """How generated answers are verified."""
 
     workers: Integer | None = Field(
         None, gt=0, le=4096, description="Processes; as many as there are CPUs if not given."
     )
     seconds: Fraction = Field(
-        20.0, ge=0.1, le=LONGEST_WAIT, description="Time for one answer, in seconds."
+        20.0, ge=0.1, le=LONGEST_WAIT, description="Time limit for one answer, in seconds."
     )
     memory_mb: Integer = Field(
-        2048, ge=256, le=LARGEST_MEMORY, description="Memory for one answer, in MB."
+        2048, ge=256, le=LARGEST_MEMORY, description="Memory limit for one answer, in MB."
     )
     max_error_share: Fraction = Field(
-        0.01, ge=0, le=1, description="Share of answers whose verifier may fail."
+        0.01, ge=0, le=1, description="Largest share of answers on which a verifier may fail."
     )
 
     def deciding(self) -> dict[str, Any]:

@@ -131,13 +131,17 @@ class Stage(Settings):
     objective: tuple[Aim, ...] = Field((), description="What the stage is for.")
     results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
     tokenizer: Tokenizer | None = Field(None, description="Where it differs from the top level.")
-    sequence_length: Integer | None = Field(None, gt=1, le=LARGEST_WINDOW, description="Likewise.")
-    training_config: ExpandedPath | None = Field(None, description="Likewise.")
+    sequence_length: Integer | None = Field(
+        None, gt=1, le=LARGEST_WINDOW, description="Where it differs from the top level."
+    )
+    training_config: ExpandedPath | None = Field(
+        None, description="Where it differs from the top level."
+    )
     allow_shorter_sequences: Boolean = Field(
         False, description="Accept checkpoints trained on longer sequences than are scored."
     )
     assume: Assumed | None = Field(
-        None, description="What to take for granted where a Nanotron config.yaml is missing."
+        None, description="What to assume if a Nanotron config.yaml is missing."
     )
     command: str | None = Field(
         None, description="External program that scores in place of the engine."
@@ -168,14 +172,22 @@ class Config(Settings):
     tokenizer: Tokenizer | None = Field(
         None, description="Taken from `training_config` or the checkpoints if not given."
     )
-    sequence_length: Integer | None = Field(None, gt=1, le=LARGEST_WINDOW, description="Likewise.")
+    sequence_length: Integer | None = Field(
+        None,
+        gt=1,
+        le=LARGEST_WINDOW,
+        description="Tokens of a block; taken from `training_config` or the checkpoints if not given.",
+    )
     training_config: ExpandedPath | None = Field(
-        None, description="Nanotron training YAML to take what is not given of the two from."
+        None,
+        description="Nanotron training YAML that supplies the tokenizer or sequence length if not set.",
     )
     scoring: Scoring = Field(Scoring(), description="How models are run.")
-    generation: Generation = Field(Generation(), description="What writes generated answers.")
+    generation: Generation = Field(
+        Generation(), description="The engine that generates completions."
+    )
     verification: Verification = Field(
-        Verification(), description="How generated answers are judged."
+        Verification(), description="How generated answers are verified."
     )
     providers: Providers = Field(
         Providers(), description="Where the Pythons of task providers are."
@@ -185,7 +197,7 @@ class Config(Settings):
     )
     stages: dict[Name, Stage] = Field(min_length=1, description="The stages in training order.")
     runs: dict[RunName, OtherRun] = Field(
-        {}, description="Other runs of the same suites, by name, to lay over this one."
+        {}, description="Other runs of the same suites, by name, to compare with this one."
     )
 
     @model_validator(mode="after")

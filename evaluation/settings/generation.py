@@ -33,7 +33,7 @@ class Sampling(Settings):
         1.0, gt=0, le=1, description="Draw from the likeliest tokens that have this share."
     )
     top_k: Integer = Field(
-        0, ge=0, le=LARGEST_WINDOW, description="Draw from so many likeliest tokens; 0: all."
+        0, ge=0, le=LARGEST_WINDOW, description="Draw from this many likeliest tokens; 0: all."
     )
     n: Integer = Field(1, gt=0, le=10**6, description="Completions of each prompt.")
     seed: Seed = Field(0, description="Another seed gives other completions.")
@@ -56,8 +56,7 @@ class Sampling(Settings):
 
 ANSWER_AFTER = Field(
     None,
-    description="End of the model's thinking, as `</think>`: verifiers read what follows the last one; "
-    "all of a completion that has none.",
+    description="End mark of the model's thinking, such as `</think>`: verifiers read what follows the last one, or all if there is none.",
 )
 
 
@@ -138,10 +137,10 @@ class GenerationTask(Source, Judged):
         (), description="Rows to take the examples from, in place of a split."
     )
     description: str = Field("", description="Template put before the examples.")
-    between: str = Field("\n\n", description="What stands between examples.")
-    stop: tuple[Text, ...] = Field((), description="Strings at which a completion is cut.")
+    between: str = Field("\n\n", description="Separator between examples.")
+    stop: tuple[Text, ...] = Field((), description="Stop strings, at which a completion is cut.")
     max_new_tokens: Integer = Field(
-        gt=0, le=LARGEST_WINDOW, description="Tokens of a completion at most."
+        gt=0, le=LARGEST_WINDOW, description="Maximum tokens of a completion."
     )
     sampling: Sampling = Field(Sampling(), description="How tokens are drawn; greedily by default.")
     document: dict[str, Text] = Field(
@@ -151,13 +150,13 @@ class GenerationTask(Source, Judged):
         {}, description="Templates: fixed groups to report by, e.g. `level`, `subject`."
     )
     verifiers: dict[Label, Verifier] = Field(
-        min_length=1, description="Views of a completion, by the name they are reported under."
+        min_length=1, description="Verifiers of a completion, by the name they are reported under."
     )
     primary: str | None = Field(
         None, description="The verifier that objectives are decided on; the first if not given."
     )
     answer_after: Text | None = ANSWER_AFTER
-    limit: Integer = Field(12_000, gt=0, le=LARGEST_COUNT, description="Prompts at most.")
+    limit: Integer = Field(12_000, gt=0, le=LARGEST_COUNT, description="Maximum number of prompts.")
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
     def asked(self) -> dict[str, Any]:

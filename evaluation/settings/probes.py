@@ -12,8 +12,8 @@ from evaluation.settings.names import Label
 class Message(Settings):
     """One turn of a conversation."""
 
-    role: Literal["system", "user", "assistant"] = Field(description="Who speaks.")
-    content: str = Field(description="What is said.")
+    role: Literal["system", "user", "assistant"] = Field(description="Role of the speaker.")
+    content: str = Field(description="Text of the message.")
 
 
 class Probe(Settings):
@@ -23,12 +23,11 @@ class Probe(Settings):
     messages: tuple[Message, ...] = Field(min_length=1, description="The conversation so far.")
     checks: tuple[Check, ...] = Field(min_length=1, description="What the answer must pass.")
     max_new_tokens: Integer = Field(
-        256, gt=0, le=LARGEST_WINDOW, description="Tokens of the answer at most."
+        256, gt=0, le=LARGEST_WINDOW, description="Maximum tokens of the answer."
     )
     headline: Boolean = Field(
         True,
-        description="Whether it counts for the rates over all prompts; `false` where only the meaning "
-        "of an answer decides, which no check can tell. Rates of its category count it.",
+        description="Whether it counts for the rates over all prompts, or only for those of its category. `false` is for answers whose meaning no check can verify.",
     )
 
     def definition(self) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class ProviderTask(Settings):
         description="Solved examples; as many as the provider takes if not given.",
     )
     stop: tuple[Text, ...] | None = Field(
-        None, description="Strings at which a completion is cut; the provider's if not given."
+        None, description="Stop strings, at which a completion is cut; the provider's if not given."
     )
     max_new_tokens: Integer | None = Field(
         None,
@@ -85,7 +85,10 @@ class ProviderTask(Settings):
     )
     answer_after: Text | None = ANSWER_AFTER
     limit: Integer = Field(
-        12_000, gt=0, le=LARGEST_COUNT, description="Prompts at most, of each task of a group."
+        12_000,
+        gt=0,
+        le=LARGEST_COUNT,
+        description="Maximum number of prompts, for each task of a group.",
     )
     group: Label | None = Field(None, description="Name that objectives refer to.")
 

@@ -20,7 +20,9 @@ class OtherRun(Settings):
     path: ExpandedPath = Field(
         description="Its configuration file, its results folder, or that of one of its stages."
     )
-    by: By = Field("steps", description="`tokens`: match checkpoints by tokens seen, not by steps.")
+    by: By = Field(
+        "steps", description="`tokens`: match checkpoints by training tokens, not by steps."
+    )
 
 
 def _check_run(name: str) -> str:

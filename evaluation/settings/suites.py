@@ -41,7 +41,7 @@ class Slice(Source):
         5_000_000, gt=0, le=LARGEST_COUNT, description="Tokens to keep (whole blocks)."
     )
     skip_documents: Integer = Field(
-        0, ge=0, le=LARGEST_COUNT, description="Leading documents to leave out."
+        0, ge=0, le=LARGEST_COUNT, description="Documents to skip at the beginning."
     )
     seed: Seed | None = Field(None, description="Shuffles the documents before they are taken.")
     group: Label | None = Field(None, description="Name that objectives refer to, e.g. `hq`.")
@@ -60,10 +60,10 @@ class Task(Source):
     )
     choices: Text = Field(description="Expression: the list of candidate answers.")
     gold: Text = Field(description="Expression: index of the right candidate.")
-    context: str = Field(description="Template; `choice` and `index` are the candidate at hand.")
+    context: str = Field(description="Template; `choice` and `index` are those of the candidate.")
     continuation: Text = Field(" {{ choice }}", description="Template of what is scored.")
     cluster: Text | None = Field(
-        None, description="Template: groups that were drawn, e.g. the passage a question is about."
+        None, description="Template: groups that were sampled, e.g. the passage of a question."
     )
     stratum: Text | None = Field(
         None, description="Template: groups of a fixed list, e.g. the subject of an exam."
@@ -73,7 +73,10 @@ class Task(Source):
     )
     primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
     limit: Integer = Field(
-        12_000, gt=0, le=LARGEST_COUNT, description="Items at most, spread evenly over `configs`."
+        12_000,
+        gt=0,
+        le=LARGEST_COUNT,
+        description="Maximum number of items, distributed evenly over `configs`.",
     )
     num_fewshot: Integer = Field(
         0, ge=0, le=MOST_SHOTS, description="Solved examples before every question."
@@ -111,7 +114,10 @@ class ProviderChoices(Settings):
     )
     primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
     limit: Integer = Field(
-        12_000, gt=0, le=LARGEST_COUNT, description="Items at most, of each task of a group."
+        12_000,
+        gt=0,
+        le=LARGEST_COUNT,
+        description="Maximum number of items, for each task of a group.",
     )
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
@@ -173,19 +179,19 @@ class Suite(Settings):
         Overrides(), description="Keys of items that come from `extends`, to be changed."
     )
     attention: Literal["block", "document"] = Field(
-        "block", description="What a token of a packed block may look at."
+        "block",
+        description="What a token of a packed block can attend to: the `block`, or its own `document`.",
     )
     chat_template: Text | None = Field(
         None, description="Jinja2 chat template of the probes; the tokenizer's own if not given."
     )
-    stop: tuple[Text, ...] = Field((), description="Strings at which an answer is cut.")
+    stop: tuple[Text, ...] = Field((), description="Stop strings, at which an answer is cut.")
     answer_after: Text | None = Field(
         None,
-        description="End of the model's thinking, as `</think>`: checks of probes read what follows the "
-        "last one. If not given, the mark that the chat template has.",
+        description="End mark of the model's thinking, such as `</think>`: checks of probes read what follows the last one. Default: the mark in the chat template.",
     )
     slices: dict[Name, Slice] = Field({}, description="Tier2: texts by name.")
-    tasks: dict[Name, AnyTask] = Field({}, description="Tier3: tasks by name.")
+    tasks: dict[Name, AnyTask] = Field({}, description="Tier3: tasks of ranked choices, by name.")
     probes: dict[Label, Probe] = Field({}, description="Tier4: prompts by name.")
     generation_tasks: dict[Name, AnyGenerationTask] = Field(
         {}, description="Tier5: tasks whose answers are generated and verified, by name."

@@ -22,7 +22,7 @@ class Pattern(_Verifier):
         description="`pattern`: what a regular expression finds equals the gold answer."
     )
     pattern: Text = Field(description="Regular expression; its first group counts.")
-    take: Literal["first", "last"] = Field("first", description="Which of several finds counts.")
+    take: Literal["first", "last"] = Field("first", description="Which of several matches counts.")
     ignore: tuple[Text, ...] = Field(
         (), description="Regular expressions removed from both sides before they are compared."
     )
