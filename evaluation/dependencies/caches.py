@@ -12,9 +12,9 @@ from typing import Any, Literal
 from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError, SourceError
 from evaluation.files import fingerprint, unordered
-from evaluation.prefill.caches import DOCUMENTS, META, read_meta
+from evaluation.prefill.caches import DOCUMENTS
 from evaluation.prefill.definitions import tokenizer_definition, tokenizer_files
-from evaluation.prefill.entries import STEP, check_entry
+from evaluation.prefill.entries import META, STEP, check_entry, read_meta
 from evaluation.prefill.sources import Sources
 from evaluation.prefill.states import Checksums, are_unchanged
 from evaluation.prefill.tiers import PREFILLS, Define
@@ -158,7 +158,7 @@ class CacheStates:
         try:
             meta = read_meta(plan.tokenizer_folder)
             return (define or PREFILLS[entry.tier].define)(plan, entry.name, meta)
-        except (CacheError, KeyError):
+        except (CacheError, KeyError, SourceError):
             return None
 
 

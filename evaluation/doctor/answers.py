@@ -11,8 +11,8 @@ from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
 from evaluation.files import fingerprint
-from evaluation.prefill.generation.cache import check_cached_golds
-from evaluation.prefill.providers import provider_of
+from evaluation.prefill.caches import check_cached_golds
+from evaluation.prefill.provided import provider_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 from evaluation.verification import nltk_data

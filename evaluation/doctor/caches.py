@@ -9,9 +9,8 @@ from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheEntry, CacheStates, tier_entries
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
-from evaluation.prefill.caches import read_meta
 from evaluation.prefill.definitions import tokenizer_definition
-from evaluation.prefill.entries import check_entry
+from evaluation.prefill.entries import check_entry, read_meta
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
 from evaluation.settings.plan import StagePlan
 

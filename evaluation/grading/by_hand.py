@@ -12,10 +12,10 @@ from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.judging import Job, judge_all
 from evaluation.grading.verdicts import check_errors
 from evaluation.input_files import read_json, read_lines
-from evaluation.prefill.caches import read_meta
+from evaluation.prefill.caches import read_documents
+from evaluation.prefill.entries import read_meta
 from evaluation.prefill.files import check_unicode
-from evaluation.prefill.generation.cache import read_documents
-from evaluation.prefill.models import DocumentLine
+from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.answers import cut
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.model import LARGEST_COUNT

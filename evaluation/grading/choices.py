@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.prefill.caches import EXAMPLES, read_questions
-from evaluation.prefill.models import QuestionLine
+from evaluation.prefill.schema import QuestionLine
 from evaluation.results.columns import CANDIDATES, arrow_schema
 from evaluation.settings.plan import StagePlan
 from evaluation.store import ScoreStore

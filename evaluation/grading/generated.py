@@ -13,12 +13,8 @@ from evaluation.files import write_parquet
 from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.generation_files import prompt_rows, task_files
 from evaluation.grading.verdicts import Case, verdicts_of
-from evaluation.prefill.generation.cache import (
-    check_cached_golds,
-    read_documents,
-    read_generation_task,
-)
-from evaluation.prefill.models import DocumentLine
+from evaluation.prefill.caches import check_cached_golds, read_documents, read_generation_task
+from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.stopping import stopping_with
 from evaluation.scoring.stored_completions import (
     Completion,

@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from evaluation.files import fingerprint
-from evaluation.prefill.generation.provided import limits_of
-from evaluation.prefill.providers import provider_of, scoring_request
+from evaluation.prefill.provided import limits_of, provider_of, scoring_request
 from evaluation.providers.score import Case, Outcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.verifiers import Judge, Provided, Verifier

@@ -17,7 +17,7 @@ import pyarrow as pa
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint, unordered
 from evaluation.grading.judging import judge_all
-from evaluation.prefill.generation.provided import limits_of
+from evaluation.prefill.provided import limits_of
 from evaluation.providers.score import Limits
 from evaluation.settings.computing import Verification
 from evaluation.settings.generation import Judged

@@ -49,7 +49,7 @@ from evaluation.escaping import terminal_text
 from evaluation.exit_codes import machine_fault, out_of_memory
 from evaluation.files import fingerprint
 from evaluation.orchestration.internals import decide_by_records, force, is_forced_by_hand
-from evaluation.prefill.caches import read_meta
+from evaluation.prefill.entries import read_meta
 from evaluation.records import record_path
 from evaluation.settings.plan import StagePlan
 

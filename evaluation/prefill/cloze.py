@@ -1,9 +1,7 @@
 """Tier3 tasks: questions as token ids in `examples.jsonl`, what grading reads in `docs.jsonl`."""
 
-import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
@@ -11,14 +9,14 @@ from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
 from evaluation.prefill.definitions import asked_task_definition, task_definition
-from evaluation.prefill.encoding import encode_pairs
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.providers import provided_questions
+from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
 from evaluation.prefill.sources import Sources, locate_task
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
+    encode_pairs,
     fetch_tokenizer,
     load_tokenizer,
     vocabulary_size,
@@ -27,14 +25,12 @@ from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import ProviderChoices
 
-log = logging.getLogger(__name__)
-
 _BATCH = 256
 """Questions tokenized at once."""
 
 
 def prefill_task(plan: StagePlan, name: str) -> None:
-    """Writes a task to `plan.task_folder(name)`; returns at once if it is there already.
+    """Write a task to `plan.task_folder(name)`; return at once if it is there already.
 
     Raises:
         SourceError: data cannot be read, a label is hidden, a candidate is empty or too long.
@@ -50,16 +46,17 @@ def prefill_task(plan: StagePlan, name: str) -> None:
         return
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
     if isinstance(task, ProviderChoices):
-        questions, said = provided_questions(plan, name, task)
-        there, keep = said.documents, {"version", "num_fewshot", "datasets"}
-        source = {"name": task.provider, **said.model_dump(include=keep)}
-        source |= sources.describe_provided(said)
+        questions, info = provided_questions(plan, name, task)
+        total, keep = info.documents, {"version", "num_fewshot", "datasets"}
+        source = {"name": task.provider, **info.model_dump(include=keep)}
+        source |= sources.describe_provided(info)
     else:
-        questions, there = read_questions(Recipe(name, task), task, origins, shots)
+        questions, total = read_questions(Recipe(name, task), task, origins, shots)
         source = sources.describe()
-    writer = _Writer(name, tokenizer, bos_ids(tokenizer, plan.tokenizer.prepend_bos), plan)
+    writer = _Writer(plan, name, tokenizer)
     with new_entry(folder) as building:
-        writer.write(questions, building / EXAMPLES)
+        with progress(name, len(questions), "items") as bar:
+            write_jsonl(building / EXAMPLES, writer.examples(questions, bar))
         write_jsonl(building / DOCUMENTS, writer.documents)
         meta = {
             "definition": definition,
@@ -67,9 +64,9 @@ def prefill_task(plan: StagePlan, name: str) -> None:
             "protocol": protocol.PREFILL_TASK,
             "task": task.model_dump(mode="json"),
             "items": {
-                "asked": there,
+                "asked": total,
                 "used": len(questions),
-                "left_out": {"limit": there - len(questions)} if there > len(questions) else {},
+                "left_out": {"limit": total - len(questions)} if total > len(questions) else {},
             },
             **writer.counts(),
             "vocab_size_needed": vocabulary_size(tokenizer),
@@ -80,48 +77,41 @@ def prefill_task(plan: StagePlan, name: str) -> None:
 
 
 class _Writer:
-    """Tokenizes questions, writes them, and counts what they hold."""
+    """Tokenizes questions: gives the lines of `examples.jsonl`, and keeps those of `docs.jsonl`."""
 
-    def __init__(
-        self, name: str, tokenizer: AnyTokenizer, before: list[int], plan: StagePlan
-    ) -> None:
-        self._name, self._tokenizer, self._before = name, tokenizer, before
-        self._window = plan.sequence_length
-        self._chances: list[float] = []
-        self._candidates = 0
+    def __init__(self, plan: StagePlan, name: str, tokenizer: AnyTokenizer) -> None:
+        self._name, self._tokenizer, self._window = name, tokenizer, plan.sequence_length
+        self._before = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
         self._longest = 0
         self.documents: list[dict[str, Any]] = []
 
-    def write(self, questions: Sequence[Question], path: Path) -> None:
-        with progress(self._name, len(questions), "items") as bar:
-            write_jsonl(path, bar_over(bar, self._rows(questions)))
-
-    def counts(self) -> dict[str, Any]:
-        return {
-            "candidates": self._candidates,
-            "chance": math.fsum(self._chances) / len(self._chances),
-            "max_tokens": self._longest,
-            "asked_content": fingerprint(sorted({line["key"] for line in self.documents})),
-        }
-
-    def _rows(self, questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
+    def examples(self, questions: Sequence[Question], bar: Any) -> Iterator[dict[str, Any]]:
         for start in range(0, len(questions), _BATCH):
             batch = questions[start : start + _BATCH]
             pairs = [pair for question in batch for pair in _pairs(question)]
             encoded = iter(encode_pairs(self._tokenizer, pairs))
             for question in batch:
-                yield self._row(question, encoded)
+                yield self._example(question, encoded)
+                bar.update()
 
-    def _row(
+    def counts(self) -> dict[str, Any]:
+        candidates = [len(line["sizes"]) for line in self.documents]
+        return {
+            "candidates": sum(candidates),
+            "chance": math.fsum(1 / count for count in candidates) / len(candidates),
+            "max_tokens": self._longest,
+            "asked_content": fingerprint(sorted({line["key"] for line in self.documents})),
+        }
+
+    def _example(
         self, question: Question, encoded: Iterator[tuple[list[int], list[int]]]
     ) -> dict[str, Any]:
         contexts: dict[str, dict[str, Any]] = {}
-        scored = []
-        for pair, ids in zip(_pairs(question), encoded, strict=False):
-            scored.append(self._candidate(question, pair, ids, contexts))
+        scored = [
+            self._candidate(question, pair, ids, contexts)
+            for pair, ids in zip(_pairs(question), encoded, strict=False)
+        ]
         count = len(question.pairs)
-        self._chances.append(1 / count)
-        self._candidates += count
         graded = {
             "cluster": question.cluster,
             "stratum": question.stratum,
@@ -144,7 +134,7 @@ class _Writer:
         ids: tuple[list[int], list[int]],
         contexts: dict[str, dict[str, Any]],
     ) -> dict[str, Any]:
-        """A candidate's row; adds its context to `contexts` if it is not there."""
+        """Return a candidate's keys; adds its context to `contexts` if it is not there."""
         context, continuation = pair
         tokens = [*self._before, *ids[0]]
         self._check(question, continuation, ids[1])
@@ -174,7 +164,7 @@ class _Writer:
 
 
 def question_key(asked: Mapping[str, Any]) -> str:
-    """Of what a model reads of a question and what is asked of it: tokens alone, in their order."""
+    """Return the key of what a model reads of a question and scores: tokens alone, in their order."""
     pairs = (asked["candidates"], asked["unconditional"] or [])
     return fingerprint(
         [
@@ -182,12 +172,6 @@ def question_key(asked: Mapping[str, Any]) -> str:
             *([[one["context"], one["tokens"]] for one in scored] for scored in pairs),
         ]
     )
-
-
-def bar_over(bar: Any, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for row in rows:
-        yield row
-        bar.update()
 
 
 def _pairs(question: Question) -> tuple[Pair, ...]:

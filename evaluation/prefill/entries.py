@@ -1,39 +1,111 @@
 """One entry of the cache: a folder that appears whole, or not at all.
 
 An entry is built beside its place and renamed, so that an interrupted or a second, simultaneous
-prefill never leaves files that do not belong together. Of two that finish, the first stays.
+prefill never leaves files that do not belong together. Of two that finish, the first stays. Its
+meta.json holds a checksum of every file, and one of itself.
 """
 
 import contextlib
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError
-from evaluation.files import file_checksum, temporary_path, write_json
-from evaluation.prefill.caches import (
-    META,
-    META_CHECKSUM,
-    check_files,
-    meta_checksum,
-    read_meta,
-)
+from evaluation.files import file_checksum, open_regular, temporary_path, write_json
+from evaluation.json_text import load_json
+from evaluation.prefill.schema import Meta, reasons
 from evaluation.records import is_intact, read_record, write_record
 
 STEP = "prefill"
 """Name of an entry's record, whose key is the entry's definition."""
 
+META = "meta.json"
+
+META_CHECKSUM = "meta_checksum"
+"""Key of a meta.json under which its own checksum stands."""
+
+
+def read_meta(folder: Path, model: type[Meta] = Meta) -> dict[str, Any]:
+    """Return `folder/meta.json`, checked against its own checksum and the `model` of its keys.
+
+    Raises CacheError that names what is missing, foreign or damaged, and what to do.
+    """
+    path = folder / META
+    try:
+        with open_regular(path) as file:
+            meta = load_json(file.read())
+    except FileNotFoundError:
+        raise CacheError(
+            f"{folder} is not prefilled (no {META}); run `{snakemake('prefill')}`"
+        ) from None
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except ValueError as error:
+        raise damaged(path, str(error)) from None
+    if not isinstance(meta, dict) or not isinstance(meta.get("checksum"), dict):
+        raise damaged(path, "it holds no checksums")
+    if META_CHECKSUM not in meta:
+        raise damaged(path, "it has no checksum of its own, as those of older versions")
+    if meta[META_CHECKSUM] != meta_checksum(meta):
+        raise damaged(path, "it was changed after it was written")
+    try:
+        model.model_validate(meta)
+    except ValidationError as error:
+        raise damaged(path, reasons(error)) from None
+    return meta
+
+
+def meta_checksum(meta: Mapping[str, Any]) -> str:
+    """Return the checksum of a meta.json but for this very key, whatever its layout."""
+    content = {key: value for key, value in meta.items() if key != META_CHECKSUM}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise CacheError unless each file is there with the checksum that `meta` gives."""
+    for name in names:
+        path = folder / name
+        expected = meta["checksum"].get(name)
+        if name != Path(name).name or "\0" in name:
+            raise damaged(
+                folder / META, f"`checksum` names {name!r}, which is no file of the entry"
+            )
+        try:
+            found = file_checksum(path)
+        except FileNotFoundError:
+            raise damaged(path, "the file is gone") from None
+        except OSError as error:
+            raise unreadable(path, error) from None
+        if found != expected:
+            raise damaged(path, "its checksum is not the one in meta.json")
+
+
+def check_entry(folder: Path, definition: str) -> dict[str, Any]:
+    """Return the meta.json of a whole entry of this definition; raises CacheError for any other."""
+    meta = read_meta(folder)
+    check_files(folder, meta, tuple(meta["checksum"]))
+    if meta.get("definition") != definition:
+        raise CacheError(
+            f"{folder} was made under other settings than those of the configuration; run `{snakemake('prefill')}`"
+        )
+    return meta
+
 
 def is_current(
     folder: Path, definition: str, is_unchanged: Callable[[Any], bool] = lambda state: True
 ) -> bool:
-    """Whether an entry is there, undamaged, of this definition, and made of unchanged files.
+    """Tell whether an entry is there, undamaged, of this definition, and made of unchanged files.
 
-    `is_unchanged` is asked about what the entry keeps of these files. An entry that is current has its
-    record afterwards, which says what the entry itself says.
+    `is_unchanged` takes what the entry keeps of these files. An entry that is current has its record
+    afterwards, which says what the entry itself says.
     """
     try:
         meta = check_entry(folder, definition)
@@ -47,24 +119,13 @@ def is_current(
         or (record.key, record.about) != (definition, _about(meta))
         or not is_intact(record, folder)
     ):
-        _record(folder, definition, meta, tuple(meta["checksum"]))
+        _record(folder, meta)
     return True
-
-
-def check_entry(folder: Path, definition: str) -> dict[str, Any]:
-    """The meta.json of a whole entry of this definition; raises CacheError for any other."""
-    meta = read_meta(folder)
-    check_files(folder, meta, tuple(meta["checksum"]))
-    if meta.get("definition") != definition:
-        raise CacheError(
-            f"{folder} was made under other settings than those of the configuration; run `{snakemake('prefill')}`"
-        )
-    return meta
 
 
 @contextlib.contextmanager
 def new_entry(folder: Path) -> Iterator[Path]:
-    """Gives an empty folder that takes the entry's place at the end; removed on error."""
+    """Give an empty folder that takes the entry's place at the end; it is removed on an error."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     building = temporary_path(folder)
     building.mkdir()
@@ -75,8 +136,8 @@ def new_entry(folder: Path) -> Iterator[Path]:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def write_meta(building: Path, meta: dict[str, Any], names: Sequence[str]) -> None:
-    """Writes meta.json as the last file of an entry, with the named files' checksums and its own."""
+def write_meta(building: Path, meta: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Write meta.json as the last file of an entry, with the named files' checksums and its own."""
     for name in names:
         with open(building / name, "rb+") as file:
             os.fsync(file.fileno())
@@ -84,27 +145,27 @@ def write_meta(building: Path, meta: dict[str, Any], names: Sequence[str]) -> No
     content = {key: value for key, value in meta.items() if key != META_CHECKSUM}
     content["checksum"] = checksums
     write_json(building / META, {**content, META_CHECKSUM: meta_checksum(content)})
-    _record(building, meta["definition"], meta, names)
+    _record(building, content)
 
 
-def _record(folder: Path, definition: str, meta: Mapping[str, Any], names: Sequence[str]) -> None:
-    files = [folder / name for name in (*names, META)]
-    write_record(folder, STEP, definition, files, about=_about(meta))
+def _record(folder: Path, meta: Mapping[str, Any]) -> None:
+    files = [folder / name for name in (*meta["checksum"], META)]
+    write_record(folder, STEP, meta["definition"], files, about=_about(meta))
 
 
 def _about(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run asks of an entry without reading it."""
+    """Return what a run reads of an entry's record in place of the entry."""
     asked = {"asked": meta.get("asked_definition"), "content": meta.get("asked_content")}
     return {"state": _state(meta), **asked}
 
 
 def _state(meta: Mapping[str, Any]) -> Any:
-    """What an entry keeps of the files that it was made of, see `states.are_unchanged`."""
+    """Return what an entry keeps of the files that it was made of, see `states.are_unchanged`."""
     return meta.get("source", {}).get("state")
 
 
 def _install(building: Path, folder: Path) -> None:
-    """Renames an entry into place, moving away what is there unless it is the same entry."""
+    """Rename an entry into place, moving away what is there unless it is the same entry."""
     meta = read_meta(building)
     while True:
         try:
@@ -122,3 +183,13 @@ def _install(building: Path, folder: Path) -> None:
         if aside.is_symlink():  # the entry was a link; what it leads to is not ours to remove
             aside.unlink()
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def unreadable(path: Path, error: OSError) -> CacheError:
+    return CacheError(f"{path} cannot be read ({error.strerror}); make it readable")
+
+
+def damaged(path: Path, what: str) -> CacheError:
+    return CacheError(
+        f"{path} is damaged: {what}; delete {path.parent} and run `{snakemake('prefill')}`"
+    )

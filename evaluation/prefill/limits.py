@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+from evaluation.errors import SourceError
+
 SECONDS = 10.0
 MEMORY = 1 << 30
 """Bytes beyond what the process has when a row begins."""
@@ -29,7 +31,7 @@ class OutOfTime(BaseException):
 
 @contextlib.contextmanager
 def row_limits() -> Iterator[None]:
-    """Raises OutOfTime or MemoryError from what is done inside; for the main thread only."""
+    """Raise OutOfTime or MemoryError from what is done inside; for the main thread only."""
     before = signal.signal(signal.SIGALRM, _stop)
     timer = signal.setitimer(signal.ITIMER_REAL, SECONDS, _AGAIN)
     try:
@@ -41,8 +43,31 @@ def row_limits() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def limited_row(place: str) -> Iterator[None]:
+    """Limit what is done for a row; raise SourceError that names its `place` if that fails."""
+    try:
+        with row_limits():
+            yield
+    except (SourceError, OutOfTime, MemoryError) as error:
+        raise SourceError(f"{place}: {reason_of(error)}") from None
+
+
+def reason_of(error: BaseException) -> str:
+    """Return an error in words, on one line; some have none."""
+    if isinstance(error, MemoryError):
+        return "it takes more than a gigabyte of memory for one row"
+    if isinstance(error, SourceError):
+        return str(error)
+    words = " ".join(str(error).split())[:300]
+    if "No filter named 'random'" in words:
+        return "it draws at random (`random`), and prompts must be the same whenever they are made"
+    known = isinstance(error, OutOfTime | TypeError | ValueError)
+    return words if words and known else f"{type(error).__name__}: {words}".removesuffix(": ")
+
+
+@contextlib.contextmanager
 def memory_limit(more: int) -> Iterator[None]:
-    """Raises MemoryError from what takes so many bytes more than the process has now."""
+    """Raise MemoryError from what takes so many bytes more than the process has now."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     wanted = pages * resource.getpagesize() + more

@@ -11,16 +11,15 @@ from itertools import chain, islice
 from typing import Any
 
 from evaluation.errors import ConfigError, SourceError
-from evaluation.prefill.files import Row, check_not_binary, check_unicode
-from evaluation.prefill.limits import OutOfTime, row_limits
+from evaluation.prefill.files import Row, check_unicode
+from evaluation.prefill.limits import limited_row
 from evaluation.prefill.sources import Origin
 from evaluation.prefill.templates import (
-    Render,
+    RowValues,
     compile_expression,
     compile_template,
     expression_fields,
     fields_of,
-    reason_of,
 )
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import LARGEST_COUNT
@@ -34,7 +33,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Question:
-    """An item as text: one pair per candidate, and one per candidate without the question."""
+    """An item as text: one pair a candidate, and one a candidate without the question."""
 
     id: str
     cluster: str | None
@@ -49,66 +48,58 @@ class Recipe:
 
     def __init__(self, name: str, task: Task) -> None:
         self.name = name
-        self._let = [
-            (variable, compile_expression(f"tasks.{name}.let.{variable}", source))
-            for variable, source in task.let.items()
-        ]
-        self._choices = compile_expression(f"tasks.{name}.choices", task.choices)
-        self._gold = compile_expression(f"tasks.{name}.gold", task.gold)
-        self._context = compile_template(f"tasks.{name}.context", task.context)
-        self._continuation = compile_template(f"tasks.{name}.continuation", task.continuation)
-        self._description = compile_template(f"tasks.{name}.description", task.description)
-        self._cluster = self._optional("cluster", task.cluster)
-        self._stratum = self._optional("stratum", task.stratum)
-        self._unconditional = self._optional("unconditional_context", task.unconditional_context)
-        written = (task.cluster, task.stratum, task.unconditional_context)
-        self._fields = fields_of(
-            *(task.context, task.continuation, task.description),
-            *(source for source in written if source is not None),
-        ) | expression_fields(task.choices, task.gold, *task.let.values())
+        key = f"tasks.{name}"
+        self._choices = compile_expression(f"{key}.choices", task.choices)
+        self._gold = compile_expression(f"{key}.gold", task.gold)
+        texts = {
+            part: source
+            for part in (
+                *("context", "continuation", "description"),
+                *("cluster", "stratum", "unconditional_context"),
+            )
+            if (source := getattr(task, part)) is not None
+        }
+        self._texts = {
+            part: compile_template(f"{key}.{part}", source) for part, source in texts.items()
+        }
+        fields = fields_of(*texts.values()) | expression_fields(task.choices, task.gold)
+        self._values = RowValues(key, task.let, fields)
 
-    def _optional(self, key: str, source: str | None) -> Render | None:
-        return None if source is None else compile_template(f"tasks.{self.name}.{key}", source)
+    def _text(self, part: str, values: dict[str, Any]) -> str | None:
+        """Return a text of a row; None where the task has no such template."""
+        return str(self._texts[part](values)) if part in self._texts else None
 
     def question(self, row: Row, id: str, examples: str) -> Question:
-        """The item of a row; raises SourceError for one without a label, or an empty candidate."""
+        """Return the item of a row; raises SourceError for one without a label, or an empty candidate."""
         values = self._values(row)
         choices = self._list_of_choices(values)
         gold = self._index_of_gold(values, len(choices))
-        before = self._description(values) + examples
-        pairs = []
-        unconditional = []
+        before = f"{self._text('description', values)}{examples}"
+        pairs, unconditional = [], []
         for index, choice in enumerate(choices):
             shown = values | {"choice": choice, "index": index}
-            continuation = self._continuation(shown)
+            continuation = str(self._text("continuation", shown))
             if not continuation.strip():
                 raise SourceError(
                     f"candidate {index} is empty; correct `choices` or `continuation` of "
                     f"tasks.{self.name}, or the data"
                 )
-            pairs.append((before + self._context(shown), continuation))
-            if self._unconditional is not None:
-                unconditional.append((self._unconditional(shown), continuation))
-        cluster = None if self._cluster is None else self._cluster(values)
-        stratum = None if self._stratum is None else self._stratum(values)
+            pairs.append((f"{before}{self._text('context', shown)}", continuation))
+            alone = self._text("unconditional_context", shown)
+            if alone is not None:
+                unconditional.append((alone, continuation))
+        cluster, stratum = self._text("cluster", values), self._text("stratum", values)
         for text in (cluster or "", stratum or "", *chain.from_iterable((*pairs, *unconditional))):
             check_unicode(text)
         return Question(id, cluster, stratum, gold, tuple(pairs), tuple(unconditional) or None)
 
     def solved(self, row: Row) -> str:
-        """A row as a solved example: the context and the right continuation."""
+        """Return a row as a solved example: the context and the right continuation."""
         values = self._values(row)
         choices = self._list_of_choices(values)
         gold = self._index_of_gold(values, len(choices))
         shown = values | {"choice": choices[gold], "index": gold}
-        return str(self._context(shown)) + str(self._continuation(shown))
-
-    def _values(self, row: Row) -> dict[str, Any]:
-        values = dict(row)
-        check_not_binary({name: values[name] for name in self._fields & values.keys()})
-        for variable, expression in self._let:
-            values[variable] = expression(values)
-        return values
+        return f"{self._text('context', shown)}{self._text('continuation', shown)}"
 
     def _list_of_choices(self, values: dict[str, Any]) -> list[Any]:
         choices = self._choices(values)
@@ -119,7 +110,7 @@ class Recipe:
         return list(choices)
 
     def _index_of_gold(self, values: dict[str, Any], choices: int) -> int:
-        """The right candidate; hidden labels are -1, empty, None, or not among the choices."""
+        """Return the right candidate; hidden labels are -1, empty, None, or not among the choices."""
         try:
             gold = self._gold(values)
         except SourceError as error:
@@ -140,7 +131,7 @@ class Recipe:
 def read_questions(
     recipe: Recipe, task: Task, origins: Sequence[Origin], shots: Sequence[Origin]
 ) -> tuple[list[Question], int]:
-    """The items to score, in order, and how many there are without the limit.
+    """Return the items to score, in order, and how many there are without the limit.
 
     `origins` and `shots` hold one split per configuration; the limit is spread over them.
     """
@@ -148,26 +139,16 @@ def read_questions(
     quotas = spread(task.limit, counts)
     questions: list[Question] = []
     for number, (origin, part, quota) in enumerate(zip(origins, rows, quotas, strict=True)):
-        prefix = "/".join(
-            [recipe.name, *([origin.config] if origin.config and task.configs else [])]
-        )
         examples = solved_examples(recipe, task, shots[number]) if task.num_fewshot else ""
-        for index, row in enumerate(islice(part, quota)):
-            with_place = f"{prefix}/{index}"
-            questions.append(_placed(recipe, row, with_place, examples, origin))
+        prefix = f"{recipe.name}/{origin.config}" if origin.config and task.configs else recipe.name
+        for index, row in enumerate(part[:quota]):
+            with limited_row(f"{origin}: {prefix}/{index}"):
+                questions.append(recipe.question(row, f"{prefix}/{index}", examples))
     return questions, sum(counts)
 
 
-def _placed(recipe: Recipe, row: Row, id: str, examples: str, origin: Origin) -> Question:
-    try:
-        with row_limits():
-            return recipe.question(row, id, examples)
-    except (SourceError, OutOfTime, MemoryError) as error:
-        raise SourceError(f"{origin}: {id}: {reason_of(error)}") from None
-
-
 def _rows(recipe: Recipe, origin: Origin, limit: int) -> tuple[list[Row], int]:
-    """The rows that can be asked, and how many there are."""
+    """Return the rows that can be asked, and how many there are."""
     rows, count = origin.first(limit)
     if not rows:
         raise SourceError(
@@ -177,13 +158,16 @@ def _rows(recipe: Recipe, origin: Origin, limit: int) -> tuple[list[Row], int]:
 
 
 def solved_examples(recipe: Recipe, task: Task, origin: Origin) -> str:
-    """The same solved examples for every question, each followed by a blank line."""
-    chosen = example_rows(f"tasks.{recipe.name}", task, origin)
-    return "".join(_solved(recipe, row, number, origin) + _BETWEEN for number, row in chosen)
+    """Return the same solved examples for every question, each followed by a blank line."""
+    found = ""
+    for number, row in example_rows(f"tasks.{recipe.name}", task, origin):
+        with limited_row(f"{origin}: row {number}"):
+            found += recipe.solved(row) + _BETWEEN
+    return found
 
 
 def example_rows(key: str, task: Task | GenerationTask, origin: Origin) -> list[tuple[int, Row]]:
-    """The rows that become solved examples, with their numbers; `key` is the task's in the suite."""
+    """Return the rows that become solved examples, with numbers; `key` is the task's in the suite."""
     if origin.split == task.split:
         raise ConfigError(
             f"{key}.fewshot_split: examples from {task.split!r} would be among the questions; name "
@@ -202,21 +186,13 @@ def example_rows(key: str, task: Task | GenerationTask, origin: Origin) -> list[
     return chosen
 
 
-def _solved(recipe: Recipe, row: Row, number: int, origin: Origin) -> str:
-    try:
-        with row_limits():
-            return recipe.solved(row)
-    except (SourceError, OutOfTime, MemoryError) as error:
-        raise SourceError(f"{origin}: row {number}: {reason_of(error)}") from None
-
-
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def spread(limit: int, sizes: Sequence[int]) -> list[int]:
-    """Items to take of each part: as equal as the parts allow, `limit` in all at most."""
+    """Return how many items to take of each part: as equal as the parts allow, `limit` in all at most."""
     quotas = [0] * len(sizes)
     left = min(limit, sum(sizes))
     open_parts = sorted(range(len(sizes)), key=lambda part: sizes[part])

@@ -17,10 +17,10 @@ from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.files import Row, check_not_binary
-from evaluation.prefill.limits import OutOfTime, row_limits
+from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.packing import Packed, Packer, save_tokens, smallest_dtype
 from evaluation.prefill.sources import Origin, Sources, locate
-from evaluation.prefill.templates import compile_template, fields_of, reason_of
+from evaluation.prefill.templates import compile_template, fields_of
 from evaluation.prefill.texts import check_text, encode_documents
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,

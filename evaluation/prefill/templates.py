@@ -14,11 +14,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateAssertionError, Undefined, UndefinedError, meta
+from jinja2 import StrictUndefined, Undefined, UndefinedError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evaluation.errors import ConfigError, SourceError
-from evaluation.prefill.limits import OutOfTime, row_limits
+from evaluation.prefill.files import Row, check_not_binary
+from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.wording import kind_of
 
 
@@ -27,7 +28,7 @@ def _regex_replace(text: str, pattern: str, replacement: str) -> str:
 
 
 def _writable(value: Any) -> Any:
-    """Refuses what Jinja would write as Python does, for a model to be asked about.
+    """Refuse what Jinja would write as Python does, and a model would be asked about.
 
     A null would become the word None, bytes `b'…'`, a date whatever its type in the file makes it.
     """
@@ -77,13 +78,13 @@ Render = Callable[[Mapping[str, Any]], Any]
 
 
 def compile_template(key: str, source: str) -> Render:
-    """A template as a function from values to text; raises ConfigError if it does not parse."""
+    """Return a template as a function from values to text; raises ConfigError if it does not parse."""
     template = _compiled(key, source, "template", _ENVIRONMENT.from_string)
     return _guarded(key, source, template.render)
 
 
 def compile_expression(key: str, source: str) -> Render:
-    """An expression as a function from values to a value of any type; raises ConfigError."""
+    """Return an expression as a function from values to any value; raises ConfigError."""
 
     def parse(source: str) -> Any:
         return _ENVIRONMENT.compile_expression(source, undefined_to_none=False)
@@ -100,7 +101,7 @@ def compile_expression(key: str, source: str) -> Render:
 
 
 def _compiled(key: str, source: str, kind: str, parse: Callable[[str], Any]) -> Any:
-    """What Jinja makes of a source; it computes constants at once, so within a row's limits."""
+    """Parse a source; Jinja computes constants at once, so within a row's limits."""
     try:
         with row_limits():
             return parse(source)
@@ -132,26 +133,33 @@ def _shown(source: str) -> str:
     return repr(source if len(source) <= 300 else f"{source[:300]}…")
 
 
-def reason_of(error: BaseException) -> str:
-    """An error in words, on one line; some have none."""
-    if isinstance(error, MemoryError):
-        return "it takes more than a gigabyte of memory for one row"
-    if isinstance(error, TemplateAssertionError) and "No filter named 'random'" in str(error):
-        return "it draws at random (`random`), and prompts must be the same whenever they are made"
-    if isinstance(error, SourceError):
-        return str(error)
-    words = " ".join(str(error).split())[:300]
-    known = isinstance(error, OutOfTime | TypeError | ValueError)
-    return words if words and known else f"{type(error).__name__}: {words}".removesuffix(": ")
+class RowValues:
+    """The values that a task's templates see: a row's fields, and the variables of `let`.
+
+    `fields` are the names that the templates use. Calling it raises SourceError for binary fields.
+    """
+
+    def __init__(self, key: str, let: Mapping[str, str], fields: set[str]) -> None:
+        self._let = {
+            name: compile_expression(f"{key}.let.{name}", source) for name, source in let.items()
+        }
+        self._fields = fields | expression_fields(*let.values())
+
+    def __call__(self, row: Row) -> dict[str, Any]:
+        values = dict(row)
+        check_not_binary({name: values[name] for name in self._fields & values.keys()})
+        for variable, expression in self._let.items():
+            values[variable] = expression(values)
+        return values
 
 
 def expression_fields(*sources: str) -> set[str]:
-    """Names that expressions use."""
+    """Return the names that expressions use."""
     return fields_of(*(f"{{{{ {source} }}}}" for source in sources))
 
 
 def fields_of(*sources: str) -> set[str]:
-    """Names that templates use and do not define themselves; all of them have been compiled."""
+    """Return the names that templates use and do not define; all of them have been compiled."""
     found: set[str] = set()
     for source in sources:
         with row_limits():  # as constants are computed again

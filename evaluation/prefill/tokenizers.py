@@ -1,4 +1,4 @@
-"""Loads tokenizers, fast and slow, tells them apart, and encodes text without surprises.
+"""Tokenizers, fast and slow: loaded, told apart, saved with a stage's caches, and applied to text.
 
 No special token is ever added by the tokenizer itself: BOS is put in front where the
 configuration says so, and nowhere else.
@@ -20,14 +20,13 @@ from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 from evaluation.errors import SourceError
 from evaluation.files import check_regular, fingerprint, open_regular, unordered
-from evaluation.prefill.caches import checked_meta
 from evaluation.prefill.definitions import (
     saved_description,
     tokenizer_definition,
     tokenizer_files,
 )
-from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.models import TokenizerMeta
+from evaluation.prefill.entries import is_current, new_entry, read_meta, write_meta
+from evaluation.prefill.schema import TokenizerMeta
 from evaluation.prefill.states import Checksums, Reading, are_unchanged
 from evaluation.settings.plan import StagePlan
 
@@ -47,7 +46,7 @@ _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.mo
 def load_tokenizer(
     name_or_folder: str | Path, *, use_fast: bool, revision: str | None = None
 ) -> AnyTokenizer:
-    """Loads a tokenizer from the hub or a folder; raises SourceError.
+    """Load a tokenizer from the hub or a folder; raises SourceError.
 
     transformers 5 turns every sentencepiece model into a fast tokenizer and ignores `use_fast`.
     So `use_fast=False` names the class that runs the sentencepiece model itself, with the model's
@@ -73,7 +72,7 @@ def load_tokenizer(
 
 
 def _check_plain(folder: Path) -> None:
-    """Raises SourceError for what is not a tokenizer's file by its kind, or not JSON by its first byte.
+    """Raise SourceError for what is not a tokenizer's file by its kind, or not JSON by its first byte.
 
     A pipe would be waited for, and transformers names no file that is damaged.
     """
@@ -114,7 +113,7 @@ def _sentencepiece_file(folder: Path, name: str) -> Path:
 
 @contextlib.contextmanager
 def _one_sentence(name: str) -> Iterator[None]:
-    """Turns what transformers and the hub raise for a tokenizer into one SourceError."""
+    """Turn what transformers and the hub raise for a tokenizer into one SourceError."""
     try:
         yield
     except SourceError:
@@ -139,7 +138,7 @@ def _one_sentence(name: str) -> Iterator[None]:
 
 
 def tokenizer_fingerprint(tokenizer: AnyTokenizer) -> str:
-    """Identity of what a tokenizer does with text, wherever it was loaded from.
+    """Return the identity of what a tokenizer does with text, wherever it was loaded from.
 
     Made of its vocabulary, merges, normalization and added tokens, and of BOS and EOS; not of
     its name, its padding, its chat template, nor what it would add around a text by itself.
@@ -159,12 +158,12 @@ def tokenizer_fingerprint(tokenizer: AnyTokenizer) -> str:
 
 
 def vocabulary_size(tokenizer: AnyTokenizer) -> int:
-    """Largest id plus one: what an embedding needs to have."""
+    """Return the largest id plus one: what an embedding needs to have."""
     return int(max(tokenizer.get_vocab().values())) + 1
 
 
 def bos_ids(tokenizer: AnyTokenizer, prepend_bos: bool) -> list[int]:
-    """What stands before every text; raises SourceError if BOS is wanted but not there."""
+    """Return what stands before every text; raises SourceError if BOS is wanted but not there."""
     if not prepend_bos:
         return []
     if tokenizer.bos_token_id is None:
@@ -176,7 +175,7 @@ def bos_ids(tokenizer: AnyTokenizer, prepend_bos: bool) -> list[int]:
 
 
 def separator_id(tokenizer: AnyTokenizer) -> int:
-    """The token that ends a document in packed text, EOS; raises SourceError if there is none."""
+    """Return the token that ends a document in packed text, EOS; raises SourceError if there is none."""
     if tokenizer.eos_token_id is None:
         raise SourceError(
             f"tokenizer {tokenizer.name_or_path} has no EOS token, which separates documents in "
@@ -186,23 +185,47 @@ def separator_id(tokenizer: AnyTokenizer) -> int:
 
 
 def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
-    """Ids of each text, with nothing added; special tokens written out in a text count as such.
+    """Return the ids of each text, with nothing added; special tokens written out in it count as such.
 
-    The same ids as lm-evaluation-harness gives with add_special_tokens=False.
+    lm-evaluation-harness gives the same ids with add_special_tokens=False.
     """
     if not texts:
         return []
     return list(tokenizer(list(texts), add_special_tokens=False)["input_ids"])
 
 
-def prefill_tokenizer(plan: StagePlan) -> AnyTokenizer:
-    """Fetches a stage's tokenizer like `fetch_tokenizer`, and opens it."""
-    fetch_tokenizer(plan)
-    return load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
+def encode_pair(
+    tokenizer: AnyTokenizer, context: str, continuation: str
+) -> tuple[list[int], list[int]]:
+    """Return the ids of a context and of what follows it; an empty context has no ids."""
+    return encode_pairs(tokenizer, [(context, continuation)])[0]
+
+
+def encode_pairs(
+    tokenizer: AnyTokenizer, pairs: Sequence[tuple[str, str]]
+) -> list[tuple[list[int], list[int]]]:
+    """Return the ids of many contexts and continuations, divided as lm-evaluation-harness divides them.
+
+    Spaces at the context's end go to the continuation, for most tokenizers put a space into the
+    token of the word behind it. Both are encoded as one text, and the continuation is what comes
+    after as many tokens as the context has by itself: it may lack its first characters where a
+    token spans the border, or be empty. Each distinct text is encoded once.
+    """
+    divided = [(context.rstrip(), context + continuation) for context, continuation in pairs]
+    texts = list(dict.fromkeys(text for pair in divided for text in pair if text))
+    ids = dict(zip(texts, encode(tokenizer, texts), strict=True)) | {"": []}
+    return [(ids[alone], ids[whole][len(ids[alone]) :]) for alone, whole in divided]
+
+
+def prefill_tokenizer(plan: StagePlan) -> tuple[AnyTokenizer, dict[str, Any]]:
+    """Fetch a stage's tokenizer and open it; return it with its description and chat template."""
+    about = fetch_tokenizer(plan)
+    tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
+    return tokenizer, about | {"chat_template": default_template(tokenizer)}
 
 
 def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
-    """Fetches a stage's tokenizer for use without a network, if it is not there; describes it.
+    """Fetch a stage's tokenizer for use without a network, if it is not there; describe it.
 
     Raises SourceError if it cannot be loaded, or lacks the BOS that is to be prepended.
     """
@@ -224,11 +247,11 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
             meta |= {"chat_template": default_template(tokenizer)}
             state = None if files is None else [reading.state(checksums)]
             write_meta(building, meta | {"source": {"state": state}}, names)
-    return saved_description(checked_meta(plan.tokenizer_folder, TokenizerMeta))
+    return saved_description(read_meta(plan.tokenizer_folder, TokenizerMeta))
 
 
 def default_template(tokenizer: AnyTokenizer) -> str | None:
-    """The chat template that a tokenizer brings along, if it does."""
+    """Return the chat template that a tokenizer brings along, if it does."""
     given = tokenizer.chat_template
     found = given.get("default") if isinstance(given, dict) else given
     return str(found) if found else None
@@ -244,7 +267,7 @@ def _save(tokenizer: AnyTokenizer, folder: Path) -> None:
 
 
 def describe(tokenizer: AnyTokenizer, name: str, prepend_bos: bool) -> dict[str, Any]:
-    """What a meta.json says about the tokenizer, under the keys of `saved_description`."""
+    """Return what a meta.json says about the tokenizer, under the keys of `saved_description`."""
     return {
         "name": name,
         "fingerprint": tokenizer_fingerprint(tokenizer),

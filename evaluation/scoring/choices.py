@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from evaluation.prefill.caches import Item, TaskCache
+from evaluation.prefill.caches import TaskCache
+from evaluation.prefill.schema import Item
 from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.window import Request, Score, fit_requests
 from evaluation.settings.tiers import TIERS

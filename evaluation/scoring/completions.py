@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from evaluation.prefill.caches import PROMPTS
-from evaluation.prefill.models import TaskPromptLine
+from evaluation.prefill.schema import Prompt
 from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.stopping import stopping_with
@@ -30,7 +30,7 @@ from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
 
 if TYPE_CHECKING:
-    from evaluation.prefill.generation.cache import GenerationCache
+    from evaluation.prefill.caches import GenerationCache
     from evaluation.scoring.job import Job
 
 
@@ -79,7 +79,7 @@ def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, 
 
 
 def _missing(
-    task: Judged, prompts: Sequence[TaskPromptLine], stored: Mapping[str, Completion]
+    task: Judged, prompts: Sequence[Prompt], stored: Mapping[str, Completion]
 ) -> list[GenerationRequest]:
     """A request for each prompt that lacks samples; prompts of equal tokens are asked once."""
     requests: dict[str, GenerationRequest] = {}

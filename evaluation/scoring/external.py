@@ -29,7 +29,7 @@ from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.steps import command_files
 from evaluation.errors import CommandError, ResultsError
 from evaluation.files import fingerprint, make_folder
-from evaluation.prefill.caches import read_meta
+from evaluation.prefill.entries import read_meta
 from evaluation.results.files import parse_json, read_text
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName

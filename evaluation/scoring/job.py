@@ -25,7 +25,7 @@ from evaluation.dependencies.caches import (
 )
 from evaluation.dependencies.steps import SCORE, score_key
 from evaluation.errors import EvaluationError
-from evaluation.prefill.caches import read_meta
+from evaluation.prefill.entries import read_meta
 from evaluation.records import Record, write_record
 from evaluation.scoring.engine.busy import BUSY
 from evaluation.scoring.external import run_external

@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.files import fingerprint
-from evaluation.prefill.probes import ProbeCache, Prompt
+from evaluation.prefill.caches import ProbeCache
+from evaluation.prefill.schema import ProbePrompt
 from evaluation.prefill.tokenizers import AnyTokenizer, vocabulary_size
 from evaluation.scoring.answers import Answer, GenerationRequest
 from evaluation.scoring.backend import Backend
@@ -27,13 +28,13 @@ SCHEMA = pa.schema(
 """One row for each prompt; `key` is its `prompt_key`."""
 
 
-def prompt_key(prompt: Prompt) -> str:
+def prompt_key(prompt: ProbePrompt) -> str:
     """What an answer depends on beside checkpoint, decoding settings and stop rules."""
     return fingerprint([list(prompt.tokens), prompt.max_new_tokens])
 
 
 def answer_prompts(
-    backend: Backend, tokenizer: AnyTokenizer, cache: ProbeCache, prompts: list[Prompt]
+    backend: Backend, tokenizer: AnyTokenizer, cache: ProbeCache, prompts: list[ProbePrompt]
 ) -> Iterator[StoredScore]:
     """Answers prompts of a cache greedily, a table of SCHEMA for each part as it is done.
 
@@ -53,7 +54,7 @@ def answer_prompts(
         start = time.perf_counter()
 
 
-def _row(prompt: Prompt, answer: Answer) -> dict[str, Any]:
+def _row(prompt: ProbePrompt, answer: Answer) -> dict[str, Any]:
     return {
         "key": prompt_key(prompt),
         "prompt": prompt.prompt,

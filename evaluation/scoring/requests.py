@@ -7,8 +7,7 @@ from pathlib import Path
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
-from evaluation.prefill.encoding import encode_pair
-from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
+from evaluation.prefill.tokenizers import AnyTokenizer, encode_pair, load_tokenizer
 from evaluation.scoring.engine.backend import choose_numerics
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine

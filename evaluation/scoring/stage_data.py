@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.prefill.caches import read_meta
+from evaluation.prefill.entries import read_meta
 from evaluation.prefill.tiers import PREFILLS, Cached
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName

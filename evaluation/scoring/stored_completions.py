@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.files import fingerprint
-from evaluation.prefill.models import TaskPromptLine
+from evaluation.prefill.schema import Prompt
 from evaluation.scoring.answers import Stopping, StopSearch, cut_again
 from evaluation.store import ScoreStore
 
@@ -40,7 +40,7 @@ class Completion:
     tokens: int
 
 
-def prompt_key(prompt: TaskPromptLine) -> str:
+def prompt_key(prompt: Prompt) -> str:
     """What a completion depends on beside checkpoint and decoding settings."""
     return fingerprint([list(prompt.tokens), prompt.max_new_tokens])
 

@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from evaluation.prefill.caches import SliceCache, TaskCache
-from evaluation.prefill.generation.cache import GenerationCache
-from evaluation.prefill.probes import ProbeCache
+from evaluation.prefill.caches import GenerationCache, ProbeCache, SliceCache, TaskCache
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.scoring.choices import score_task
 from evaluation.scoring.completions import complete_task

@@ -10,7 +10,7 @@ from evaluation.files import write_json
 from evaluation.grading.completions import Prompt, Sample, summarize_task
 from evaluation.grading.generated import write_prompts
 from evaluation.grading.generation_files import prompt_rows, task_files
-from evaluation.prefill.models import DocumentLine
+from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Pattern
 from evaluation.verification.verdicts import Verdict

@@ -6,7 +6,7 @@ import yaml
 from evaluation.dependencies.estimates import estimate_answers
 from evaluation.errors import SandboxError
 from evaluation.files import write_json
-from evaluation.prefill.caches import read_meta
+from evaluation.prefill.entries import read_meta
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import plan_stages
 from tests.doctor.conftest import look, only

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from evaluation.grading.completions import Prompt, Sample, summarize_view
-from evaluation.prefill.models import DocumentLine
+from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Boxed, Judge, MathVerify, Minerva, Pattern, Program
 from evaluation.verification.registry import verify

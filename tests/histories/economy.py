@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import CacheError
-from evaluation.prefill.caches import check_files, read_meta
+from evaluation.prefill.entries import check_files, read_meta
 from tests.histories.counting import counts
 from tests.histories.model import Model
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.files import write_json
-from evaluation.prefill.caches import META, META_CHECKSUM, meta_checksum
+from evaluation.prefill.entries import META, META_CHECKSUM, meta_checksum
 from evaluation.settings.config import Tokenizer, validate_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Slice, Suite, Task

@@ -10,9 +10,9 @@ import pytest
 
 from evaluation.errors import CacheError
 from evaluation.files import write_jsonl
-from evaluation.prefill.caches import meta_checksum, read_slice, read_task
+from evaluation.prefill.caches import read_slice, read_task
 from evaluation.prefill.cloze import prefill_task
-from evaluation.prefill.entries import STEP, write_meta
+from evaluation.prefill.entries import STEP, meta_checksum, write_meta
 from evaluation.prefill.slices import prefill_slice
 from evaluation.records import record_path
 from evaluation.settings.plan import StagePlan
@@ -88,9 +88,7 @@ def edit(folder: Path, changes: dict[str, Any], *, sign: bool) -> None:
     """Changes keys of meta.json; with `sign`, its own checksum is made right again."""
     meta = json.loads((folder / "meta.json").read_text()) | changes
     if sign:
-        meta["meta_checksum"] = meta_checksum(
-            {key: value for key, value in meta.items() if key != "meta_checksum"}
-        )
+        meta["meta_checksum"] = meta_checksum(meta)
     (folder / "meta.json").write_text(json.dumps(meta))
 
 

@@ -10,9 +10,9 @@ import pytest
 from evaluation.errors import CacheError, ConfigError, SourceError
 from evaluation.files import write_jsonl
 from evaluation.prefill import limits
-from evaluation.prefill.conversations import end_of_turn
+from evaluation.prefill.caches import read_probes
 from evaluation.prefill.entries import write_meta
-from evaluation.prefill.probes import prefill_probes, read_probes
+from evaluation.prefill.prompts import end_of_turn, prefill_probes
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Suite

@@ -4,13 +4,16 @@ import torch
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.grading.choices import SCHEMA, candidates
 from evaluation.metrics.accuracy import summarize_choices
-from evaluation.prefill.caches import Candidate, Context, Item
-from evaluation.prefill.models import QuestionLine
+from evaluation.prefill.schema import Candidate, Context, Item, QuestionLine
 from evaluation.scoring import choices
 from evaluation.scoring.choices import score_questions
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
+
+
+def candidate(context: int, tokens: tuple[int, ...], **sizes: int) -> Candidate:
+    return Candidate(context=context, text=" text", tokens=tokens, **sizes)
 
 
 def item_of(number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, ...]]) -> Item:
@@ -20,12 +23,11 @@ def item_of(number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, 
         id=f"quiz/{number}",
         cluster="astronomy",
         gold=1,
-        contexts=(*(Context("text", tokens) for tokens in contexts), Context("Answer:", (39,))),
+        contexts=tuple(Context(text="text", tokens=tokens) for tokens in (*contexts, (39,))),
         candidates=tuple(
-            Candidate(0 if only else i, " text", end, chars=3 + i, bytes=4 + i)
-            for i, end in enumerate(ends)
+            candidate(0 if only else i, end, chars=3 + i, bytes=4 + i) for i, end in enumerate(ends)
         ),
-        unconditional=tuple(Candidate(len(contexts), " text", end, 3, 4) for end in ends),
+        unconditional=tuple(candidate(len(contexts), end, chars=3, bytes=4) for end in ends),
     )
 
 
@@ -76,7 +78,7 @@ def test_candidates_are_scored_after_their_own_contexts():
 
 def test_without_unconditional_candidates_there_is_no_pmi():
     item = item_of(0, [(1, 2)], [(3,), (4,)])
-    bare = Item(item.id, None, 0, item.contexts, item.candidates, None)
+    bare = item.model_copy(update={"cluster": None, "gold": 0, "unconditional": None})
     _, table = score(bare)
     assert table["unconditional"].null_count == 2
     assert table["cluster"].null_count == 2

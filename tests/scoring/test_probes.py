@@ -1,7 +1,5 @@
 """A tiny model answers probes from prompt to rates."""
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pytest
 import torch
@@ -10,7 +8,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 
 from evaluation.grading.probes import generations, grade_answers
 from evaluation.metrics.rates import summarize
-from evaluation.prefill.probes import ProbeCache, Prompt
+from evaluation.prefill.caches import ProbeCache
+from evaluation.prefill.schema import ProbePrompt
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation import flight
 from evaluation.scoring.prompts import answer_prompts, prompt_key
@@ -63,7 +62,10 @@ def cache_of(tokenizer: PreTrainedTokenizerFast, probes: dict[str, Probe]) -> Pr
     for name, probe in probes.items():
         text = probe.messages[0].content
         ids = tuple(tokenizer(text)["input_ids"])
-        prompts.append(Prompt(name, ({"role": "user", "content": text},), 12, text, ids))
+        messages = ({"role": "user", "content": text},)
+        prompts.append(
+            ProbePrompt(id=name, messages=messages, max_new_tokens=12, prompt=text, tokens=ids)
+        )
     return ProbeCache(prompts, {"eos_token_ids": [tokenizer.eos_token_id], "stop": ["q"]})
 
 
@@ -134,4 +136,4 @@ def test_an_answer_is_known_by_its_prompt_alone(tokenizer: PreTrainedTokenizerFa
     """Neither its name nor its checks make a model answer again; its length does."""
     first, second = cache_of(tokenizer, probes_of(["a", "a"])).prompts
     assert prompt_key(first) == prompt_key(second)
-    assert prompt_key(replace(first, max_new_tokens=13)) != prompt_key(first)
+    assert prompt_key(first.model_copy(update={"max_new_tokens": 13})) != prompt_key(first)

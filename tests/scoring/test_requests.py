@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from evaluation.errors import ScoringError
-from evaluation.prefill.encoding import encode_pair
+from evaluation.prefill.tokenizers import encode_pair
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.request_output import check_output, write_answers

@@ -61,8 +61,8 @@ def keys(plan: StagePlan) -> dict[str, str]:
     subject, score = step_subject(plan, 5), Record(key="score")
     return {
         "questions": task_definition(plan, "quiz", ABOUT),
-        "prompts": asked_definition(plan, "sums", None, ABOUT),
-        "documents": generation_definition(plan, "sums", None, ABOUT),
+        "prompts": asked_definition(plan, "sums", ABOUT),
+        "documents": generation_definition(plan, "sums", ABOUT),
         "score": score_key(subject),
         "collect": collect_key(subject, score),
     }

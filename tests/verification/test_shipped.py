@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.prefill.generation.recipe import PromptRecipe, TaskPrompt
+from evaluation.prefill.prompt_recipe import PromptRecipe, TaskPrompt
 from evaluation.settings.suites import load_suite
 from evaluation.verification.golds import check_golds
 from tests.conftest import ROOT

@@ -14,7 +14,7 @@ from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subjec
 from evaluation.errors import ConfigError, ScoringError, SourceError
 from evaluation.grading.collect import collect
 from evaluation.grading.completions import Prompt, Sample, summarize_task
-from evaluation.prefill.models import DocumentLine
+from evaluation.prefill.schema import DocumentLine
 from evaluation.records import Record
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results

@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluation.errors import CacheError
 from evaluation.metrics.spread import Floats
-from evaluation.prefill.caches import META, read_meta
+from evaluation.prefill.entries import META, read_meta
 from evaluation.results.kinds import CreditItem, Credits
 from evaluation.results.read import TierResults
 from evaluation.settings.tiers import TierName

@@ -3,9 +3,8 @@
 import json
 
 from evaluation.files import fingerprint, write_jsonl
-from evaluation.prefill.caches import check_files, read_meta
 from evaluation.prefill.definitions import saved_description
-from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.entries import check_files, is_current, new_entry, read_meta, write_meta
 from evaluation.prefill.sources import Sources, locate
 
 RIDDLES = "riddles.jsonl"

@@ -1,4 +1,4 @@
-"""A provider's task as prompts and documents: what it says is taken, and recorded.
+"""Tasks of a provider: as questions of ranked choices, or as prompts and documents.
 
 Before anything is generated, the provider judges a few of its own golds: a metric that fails on them would
 fail on every answer. It also judges texts out of its documents, which show metrics that are no credit from 0
@@ -6,41 +6,87 @@ to 1, such as BLEU, where a task has no golds.
 """
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.generation.recipe import TaskPrompt
-from evaluation.prefill.providers import provider_of, rendering_request
+from evaluation.prefill.prompt_recipe import TaskPrompt, TaskPrompts
+from evaluation.prefill.questions import Question
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Document, Rendered, TaskInfo, render
+from evaluation.providers.render import (
+    Document,
+    RankedQuestion,
+    Rendered,
+    TaskInfo,
+    render,
+    render_choices,
+)
 from evaluation.providers.score import Case, Limits, Outcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.probes import Message
 from evaluation.settings.provided import ProviderTask
+from evaluation.settings.suites import ProviderChoices
+from evaluation.settings.verifiers import Provided
 from evaluation.verification.verdicts import shortened
 
 TRIED = 32
 """Golds that are judged at prefill."""
+
 QUOTED = 8
 """Documents whose texts are judged as well, and texts of each."""
 
 
-@dataclass(frozen=True)
-class ProvidedPrompts:
-    """Prompts in order, how many there are without the limit, what the provider said and is recorded."""
-
-    prompts: list[TaskPrompt]
-    there: int
-    info: TaskInfo
-    recorded: dict[str, Any]
-    max_new_tokens: int
+def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices | Provided) -> Provider:
+    python = plan.config.providers.python(task.provider)
+    return Provider(task.provider, python, task.version, plan.nltk_data)
 
 
-def provided_prompts(plan: StagePlan, name: str, task: ProviderTask) -> ProvidedPrompts:
-    """Raises SourceError, naming the task, for whatever the provider cannot do."""
+def rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str, Any]:
+    """Return the request by which a provider's program renders a task."""
+    asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit"})
+    path = _absolute(task.include_path)
+    return {"chat": False, **asked, "include_path": path, "mirrors": dict(plan.config.mirrors)}
+
+
+def scoring_request(task: Provided) -> dict[str, Any]:
+    """Return the request by which it judges completions."""
+    path = _absolute(task.include_path)
+    return {"task": task.task, "include_path": path, "task_files": task.task_files}
+
+
+def _absolute(path: str | None) -> str | None:
+    """Make a path absolute, as the program is started in a folder of its own."""
+    return None if path is None else os.path.abspath(path)
+
+
+def provided_questions(
+    plan: StagePlan, name: str, task: ProviderChoices
+) -> tuple[list[Question], TaskInfo]:
+    """Return the items, and the provider's meta.json of the task.
+
+    Raises SourceError, naming the task, for whatever the provider cannot do.
+    """
+    asked = rendering_request(plan, task)
+    found = render_choices(provider_of(plan, task), f"tasks.{name}", asked)
+    several = len(found.info.num_fewshot) > 1
+    questions = [_question(one, one.part if several else None) for one in found.documents]
+    return questions, found.info
+
+
+def _question(one: RankedQuestion, part: str | None) -> Question:
+    alone = None if one.unconditional is None else tuple(one.unconditional)
+    return Question(one.id, None, part, one.right, tuple(one.choices), alone)
+
+
+def provided_prompts(
+    plan: StagePlan, name: str, task: ProviderTask
+) -> tuple[TaskPrompts, TaskInfo, dict[str, Any]]:
+    """Return a task's prompts, the provider's meta.json of it, and what is recorded of both.
+
+    Raises SourceError, naming the task, for whatever the provider cannot do.
+    """
     key, provider = f"generation_tasks.{name}", provider_of(plan, task)
     rendered = render(provider, key, rendering_request(plan, task))
     room = task.max_new_tokens or rendered.info.max_new_tokens
@@ -60,7 +106,7 @@ def provided_prompts(plan: StagePlan, name: str, task: ProviderTask) -> Provided
         "golds": {metric: _share(metric, golds) for metric in metrics},
     }
     prompts = [_prompt(one, rendered) for one in rendered.documents]
-    return ProvidedPrompts(prompts, rendered.info.documents, rendered.info, recorded, room)
+    return TaskPrompts(prompts, rendered.info.documents, room), rendered.info, recorded
 
 
 def limits_of(plan: StagePlan) -> Limits:
@@ -79,7 +125,7 @@ def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
 def _judged(
     plan: StagePlan, provider: Provider, task: ProviderTask, rendered: Rendered[Document]
 ) -> tuple[list[Outcome], list[Outcome]]:
-    """Outcomes of golds, and of texts out of documents."""
+    """Return the outcomes of golds, and of texts out of documents."""
     chosen = rendered.documents[:: math.ceil(len(rendered.documents) / TRIED)]
     golds: list[Case] = [(one.document, one.gold or "") for one in chosen]
     quotes: list[Case] = [(one.document, text) for one in chosen[:QUOTED] for text in _quotes(one)]
@@ -89,7 +135,7 @@ def _judged(
 
 
 def _quotes(document: Document) -> list[str]:
-    """Texts in a document, right answers and wrong ones among them."""
+    """Return texts in a document, right answers and wrong ones among them."""
     return list(islice(dict.fromkeys(_texts(document.document)), QUOTED))
 
 
@@ -113,7 +159,7 @@ def _check_golds(key: str, task: ProviderTask, golds: Sequence[Outcome]) -> None
 def _metrics(
     key: str, task: ProviderTask, better: Mapping[str, bool], outcomes: Sequence[Outcome]
 ) -> list[str]:
-    """Those that can be reported: of which more is better, and which give credit from 0 to 1."""
+    """Return the metrics to report: those of which more is better, and that give credit from 0 to 1."""
     scored = [outcome for outcome in outcomes if outcome.scores is not None]
     given = dict.fromkeys(metric for outcome in scored for metric in outcome.scores or {})
     usable = [
@@ -127,7 +173,7 @@ def _metrics(
             f"{key}: {task.task} has no metric from 0 to 1 of which more is better; it has "
             f"{', '.join(given) or 'none'}"
         )
-    for metric in _asked(task):
+    for metric in (*task.metrics, *filter(None, [task.primary])):
         if metric not in usable:
             why = (
                 "is not from 0 to 1, or less of it is better" if metric in given else "is not there"
@@ -139,13 +185,7 @@ def _metrics(
     return usable
 
 
-def _asked(task: ProviderTask) -> Iterator[str]:
-    yield from task.metrics
-    if task.primary is not None:
-        yield task.primary
-
-
 def _share(metric: str, golds: Sequence[Outcome]) -> float:
-    """Of golds that are right by the metric, as far as it reads them without a format around them."""
+    """Return the share of golds that the metric calls right, read without a format around them."""
     credits = [verdict_of(metric, outcome, "").credit or 0.0 for outcome in golds]
     return math.fsum(credits) / len(credits)

@@ -1,8 +1,8 @@
-"""What the files of a cache hold, key by key, so that one that was edited by hand names itself.
+"""The keys of a cache's files, by which one that was edited by hand names its mistake.
 
 meta.json        Tokenizer-, Slice-, Task-, Probes- or GenerationMeta, with a checksum of its own
-examples.jsonl   one Example a line
-prompts.jsonl    one PromptLine a line; of a generation task one TaskPromptLine
+examples.jsonl   one Item a line
+prompts.jsonl    one Prompt a line; of probes one ProbePrompt
 docs.jsonl       one DocumentLine a line; of a task of ranked choices one QuestionLine
 """
 
@@ -15,13 +15,13 @@ TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Stored(BaseModel):
-    """Strict: a number is no text, nor the other way round. Keys of later versions are let be."""
+    """Strict: a number is no text, nor the other way round. Keys of later versions are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
 class TokenizerFacts(Stored):
-    """What every meta.json says about the tokenizer."""
+    """The tokenizer of an entry."""
 
     name: str
     fingerprint: str
@@ -33,7 +33,7 @@ class TokenizerFacts(Stored):
 
 
 class Items(Stored):
-    """How many items were asked for and used, and why others were left out."""
+    """The number of items requested and used, and why others were left out."""
 
     asked: Count
     used: Count
@@ -41,7 +41,7 @@ class Items(Stored):
 
 
 class Meta(Stored):
-    """What every meta.json holds."""
+    """Keys of every meta.json."""
 
     definition: str
     checksum: dict[str, str]
@@ -100,29 +100,36 @@ class GenerationMeta(_ItemsMeta):
     provider: dict[str, Any] | None = None
 
 
-class ContextLine(Stored):
+class Context(Stored):
+    """The text that precedes a candidate, as tokens."""
+
     text: str
-    tokens: list[TokenId]
+    tokens: tuple[TokenId, ...]
 
 
-class CandidateLine(Stored):
+class Candidate(Stored):
+    """A continuation to score after `contexts[context]`.
+
+    `chars` and `bytes` are the length of its text without one leading space.
+    """
+
     context: Count
     text: str
-    tokens: Annotated[list[TokenId], Field(min_length=1)]
+    tokens: Annotated[tuple[TokenId, ...], Field(min_length=1)]
     chars: Count
     bytes: Count
 
 
-class Example(Stored):
-    """A line of examples.jsonl."""
+class Item(Stored):
+    """A question: candidates of which number `gold` is right; see `grading.spread` for its groups."""
 
     id: str
     cluster: str | None
     stratum: str | None = None
     gold: Count
-    contexts: list[ContextLine]
-    candidates: Annotated[list[CandidateLine], Field(min_length=2)]
-    unconditional: list[CandidateLine] | None
+    contexts: tuple[Context, ...]
+    candidates: Annotated[tuple[Candidate, ...], Field(min_length=2)]
+    unconditional: tuple[Candidate, ...] | None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -137,7 +144,7 @@ class Example(Stored):
 
 
 class QuestionLine(Stored):
-    """What grading reads of a question, by the key that its scores are stored under.
+    """The part of a question that grading reads, by the key that its scores are stored under.
 
     `sizes` are each candidate's tokens, characters and bytes.
     """
@@ -150,31 +157,21 @@ class QuestionLine(Stored):
     sizes: list[tuple[Count, Count, Count]]
 
 
-class PromptLine(Stored):
-    """A line of prompts.jsonl."""
-
-    model_config = ConfigDict(strict=False)  # lists are taken for tuples
+class Prompt(Stored):
+    """What a model is to complete."""
 
     id: str
+    prompt: str
+    max_new_tokens: Annotated[int, Field(gt=0)]
+    tokens: tuple[TokenId, ...]
+
+
+class ProbePrompt(Prompt):
     messages: tuple[dict[str, str], ...]
-    max_new_tokens: Annotated[int, Field(gt=0, strict=True)]
-    prompt: str
-    tokens: tuple[Annotated[int, Field(ge=0, lt=2**31, strict=True)], ...]
-
-
-class TaskPromptLine(Stored):
-    """A line of a generation task's prompts.jsonl."""
-
-    model_config = ConfigDict(strict=False)  # lists are taken for tuples
-
-    id: str
-    prompt: str
-    max_new_tokens: Annotated[int, Field(gt=0, strict=True)]
-    tokens: tuple[Annotated[int, Field(ge=0, lt=2**31, strict=True)], ...]
 
 
 class DocumentLine(Stored):
-    """A line of docs.jsonl: what verifiers read of a prompt, and the groups that it belongs to."""
+    """A line of docs.jsonl: a prompt's document for verifiers, and the groups that it belongs to."""
 
     id: str
     document: dict[str, Any]
@@ -182,7 +179,7 @@ class DocumentLine(Stored):
 
 
 def reasons(error: ValidationError) -> str:
-    """The first mistakes, each by its key, on one line."""
+    """Return the first mistakes, each by its key, on one line."""
     found = [
         f"`{'.'.join(map(str, mistake['loc'])) or 'the whole'}`: {mistake['msg']}"
         for mistake in error.errors(include_url=False, include_input=False)

@@ -1,4 +1,4 @@
-"""A generation task's templates: rows of a dataset as prompts and documents.
+"""Tier5 tasks: rows of a dataset as prompts, and as documents that verifiers read.
 
 Plain prompts are the description, the solved examples and the question under each other. In a chat
 the description stands before the first question, and every solved example is two turns.
@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import Row, check_not_binary, check_unicode
+from evaluation.prefill.files import Row, check_unicode
+from evaluation.prefill.limits import limited_row
+from evaluation.prefill.questions import example_rows
+from evaluation.prefill.sources import Origin
 from evaluation.prefill.templates import (
     Render,
+    RowValues,
     compile_expression,
     compile_template,
     expression_fields,
@@ -32,56 +36,58 @@ class TaskPrompt:
     strata: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class TaskPrompts:
+    """A task's prompts in order, and how many there are without the limit."""
+
+    prompts: list[TaskPrompt]
+    total: int
+    max_new_tokens: int
+
+
 class PromptRecipe:
     """A task's templates, compiled once; raises ConfigError for one that does not parse."""
 
     def __init__(self, name: str, task: GenerationTask) -> None:
-        self.name, self.task = name, task
-        self._let = self._all("let", task.let, compile_expression)
+        self.task, self.key = task, f"generation_tasks.{name}"
+        self._name = name
         self._document = self._all("document", task.document, compile_expression)
         self._strata = self._all("strata", task.strata, compile_template)
         texts = {
-            key: source
-            for key in ("id", "prompt", "system", "answer", "description")
-            if (source := getattr(task, key)) is not None
+            part: source
+            for part in ("id", "prompt", "system", "answer", "description")
+            if (source := getattr(task, part)) is not None
         }
         self._texts = self._all("", texts, compile_template)
-        self._fields = fields_of(*texts.values(), *task.strata.values()) | expression_fields(
-            *task.let.values(), *task.document.values()
-        )
+        fields = fields_of(*texts.values(), *task.strata.values())
+        fields |= expression_fields(*task.document.values())
+        self._values = RowValues(self.key, task.let, fields)
 
-    def _all(self, key: str, sources: Mapping[str, str], compiled: Any) -> dict[str, Render]:
-        place = ".".join(filter(None, ("generation_tasks", self.name, key)))
-        return {name: compiled(f"{place}.{name}", source) for name, source in sources.items()}
+    def _all(self, part: str, sources: Mapping[str, str], compiled: Any) -> dict[str, Render]:
+        key = f"{self.key}.{part}".rstrip(".")
+        return {name: compiled(f"{key}.{name}", source) for name, source in sources.items()}
 
     def prompt(self, row: Row, number: int, shots: Sequence[tuple[str, str]]) -> TaskPrompt:
-        """Raises SourceError for a row that a template fails on, or a document that is no JSON."""
+        """Return a row's prompt; raises SourceError where a template fails or JSON lacks the document."""
         values = self._values(row)
         texts = {key: str(render(values)) for key, render in self._texts.items() if key != "answer"}
         if not texts["prompt"].strip():
-            raise SourceError(f"generation_tasks.{self.name}.prompt writes nothing for this row")
+            raise SourceError(f"{self.key}.prompt writes nothing for this row")
         document = {key: evaluate(values) for key, evaluate in self._document.items()}
-        _check_json(f"generation_tasks.{self.name}.document", document)
+        _check_json(f"{self.key}.document", document)
         strata = {key: str(render(values)) for key, render in self._strata.items()}
         for text in (*texts.values(), *strata.values()):
             check_unicode(text)
-        name = texts.get("id") or f"{self.name}/{number}"
-        return TaskPrompt(name, self._turns(texts, shots), document, strata)
+        id = texts.get("id") or f"{self._name}/{number}"
+        return TaskPrompt(id, self._turns(texts, shots), document, strata)
 
     def solved(self, row: Row) -> tuple[str, str]:
-        """A row as a solved example: the question and its answer."""
+        """Return a row as a solved example: the question and its answer."""
         values = self._values(row)
         question, answer = (str(self._texts[key](values)) for key in ("prompt", "answer"))
         for text in (question, answer):
             check_unicode(text)
         return question, answer
-
-    def _values(self, row: Row) -> dict[str, Any]:
-        values = dict(row)
-        check_not_binary({name: values[name] for name in self._fields & values.keys()})
-        for variable, expression in self._let.items():
-            values[variable] = expression(values)
-        return values
 
     def _turns(
         self, texts: Mapping[str, str], shots: Sequence[tuple[str, str]]
@@ -108,3 +114,39 @@ def _check_json(key: str, document: Mapping[str, Any]) -> None:
         raise SourceError(
             f"{key}: not what JSON can hold ({error}); write numbers, texts and lists"
         ) from None
+
+
+def read_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> TaskPrompts:
+    """Return the prompts of a task's rows; `origins` are `locate_generation`'s.
+
+    Raises SourceError for rows that cannot be prompts, or for two with one id.
+    """
+    recipe = PromptRecipe(name, task)
+    rows, total = origins[0].first(task.limit)
+    if not rows:
+        raise SourceError(f"{recipe.key}: {origins[0]} has no rows")
+    shots = _shots(recipe, name, origins)
+    prompts: dict[str, TaskPrompt] = {}
+    for number, row in enumerate(rows):
+        with limited_row(f"{origins[0]}: row {number}"):
+            prompt = recipe.prompt(row, number, shots)
+        if prompt.id in prompts:
+            raise SourceError(
+                f"{recipe.key}.id: {prompt.id!r} is there twice; write what is unique for each row, or "
+                "leave `id` out"
+            )
+        prompts[prompt.id] = prompt
+    return TaskPrompts(list(prompts.values()), total, task.max_new_tokens)
+
+
+def _shots(recipe: PromptRecipe, name: str, origins: Sequence[Origin]) -> list[tuple[str, str]]:
+    task, chosen = recipe.task, list[tuple[int, Row]]()
+    if task.fewshot_examples:
+        chosen = list(enumerate(map(dict, task.fewshot_examples[: task.num_fewshot])))
+    elif task.num_fewshot:
+        chosen = example_rows(recipe.key, task, origins[1])
+    shots = []
+    for number, row in chosen:
+        with limited_row(f"{name}: solved example {number}"):
+            shots.append(recipe.solved(row))
+    return shots

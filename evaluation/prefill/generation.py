@@ -1,0 +1,114 @@
+"""Tier5 tasks: prompts as token ids in `prompts.jsonl`, what verifiers read in `docs.jsonl`.
+
+A prompt that leaves no room for `max_new_tokens` in the sequence length is left out and named in
+`meta.json`: an answer that was cut off by the window would be judged wrong.
+"""
+
+from typing import Any
+
+from evaluation import protocol
+from evaluation.errors import SourceError
+from evaluation.files import fingerprint, write_jsonl
+from evaluation.prefill.caches import DOCUMENTS, PROMPTS, CheckGolds, check_cached_golds
+from evaluation.prefill.definitions import asked_definition, chat_template, generation_definition
+from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.prompt_recipe import TaskPrompt, TaskPrompts, read_prompts
+from evaluation.prefill.prompts import answer_ends, encode_prompts, prompts_meta, render_chat
+from evaluation.prefill.provided import provided_prompts
+from evaluation.prefill.sources import Sources, locate_generation
+from evaluation.prefill.tokenizers import AnyTokenizer, prefill_tokenizer
+from evaluation.settings.generation import GenerationTask
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.provided import ProviderTask
+
+
+def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds) -> None:
+    """Write a task to `plan.generation_folder(name)`; if it is there, only check its golds.
+
+    Raises:
+        SourceError: data cannot be read, a gold is not right by its verifier, two prompts have one id,
+            or none fits the window.
+        ConfigError: a template does not parse.
+    """
+    task = plan.suite.generation_tasks[name]
+    tokenizer, about = prefill_tokenizer(plan)
+    template = chat_template(plan, about) if task.chat else None
+    definition = generation_definition(plan, name, about)
+    folder = plan.generation_folder(name)
+    origins = locate_generation(task, plan.config.mirrors)
+    sources = Sources(plan, origins)
+    if is_current(folder, definition, sources.are_as):
+        if isinstance(task, GenerationTask):
+            check_cached_golds(folder, name, task, check_golds)
+        return
+    stop, judged = task.stop, dict[str, Any]()
+    if isinstance(task, ProviderTask):
+        found, info, recorded = provided_prompts(plan, name, task)
+        stop = recorded["stop"]
+        judged = {"provider": recorded, "source": sources.describe_provided(info)}
+    else:
+        found = read_prompts(name, task, origins)
+        check_golds(name, task, {prompt.id: prompt.document for prompt in found.prompts})
+        judged = {"checked": fingerprint(task.verifying()), "source": sources.describe()}
+    eos_ids, strings = answer_ends(tokenizer, template)
+    if not (stop or eos_ids or strings):
+        raise SourceError(
+            f"generation_tasks.{name}: the tokenizer has no end-of-text token and the task no `stop`, "
+            "so every answer would run to `max_new_tokens`; give the task a `stop`"
+        )
+    rows, too_long = _tokenized(plan, tokenizer, template, name, found)
+    fitting = [prompt for prompt in found.prompts if prompt.id not in set(too_long)]
+    with new_entry(folder) as building:
+        write_jsonl(building / PROMPTS, rows)
+        write_jsonl(building / DOCUMENTS, map(_document, fitting))
+        left_out = {"limit": found.total - len(found.prompts), "too_long": len(too_long)}
+        meta = {
+            "definition": definition,
+            "asked_definition": asked_definition(plan, name, about),
+            "task": task.model_dump(mode="json"),
+            **judged,
+            "items": {
+                "asked": found.total,
+                "used": len(rows),
+                "left_out": {reason: count for reason, count in left_out.items() if count},
+            },
+            "too_long": too_long,
+            "protocol": protocol.PREFILL_GENERATION,
+            **prompts_meta(plan, about, rows, template, eos_ids, {"end_strings": strings}),
+        }
+        write_meta(building, meta, [PROMPTS, DOCUMENTS])
+
+
+def _tokenized(
+    plan: StagePlan,
+    tokenizer: AnyTokenizer,
+    template: str | None,
+    name: str,
+    found: TaskPrompts,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the lines of `prompts.jsonl`, and the ids of prompts that do not fit the window."""
+    room = found.max_new_tokens
+    texts = [_text(tokenizer, template, prompt) for prompt in found.prompts]
+    encoded = encode_prompts(plan, tokenizer, texts)
+    rows, too_long = [], []
+    for prompt, text, tokens in zip(found.prompts, texts, encoded, strict=True):
+        if len(tokens) + room > plan.sequence_length:
+            too_long.append(prompt.id)
+        else:
+            rows.append({"id": prompt.id, "prompt": text, "max_new_tokens": room, "tokens": tokens})
+    if not rows:
+        raise SourceError(
+            f"generation_tasks.{name}: no prompt leaves room for max_new_tokens {room} in "
+            f"sequence_length {plan.sequence_length}; lower `max_new_tokens` or `num_fewshot`"
+        )
+    return rows, too_long
+
+
+def _text(tokenizer: AnyTokenizer, template: str | None, prompt: TaskPrompt) -> str:
+    if isinstance(prompt.turns, str):
+        return prompt.turns
+    return render_chat(tokenizer, template or "", prompt.id, prompt.turns, answer=True)
+
+
+def _document(prompt: TaskPrompt) -> dict[str, Any]:
+    return {"id": prompt.id, "document": dict(prompt.document), "strata": dict(prompt.strata)}

@@ -1,0 +1,184 @@
+"""Prompts as token ids: conversations as a chat template renders them, and Tier4's probes.
+
+Written to `prompts.jsonl`, with a `meta.json` last, once for all steps. A checkpoint and its bridge
+answer the same token ids and stop at the same tokens and strings, whatever their own configurations say.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation import protocol
+from evaluation.errors import ConfigError, SourceError
+from evaluation.files import write_jsonl
+from evaluation.prefill.caches import PROMPTS
+from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
+from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
+from evaluation.prefill.tokenizers import AnyTokenizer, bos_ids, encode, prefill_tokenizer
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.probes import Message
+
+_DATE = "01 Jan 2025"
+"""The date for templates that write it, so that a prompt is the same on every day."""
+
+_CLOCK = (
+    "{%- macro strftime_now(format) -%}{{ format | replace('%d', '01') | replace('%m', '01') "
+    "| replace('%b', 'Jan') | replace('%B', 'January') | replace('%Y', '2025') "
+    "| replace('%A', 'Wednesday') | replace('%H', '12') | replace('%M', '00') "
+    "| replace('%S', '00') }}{%- endmacro -%}"
+)
+"""Put before a template that asks for the time, in place of the clock's own function."""
+
+_ASKED, _REPLY = "ASKED", "REPLY"
+
+
+def prefill_probes(plan: StagePlan) -> None:
+    """Write a stage's prompts; return at once if they are there already.
+
+    Raises:
+        ConfigError: a prompt leaves its answer no room in the sequence length.
+        SourceError: there is no chat template, or it refuses a conversation.
+    """
+    tokenizer, about = prefill_tokenizer(plan)
+    definition = probes_definition(plan, plan.name, about)
+    if is_current(plan.probes_folder, definition):
+        return
+    template = chat_template(plan, about)
+    rows = _probe_rows(plan, tokenizer, template)
+    _check_room(plan, rows)
+    eos_ids, strings = answer_ends(tokenizer, template)
+    stop = [*plan.suite.stop, *(text for text in strings if text not in plan.suite.stop)]
+    with new_entry(plan.probes_folder) as building:
+        write_jsonl(building / PROMPTS, rows)
+        meta = {
+            "definition": definition,
+            "protocol": protocol.PREFILL_PROBES,
+            "items": {"asked": len(rows), "used": len(rows), "left_out": {}},
+            **prompts_meta(plan, about, rows, template, eos_ids, {"stop": stop}),
+        }
+        write_meta(building, meta, [PROMPTS])
+
+
+def _probe_rows(plan: StagePlan, tokenizer: AnyTokenizer, template: str) -> list[dict[str, Any]]:
+    probes = plan.suite.probes
+    texts = [
+        render_chat(tokenizer, template, f"probes.{name}", probe.messages, answer=True)
+        for name, probe in probes.items()
+    ]
+    tokens = encode_prompts(plan, tokenizer, texts)
+    return [
+        {
+            "id": name,
+            "messages": [message.model_dump() for message in probe.messages],
+            "max_new_tokens": probe.max_new_tokens,
+            "prompt": text,
+            "tokens": ids,
+        }
+        for (name, probe), text, ids in zip(probes.items(), texts, tokens, strict=True)
+    ]
+
+
+def _check_room(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
+    room = plan.sequence_length
+    longer = [
+        f"{row['id']} ({len(row['tokens'])} + {row['max_new_tokens']})"
+        for row in rows
+        if len(row["tokens"]) + row["max_new_tokens"] > room
+    ]
+    if longer:
+        raise ConfigError(
+            f"probes of {plan.name}: prompt and max_new_tokens together exceed sequence_length "
+            f"{room} for {', '.join(longer)}; lower max_new_tokens or shorten the prompts"
+        )
+
+
+def encode_prompts(
+    plan: StagePlan, tokenizer: AnyTokenizer, texts: Sequence[str]
+) -> list[list[int]]:
+    """Return the ids of each text, with BOS in front where the configuration says so."""
+    start = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
+    # Many templates write BOS themselves.
+    return [ids if ids[: len(start)] == start else start + ids for ids in encode(tokenizer, texts)]
+
+
+def prompts_meta(
+    plan: StagePlan,
+    about: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    template: str | None,
+    eos_ids: Sequence[int],
+    strings: Mapping[str, list[str]],
+) -> dict[str, Any]:
+    """Return the keys of a meta.json that probes and generation tasks share; `strings` end answers."""
+    return {
+        "max_tokens": max(len(row["tokens"]) + row["max_new_tokens"] for row in rows),
+        "vocab_size_needed": 1 + max([*eos_ids, *(max(row["tokens"]) for row in rows)]),
+        "chat_template": template,
+        **strings,
+        "eos_token_ids": list(eos_ids),
+        "sequence_length": plan.sequence_length,
+        "tokenizer": saved_description(about),
+    }
+
+
+def render_chat(
+    tokenizer: AnyTokenizer, template: str, name: str, messages: Sequence[Message], *, answer: bool
+) -> str:
+    """Return a conversation as text, up to where the answer begins if `answer`."""
+    undrawn = random.getstate()
+    try:
+        with row_limits():
+            text = tokenizer.apply_chat_template(
+                [message.model_dump() for message in messages],
+                chat_template=(_CLOCK if "strftime_now" in template else "") + template,
+                tokenize=False,
+                add_generation_prompt=answer,
+                date_string=_DATE,
+            )
+    except (Exception, OutOfTime) as error:  # noqa: BLE001 - templates raise what they like
+        raise SourceError(
+            f"{name}: the chat template cannot render these messages "
+            f"({reason_of(error)}); reword them or set another `chat_template:` in the "
+            "suite"
+        ) from None
+    if random.getstate() != undrawn:
+        raise SourceError(
+            f"{name}: the chat template draws at random, and prompts must be the same whenever they are "
+            "made; set another `chat_template:` in the suite"
+        )
+    if not text.strip():
+        raise SourceError(
+            f"{name}: the chat template makes nothing of these messages; set another "
+            "`chat_template:` in the suite"
+        )
+    return str(text)
+
+
+def answer_ends(tokenizer: AnyTokenizer, template: str | None) -> tuple[list[int], list[str]]:
+    """Return the token ids and the strings that end an answer whatever its task says."""
+    ids, strings = ([], []) if template is None else end_of_turn(tokenizer, template)
+    eos = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
+    return sorted({*eos, *ids}), strings
+
+
+def end_of_turn(tokenizer: AnyTokenizer, template: str) -> tuple[list[int], list[str]]:
+    """Return what the template puts after an answer: token ids if it is a token, else a stop string.
+
+    A base model's tokenizer may not know the token that the template writes out. Raises SourceError
+    for a template that writes no message.
+    """
+    messages = (Message(role="user", content=_ASKED), Message(role="assistant", content=_REPLY))
+    text = render_chat(tokenizer, template, "chat_template", messages, answer=False)
+    if not any(word.casefold() in text.casefold() for word in (_ASKED, _REPLY)):
+        raise SourceError(
+            "chat_template: it writes nothing of the messages, so that all prompts would be the same; "
+            "set another `chat_template:` in the suite"
+        )
+    after = text.rpartition(_REPLY)[2].strip() if _REPLY in text else ""
+    if not after:
+        return [], []
+    first = encode(tokenizer, [after])[0][0]
+    if first in tokenizer.added_tokens_decoder or first in tokenizer.all_special_ids:
+        return [int(first)], []
+    return [], [after.splitlines()[0].rstrip()]
