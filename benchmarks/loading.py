@@ -17,14 +17,14 @@ from typing import Any
 
 import torch
 
-from evaluation.checkpoints.architecture import parse_architecture, read_architecture
+from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.completeness import complete_parameters
-from evaluation.checkpoints.filling import READERS, fill
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
 from evaluation.checkpoints.load import empty_model
 from evaluation.checkpoints.mapping import Source, Target, expected_parameters, half_split_row
-from evaluation.checkpoints.sharding import write_parameters
+from evaluation.checkpoints.save import write_parameters
 from evaluation.checkpoints.shards import Shard, weight_files
+from evaluation.checkpoints.weights import READERS, load_weights
 from evaluation.files import write_json
 
 MODEL: dict[str, Any] = {
@@ -59,7 +59,9 @@ def main() -> None:
         size = sum(path.stat().st_size for path in files)
         ways: dict[str, Callable[[], None]] = {"one by one": lambda: one_by_one(parts, parameters)}
         for readers in sorted({1, 2, READERS[device.type]}):
-            ways[f"{readers} in flight"] = lambda n=readers: fill(parts, parameters, readers=n)
+            ways[f"{readers} in flight"] = lambda n=readers: load_weights(
+                parts, parameters, readers=n
+            )
         speeds = _measured(ways, files, size, options.rounds)
     result = {"device": device.type, "dtype": str(dtype), "cores": len(os.sched_getaffinity(0)),
               "bytes": size, "files": len(files), "mb_per_s": speeds}  # fmt: skip
@@ -86,17 +88,17 @@ def _place(
     rows: torch.Tensor, first: int, shard: Shard, source: Source, parameters: Parameters
 ) -> None:
     stop = first + len(rows)
-    for piece in shard.pieces:
-        (start, end), *others = piece.local
+    for pair in shard.pairs:
+        (start, end), *others = pair.local
         low, high = max(start, first), min(end, stop)
         if low >= high:
             continue
         values = rows[(slice(low - first, high - first), *(slice(*pair) for pair in others))]
-        top = piece.whole[0][0] + low - start
+        top = pair.whole[0][0] + low - start
         for target in source.targets:
             begin, last = max(top, target.start), min(top + high - low, target.stop)
             if begin < last:
-                _copy(values[begin - top : last - top], begin, piece.whole[1:], target, parameters)
+                _copy(values[begin - top : last - top], begin, pair.whole[1:], target, parameters)
 
 
 def _copy(

@@ -19,7 +19,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from evaluation.checkpoints.write import import_hf
+from evaluation.checkpoints.import_hf import import_hf
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 

@@ -18,7 +18,7 @@ import yaml
 
 from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.mapping import expected_parameters
-from evaluation.checkpoints.sharding import write_parameters
+from evaluation.checkpoints.save import write_parameters
 from evaluation.errors import OutputError
 
 WINDOW = 2048

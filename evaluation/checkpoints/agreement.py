@@ -1,6 +1,6 @@
-"""Whether a checkpoint is as its stage says: the same tokenizer and sequence length, enough layers."""
+"""Whether a checkpoint fits its stage: its tokenizer, its sequence length, and the number of GPUs."""
 
-from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.placement import layer_count
 from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.computing import GPUS
@@ -8,9 +8,9 @@ from evaluation.settings.plan import StagePlan
 
 
 def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
-    """Refuses a checkpoint that was trained with another tokenizer or sequence length.
+    """Refuse a checkpoint that was trained with another tokenizer or sequence length.
 
-    And one that does not say with which, unless the stage takes that for granted. Raises ConfigError
+    And one that does not record them, unless the stage assumes them. Raises ConfigError
     for one that has fewer layers than GPUs are configured.
     """
     gpus = plan.config.scoring.gpus_per_checkpoint
@@ -30,26 +30,35 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
         )
     if checkpoint.kind == "huggingface":
         _check_positions(plan, checkpoint)
-    trained = checkpoint.sequence_length
-    if trained is None or trained == plan.sequence_length:
+    _check_length(plan, checkpoint)
+
+
+def check_tokenizer_fits(checkpoint: Checkpoint, vocab_size_needed: int) -> None:
+    """Raise CheckpointError if a token id (the largest plus one is needed) has no embedding."""
+    if vocab_size_needed > checkpoint.vocab_size:
+        raise CheckpointError(
+            f"{checkpoint.path}: its embedding has {checkpoint.vocab_size} rows, but the tokenizer "
+            f"uses ids up to {vocab_size_needed - 1}; use the tokenizer the checkpoint was trained "
+            "with"
+        )
+
+
+def _check_length(plan: StagePlan, checkpoint: Checkpoint) -> None:
+    trained, scored = checkpoint.sequence_length, plan.sequence_length
+    if trained is None or trained == scored:
         return
-    if trained < plan.sequence_length:
-        raise CheckpointError(
-            f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
-            f"{plan.sequence_length}; set sequence_length: {trained}"
-        )
-    if not plan.stage.allow_shorter_sequences:
-        raise CheckpointError(
-            f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
-            f"{plan.sequence_length}; set sequence_length: {trained}, or accept shorter ones with "
-            f"stages.{plan.name}.allow_shorter_sequences: true"
-        )
+    if trained > scored and plan.stage.allow_shorter_sequences:
+        return
+    shorter = f", or accept shorter ones with stages.{plan.name}.allow_shorter_sequences: true"
+    raise CheckpointError(
+        f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
+        f"{scored}; set sequence_length: {trained}{shorter if trained > scored else ''}"
+    )
 
 
 def _check_positions(plan: StagePlan, checkpoint: Checkpoint) -> None:
-    """A Hugging Face folder does not say how long its sequences were, but how long they can be."""
-    inner = checkpoint.model_config.get("text_config")
-    config = inner if isinstance(inner, dict) else checkpoint.model_config
+    """Check the positions of a Hugging Face folder, which does not record its sequence length."""
+    config = text_config(checkpoint.model_config)
     for name in ("max_position_embeddings", "n_positions"):
         positions = config.get(name)
         if type(positions) is int and positions < plan.sequence_length:

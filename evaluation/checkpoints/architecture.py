@@ -1,24 +1,42 @@
-"""What a Nanotron configuration computes, and which of transformers' classes computes the same.
+"""What a Nanotron model configuration computes.
 
-The configuration's marker (`is_llama_config`, `is_qwen2_config`) names Nanotron's class, not the
-architecture; the class in transformers is chosen by features:
-
-    experts                                   Qwen2MoeForCausalLM
-    layers without RoPE                       SmolLM3ForCausalLM
-    sliding window, or q/k/v biases           Qwen2ForCausalLM
-    everything else, and all of Nanotron's Llama   LlamaForCausalLM
+A branch of Nanotron may add keys. What one of them computes cannot be told from its name, so that
+a model that sets one is refused: scored without it, it would be another model.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation.checkpoints.format import Checkpoint
-from evaluation.checkpoints.keys import Keys
-from evaluation.checkpoints.known_keys import check_known
+from evaluation.checkpoints.config_files import Keys, short
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 _MOST_LAYERS = 10_000
 """A number beyond it is a mistake, which must not cost memory."""
+
+
+_MODEL = frozenset(
+    "hidden_act hidden_size intermediate_size num_attention_heads num_hidden_layers num_key_value_heads "
+    "rms_norm_eps rope_interleaved rope_theta tie_word_embeddings vocab_size".split()
+)
+"""Keys that both of Nanotron's classes compute by."""
+
+_QWEN2 = frozenset(
+    "attention_bias moe_config no_rope_layer rope_seq_len_interpolation_factor sliding_window_size".split()
+)
+"""More keys that Nanotron's Qwen2 computes by."""
+
+_EXPERTS = frozenset(
+    "enable_shared_expert layers moe_intermediate_size num_experts shared_expert_intermediate_size "
+    "top_k".split()
+)
+
+_TRAINING = frozenset(
+    "architectures bos_token_id dtype eos_token_id flex_attention_mask initializer_range log_attn_probs "
+    "max_position_embeddings model_type pad_token_id pretraining_tp ring_attn_heads_k_stride rope_scaling "
+    "router_aux_loss_coef token_dispatcher_type torch_dtype transformers_version use_cache "
+    "z_loss_coefficient z_loss_enabled".split()
+)
+"""Keys that Nanotron's models do not compute by; `rope_scaling` is logged where a model is loaded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,94 +92,18 @@ class Architecture:
             for layer in range(self.layers)
         )
 
-    @property
-    def model_class(self) -> str:
-        """Name of the class in transformers that computes the same."""
-        if self.experts is not None:
-            return "Qwen2MoeForCausalLM"
-        if self.nope_every is not None:
-            return "SmolLM3ForCausalLM"
-        if self.window is not None or self.qkv_bias:
-            return "Qwen2ForCausalLM"
-        return "LlamaForCausalLM"
-
-    def model_config(self) -> dict[str, Any]:
-        """Arguments of that class's configuration.
-
-        BOS, EOS and padding stay unset: a Nanotron configuration holds what its author typed, often
-        not the tokenizer's ids, and a wrong EOS would end generations early.
-        """
-        rope: dict[str, Any] = {"rope_type": "default", "rope_theta": self.rope_theta}
-        if self.rope_factor is not None:
-            rope |= {"rope_type": "linear", "factor": self.rope_factor}
-        common = {
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "intermediate_size": self.intermediate_size,
-            "num_hidden_layers": self.layers,
-            "num_attention_heads": self.heads,
-            "num_key_value_heads": self.kv_heads,
-            "hidden_act": self.activation,
-            "rms_norm_eps": self.norm_eps,
-            "tie_word_embeddings": self.tied,
-            "max_position_embeddings": self.positions,
-            "rope_parameters": rope,
-            "bos_token_id": None,
-            "eos_token_id": None,
-            "pad_token_id": None,
-        }
-        return common | self._specific()
-
-    def _specific(self) -> dict[str, Any]:
-        if self.experts is not None:
-            return {
-                "qkv_bias": self.qkv_bias,
-                "num_experts": self.experts.number,
-                "num_experts_per_tok": self.experts.per_token,
-                "moe_intermediate_size": self.experts.intermediate_size,
-                "shared_expert_intermediate_size": self.experts.shared_size or 1,
-                "norm_topk_prob": False,
-                "decoder_sparse_step": 1,
-                "mlp_only_layers": sorted(set(range(self.layers)) - set(self.experts.layers)),
-                "use_sliding_window": False,
-            }
-        windows = {
-            "use_sliding_window": self.window is not None,
-            "sliding_window": self.window,
-            "layer_types": [
-                "sliding_attention" if self.window and roped else "full_attention"
-                for roped in self.roped
-            ],
-        }
-        if self.nope_every is not None:
-            # Explicit layer_types: SmolLM3's own default puts the window on the other layers.
-            no_rope = [int(roped) for roped in self.roped]
-            return {"no_rope_layers": no_rope, "attention_bias": self.qkv_bias, **windows}
-        if self.model_class == "Qwen2ForCausalLM":
-            return windows
-        return {"attention_bias": False, "mlp_bias": False}
-
-
-def read_architecture(checkpoint: Checkpoint) -> Architecture:
-    """Reads a Nanotron checkpoint's configuration; raises as `parse_architecture`."""
-    own = checkpoint.path / "model_config.json"
-    where = own if own.is_file() else checkpoint.path / "config.yaml"
-    return parse_architecture(
-        checkpoint.model_config, checkpoint.use_mup, checkpoint.sequence_length, str(where)
-    )
-
 
 def parse_architecture(
     config: dict[str, Any], use_mup: bool | None, sequence_length: int | None, where: str
 ) -> Architecture:
-    """Reads Nanotron's model configuration, which does not say whether the model uses muP.
+    """Read Nanotron's model configuration, which does not record whether the model uses muP.
 
     Raises UnsupportedCheckpoint for what no class represents, CheckpointError for a missing or
     impossible value, naming the file `where` it was read.
     """
     keys = Keys(config, where)
     llama = _is_llama(keys)
-    check_known(keys, llama=llama)
+    _check_known(keys, llama=llama)
     heads = keys.count("num_attention_heads")
     hidden = keys.count("hidden_size")
     found = Architecture(
@@ -214,7 +156,7 @@ def _uses_mup(use_mup: bool | None, where: str) -> bool:
 
 
 def _read_experts(keys: Keys) -> Experts | None:
-    config = keys.given("moe_config")
+    config = keys.config.get("moe_config")
     if config is None:
         return None
     if not isinstance(config, dict):
@@ -239,16 +181,15 @@ def _read_experts(keys: Keys) -> Experts | None:
 
 
 def _check_possible(found: Architecture, where: str) -> None:
-    if found.experts is not None and found.nope_every is not None:
-        raise UnsupportedCheckpoint(
-            f"{where}: experts (`moe_config`) together with layers without RoPE (`no_rope_layer`) "
-            "cannot be represented by any class of transformers; score it by a `command` of your own"
-        )
-    if found.experts is not None and found.window is not None:
-        raise UnsupportedCheckpoint(
-            f"{where}: experts (`moe_config`) together with a sliding window "
-            "(`sliding_window_size`) cannot be represented by any class of transformers; score it by a `command` of your own"
-        )
+    for is_set, feature in (
+        (found.nope_every, "layers without RoPE (`no_rope_layer`)"),
+        (found.window, "a sliding window (`sliding_window_size`)"),
+    ):
+        if found.experts is not None and is_set is not None:
+            raise UnsupportedCheckpoint(
+                f"{where}: experts (`moe_config`) together with {feature} cannot be represented by any "
+                "class of transformers; score it by a `command` of your own"
+            )
     if found.experts is not None and found.experts.per_token > found.experts.number:
         raise CheckpointError(
             f"{where}: `moe_config.top_k` is larger than `moe_config.num_experts`; correct one of them"
@@ -263,3 +204,61 @@ def _check_possible(found: Architecture, where: str) -> None:
             f"{where}: `num_attention_heads` {found.heads} is no multiple of "
             f"`num_key_value_heads` {found.kv_heads}; correct one of them"
         )
+
+
+def _check_known(keys: Keys, *, llama: bool) -> None:
+    """Raise UnsupportedCheckpoint for a key that may change the model in a way unknown here."""
+    # Nanotron's Llama has an `attention_bias` of which it makes nothing.
+    known = _MODEL | _TRAINING | ({"attention_bias"} if llama else _QWEN2)
+    _check_keys(keys, known, "Llama" if llama else "Qwen2")
+    experts = keys.config.get("moe_config")
+    if not llama and isinstance(experts, dict):
+        _check_keys(
+            Keys(experts, keys.where, "moe_config."), _EXPERTS | _TRAINING, "mixture of experts"
+        )
+
+
+def _check_keys(keys: Keys, known: frozenset[str], model: str) -> None:
+    for key, value in keys.config.items():
+        name = str(key)
+        is_marker = name.startswith("is_") and name.endswith("_config")
+        is_private = name.startswith("_")  # which kernels and layouts training used
+        if name in known or is_marker or is_private or _is_neutral(value):
+            continue
+        raise UnsupportedCheckpoint(
+            f"{keys.where}: {short(keys.prefix + name)} is {short(value)}, a key that Nanotron's {model} "
+            "does not have and that may change what is computed; score it by a `command` of your own, "
+            "or take the key out if it changes nothing"
+        )
+
+
+def _is_neutral(value: Any) -> bool:
+    """Return whether it is nothing, none, zero, or a factor of 1.0."""
+    return value is None or value in (False, "", 0) or value in ([], {}) or repr(value) == "1.0"
+
+
+def contradiction(one: dict[str, Any], other: dict[str, Any]) -> str | None:
+    """Return a key that both configurations give, with different values; None if there is none."""
+    for key in sorted((_MODEL | _QWEN2) & one.keys() & other.keys()):
+        is_default = key in _MODEL and None in (one[key], other[key])
+        if not is_default and not _are_same(one[key], other[key]):
+            return key
+    markers = [
+        {str(key) for key, value in table.items() if str(key).startswith("is_") and value is True}
+        for table in (one, other)
+    ]
+    if all(markers) and markers[0] != markers[1]:
+        return min(markers[0] ^ markers[1])
+    return None
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """YAML reads `1e-05` as text, so text that is a number counts as one."""
+    try:
+        if isinstance(one, dict) and isinstance(other, dict):
+            return all(_are_same(one[key], other[key]) for key in one.keys() & other.keys())
+        if isinstance(one, str) != isinstance(other, str):
+            return float(one) == float(other)
+        return bool(one == other)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False

@@ -1,25 +1,47 @@
-"""Whether a checkpoint is whole, from headers alone, before any GPU time is spent."""
+"""Whether a checkpoint is complete and nothing writes to it, before any GPU time is spent.
 
+Headers tell which tensors are there. Of each matrix a few bytes are read: a copy into space that was
+allocated first leaves zeros where it was cut, and so does a machine that goes down. Training leaves no
+matrix of zeros. Some models begin with them, where a block ends and in the head: at step 0, or of an
+unknown step, those are logged and taken as they are.
+"""
+
+import errno
+import logging
+import os
+import re
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import IO
 
-from evaluation.checkpoints import huggingface
-from evaluation.checkpoints.architecture import Architecture, read_architecture
-from evaluation.checkpoints.blank import check_written
-from evaluation.checkpoints.documents import read_text
-from evaluation.checkpoints.format import Checkpoint, identity
-from evaluation.checkpoints.headers import Header
-from evaluation.checkpoints.mapping import Source, expected_parameters
+from evaluation.checkpoints.architecture import Architecture
+from evaluation.checkpoints.config_files import os_errors_named, read_text
+from evaluation.checkpoints.format import Checkpoint, identity, read_architecture
+from evaluation.checkpoints.headers import Header, TensorEntry, read_folder_headers
+from evaluation.checkpoints.mapping import Source, expected_parameters, model_class
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
+from evaluation.files import open_regular
 
-_FRESH_SECONDS = 5.0
-_SETTLE_SECONDS = 0.5
+log = logging.getLogger(__name__)
+
+FRESH_SECONDS = 5.0
+"""Younger files are looked at twice."""
+SETTLE_SECONDS = 0.5
+
+_MAY_BEGIN_AS_ZERO = re.compile(
+    r"(?:^|[/.]|_merged_)(?:q_proj|o_proj|down_proj|lm_head|gate|router|shared_expert_gate|out_proj|"
+    r"c_proj|dense|dense_4h_to_h|embed_out|fc2|fc_out|wo|w2)(?:[/.]|_pp-rank|$)"
+)
+_FIRST, _CHUNK = 4096, 1 << 20
+"""Bytes: enough to find a number that is not zero, and what is read at a time if it is not."""
 
 
 def check_complete(checkpoint: Checkpoint) -> None:
-    """Every parameter is there, of the right shape, covered exactly, and nothing is being written.
+    """Check that every parameter is there, of the right shape, covered exactly, and none being written.
 
     Raises IncompleteCheckpoint, CheckpointError or UnsupportedCheckpoint naming file and remedy.
     """
@@ -30,7 +52,7 @@ def check_complete(checkpoint: Checkpoint) -> None:
 
 
 def check_whole(checkpoint: Checkpoint) -> None:
-    """What can be told of any model, also of those that no class here represents.
+    """Check what can be known of any model, also of those that no class here represents.
 
     Every tensor that has a file is covered exactly, and nothing is being written. Raises
     IncompleteCheckpoint or CheckpointError naming file and remedy.
@@ -39,11 +61,11 @@ def check_whole(checkpoint: Checkpoint) -> None:
         found = read_parameters(checkpoint.path).values()
         _check_still(checkpoint, [shard.header for one in found for shard in one.shards])
     else:
-        _check_still(checkpoint, huggingface.read_headers(checkpoint.path))
+        _check_still(checkpoint, read_folder_headers(checkpoint.path))
 
 
 def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, Source]]:
-    """The parameters of a complete Nanotron checkpoint beside what its configuration makes them."""
+    """Return the parameters of a complete Nanotron checkpoint, each with where its rows go."""
     arch = read_architecture(checkpoint)
     expected = expected_parameters(arch)
     found = read_parameters(checkpoint.path)
@@ -71,23 +93,6 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, So
     return {name: (found[name], source) for name, source in expected.items()}
 
 
-def check_unchanged(headers: Iterable[Header]) -> None:
-    """Raises IncompleteCheckpoint if a file is not as it was when its header was read."""
-    for header in headers:
-        if _state(header.path) != (header.size, header.mtime_ns):
-            raise _changed(header.path)
-
-
-def check_tokenizer_fits(checkpoint: Checkpoint, vocab_size_needed: int) -> None:
-    """Raises CheckpointError if a token id (the largest plus one is needed) has no embedding."""
-    if vocab_size_needed > checkpoint.vocab_size:
-        raise CheckpointError(
-            f"{checkpoint.path}: its embedding has {checkpoint.vocab_size} rows, but the tokenizer "
-            f"uses ids up to {vocab_size_needed - 1}; use the tokenizer the checkpoint was trained "
-            "with"
-        )
-
-
 def _unexpected(parameter: Parameter, arch: Architecture) -> CheckpointError:
     path = parameter.shards[0].path
     if arch.tied and parameter.name == "model.lm_head.pp_block.weight":
@@ -96,13 +101,13 @@ def _unexpected(parameter: Parameter, arch: Architecture) -> CheckpointError:
             "correct `tie_word_embeddings` or remove the file"
         )
     return CheckpointError(
-        f"{path}: {parameter.name} is no parameter of this configuration's {arch.model_class}; "
+        f"{path}: {parameter.name} is no parameter of this configuration's {model_class(arch)}; "
         "correct the configuration, or remove the file if it is a leftover"
     )
 
 
 def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
-    """Files are as when the checkpoint was opened, hold numbers, and the latest do not change.
+    """Check that files are as when the checkpoint was opened, hold numbers, and do not change.
 
     Trainers write `latest.txt` last. Where it does not vouch for the step, a writer that is still at
     work shows within the pause; a checkpoint that was merely copied a moment ago does not change.
@@ -114,21 +119,78 @@ def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
     age = time.time() - max(header.mtime_ns for header in headers) / 1e9
     latest = checkpoint.path.parent / "latest.txt"
     vouched = latest.is_file() and read_text(latest).strip() == checkpoint.path.name
-    if age < _FRESH_SECONDS and not vouched:
-        time.sleep(_SETTLE_SECONDS)
+    if age < FRESH_SECONDS and not vouched:
+        time.sleep(SETTLE_SECONDS)
         check_unchanged(headers)
 
 
-def _state(path: Path) -> tuple[int, int] | None:
-    """Size and time of change; None if there is no such file."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_size, status.st_mtime_ns
+def check_unchanged(headers: Iterable[Header]) -> None:
+    """Raise IncompleteCheckpoint if a file is not as it was when its header was read."""
+    for header in headers:
+        try:
+            status = header.path.stat()
+        except FileNotFoundError:
+            raise _changed(header.path) from None
+        if (status.st_size, status.st_mtime_ns) != (header.size, header.mtime_ns):
+            raise _changed(header.path)
 
 
 def _changed(path: Path) -> IncompleteCheckpoint:
     return IncompleteCheckpoint(
         f"{path}: is being written: it changed since it was opened; rerun when it is finished"
     )
+
+
+def check_written(folder: Path, headers: Iterable[Header], step: int | None) -> None:
+    """Raise IncompleteCheckpoint for a matrix of zeros, CheckpointError for an unreadable file."""
+    begun = []
+    for header in headers:
+        for tensor in _zero_matrices(header):
+            name = f"{header.path.relative_to(folder).as_posix()}: {tensor}"
+            if step or not _MAY_BEGIN_AS_ZERO.search(name.replace(": ", "/")):
+                raise IncompleteCheckpoint(
+                    f"{folder / name} holds nothing but zeros, as a copy that was not finished; wait "
+                    "until it is written, or copy it again"
+                )
+            begun.append(name)
+    if begun:
+        _log_zeros(folder, len(begun), begun[0])
+
+
+@cache
+def _log_zeros(folder: Path, count: int, first: str) -> None:
+    """Log once, however often a checkpoint is looked at."""
+    log.warning(
+        "%s: %d of its matrices hold nothing but zeros (%s, …), as some models begin; if this one was "
+        "trained, copy it again",
+        folder, count, first,
+    )  # fmt: skip
+
+
+def _zero_matrices(header: Header) -> Iterator[str]:
+    """Yield the names of the file's matrices of floats that are all zero."""
+    with os_errors_named(header.path), open_regular(header.path) as file:
+        for name, entry in header.tensors.items():
+            is_matrix = len(entry.shape) > 1 and 0 not in entry.shape
+            if is_matrix and "F" in entry.dtype and _is_zero(file, entry):
+                yield name
+
+
+def _is_zero(file: IO[bytes], entry: TensorEntry) -> bool:
+    place, size = entry.start, _FIRST
+    while place < entry.stop:
+        chunk = os.pread(file.fileno(), min(size, entry.stop - place), place)
+        if not chunk or chunk.count(0) < len(
+            chunk
+        ):  # a shorter file than it was is found elsewhere
+            return False
+        place, size = _next_written(file, place + len(chunk)), _CHUNK
+    return True
+
+
+def _next_written(file: IO[bytes], place: int) -> int:
+    """Return the next place that is more than a hole of a sparse file, which reads as zeros."""
+    try:
+        return os.lseek(file.fileno(), place, os.SEEK_DATA)
+    except OSError as error:
+        return sys.maxsize if error.errno == errno.ENXIO else place

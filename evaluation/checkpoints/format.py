@@ -1,4 +1,4 @@
-"""What a checkpoint folder is, from its configuration files and the headers of its weights.
+"""A checkpoint folder opened: facts from its configuration files and the headers of its weights.
 
     10/                         a Nanotron step         folder/              Hugging Face
       config.yaml               training configuration    config.json
@@ -16,11 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.checkpoints import huggingface
-from evaluation.checkpoints.documents import CONFIGURATIONS, is_there, parse_json, read_text
-from evaluation.checkpoints.headers import Header
-from evaluation.checkpoints.keys import short
-from evaluation.checkpoints.known_keys import contradiction
+from evaluation.checkpoints.architecture import Architecture, contradiction, parse_architecture
+from evaluation.checkpoints.config_files import (
+    CONFIG_FILES,
+    exists,
+    os_errors_named,
+    parse_json,
+    read_text,
+    short,
+)
+from evaluation.checkpoints.headers import Header, read_folder_headers
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.training import Training, read_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
@@ -56,22 +61,26 @@ class Checkpoint:
 
 
 def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
-    """Opens a step's folder, the folder above it by its `latest.txt`, or a Hugging Face folder.
+    """Open a step's folder, the folder above it by its `latest.txt`, or a Hugging Face folder.
 
-    `use_mup` is taken where there is no config.yaml, which alone says it. Raises CheckpointError if
-    there is no checkpoint, it cannot be read or says otherwise, IncompleteCheckpoint if part of it
-    is missing.
+    `use_mup` is taken where there is no config.yaml, which alone records it. Raises CheckpointError
+    if there is no checkpoint, it cannot be read or contradicts `use_mup`, IncompleteCheckpoint if part
+    of it is missing.
     """
-    try:
+    with os_errors_named(path):
         folder = _step_folder(Path(path))
-        if is_there(folder / "config.json") and not (folder / "model").is_dir():
+        if exists(folder / "config.json") and not (folder / "model").is_dir():
             return _open_huggingface(folder)
         return _open_nanotron(folder, use_mup)
-    except OSError as error:
-        where = error.filename or path
-        raise CheckpointError(
-            f"{where}: cannot be read ({error.strerror}); make it readable, or copy it again"
-        ) from None
+
+
+def read_architecture(checkpoint: Checkpoint) -> Architecture:
+    """Read a Nanotron checkpoint's configuration; raise as `parse_architecture`."""
+    own = checkpoint.path / "model_config.json"
+    where = own if own.is_file() else checkpoint.path / "config.yaml"
+    return parse_architecture(
+        checkpoint.model_config, checkpoint.use_mup, checkpoint.sequence_length, str(where)
+    )
 
 
 def _step_folder(path: Path) -> Path:
@@ -80,7 +89,7 @@ def _step_folder(path: Path) -> Path:
     if not path.is_dir():
         raise CheckpointError(f"{path}: a file; give the checkpoint's folder")
     latest = path / "latest.txt"
-    if not is_there(latest) or (path / "model").is_dir():
+    if not exists(latest) or (path / "model").is_dir():
         return path
     name = read_text(latest).strip()
     if step_named(name) is None:
@@ -121,8 +130,7 @@ def _open_nanotron(folder: Path, use_mup: bool | None) -> Checkpoint:
 
 def _open_huggingface(folder: Path) -> Checkpoint:
     config = parse_json(folder / "config.json")
-    inner = config.get("text_config")
-    headers = huggingface.read_headers(folder)
+    headers = read_folder_headers(folder)
     dtypes = {entry.dtype for header in headers for entry in header.tensors.values()}
     known = dtypes & TORCH_NAMES.keys()
     if not known:
@@ -139,16 +147,22 @@ def _open_huggingface(folder: Path) -> Checkpoint:
         identity=identity(folder, headers),
         tokenizer_name=None,
         sequence_length=None,
-        vocab_size=_vocab_size(inner if isinstance(inner, dict) else config, folder),
+        vocab_size=_vocab_size(text_config(config), folder),
         dtype=TORCH_NAMES[min(known, key=list(TORCH_NAMES).index)],
     )
 
 
+def text_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the language model's part of a Hugging Face configuration, which may be all of it."""
+    inner = config.get("text_config")
+    return inner if isinstance(inner, dict) else config
+
+
 def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
-    """From model_config.json, or else from the training configuration; both say the same."""
+    """Return model_config.json, or else the training configuration's part; both must agree."""
     path = folder / "model_config.json"
     inner = training.content["model"].get("model_config") if training else None
-    if is_there(path):
+    if exists(path):
         found = parse_json(path)
         _check_same(found, inner if isinstance(inner, dict) else {}, folder)
         return found
@@ -163,7 +177,7 @@ def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
 
 
 def _check_same(found: dict[str, Any], trained: dict[str, Any], folder: Path) -> None:
-    """Raises CheckpointError where the two files are of different models, or one was edited."""
+    """Raise CheckpointError where the two files are of different models, or one was edited."""
     key = contradiction(found, trained)
     if key is not None:
         raise CheckpointError(
@@ -189,13 +203,13 @@ def _no_configuration(folder: Path) -> CheckpointError:
 def _step(folder: Path, training: Training | None) -> int | None:
     named, written = step_named(folder.resolve().name), training.step if training else None
     if named is not None and written is not None and named != written:
-        _tell_other_step(folder, named, written)
+        _warn_of_other_step(folder, named, written)
     return written if named is None else named
 
 
 @functools.cache
-def _tell_other_step(folder: Path, named: int, written: int) -> None:
-    """Once, as a folder that was renamed or copied on purpose is what its name says."""
+def _warn_of_other_step(folder: Path, named: int, written: int) -> None:
+    """Warn once: a folder that was renamed or copied on purpose is the step of its name."""
     log.warning(
         "%s: is taken for step %d, as its folder is called, but its config.yaml says step %d; rename the "
         "folder if that is not meant", folder, named, written,
@@ -213,7 +227,7 @@ def _vocab_size(config: dict[str, Any], folder: Path) -> int:
 
 
 def _dtype(parameters: Iterable[Parameter]) -> str:
-    """The one dtype of the weights, routers aside; float32, which loses nothing, if there are more."""
+    """Return the one dtype of the weights, routers aside; if there are more, one that loses nothing."""
     dtypes = {item.dtype for item in parameters if not item.name.endswith(ROUTER)}
     if len(dtypes) == 1:
         return TORCH_NAMES[dtypes.pop()]
@@ -221,13 +235,13 @@ def _dtype(parameters: Iterable[Parameter]) -> str:
 
 
 def identity(folder: Path, headers: Iterable[Header], use_mup: bool | None = None) -> str:
-    """Of the configurations and of every weight file's header, samples, size and time of change.
+    """Return a fingerprint of the configurations and every weight file's header, samples, size and mtime.
 
-    And of `use_mup` where it was given in place of a configuration. Not of where it lies: scores
-    move with their checkpoint.
+    And of `use_mup` where it was given in place of a configuration. The folder's place is not part of
+    it: scores move with their checkpoint.
     """
-    configurations = [folder / name for name in CONFIGURATIONS]
-    texts = [read_text(path) for path in configurations if is_there(path)]
+    configurations = [folder / name for name in CONFIG_FILES]
+    texts = [read_text(path) for path in configurations if exists(path)]
     files = sorted(
         [header.path.relative_to(folder).as_posix(), header.size, header.mtime_ns, header.digest]
         for header in headers

@@ -1,10 +1,11 @@
-"""Headers of safetensors files, read and checked; of the tensors, a few bytes tell them apart.
+"""Headers of safetensors files, and the files of a Hugging Face folder checked against their index.
 
     8 bytes   length n of the header, little-endian
     n bytes   JSON: {"<tensor>": {"dtype", "shape", "data_offsets"}, "__metadata__": {str: str}}
     the rest  the tensors' bytes, without gaps; offsets count from here
 
-Everything here is plain Python, so a damaged file gives a sentence and nothing is allocated for it.
+Of the tensors a few bytes are read, to tell files apart. Everything here is plain Python, so a damaged
+file gives a sentence and nothing is allocated for it.
 """
 
 import hashlib
@@ -16,7 +17,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from evaluation.errors import CheckpointError, IncompleteCheckpoint
+from evaluation.checkpoints.config_files import exists, os_errors_named, parse_json
+from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 from evaluation.files import open_regular
 from evaluation.json_text import load_json
 
@@ -35,6 +37,8 @@ _SAMPLES, _SAMPLE = 4, 4096
 _MOST_DIMENSIONS = 8
 """No weight has more; torch and numpy stop at 64 with errors of their own."""
 
+_INDEX = "model.safetensors.index.json"
+
 
 @dataclass(frozen=True)
 class TensorEntry:
@@ -48,7 +52,7 @@ class TensorEntry:
 
 @dataclass(frozen=True)
 class Header:
-    """What a safetensors file says about itself, and its state on disk when it was read.
+    """A safetensors file's header, and its state on disk when it was read.
 
     `digest` is of the header and of some of the tensors' bytes.
     """
@@ -62,39 +66,35 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Reads and checks a header.
+    """Read and check a header.
 
     Raises IncompleteCheckpoint for a file that ends early, CheckpointError for one that is not
     what it claims; both name the file.
     """
-    try:
-        with open_regular(path) as file:
-            status = os.fstat(file.fileno())
-            raw = _raw_header(path, file.read(8), status.st_size, file)
-            samples = b"".join(_samples(file, 8 + len(raw), status.st_size))
-    except OSError as error:
-        raise CheckpointError(
-            f"{path}: cannot be read ({error.strerror}); make it readable, or copy it again"
-        ) from None
+    with os_errors_named(path), open_regular(path) as file:
+        status = os.fstat(file.fileno())
+        raw = _raw_header(path, status.st_size, file)
+        samples = b"".join(_samples(file, 8 + len(raw), status.st_size))
     content = _parse(path, raw)
     metadata = content.pop("__metadata__", None) or {}
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise _foreign(path, "its metadata is not a table of strings")
+        raise _unsound(path, "its metadata is not a table of strings")
     origin = 8 + len(raw)
     tensors = {name: _entry(path, name, entry, origin) for name, entry in content.items()}
     if not tensors:
-        raise _foreign(path, "it holds no tensors")
+        raise _unsound(path, "it holds no tensors")
     _check_extent(path, tensors, origin, status.st_size)
     digest = hashlib.sha256(raw + samples).hexdigest()
     return Header(path, tensors, metadata, status.st_size, status.st_mtime_ns, digest)
 
 
-def _raw_header(path: Path, first: bytes, size: int, file: BufferedReader) -> bytes:
+def _raw_header(path: Path, size: int, file: BufferedReader) -> bytes:
+    first = file.read(8)
     if len(first) < 8:
         raise _truncated(path, f"{size} bytes")
     length = int.from_bytes(first, "little")
     if length > _LARGEST_HEADER:
-        raise _foreign(path, f"its header would be {length:,} bytes long")
+        raise _unsound(path, f"its header would be {length:,} bytes long")
     raw = file.read(length)
     if len(raw) < length:
         raise _truncated(path, f"{size:,} bytes, inside the header")
@@ -102,7 +102,7 @@ def _raw_header(path: Path, first: bytes, size: int, file: BufferedReader) -> by
 
 
 def _samples(file: BufferedReader, start: int, size: int) -> Iterator[bytes]:
-    """Bytes of the tensors, from the first to the last: other weights of the same shapes differ."""
+    """Yield bytes of the tensors, from the first to the last: other weights of the same shapes differ."""
     for number in range(_SAMPLES):
         file.seek(start + max(0, size - _SAMPLE - start) * number // (_SAMPLES - 1))
         yield file.read(_SAMPLE)
@@ -112,27 +112,27 @@ def _parse(path: Path, raw: bytes) -> dict[str, Any]:
     try:
         content = load_json(raw)
     except ValueError as error:
-        raise _foreign(path, f"its header is not JSON ({str(error)[:80]})") from None
+        raise _unsound(path, f"its header is not JSON ({str(error)[:80]})") from None
     if not isinstance(content, dict):
-        raise _foreign(path, "its header is not a table")
+        raise _unsound(path, "its header is not a table")
     return content
 
 
 def _entry(path: Path, name: str, entry: Any, origin: int) -> TensorEntry:
     if not isinstance(entry, dict):
-        raise _foreign(path, f"tensor {name!r} has no description")
+        raise _unsound(path, f"tensor {name!r} has no description")
     dtype, shape, offsets = (entry.get(key) for key in ("dtype", "shape", "data_offsets"))
     if not isinstance(dtype, str) or dtype not in DTYPE_BYTES:
-        raise _foreign(path, f"tensor {name!r} has dtype {str(dtype)[:40]!r}, which is unknown")
+        raise _unsound(path, f"tensor {name!r} has dtype {str(dtype)[:40]!r}, which is unknown")
     if not _are_counts(shape):
-        raise _foreign(path, f"tensor {name!r} has shape {str(shape)[:80]}")
+        raise _unsound(path, f"tensor {name!r} has shape {str(shape)[:80]}")
     if len(shape) > _MOST_DIMENSIONS:
-        raise _foreign(path, f"tensor {name!r} has {len(shape)} dimensions")
+        raise _unsound(path, f"tensor {name!r} has {len(shape)} dimensions")
     if not _are_counts(offsets) or len(offsets) != 2:
-        raise _foreign(path, f"tensor {name!r} has data_offsets {str(offsets)[:80]}")
+        raise _unsound(path, f"tensor {name!r} has data_offsets {str(offsets)[:80]}")
     start, stop = offsets
     if stop - start != math.prod(shape) * DTYPE_BYTES[dtype]:
-        raise _foreign(
+        raise _unsound(
             path, f"tensor {name!r} has {stop - start} bytes, not what {dtype} {shape} takes"
         )
     return TensorEntry(dtype, tuple(shape), origin + start, origin + stop)
@@ -148,12 +148,12 @@ def _check_extent(path: Path, tensors: dict[str, TensorEntry], origin: int, size
     end = origin
     for name, entry in sorted(tensors.items(), key=lambda item: (item[1].start, item[1].stop)):
         if entry.start != end:
-            raise _foreign(path, f"tensor {name!r} does not start where the one before it ends")
+            raise _unsound(path, f"tensor {name!r} does not start where the one before it ends")
         end = entry.stop
     if size < end:
         raise _truncated(path, f"{size:,} of {end:,} bytes")
     if size > end:
-        raise _foreign(path, f"it has {size - end:,} bytes behind its last tensor")
+        raise _unsound(path, f"it has {size - end:,} bytes behind its last tensor")
 
 
 def _truncated(path: Path, extent: str) -> IncompleteCheckpoint:
@@ -162,5 +162,66 @@ def _truncated(path: Path, extent: str) -> IncompleteCheckpoint:
     )
 
 
-def _foreign(path: Path, reason: str) -> CheckpointError:
+def _unsound(path: Path, reason: str) -> CheckpointError:
     return CheckpointError(f"{path}: not a sound safetensors file: {reason}; copy it again")
+
+
+def read_folder_headers(folder: Path) -> list[Header]:
+    """Return the headers of all weight files of a Hugging Face folder, checked against its index.
+
+    Raises IncompleteCheckpoint for missing files or tensors, UnsupportedCheckpoint if the weights
+    are pickled.
+    """
+    if exists(folder / _INDEX):
+        return _indexed(folder)
+    single = folder / "model.safetensors"
+    if exists(single):
+        return [read_header(single)]
+    pickled = sorted(folder.glob("pytorch_model*.bin"))
+    if pickled:
+        raise UnsupportedCheckpoint(
+            f"{pickled[0]}: pickled weights are never opened; save the model as safetensors "
+            "(`save_pretrained`) first"
+        )
+    raise IncompleteCheckpoint(
+        f"{single}: missing, and so is {_INDEX}; the folder has a config.json but no weights"
+    )
+
+
+def _indexed(folder: Path) -> list[Header]:
+    places = _weight_map(folder / _INDEX)
+    headers = {}
+    for name in sorted(set(places.values())):
+        path = folder / name
+        if not exists(path):
+            raise IncompleteCheckpoint(
+                f"{path}: missing, though {_INDEX} names it; wait until it is downloaded, or copy it"
+            )
+        headers[name] = read_header(path)
+    for tensor, name in places.items():
+        if tensor not in headers[name].tensors:
+            raise IncompleteCheckpoint(
+                f"{folder / name}: lacks {tensor}, which {_INDEX} places there; download it again"
+            )
+    for name, header in headers.items():
+        foreign = sorted(t for t in header.tensors if places.get(t) != name)
+        if foreign:
+            raise CheckpointError(
+                f"{folder / name}: holds {foreign[0]}, which {_INDEX} does not place there; "
+                "the files are of different downloads, download them again"
+            )
+    return list(headers.values())
+
+
+def _weight_map(path: Path) -> dict[str, str]:
+    places: Any = parse_json(path).get("weight_map")
+    if not isinstance(places, dict) or not places or not all(map(_is_file_name, places.values())):
+        raise CheckpointError(
+            f"{path}: its `weight_map` is not a table of file names; download it again"
+        )
+    return places
+
+
+def _is_file_name(name: Any) -> bool:
+    """Return whether it names a file of the folder itself, and nothing outside it."""
+    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & {"/", "\0"}

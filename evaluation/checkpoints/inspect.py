@@ -1,18 +1,19 @@
-"""What is in a checkpoint, in words and numbers."""
+"""Facts about a checkpoint: its sizes, dtypes and features."""
 
 import math
 from collections import Counter
 from typing import Any
 
-from evaluation.checkpoints import huggingface
-from evaluation.checkpoints.architecture import Architecture, read_architecture
+from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.completeness import check_complete, complete_parameters
-from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.format import Checkpoint, read_architecture
+from evaluation.checkpoints.headers import read_folder_headers
+from evaluation.checkpoints.mapping import model_class
 from evaluation.checkpoints.shards import Parameter
 
 
 def describe(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Facts about a complete checkpoint, ready for JSON; raises CheckpointError if it is not."""
+    """Return facts about a complete checkpoint, ready for JSON; raise CheckpointError if it is not."""
     facts: dict[str, Any] = {
         "path": str(checkpoint.path),
         "kind": checkpoint.kind,
@@ -33,7 +34,7 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _huggingface_facts(checkpoint: Checkpoint) -> dict[str, Any]:
-    headers = huggingface.read_headers(checkpoint.path)
+    headers = read_folder_headers(checkpoint.path)
     entries = [entry for header in headers for entry in header.tensors.values()]
     names = checkpoint.model_config.get("architectures") or [None]
     return {
@@ -61,7 +62,7 @@ def _weights(parameters: list[Parameter]) -> dict[str, Any]:
 def _model(arch: Architecture) -> dict[str, Any]:
     experts = arch.experts
     return {
-        "model_class": arch.model_class,
+        "model_class": model_class(arch),
         "layers": arch.layers,
         "hidden_size": arch.hidden_size,
         "intermediate_size": arch.intermediate_size,

@@ -12,14 +12,14 @@ import torch
 import transformers
 from torch import nn
 
-from evaluation.checkpoints.ahead import AHEAD
-from evaluation.checkpoints.architecture import Architecture, read_architecture
+from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
-from evaluation.checkpoints.filling import fill
-from evaluation.checkpoints.format import Checkpoint
-from evaluation.checkpoints.mapping import zero_parameters
+from evaluation.checkpoints.format import Checkpoint, read_architecture
+from evaluation.checkpoints.mapping import model_class, transformers_config, zero_parameters
 from evaluation.checkpoints.placement import device_number, place
+from evaluation.checkpoints.prefetch import PREFETCH
 from evaluation.checkpoints.pretrained import load_pretrained
+from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def load_model(
     dtype: torch.dtype | None = None,
     device: torch.device | str | Sequence[torch.device] = "cpu",
 ) -> "PreTrainedModel":
-    """The checkpoint as a transformers model that only evaluates; `dtype` None keeps its own.
+    """Return the checkpoint as a transformers model that only evaluates; `dtype` None keeps its own.
 
     A router of experts stays float32, and is computed in it, as Nanotron does. Over several devices
     the layers are dealt (`placement`). Raises CheckpointError if the checkpoint is incomplete, unsound
@@ -44,14 +44,14 @@ def load_model(
     """
     devices = [torch.device(device)] if isinstance(device, str | torch.device) else device
     dtype = dtype or getattr(torch, checkpoint.dtype)
-    AHEAD.loading(checkpoint.path)
+    PREFETCH.loading(checkpoint.path)
     if checkpoint.kind == "huggingface":
         check_complete(checkpoint)
         model = load_pretrained(checkpoint, dtype)
         check_complete(checkpoint)
     else:
         model = _load_nanotron(checkpoint, dtype, devices)
-    AHEAD.loaded(checkpoint.path)
+    PREFETCH.loaded(checkpoint.path)
     model.requires_grad_(False)
     if len(devices) == 1:
         return model.to(devices[0]).eval()
@@ -80,19 +80,19 @@ def _load_nanotron(
     if filled | zeros != parameters.keys():
         raise UnsupportedCheckpoint(
             f"{checkpoint.path}: this version of transformers has other parameters in its "
-            f"{arch.model_class} ({sorted((filled | zeros) ^ parameters.keys())[0]}, …); "
+            f"{model_class(arch)} ({sorted((filled | zeros) ^ parameters.keys())[0]}, …); "
             "install the version that the lock file names"
         )
     for name in zeros:
         parameters[name].detach().zero_()
     shards = [(shard, source) for one, source in sources.values() for shard in one.shards]
-    fill(shards, parameters)
+    load_weights(shards, parameters)
     check_unchanged(shard.header for shard, _ in shards)
     return model
 
 
 def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
-    """Raises UnsupportedCheckpoint for an unknown activation; warns of what Nanotron ignores."""
+    """Raise UnsupportedCheckpoint for an unknown activation; warn of what Nanotron ignores."""
     if arch.activation not in transformers.activations.ACT2FN:
         raise UnsupportedCheckpoint(
             f"{checkpoint.path}: `hidden_act` {arch.activation!r} is unknown to transformers; correct it"
@@ -104,13 +104,13 @@ def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
 def empty_model(
     arch: Architecture, dtype: torch.dtype, devices: Sequence[torch.device]
 ) -> "PreTrainedModel":
-    """The model with allocated but unset parameters, tied where it is, and right buffers."""
-    model_class = getattr(transformers, arch.model_class)
-    config = model_class.config_class(**arch.model_config())
+    """Return the model with allocated but unset parameters, tied where it is, and right buffers."""
+    its_class = getattr(transformers, model_class(arch))
+    config = its_class.config_class(**transformers_config(arch))
     if arch.experts is not None and not _are_aligned(arch, dtype):
         config._experts_implementation = "eager"
     with torch.device("meta"):
-        model = model_class._from_config(config, dtype=dtype, attn_implementation="sdpa")
+        model = its_class._from_config(config, dtype=dtype, attn_implementation="sdpa")
     for name, old in list(model.named_parameters()):
         own = torch.float32 if name.endswith(f"{_ROUTER}.weight") else dtype
         device = devices[device_number(name, arch.layers, len(devices))]
@@ -128,7 +128,7 @@ def empty_model(
 
 
 def _are_aligned(arch: Architecture, dtype: torch.dtype) -> bool:
-    """Whether a grouped matrix product, which wants rows of whole 16 bytes, can do the experts."""
+    """Return whether a grouped matrix product, which wants rows of whole 16 bytes, can do the experts."""
     sizes = (arch.hidden_size, arch.experts.intermediate_size if arch.experts else 0)
     return all(size * dtype.itemsize % 16 == 0 for size in sizes)
 

@@ -1,6 +1,14 @@
-"""Nanotron's parameters and where they go in transformers' models.
+"""Nanotron's models in transformers: the class that computes the same, and where the parameters go.
 
-Shapes, with H query heads and K key-value heads of size d, hidden size h, intermediate size m:
+The configuration's marker (`is_llama_config`, `is_qwen2_config`) names Nanotron's class, not the
+architecture; the class in transformers is chosen by features:
+
+    experts                                        Qwen2MoeForCausalLM
+    layers without RoPE                            SmolLM3ForCausalLM
+    sliding window, or q/k/v biases                Qwen2ForCausalLM
+    everything else, and all of Nanotron's Llama   LlamaForCausalLM
+
+Shapes of parameters, with H query heads and K key-value heads of size d, hidden size h, intermediate size m:
 
     qkv_proj.weight     [(H + 2K) d, h]   rows of q, then k, then v
     gate_up_proj.weight [2m, h]           rows of the gate, then of up
@@ -13,6 +21,7 @@ j with j + d/2.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from evaluation.checkpoints.architecture import Architecture, Experts
 
@@ -39,8 +48,77 @@ class Source:
     targets: tuple[Target, ...]
 
 
+def model_class(arch: Architecture) -> str:
+    """Return the name of the class in transformers that computes the same."""
+    if arch.experts is not None:
+        return "Qwen2MoeForCausalLM"
+    if arch.nope_every is not None:
+        return "SmolLM3ForCausalLM"
+    if arch.window is not None or arch.qkv_bias:
+        return "Qwen2ForCausalLM"
+    return "LlamaForCausalLM"
+
+
+def transformers_config(arch: Architecture) -> dict[str, Any]:
+    """Return the arguments of that class's configuration.
+
+    BOS, EOS and padding stay unset: a Nanotron configuration holds what its author typed, often
+    not the tokenizer's ids, and a wrong EOS would end generations early.
+    """
+    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": arch.rope_theta}
+    if arch.rope_factor is not None:
+        rope |= {"rope_type": "linear", "factor": arch.rope_factor}
+    common = {
+        "vocab_size": arch.vocab_size,
+        "hidden_size": arch.hidden_size,
+        "intermediate_size": arch.intermediate_size,
+        "num_hidden_layers": arch.layers,
+        "num_attention_heads": arch.heads,
+        "num_key_value_heads": arch.kv_heads,
+        "hidden_act": arch.activation,
+        "rms_norm_eps": arch.norm_eps,
+        "tie_word_embeddings": arch.tied,
+        "max_position_embeddings": arch.positions,
+        "rope_parameters": rope,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "pad_token_id": None,
+    }
+    return common | _specific(arch)
+
+
+def _specific(arch: Architecture) -> dict[str, Any]:
+    if arch.experts is not None:
+        return {
+            "qkv_bias": arch.qkv_bias,
+            "num_experts": arch.experts.number,
+            "num_experts_per_tok": arch.experts.per_token,
+            "moe_intermediate_size": arch.experts.intermediate_size,
+            "shared_expert_intermediate_size": arch.experts.shared_size or 1,
+            "norm_topk_prob": False,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": sorted(set(range(arch.layers)) - set(arch.experts.layers)),
+            "use_sliding_window": False,
+        }
+    windows = {
+        "use_sliding_window": arch.window is not None,
+        "sliding_window": arch.window,
+        "layer_types": [
+            "sliding_attention" if arch.window and roped else "full_attention"
+            for roped in arch.roped
+        ],
+    }
+    if arch.nope_every is not None:
+        # Explicit layer_types: SmolLM3's own default puts the window on the other layers.
+        no_rope = [int(roped) for roped in arch.roped]
+        return {"no_rope_layers": no_rope, "attention_bias": arch.qkv_bias, **windows}
+    if model_class(arch) == "Qwen2ForCausalLM":
+        return windows
+    return {"attention_bias": False, "mlp_bias": False}
+
+
 def expected_parameters(arch: Architecture) -> dict[str, Source]:
-    """Every parameter that a checkpoint of this architecture has, by Nanotron's name."""
+    """Return every parameter that a checkpoint of this architecture has, by Nanotron's name."""
     vocabulary = (arch.vocab_size, arch.hidden_size)
     found = {
         "model.token_position_embeddings.pp_block.token_embedding.weight": _one(
@@ -62,13 +140,13 @@ def expected_parameters(arch: Architecture) -> dict[str, Source]:
 
 
 def zero_parameters(arch: Architecture) -> set[str]:
-    """Parameters that the class in transformers has and the Nanotron model has not."""
+    """Return the parameters that the class in transformers has and the Nanotron model has not."""
     found = set()
     for layer in range(arch.layers):
         attention, mlp = f"model.layers.{layer}.self_attn", f"model.layers.{layer}.mlp"
-        if arch.model_class == "Qwen2ForCausalLM" and not arch.qkv_bias:
+        if model_class(arch) == "Qwen2ForCausalLM" and not arch.qkv_bias:
             found |= {f"{attention}.{part}_proj.bias" for part in "qkv"}
-        if arch.model_class == "SmolLM3ForCausalLM" and arch.qkv_bias:
+        if model_class(arch) == "SmolLM3ForCausalLM" and arch.qkv_bias:
             found.add(f"{attention}.o_proj.bias")
         if arch.experts and layer in arch.experts.layers and arch.experts.shared_size is None:
             found.add(f"{mlp}.shared_expert_gate.weight")
@@ -77,7 +155,7 @@ def zero_parameters(arch: Architecture) -> set[str]:
 
 
 def half_split_row(row: int, head: int) -> int:
-    """Where a row of adjacent pairs goes: row 2j + p of a head to row j + p d/2."""
+    """Return where a row of adjacent pairs goes: row 2j + p of a head to row j + p d/2."""
     whole, inside = divmod(row, head)
     return whole * head + inside // 2 + inside % 2 * (head // 2)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.format import Checkpoint, text_config
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -21,9 +21,7 @@ _LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 
 def layer_count(checkpoint: Checkpoint) -> int:
     """Return how many layers a checkpoint's configuration states, 0 if it does not."""
-    inner = checkpoint.model_config.get("text_config")
-    config = inner if isinstance(inner, dict) else checkpoint.model_config
-    layers = config.get("num_hidden_layers")
+    layers = text_config(checkpoint.model_config).get("num_hidden_layers")
     return layers if type(layers) is int else 0
 
 

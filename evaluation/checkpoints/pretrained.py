@@ -1,7 +1,8 @@
-"""Hugging Face folders through transformers, whose many errors become sentences."""
+"""Hugging Face folders loaded by transformers, whose many errors become sentences."""
 
 import contextlib
 import logging
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,9 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
-from evaluation.checkpoints.documents import is_there
-from evaluation.checkpoints.format import TORCH_NAMES, Checkpoint
-from evaluation.checkpoints.huggingface import check_sizes, read_headers
+from evaluation.checkpoints.config_files import exists
+from evaluation.checkpoints.format import TORCH_NAMES, Checkpoint, text_config
+from evaluation.checkpoints.headers import read_folder_headers
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.files import check_regular
 
@@ -28,18 +29,25 @@ _REFUSALS = (
 )  # fmt: skip
 """What transformers raises for a configuration that it cannot use."""
 
+_LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
+_SIZES = (
+    *("hidden_size", "intermediate_size", "moe_intermediate_size", "n_embd", "d_model"),
+    *("vocab_size", "head_dim", "num_attention_heads", "num_key_value_heads", "n_head"),
+    *("num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts"),
+)
+
 
 def load_config(checkpoint: Checkpoint) -> Any:
-    """The folder's configuration with all defaults; raises CheckpointError."""
-    with _as_sentences(checkpoint):
+    """Return the folder's configuration with all defaults; raise CheckpointError."""
+    with _errors_as_sentences(checkpoint):
         return transformers.AutoConfig.from_pretrained(
             checkpoint.path, local_files_only=True, trust_remote_code=False
         )
 
 
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
-    """The folder's model on the CPU; raises CheckpointError unless weights and class match."""
-    with _as_sentences(checkpoint):
+    """Return the folder's model on the CPU; raise CheckpointError unless weights and class match."""
+    with _errors_as_sentences(checkpoint):
         model, report = transformers.AutoModelForCausalLM.from_pretrained(
             checkpoint.path,
             dtype=dtype,
@@ -53,14 +61,14 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
     _check_report(checkpoint, report)
     _check_dtypes(checkpoint, model)
     _check_tied(checkpoint, model)
-    _leave_out_unknown(checkpoint, model)
+    _drop_unknown_keys(checkpoint, model)
     return model
 
 
 @contextlib.contextmanager
-def _as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
-    check_sizes(checkpoint.model_config, read_headers(checkpoint.path), checkpoint.path)
-    _check_plain(checkpoint.path)
+def _errors_as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
+    _check_sizes(checkpoint)
+    _check_regular_files(checkpoint.path)
     _check_whole_model(checkpoint)
     try:
         yield
@@ -71,8 +79,28 @@ def _as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
         ) from None
 
 
-def _check_plain(folder: Path) -> None:
-    """Raises CheckpointError for a pipe or socket, which transformers would wait for."""
+def _check_sizes(checkpoint: Checkpoint) -> None:
+    """Raise CheckpointError for sizes that weights of this extent cannot have.
+
+    transformers would build a model of any size first, and for a million layers never end.
+    """
+    headers = read_folder_headers(checkpoint.path)
+    entries = [entry for header in headers for entry in header.tensors.values()]
+    largest = max(math.prod(entry.shape) for entry in entries)
+    config = checkpoint.model_config
+    for table in (config, text_config(config)):
+        for name in (*_LAYERS, *_SIZES):
+            value, most = table.get(name), len(entries) if name in _LAYERS else largest
+            if isinstance(value, int | float) and value > most:
+                raise CheckpointError(
+                    f"{checkpoint.path / 'config.json'}: `{name}` is {str(value)[:40]}, more than its "
+                    f"weights can hold ({len(entries)} tensors, {largest:,} numbers in the largest); "
+                    "config.json and weights are of different models"
+                )
+
+
+def _check_regular_files(folder: Path) -> None:
+    """Raise CheckpointError for a pipe or socket, which transformers would wait for."""
     for path in sorted(folder.iterdir()):
         try:
             if not path.is_dir():
@@ -82,7 +110,7 @@ def _check_plain(folder: Path) -> None:
 
 
 def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Raises CheckpointError where a file holds a head of its own that the configuration denies.
+    """Raise CheckpointError where a file holds a head of its own that the configuration denies.
 
     Versions of transformers differ in which of the two they take.
     """
@@ -95,8 +123,8 @@ def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
         )
 
 
-def _leave_out_unknown(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Tells of keys that the class does not have, and takes away those that others would heed."""
+def _drop_unknown_keys(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
+    """Warn of keys that the class does not have, and remove those that vLLM would apply."""
     config, known = model.config, type(model.config)
     unknown = [
         key
@@ -112,18 +140,18 @@ def _leave_out_unknown(checkpoint: Checkpoint, model: "PreTrainedModel") -> None
             ", ".join(unknown)[:300],
         )
     for key in {"sliding_window", "layer_types"} & {*unknown} & vars(config).keys():
-        delattr(config, key)  # vLLM would apply them
+        delattr(config, key)
 
 
 def _check_whole_model(checkpoint: Checkpoint) -> None:
-    """Raises UnsupportedCheckpoint for weights that are not all that the model computes with."""
+    """Raise UnsupportedCheckpoint for weights that are not all that the model computes with."""
     if checkpoint.model_config.get("quantization_config"):
         raise UnsupportedCheckpoint(
             f"{checkpoint.path / 'config.json'}: a quantized model (`quantization_config`), which is not "
             "supported; name the original, or score it by a `command` of your own"
         )
     adapter = checkpoint.path / "adapter_config.json"
-    if is_there(adapter):
+    if exists(adapter):
         raise UnsupportedCheckpoint(
             f"{adapter}: an adapter, which would be left out; merge it into the weights (`merge_and_unload` "
             "of PEFT) and name that folder, or remove the file"
@@ -131,9 +159,9 @@ def _check_whole_model(checkpoint: Checkpoint) -> None:
 
 
 def _check_dtypes(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Raises UnsupportedCheckpoint for parameters stored as anything but plain floats."""
+    """Raise UnsupportedCheckpoint for parameters stored as anything but plain floats."""
     parameters = {name for name, _ in model.named_parameters()}
-    for header in read_headers(checkpoint.path):
+    for header in read_folder_headers(checkpoint.path):
         for name, entry in header.tensors.items():
             if name in parameters and entry.dtype not in TORCH_NAMES:
                 raise UnsupportedCheckpoint(
@@ -142,7 +170,7 @@ def _check_dtypes(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
 
 
 def _check_report(checkpoint: Checkpoint, report: dict[str, Any]) -> None:
-    """Raises CheckpointError if the files and the model's class do not match tensor by tensor."""
+    """Raise CheckpointError if the files and the model's class do not match tensor by tensor."""
     unexpected = {name for name in report["unexpected_keys"] if "rotary_emb" not in name}
     for problem, names in (
         ("has no", report["missing_keys"]),

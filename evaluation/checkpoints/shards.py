@@ -1,4 +1,4 @@
-"""Nanotron's weight files: one parameter in one or more shards, each saying what it covers.
+"""Nanotron's weight files: one parameter in one or more shards, each recording its slices of the whole.
 
 A parameter's dotted name is its folder below `model/`, plus the last part inside the file name:
 
@@ -7,19 +7,23 @@ A parameter's dotted name is its folder below `model/`, plus the last part insid
     by experts  … _exp-rank-<e>-of-<E>.safetensors
     Mar 2024    <folders>/model_model_<last>.safetensors_pp-rank-…_tp-rank-….safetensors
 
-A sharded file's metadata holds the whole tensor's shape and, as pairs `LOCAL#GLOBAL`, which region
-of the shard is which region of the whole. Only these regions say how shards join: a shard of a
-query-key-value matrix holds a part of each of the three.
+A sharded file's metadata holds the whole tensor's `unsharded_shape` and `local_global_slices_pairs`,
+`LOCAL#GLOBAL;…` with a side written `start,stop,step|…`: which region of the shard is which region of
+the whole. Only these pairs tell how shards join: a shard of a query-key-value matrix holds a part of
+each of the three.
 """
 
+import math
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from evaluation.checkpoints.config_files import os_errors_named
 from evaluation.checkpoints.headers import Header, TensorEntry, read_header
-from evaluation.checkpoints.slices import Piece, parse_pieces, uncovered, unsharded_shape
 from evaluation.checkpoints.state import MOST_FILES
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 
@@ -31,6 +35,20 @@ _FILE_NAME = re.compile(
 _UNFINISHED = re.compile(r"\.safetensors[^/]+$|\.(?:tmp|temp|part|partial|incomplete|filepart)$")
 _WEIGHT_DTYPES = ("F32", "BF16", "F16", "F64")
 
+_MOST_CELLS = 1 << 20
+"""Cells into which slices cut a tensor; a thousand ranks cut one into three thousand."""
+
+Slices = tuple[tuple[int, int], ...]
+"""A region of a tensor: (start, stop) of each dimension."""
+
+
+@dataclass(frozen=True)
+class SlicesPair:
+    """A region of a shard and the region of the whole tensor that it is."""
+
+    local: Slices
+    whole: Slices
+
 
 @dataclass(frozen=True)
 class Shard:
@@ -38,7 +56,7 @@ class Shard:
 
     header: Header
     whole_shape: tuple[int, ...]
-    pieces: tuple[Piece, ...]
+    pairs: tuple[SlicesPair, ...]
     tp: str | None
     """`<rank>-of-<ranks>`; None for an unsharded file."""
     pp: int = 1
@@ -64,62 +82,60 @@ class Parameter:
 
 
 def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
-    """All parameters below `checkpoint/model`, from the files' headers.
+    """Return all parameters below `checkpoint/model`, from the files' headers.
 
     Raises IncompleteCheckpoint for parts that are missing, CheckpointError for files that do not
-    belong or disagree, UnsupportedCheckpoint for expert-parallel shards that do not say their place.
+    belong or disagree, UnsupportedCheckpoint for expert-parallel shards without their slices.
     """
     found: dict[str, list[Shard]] = {}
     for path in weight_files(checkpoint):
         name, shard = _read_shard(path, checkpoint / "model")
         found.setdefault(name, []).append(shard)
-    _check_same_tp(shard for shards in found.values() for shard in shards)
+    _check_same_tp([shard for shards in found.values() for shard in shards])
     return {name: _join(name, shards) for name, shards in sorted(found.items())}
 
 
 def weight_files(checkpoint: Path) -> list[Path]:
-    """Safetensors files below `checkpoint/model`, sorted; refuses leftovers of an unfinished write."""
+    """Return the safetensors files below `checkpoint/model`, sorted; refuse an unfinished write."""
     folder = checkpoint / "model"
     if not folder.is_dir():
         raise IncompleteCheckpoint(f"{folder}: no such folder; the checkpoint has no weights")
     files = []
-    for parent, names in _folders(folder):
-        for name in names:
-            if name.endswith(".safetensors") and not name.startswith("."):
-                files.append(Path(parent, name))
-            elif _UNFINISHED.search(name):
-                raise IncompleteCheckpoint(
-                    f"{Path(parent, name)}: an unfinished file; wait until the checkpoint is "
-                    "written or copied, or delete the file if nothing writes it any more"
-                )
+    for path in _files_below(folder):
+        if path.name.endswith(".safetensors") and not path.name.startswith("."):
+            files.append(path)
+        elif _UNFINISHED.search(path.name):
+            raise IncompleteCheckpoint(
+                f"{path}: an unfinished file; wait until the checkpoint is "
+                "written or copied, or delete the file if nothing writes it any more"
+            )
     if not files:
         raise IncompleteCheckpoint(f"{folder}: no safetensors files; the checkpoint has no weights")
     return sorted(files)
 
 
-def _folders(top: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each folder below `top`, itself included, and its files; a link may lead anywhere."""
+def _files_below(top: Path) -> Iterator[Path]:
+    """Yield all files; raise CheckpointError for a link to a folder, which may lead anywhere."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
     count = 0
-    for parent, folders, names in os.walk(top, onerror=_raise_unreadable):
-        for path in (os.path.join(parent, folder) for folder in folders):
-            if os.path.islink(path):
+    with os_errors_named(top):
+        for parent, folders, names in os.walk(top, onerror=refuse):
+            for path in (os.path.join(parent, folder) for folder in folders):
+                if os.path.islink(path):
+                    raise CheckpointError(
+                        f"{path}: a link to the folder {os.path.realpath(path)}, which is not followed; "
+                        "remove it, or copy the folder to its place"
+                    )
+            count += len(names)
+            if count > MOST_FILES:
                 raise CheckpointError(
-                    f"{path}: a link to the folder {os.path.realpath(path)}, which is not followed; "
-                    "remove it, or copy the folder to its place"
+                    f"{top}: more than {MOST_FILES:,} files, which no checkpoint has; correct what it "
+                    "links to, or move what does not belong out of it"
                 )
-        count += len(names)
-        if count > MOST_FILES:
-            raise CheckpointError(
-                f"{top}: more than {MOST_FILES:,} files, which no checkpoint has; correct what it "
-                "links to, or move what does not belong out of it"
-            )
-        yield parent, names
-
-
-def _raise_unreadable(error: OSError) -> None:
-    raise CheckpointError(
-        f"{error.filename}: cannot be read ({error.strerror}); make it readable, or copy it again"
-    )
+            yield from (Path(parent, name) for name in names)
 
 
 def _read_shard(path: Path, folder: Path) -> tuple[str, Shard]:
@@ -135,10 +151,10 @@ def _read_shard(path: Path, folder: Path) -> tuple[str, Shard]:
             "'data'; move it out of the checkpoint"
         )
     name = ".".join((*path.parent.relative_to(folder).parts, match["last"]))
-    return name, _place(header, match)
+    return name, _shard(header, match)
 
 
-def _place(header: Header, match: re.Match[str]) -> Shard:
+def _shard(header: Header, match: re.Match[str]) -> Shard:
     shape = header.tensors["data"].shape
     text = header.metadata.get("local_global_slices_pairs")
     if text is None:
@@ -153,15 +169,98 @@ def _place(header: Header, match: re.Match[str]) -> Shard:
                 "it cannot be placed, copy it again"
             )
         whole = tuple((0, size) for size in shape)
-        return Shard(header, shape, (Piece(whole, whole),), None)
+        return Shard(header, shape, (SlicesPair(whole, whole),), None)
     whole_shape = unsharded_shape(header)
-    return Shard(
-        header,
-        whole_shape,
-        parse_pieces(header.path, text, shape, whole_shape),
-        match["tp"],
-        int(match["pp"].split("-")[-1]) if match["pp"] else 1,
+    pairs = parse_slices_pairs(header.path, text, shape, whole_shape)
+    pp_ranks = int(match["pp"].split("-")[-1]) if match["pp"] else 1
+    return Shard(header, whole_shape, pairs, match["tp"], pp_ranks)
+
+
+def unsharded_shape(header: Header) -> tuple[int, ...]:
+    """Return the whole tensor's shape, written as `(128, 64)` or, by numpy 2, `(np.int64(128), 64)`."""
+    text = header.metadata.get("unsharded_shape", "")
+    plain = re.sub(r"np\.int64\(([0-9]{1,18})\)", r"\1", text)
+    if not re.fullmatch(r"\((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?\)", plain):
+        raise CheckpointError(
+            f"{header.path}: its `unsharded_shape` {text[:80]!r} is not a shape; copy it again"
+        )
+    return tuple(int(number) for number in re.findall(r"[0-9]+", plain))
+
+
+def parse_slices_pairs(
+    path: Path, text: str, local_shape: tuple[int, ...], whole_shape: tuple[int, ...]
+) -> tuple[SlicesPair, ...]:
+    """Read a shard's `local_global_slices_pairs`; raise CheckpointError unless they cover the shard."""
+    pairs = []
+    for part in text.split(";"):
+        sides = part.split("#")
+        if len(sides) != 2:
+            raise _bad_slices(path, part)
+        pair = SlicesPair(
+            _slices(path, sides[0], local_shape), _slices(path, sides[1], whole_shape)
+        )
+        if _extents(pair.local) != _extents(pair.whole):
+            raise _bad_slices(path, part)
+        pairs.append(pair)
+    problem = coverage_problem([pair.local for pair in pairs], local_shape)
+    if problem:
+        raise CheckpointError(
+            f"{path}: its slices do not fit its own {local_shape}: {problem}; copy it again"
+        )
+    return tuple(pairs)
+
+
+def _extents(slices: Slices) -> list[int]:
+    return [stop - start for start, stop in slices]
+
+
+def _slices(path: Path, text: str, shape: tuple[int, ...]) -> Slices:
+    parts = text.split("|")
+    if len(parts) != len(shape):
+        raise _bad_slices(path, text)
+    return tuple(_slice(path, part, size) for part, size in zip(parts, shape, strict=True))
+
+
+def _slice(path: Path, text: str, size: int) -> tuple[int, int]:
+    match = re.fullmatch(
+        r"\s*(None|-?[0-9]{1,18})\s*,\s*(None|-?[0-9]{1,18})\s*,\s*(None|1)\s*", text
     )
+    if match is None:
+        raise _bad_slices(path, text)
+    start, stop = (None if part == "None" else int(part) for part in match.groups()[:2])
+    first = 0 if start is None else start + size * (start < 0)
+    last = size if stop is None else stop + size * (stop < 0)
+    if not 0 <= first < last <= size:
+        raise _bad_slices(path, text)
+    return first, last
+
+
+def _bad_slices(path: Path, text: str) -> CheckpointError:
+    return CheckpointError(
+        f"{path}: its slices {text[:80]!r} are not regions of the tensor; copy the file again"
+    )
+
+
+def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | None:
+    """Return what keeps regions from covering every element exactly once; None if nothing.
+
+    Their edges cut the tensor into a small grid of cells, none of which a region covers in part.
+    """
+    edges = [sorted({0, size}) for size in shape]
+    for region in regions:
+        edges = [sorted({*known, *pair}) for known, pair in zip(edges, region, strict=True)]
+    if math.prod(len(known) - 1 for known in edges) > _MOST_CELLS:
+        return f"{len(regions)} regions, more than any trainer writes"
+    places = [{edge: index for index, edge in enumerate(known)} for known in edges]
+    counts = np.zeros([len(known) - 1 for known in edges], dtype=np.int32)
+    for region in regions:
+        counts[tuple(slice(p[a], p[b]) for p, (a, b) in zip(places, region, strict=True))] += 1
+    wrong = np.argwhere(counts != 1)
+    if not len(wrong):
+        return None
+    cell = [f"{known[i]}:{known[i + 1]}" for known, i in zip(edges, wrong[0], strict=True)]
+    times = "is missing" if counts[tuple(wrong[0])] == 0 else "is there more than once"
+    return f"[{', '.join(cell)}] {times}"
 
 
 def _join(name: str, shards: list[Shard]) -> Parameter:
@@ -177,22 +276,21 @@ def _join(name: str, shards: list[Shard]) -> Parameter:
         raise CheckpointError(
             f"{first.path}: dtype {dtype}, expected one of {_WEIGHT_DTYPES}; save the weights in one of these"
         )
-    problem = uncovered([piece.whole for shard in shards for piece in shard.pieces], shape)
+    problem = coverage_problem([pair.whole for shard in shards for pair in shard.pairs], shape)
     if problem is not None:
         raise _not_covered(name, shards, problem)
     return Parameter(name, shape, dtype, tuple(shards))
 
 
 def _not_covered(name: str, shards: list[Shard], problem: str) -> CheckpointError:
-    """Names a shard that is absent if one is, otherwise those that are there."""
-    path = shards[0].path
-    present = {shard.tp for shard in shards}
-    if shards[0].tp is not None:
-        ranks = shards[0].tp.split("-")[-1]
+    """Name a shard that is absent if one is, otherwise those that are there."""
+    path, tp = shards[0].path, shards[0].tp
+    if tp is not None:
+        present, ranks = {shard.tp for shard in shards}, tp.split("-")[-1]
         every = (f"{rank}-of-{ranks}" for rank in range(int(ranks)))
-        absent = next((tp for tp in every if tp not in present), None)
+        absent = next((label for label in every if label not in present), None)
         if absent is not None:
-            lacking = path.name.replace(f"tp-rank-{shards[0].tp}", f"tp-rank-{absent}")
+            lacking = path.name.replace(f"tp-rank-{tp}", f"tp-rank-{absent}")
             return IncompleteCheckpoint(
                 f"{path.with_name(lacking)}: this shard of {name} is missing; wait until it is "
                 "written, or copy it again"
@@ -204,14 +302,11 @@ def _not_covered(name: str, shards: list[Shard], problem: str) -> CheckpointErro
     )
 
 
-def _check_same_tp(shards: Iterator[Shard]) -> None:
-    first: Shard | None = None
-    for shard in shards:
-        if shard.tp is None:
-            continue
-        first = first or shard
-        if first.tp is not None and shard.tp.split("-")[-1] != first.tp.split("-")[-1]:
+def _check_same_tp(shards: list[Shard]) -> None:
+    sharded = [(shard.path, shard.tp.split("-")[-1]) for shard in shards if shard.tp is not None]
+    for path, ranks in sharded:
+        if ranks != sharded[0][1]:
             raise CheckpointError(
-                f"{shard.path}: of another tensor-parallel size than {first.path}; two checkpoints "
+                f"{path}: of another tensor-parallel size than {sharded[0][0]}; two checkpoints "
                 "were saved into one folder, remove the older one's files"
             )

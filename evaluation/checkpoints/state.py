@@ -1,7 +1,7 @@
-"""The state of a checkpoint's files, told from their names, sizes, times and inodes: none is opened.
+"""The state of a checkpoint's files, by their names, sizes, times and inodes: none is opened.
 
-What scores depend on: configurations and weights, wherever links lead to now. Optimizer states and
-whatever else lies beside them do not; only whether a checkpoint is quiet is a question of all files.
+Scores depend on configurations and weights, wherever links lead to now, and not on optimizer states
+or other files; only whether a checkpoint is quiet is a question of all files.
 """
 
 import hashlib
@@ -11,63 +11,63 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
-from evaluation.checkpoints.documents import CONFIGURATIONS
+from evaluation.checkpoints.config_files import CONFIG_FILES
 from evaluation.files import fingerprint
 
 State = tuple[str, ...]
 """A digest of each file, in order: equal as long as none comes, goes or changes."""
 
 MOST_FILES = 200_000
-"""At which a look ends: no checkpoint has as many, and a folder may hold anything."""
+"""Where listing ends: no checkpoint has as many, and a folder may hold anything."""
 
 _WEIGHTS = (".safetensors", ".safetensors.index.json")
 
 _THREADS = 8
-"""On a parallel file system each look at a file waits for a server, and they wait together."""
+"""On a parallel file system each `stat` waits for a server, and they wait together."""
 
 
 def checkpoint_state(folder: Path) -> State:
-    """Of a checkpoint's configurations and weights; empty if there is no checkpoint."""
+    """Return the state of configurations and weights; empty if there is no checkpoint."""
     top = os.path.realpath(folder)
-    own = _state(entry for entry in _entries(top) if entry.name in CONFIGURATIONS)
+    own = _state(entry for entry in _entries(top) if entry.name in CONFIG_FILES)
     weights = (entry for entry in _weights(top) if entry.name.endswith(_WEIGHTS))
     return tuple(sorted([*own, *_state(weights)])) if own else ()
 
 
 def checkpoint_states(folders: Iterable[Path]) -> dict[Path, State]:
-    """Of many checkpoints, looked at side by side."""
+    """Return the states of many checkpoints, looked at side by side."""
     folders = list(dict.fromkeys(folders))
     with ThreadPoolExecutor(_THREADS) as pool:
         return dict(zip(folders, pool.map(checkpoint_state, folders), strict=True))
 
 
 def folder_state(folder: Path) -> str:
-    """One digest of all files below a folder; empty if there is none."""
+    """Return one digest of all files below a folder; empty if there is none."""
     found = _state(_below(os.path.realpath(folder)))
     return fingerprint(found) if found else ""
 
 
 def is_left_of(state: State, recorded: object) -> bool:
-    """Whether nothing has come or changed since a state was recorded.
+    """Return whether nothing was added or changed since a state was recorded.
 
-    Files that went change no score: a checkpoint is deleted file by file.
+    Deleted files change no score: a checkpoint is deleted file by file.
     """
     return isinstance(recorded, list | tuple) and {*map(str, recorded)}.issuperset(state)
 
 
 def has_lost_files(state: State, recorded: object) -> bool:
-    """Whether some files, or all, have gone since a state was recorded, and the rest is the same."""
+    """Return whether files were deleted since a state was recorded, and the rest is the same."""
     return is_left_of(state, recorded) and list(state) != recorded
 
 
 def _weights(top: str) -> Iterator["os.DirEntry[str]"]:
-    """Files of a Hugging Face folder itself, and those below `model`, which may be a link."""
+    """Yield the files of a Hugging Face folder itself, and those below `model`, which may be a link."""
     yield from _entries(top)
     yield from _below(os.path.realpath(os.path.join(top, "model")))
 
 
 def _below(folder: str) -> Iterator["os.DirEntry[str]"]:
-    """All files below; a folder behind a link is not entered, so a look never leaves or circles."""
+    """Yield all files below; a folder behind a link is not entered, so this never leaves or circles."""
     left, seen = [folder], 0
     while left and seen < MOST_FILES:
         entries = _entries(left.pop())
@@ -83,7 +83,7 @@ def _entries(folder: str) -> list["os.DirEntry[str]"]:
     try:
         with os.scandir(folder) as found:
             return list(islice(found, MOST_FILES))
-    except OSError:  # gone, or not to be read, which opening the checkpoint tells
+    except OSError:  # deleted or unreadable, which opening the checkpoint reports
         return []
 
 
@@ -94,7 +94,7 @@ def _state(entries: Iterable["os.DirEntry[str]"]) -> State:
 def _digest(entry: "os.DirEntry[str]") -> str | None:
     try:
         status = entry.stat(follow_symlinks=not entry.is_dir())
-    except OSError:  # gone meanwhile, or a link to what is gone
+    except OSError:  # deleted meanwhile, or a link to what is deleted
         return None
     about = f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}"
     return hashlib.blake2b(os.fsencode(about), digest_size=8).hexdigest()

@@ -1,28 +1,20 @@
-"""Which checkpoints a stage evaluates: its steps, and its bridge."""
+"""Which checkpoints a stage evaluates: its steps on disk, and its bridge."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evaluation.checkpoints.discovery import find_steps
 from evaluation.errors import CheckpointError, ConfigError
+from evaluation.settings.config import Every, Steps
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.steps import step_named
 
 
 @dataclass(frozen=True)
-class BridgeCheckpoint:
-    """The checkpoint that a stage is measured against."""
-
-    path: Path
-    step: int | None
-    label: str
-
-
-@dataclass(frozen=True)
 class Subject:
-    """A checkpoint that a stage scores: where it lies, and where its results go."""
+    """A checkpoint that a stage scores, and the folder of its results."""
 
     plan: StagePlan
     checkpoint: Path
@@ -42,17 +34,60 @@ class Subject:
         return self.plan.step_log(self.step)
 
 
+def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
+    """Return the requested steps: a list as it is, `all` and `every: N` in ascending order.
+
+    A step is found once its configuration is there, which trainers write after the weights.
+    Raises CheckpointError if `all` or `every: N` finds none, or a folder whose number is too large.
+    """
+    if isinstance(steps, tuple):
+        return steps
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such folder to find steps in; list `steps` instead")
+    every = steps.every if isinstance(steps, Every) else 1
+    there = [_step(path) for path in folder.iterdir() if _is_checkpoint(path)]
+    found = tuple(sorted(step for step in there if step % every == 0))
+    if not found:
+        wanted = "step" if every == 1 else f"step that is a multiple of {every}"
+        raise CheckpointError(f"{folder}: holds no {wanted}; check `checkpoints` and `steps`")
+    return found
+
+
+def _step(path: Path) -> int:
+    step = step_named(path.name)
+    if step is None:
+        raise CheckpointError(
+            f"{path}: no step is larger than 2⁶³ - 1; rename this folder, or list `steps` instead"
+        )
+    return step
+
+
+def _is_checkpoint(path: Path) -> bool:
+    if not re.fullmatch(r"0|[1-9][0-9]*", path.name):
+        return False
+    nanotron = (path / "model").is_dir() and any(
+        (path / config).is_file() for config in ("model_config.json", "config.yaml")
+    )
+    return nanotron or (path / "config.json").is_file()
+
+
 def stage_steps(plan: StagePlan) -> tuple[int, ...]:
-    """The stage's steps in order; `all` and `every: N` are looked up on disk."""
+    """Return the stage's steps in order; `all` and `every: N` are looked up on disk."""
     return find_steps(Path(plan.stage.checkpoints), plan.stage.steps)
 
 
 def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
-    """The stage's steps; none as long as there is no checkpoint."""
+    """Return the stage's steps; none as long as there is no checkpoint."""
     try:
         return stage_steps(plan)
     except CheckpointError:
         return ()
+
+
+def stage_subjects(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[Subject]:
+    """Return all checkpoints of a stage, the bridge last; raise ConfigError or CheckpointError."""
+    steps = [step_subject(plan, step) for step in stage_steps(plan)]
+    return steps if plan.stage.bridge is None else [*steps, bridge_subject(plan, plans)]
 
 
 def step_subject(plan: StagePlan, step: int) -> Subject:
@@ -60,19 +95,7 @@ def step_subject(plan: StagePlan, step: int) -> Subject:
 
 
 def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:
-    """Raises ConfigError like `bridge_checkpoint`."""
-    bridge = bridge_checkpoint(plan, plans)
-    return Subject(plan, bridge.path, bridge.step, "bridge", plan.bridge_folder)
-
-
-def stage_subjects(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[Subject]:
-    """All checkpoints of a stage, the bridge last; raises ConfigError or CheckpointError."""
-    steps = [step_subject(plan, step) for step in stage_steps(plan)]
-    return steps if plan.stage.bridge is None else [*steps, bridge_subject(plan, plans)]
-
-
-def bridge_checkpoint(plan: StagePlan, plans: Mapping[str, StagePlan]) -> BridgeCheckpoint:
-    """Resolves a stage's bridge.
+    """Return the checkpoint that a stage is measured against.
 
     Raises:
         ConfigError: if the stage has none, or if it is one of the stage's own checkpoints.
@@ -84,15 +107,15 @@ def bridge_checkpoint(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Bridge
         )
     if bridge.stage is None:
         path = Path(bridge.path or "")
-        found = BridgeCheckpoint(path, step_named(path.name), str(path))
+        step = step_named(path.name)
     else:
         owner = plans[bridge.stage]
         step = bridge.step if bridge.step is not None else stage_steps(owner)[-1]
-        found = BridgeCheckpoint(owner.checkpoint(step), step, f"{bridge.stage} / {step}")
+        path = owner.checkpoint(step)
     folder = Path(plan.stage.checkpoints).resolve()
-    if found.path.resolve().parent == folder and found.step in stage_steps(plan):
+    if path.resolve().parent == folder and step in stage_steps(plan):
         raise ConfigError(
-            f"stages.{plan.name}.bridge: {found.path} is also a step of {plan.name}, so its delta would "
+            f"stages.{plan.name}.bridge: {path} is also a step of {plan.name}, so its delta would "
             "be zero by construction; take it out of `steps` or choose another bridge"
         )
-    return found
+    return Subject(plan, path, step, "bridge", plan.bridge_folder)

@@ -1,21 +1,28 @@
-"""What a Nanotron `config.yaml` says of how a model was trained, beside its model's configuration.
+"""What a Nanotron checkpoint records of its training.
 
-    model.init_method.use_mup                   whether attention is scaled as muP scales it
-    tokenizer.tokenizer_name_or_path            null if it was not recorded
-    tokens.sequence_length
-    general.step
+    config.yaml               model.init_method.use_mup, which scales attention
+                              tokenizer.tokenizer_name_or_path (null if it was not recorded)
+                              tokens.sequence_length, general.step
+    checkpoint_metadata.json  metas.consumed_tokens_total, since format 1.5; before that
+                              metas.data_stages[].{consumed_train_samples, sequence_length},
+                              and first metas.consumed_train_samples, of one length
 
-Its trainer always writes the first three sections. Where one is missing the file was cut, and
-what it would have said must not be guessed: without `use_mup` a model is scored 30 % off.
+Nanotron always writes the first three keys of config.yaml. Where one is missing the file was
+truncated, and its value must not be guessed: without `use_mup` a model is scored 30 % off.
 """
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.documents import is_there, parse_yaml, read_text
-from evaluation.checkpoints.keys import Keys
+from evaluation.checkpoints.config_files import Keys, exists, parse_json, parse_yaml, read_text
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
+from evaluation.files import file_checksum
+
+log = logging.getLogger(__name__)
+
+METADATA = "checkpoint_metadata.json"
 
 
 @dataclass(frozen=True)
@@ -30,13 +37,13 @@ class Training:
 
 
 def read_training(folder: Path) -> Training | None:
-    """Reads `folder/config.yaml`; None if there is none.
+    """Read `folder/config.yaml`; return None if there is none.
 
-    Raises IncompleteCheckpoint for a file that is cut, CheckpointError for one that is no training
+    Raises IncompleteCheckpoint for a truncated file, CheckpointError for one that is not a training
     configuration.
     """
     path = folder / "config.yaml"
-    if not is_there(path):
+    if not exists(path):
         return None
     content = parse_yaml(path)
     if not read_text(path).endswith("\n"):
@@ -45,11 +52,10 @@ def read_training(folder: Path) -> Training | None:
             "line if nothing is missing"
         )
     method = _section(_section(content, path, "model"), path, "init_method", "model.")
-    tokenizer = content.get("tokenizer", {})  # null: it was trained on ids, without a tokenizer
     return Training(
         content=content,
         use_mup=Keys(method, str(path), "model.init_method.").flag("use_mup", False),
-        tokenizer_name=None if tokenizer is None else _tokenizer_name(content, path),
+        tokenizer_name=_tokenizer_name(content, path),
         sequence_length=Keys(_section(content, path, "tokens"), str(path), "tokens.").count(
             "sequence_length"
         ),
@@ -61,33 +67,81 @@ def _section(table: dict[str, Any], path: Path, name: str, above: str = "") -> d
     found = table.get(name)
     if isinstance(found, dict):
         return found
-    if name not in table or found is None:
-        raise IncompleteCheckpoint(
-            f"{path}: `{above}{name}` is missing, so the file was cut or is not a trainer's; copy it "
-            "again"
-        )
+    if found is None:
+        raise _truncated(path, f"{above}{name}")
     raise CheckpointError(
         f"{path}: `{above}{name}` is {str(found)[:60]!r}, expected a table; copy the file again"
     )
 
 
+def _truncated(path: Path, key: str) -> IncompleteCheckpoint:
+    return IncompleteCheckpoint(
+        f"{path}: `{key}` is missing, so the file was cut or is not a trainer's; copy it again"
+    )
+
+
 def _tokenizer_name(content: dict[str, Any], path: Path) -> str | None:
+    if content.get("tokenizer", {}) is None:  # it was trained on ids, without a tokenizer
+        return None
     section = _section(content, path, "tokenizer")
     if "tokenizer_name_or_path" not in section:
-        raise IncompleteCheckpoint(
-            f"{path}: `tokenizer.tokenizer_name_or_path` is missing, so the file was cut or is not "
-            "a trainer's; copy it again"
-        )
+        raise _truncated(path, "tokenizer.tokenizer_name_or_path")
     return Keys(section, str(path), "tokenizer.").text("tokenizer_name_or_path")
 
 
 def _step(content: dict[str, Any], path: Path) -> int | None:
     general = content.get("general")
-    if not isinstance(general, dict):
-        return None
-    step = general.get("step")
+    step = general.get("step") if isinstance(general, dict) else None
     if step is not None and (type(step) is not int or not 0 <= step < 2**63):
         raise CheckpointError(
             f"{path}: `general.step` is {str(step)[:60]!r}, expected a number; copy the file again"
         )
     return step
+
+
+def consumed_tokens(folder: Path) -> int | None:
+    """Return the tokens seen in training; None where they are not recorded, as of an imported model.
+
+    No score depends on them, so what cannot be read is logged and stops nothing.
+    """
+    path = folder / METADATA
+    try:
+        metas = parse_json(path).get("metas") if exists(path) else None
+        found = _consumed(metas, folder) if isinstance(metas, dict) else None
+    except CheckpointError as error:
+        log.warning("tokens seen are not known: %s", error)
+        return None
+    is_untrained = isinstance(metas, dict) and metas.get("last_train_step") == 0
+    return found if found or is_untrained else None
+
+
+def metadata_state(folder: Path) -> str | None:
+    """Return the metadata's checksum; None if it is not there or cannot be read."""
+    try:
+        return file_checksum(folder / METADATA)
+    except OSError:
+        return None
+
+
+def _consumed(metas: dict[str, Any], folder: Path) -> int | None:
+    total = _count(metas.get("consumed_tokens_total"))
+    if total is not None:
+        return total
+    stages = metas.get("data_stages")
+    known = [_consumed_in_stage(stage) for stage in stages] if isinstance(stages, list) else []
+    counts = [count for count in known if count is not None]
+    if known and len(counts) == len(known):
+        return sum(counts)
+    samples, training = _count(metas.get("consumed_train_samples")), read_training(folder)
+    return samples * training.sequence_length if training and samples is not None else None
+
+
+def _consumed_in_stage(stage: Any) -> int | None:
+    if not isinstance(stage, dict):
+        return None
+    samples, length = (_count(stage.get(k)) for k in ("consumed_train_samples", "sequence_length"))
+    return None if samples is None or length is None else samples * length
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value < 2**53 else None

@@ -1,4 +1,4 @@
-"""A checkpoint's logits beside reference logits, for instance of the code that trained it."""
+"""A checkpoint's logits compared with reference logits, for instance of the code that trained it."""
 
 from pathlib import Path
 
@@ -11,19 +11,15 @@ from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, NonFiniteError
 
 PACKED, CAUSAL = "logits", "logits_causal"
+IDS, POSITIONS = "input_ids", "position_ids"
 INTEGERS = ("I64", "I32", "I16", "I8", "U8")
 FLOATS = ("F64", "F32", "BF16", "F16")
-
-
-def relative_error(checkpoint: Checkpoint, reference: Path) -> float:
-    """The largest of `relative_errors`."""
-    return max(relative_errors(checkpoint, reference).values())
 
 
 def relative_errors(
     checkpoint: Checkpoint, reference: Path, *, device: str = "cpu"
 ) -> dict[str, float]:
-    """||ours - theirs|| / ||theirs|| in fp64 for each kind of logits that the reference holds.
+    """Return ||ours - theirs|| / ||theirs|| in fp64 for each kind of logits that the reference holds.
 
     The reference is a safetensors file with `input_ids` (B, T) and `logits` (B, T, V), given
     `position_ids` (B, T) in which every 0 begins a document where the model heeds documents, and
@@ -36,77 +32,55 @@ def relative_errors(
     heeds_documents = checkpoint.model_config.get("is_llama_config") is not True
     found = {}
     for key in (PACKED, CAUSAL):
-        if key not in tensors:
-            continue
-        packed = key == PACKED and heeds_documents
-        positions = tensors.get("position_ids") if packed else None
-        found[key] = _error(model, tensors["input_ids"], positions, tensors[key], reference)
+        if key in tensors:
+            packed = key == PACKED and heeds_documents
+            positions = tensors.get(POSITIONS) if packed else None
+            found[key] = _error(model, tensors[IDS], positions, tensors[key], reference)
     return found
 
 
+def read_ids(checkpoint: Checkpoint, path: Path) -> dict[str, torch.Tensor]:
+    """Return `input_ids` (B, T) of a safetensors file, and its `position_ids` if it has them.
+
+    Raises CheckpointError for what is no such file or does not fit the checkpoint.
+    """
+    return _read_tensors(checkpoint, path, _check_ids(path), (IDS, POSITIONS))
+
+
 def _read_reference(checkpoint: Checkpoint, reference: Path) -> dict[str, torch.Tensor]:
-    if reference.exists() and not reference.is_file():
-        raise CheckpointError(f"{reference}: not a file; give a safetensors file")
     found = _check_ids(reference)
     if PACKED not in found and CAUSAL not in found:
         raise CheckpointError(
             f"{reference}: needs `{PACKED}` of shape (batch, length, vocabulary); store the logits"
         )
     for key in sorted({PACKED, CAUSAL} & found.keys()):
-        rows, length = found["input_ids"].shape
+        rows, length = found[IDS].shape
         _check_logits(key, found[key], (rows, length, checkpoint.vocab_size), reference)
-    return _tensors(checkpoint, reference, found, ("input_ids", "position_ids", PACKED, CAUSAL))
+    return _read_tensors(checkpoint, reference, found, (IDS, POSITIONS, PACKED, CAUSAL))
 
 
-def read_ids(checkpoint: Checkpoint, path: Path) -> dict[str, torch.Tensor]:
-    """`input_ids` (B, T) of a safetensors file, and its `position_ids` if it has them.
-
-    Raises CheckpointError for what is no such file or does not fit the checkpoint.
-    """
+def _check_ids(path: Path) -> dict[str, TensorEntry]:
+    """Return the file's tensors, of which `input_ids` and `position_ids` are of the right kind."""
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path}: not a file; give a safetensors file")
-    return _tensors(checkpoint, path, _check_ids(path), ("input_ids", "position_ids"))
-
-
-def _check_ids(reference: Path) -> dict[str, TensorEntry]:
-    """The file's tensors, of which `input_ids` and `position_ids` are of the right kind."""
-    found = read_header(reference).tensors
-    ids = found.get("input_ids")
+    found = read_header(path).tensors
+    ids = found.get(IDS)
     if ids is None or ids.dtype not in INTEGERS or len(ids.shape) != 2 or 0 in ids.shape:
         raise CheckpointError(
-            f"{reference}: needs `input_ids`, integers of shape (batch, length); store them beside the logits"
+            f"{path}: needs `input_ids`, integers of shape (batch, length); store them beside the logits"
         )
-    positions = found.get("position_ids", ids)
+    positions = found.get(POSITIONS, ids)
     if positions.shape != ids.shape or positions.dtype not in INTEGERS:
         raise CheckpointError(
-            f"{reference}: `position_ids` must be integers in the shape of `input_ids`; store them again"
+            f"{path}: `position_ids` must be integers in the shape of `input_ids`; store them again"
         )
     return found
-
-
-def _tensors(
-    checkpoint: Checkpoint, path: Path, found: dict[str, TensorEntry], keys: tuple[str, ...]
-) -> dict[str, torch.Tensor]:
-    tensors = {}
-    with safe_open(path, framework="pt") as file:
-        for key in keys:
-            if key in found:
-                tensors[key] = file.get_tensor(key)
-    lowest, highest = int(tensors["input_ids"].min()), int(tensors["input_ids"].max())
-    if lowest < 0:
-        raise CheckpointError(f"{path}: `input_ids` holds a negative id; store the ids again")
-    if highest >= checkpoint.vocab_size:
-        raise CheckpointError(
-            f"{path}: `input_ids` holds {highest}, but the embedding has {checkpoint.vocab_size} rows in "
-            f"{checkpoint.path}; give ids of the tokenizer that it was trained with"
-        )
-    return tensors
 
 
 def _check_logits(
     key: str, found: TensorEntry, most: tuple[int, int, int], reference: Path
 ) -> None:
-    """Raises CheckpointError unless they are floats of that shape, or of fewer vocabulary rows."""
+    """Raise CheckpointError unless they are floats of that shape, or of fewer vocabulary rows."""
     shape = found.shape
     if found.dtype not in FLOATS:
         raise CheckpointError(
@@ -118,6 +92,22 @@ def _check_logits(
         )
 
 
+def _read_tensors(
+    checkpoint: Checkpoint, path: Path, found: dict[str, TensorEntry], keys: tuple[str, ...]
+) -> dict[str, torch.Tensor]:
+    with safe_open(path, framework="pt") as file:
+        tensors = {key: file.get_tensor(key) for key in keys if key in found}
+    lowest, highest = (int(bound) for bound in tensors[IDS].aminmax())
+    if lowest < 0:
+        raise CheckpointError(f"{path}: `input_ids` holds a negative id; store the ids again")
+    if highest >= checkpoint.vocab_size:
+        raise CheckpointError(
+            f"{path}: `input_ids` holds {highest}, but the embedding has {checkpoint.vocab_size} rows in "
+            f"{checkpoint.path}; give ids of the tokenizer that it was trained with"
+        )
+    return tensors
+
+
 @torch.inference_mode()
 def _error(
     model: torch.nn.Module,
@@ -126,11 +116,10 @@ def _error(
     theirs: torch.Tensor,
     reference: Path,
 ) -> float:
+    device = next(model.parameters()).device
     difference = norm = 0.0
     for row in range(len(ids)):
-        place = {} if positions is None else _documents(positions[row])
-        device = next(model.parameters()).device
-        place = {key: value.to(device) for key, value in place.items()}
+        place = {} if positions is None else _documents(positions[row].to(device))
         output = model(ids[row : row + 1].long().to(device), use_cache=False, **place)
         expected = theirs[row].double()  # (T, V)
         ours = output.logits[0, :, : expected.shape[-1]].double().cpu()
@@ -146,10 +135,10 @@ def _error(
 
 
 def _documents(positions: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Positions counted from the last 0 (transformers begins a document wherever they jump).
+    """Return positions counted from the last 0 (transformers begins a document wherever they jump).
 
     Nothing where a row is one document, which any model takes.
     """
-    index = torch.arange(len(positions))
+    index = torch.arange(len(positions), device=positions.device)
     starts = torch.where(positions == 0, index, 0).cummax(0).values
     return {"position_ids": (index - starts)[None]} if starts.any() else {}

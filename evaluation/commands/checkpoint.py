@@ -108,9 +108,9 @@ def inspect(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    from evaluation.checkpoints.against import TOLERANCE
     from evaluation.checkpoints.format import open_checkpoint
-    from evaluation.checkpoints.verify import relative_error
+    from evaluation.checkpoints.nanotron_reference import TOLERANCE
+    from evaluation.checkpoints.verify import relative_errors
 
     tolerance = options.tolerance
     if tolerance is None:
@@ -122,7 +122,7 @@ def verify(options: argparse.Namespace) -> int:
     if options.against:
         error = _against_nanotron(checkpoint, options)
     else:
-        error = relative_error(checkpoint, options.reference)
+        error = max(relative_errors(checkpoint, options.reference).values())
     verdict = "within" if error <= tolerance else "more than"
     print(f"relative L2 error: {error:.3e}, {verdict} the tolerance of {tolerance:g}")
     return 0 if error <= tolerance else 1
@@ -137,7 +137,7 @@ def _check_verify(options: argparse.Namespace) -> None:
 
 def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> float:
     """The largest error, after telling each."""
-    from evaluation.checkpoints.against import nanotron_errors
+    from evaluation.checkpoints.nanotron_reference import nanotron_errors
 
     python = Path(os.path.abspath(options.python or sys.executable))
     seconds = options.limit or 1800
@@ -149,7 +149,7 @@ def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> 
 
 
 def import_hf(options: argparse.Namespace) -> int:
-    from evaluation.checkpoints.write import import_hf as write
+    from evaluation.checkpoints.import_hf import import_hf as write
 
     _check_import(options)
     print(

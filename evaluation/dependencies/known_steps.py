@@ -7,9 +7,8 @@ was scored otherwise can neither be shown beside the others nor scored again, so
 
 from pathlib import Path
 
-from evaluation.checkpoints.discovery import find_steps
-from evaluation.checkpoints.documents import configuration_file
-from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.checkpoints.config_files import configuration_file
+from evaluation.checkpoints.subjects import Subject, find_steps, step_subject
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CheckpointError

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.checkpoints.consumed import metadata_state
 from evaluation.checkpoints.state import (
     State,
     checkpoint_state,
@@ -13,6 +12,7 @@ from evaluation.checkpoints.state import (
     is_left_of,
 )
 from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
+from evaluation.checkpoints.training import metadata_state
 from evaluation.dependencies import steps as keys
 from evaluation.dependencies.caches import (
     CacheEntry,

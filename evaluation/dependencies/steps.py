@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.checkpoints.documents import configuration_file
+from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.other_runs import references, run_state
 from evaluation.files import fingerprint, unordered

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.checkpoints.agreement import check_agreement
-from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
+from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
+from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.dependencies.outdated import Outdated

@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.consumed import metadata_state
 from evaluation.checkpoints.subjects import Subject
+from evaluation.checkpoints.training import metadata_state
 from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import documents_used
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evaluation.checkpoints.consumed import consumed_tokens, metadata_state
 from evaluation.checkpoints.subjects import Subject
+from evaluation.checkpoints.training import consumed_tokens, metadata_state
 from evaluation.settings.tiers import TIERS
 
 

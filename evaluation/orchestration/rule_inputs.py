@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient
 
-from evaluation.checkpoints.documents import configuration_file
+from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,

@@ -117,7 +117,7 @@ class _Worker:
 
 
 class Queue:
-    """Steps that are left; each process has one in view, which it may read ahead.
+    """Steps that are left; each process has one in view, which it may prefetch.
 
     It gets that one unless another process had nothing else to do: no GPU waits for another.
     """
@@ -226,7 +226,7 @@ def serve(stage: str, *, scores_only: bool) -> None:
 
     Answers each with its exit code and for how many seconds the device had work.
     """
-    from evaluation.checkpoints.ahead import AHEAD
+    from evaluation.checkpoints.prefetch import PREFETCH
     from evaluation.orchestration.checkpoints import score_checkpoint
 
     prepare_streams()
@@ -237,7 +237,7 @@ def serve(stage: str, *, scores_only: bool) -> None:
     for line in steps:
         step, *following = map(int, line.split())
         _write_to(plan.step_log(step))
-        AHEAD.plan(plan.checkpoint(following[0]) if following and is_read_ahead(plan) else None)
+        PREFETCH.plan(plan.checkpoint(following[0]) if following and is_prefetched(plan) else None)
         subject, before = step_subject(plan, step), _worked()
         score = partial(score_checkpoint, subject, scores_only=scores_only)
         faults: list[GpuFault] = []
@@ -251,7 +251,7 @@ def serve(stage: str, *, scores_only: bool) -> None:
         print(code, round(_worked() - before, 3), file=answers, flush=True)
 
 
-def is_read_ahead(plan: StagePlan) -> bool:
+def is_prefetched(plan: StagePlan) -> bool:
     """Not for a CPU, whose memory and cores scoring itself needs."""
     if plan.config.scoring.device == "cpu" or plan.stage.command:
         return False

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from evaluation.checkpoints.consumed import consumed_tokens
 from evaluation.checkpoints.state import checkpoint_state
 from evaluation.checkpoints.subjects import Subject
+from evaluation.checkpoints.training import consumed_tokens
 from evaluation.dependencies.caches import (
     CacheStates,
     check_current,

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from evaluation.checkpoints.agreement import check_agreement
-from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
+from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
+from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.errors import ScoringError

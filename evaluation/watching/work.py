@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.checkpoints.documents import configuration_file
+from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
 from evaluation.command_hints import snakemake

@@ -11,9 +11,9 @@ from transformers import LlamaConfig, PreTrainedTokenizerFast
 
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.inspect import describe
 from evaluation.checkpoints.load import load_model
-from evaluation.checkpoints.write import import_hf
 from evaluation.prefill.caches import read_slice, read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.slices import prefill_slice

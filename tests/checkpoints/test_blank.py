@@ -9,12 +9,11 @@ from safetensors.torch import load_file, save_file
 from transformers import GPTNeoXConfig, LlamaConfig
 
 from evaluation.__main__ import main
-from evaluation.checkpoints.blank import check_written
-from evaluation.checkpoints.completeness import check_complete, check_whole
+from evaluation.checkpoints.completeness import check_complete, check_whole, check_written
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.headers import read_header
+from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
-from evaluation.checkpoints.write import import_hf
 from evaluation.errors import IncompleteCheckpoint
 from tests.checkpoints.nanotron import age, make_checkpoint, moe, qwen2, rewrite, shard_paths
 from tests.checkpoints.test_huggingface import NEOX

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.checkpoints.consumed import METADATA, consumed_tokens
+from evaluation.checkpoints.training import METADATA, consumed_tokens
 
 STAGES = [
     {"consumed_train_samples": 20, "sequence_length": 32},

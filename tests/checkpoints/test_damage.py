@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
+from evaluation.checkpoints.agreement import check_tokenizer_fits
+from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint

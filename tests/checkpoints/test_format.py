@@ -9,8 +9,8 @@ import pytest
 import torch
 import yaml
 
-from evaluation.checkpoints.discovery import find_steps
 from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.subjects import find_steps
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.settings.config import Every
 from evaluation.settings.steps import step_named
@@ -76,7 +76,7 @@ def test_identity_follows_weights_and_configuration(tmp_path: Path) -> None:
 
 
 def test_numbers_that_yaml_reads_as_text(tmp_path: Path) -> None:
-    from evaluation.checkpoints.architecture import read_architecture
+    from evaluation.checkpoints.format import read_architecture
 
     config = llama()
     make_checkpoint(tmp_path / "1", config, json_config=False)
@@ -132,7 +132,7 @@ def test_listing_a_list_needs_no_folder(tmp_path: Path) -> None:
 
 def test_reading_the_format_imports_no_torch() -> None:
     code = (
-        "import sys, evaluation.checkpoints.format, evaluation.checkpoints.discovery, "
+        "import sys, evaluation.checkpoints.format, evaluation.checkpoints.subjects, "
         "evaluation.checkpoints.completeness\n"
         "print([name for name in ('torch', 'transformers', 'datasets') if name in sys.modules])"
     )

@@ -13,7 +13,7 @@ from tests.checkpoints.fuzz_targets import make_targets
 def test_damage_gives_the_right_answer_or_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(completeness, "_FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(completeness, "FRESH_SECONDS", 0.0)
     counts, findings = run(make_targets(tmp_path), 120, seed=0)
     assert findings == []
     assert counts["one sentence"] > 70

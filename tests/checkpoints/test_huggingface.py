@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import GPTNeoXConfig, LlamaConfig
 
-from evaluation.checkpoints.agreement import check_agreement
-from evaluation.checkpoints.completeness import check_complete, check_tokenizer_fits
+from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
+from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.inspect import describe
 from evaluation.checkpoints.load import load_model

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from evaluation.__main__ import main
-from evaluation.checkpoints.architecture import parse_architecture, read_architecture
-from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.architecture import parse_architecture
+from evaluation.checkpoints.format import open_checkpoint, read_architecture
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from tests.checkpoints.nanotron import TRAINING, Config, llama, make_checkpoint, moe, qwen2
 

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.inspect import describe
 from evaluation.checkpoints.shards import read_parameters
-from evaluation.checkpoints.verify import relative_error, relative_errors
+from evaluation.checkpoints.verify import relative_errors
 from tests.checkpoints.nanotron import forward
 from tests.conftest import SHARED
 
@@ -26,7 +26,6 @@ def test_logits_of_nanotron(shared: Path, name: str) -> None:
     kinds = {"logits", "logits_causal"} & set(INDEX[name]["reference_keys"])
     assert errors.keys() == kinds
     assert max(errors.values()) < 1e-5
-    assert relative_error(checkpoint, reference) == max(errors.values())
 
 
 @pytest.mark.parametrize("name", sorted(INDEX))
@@ -47,9 +46,9 @@ def merged(folder: Path) -> dict[str, torch.Tensor]:
         whole = torch.full(parameter.shape, torch.nan)
         for shard in parameter.shards:
             data = load_file(shard.path)["data"].float()
-            for piece in shard.pieces:
-                local = tuple(slice(*pair) for pair in piece.local)
-                whole[tuple(slice(*pair) for pair in piece.whole)] = data[local]
+            for pair in shard.pairs:
+                local = tuple(slice(*pair) for pair in pair.local)
+                whole[tuple(slice(*pair) for pair in pair.whole)] = data[local]
         tensors[name] = whole
     return tensors
 

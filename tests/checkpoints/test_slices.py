@@ -9,11 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from evaluation.checkpoints.filling import fill
 from evaluation.checkpoints.headers import Header
 from evaluation.checkpoints.mapping import Source, Target, half_split_row
-from evaluation.checkpoints.shards import read_parameters
-from evaluation.checkpoints.slices import Box, parse_pieces, uncovered, unsharded_shape
+from evaluation.checkpoints.shards import (
+    Slices,
+    coverage_problem,
+    parse_slices_pairs,
+    read_parameters,
+    unsharded_shape,
+)
+from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 HERE = Path("shard.safetensors")
@@ -22,14 +27,14 @@ RELAXED = settings(
 )
 
 
-def written(box: Box) -> str:
+def written(box: Slices) -> str:
     return "|".join(f"{start},{stop},None" for start, stop in box)
 
 
 @st.composite
-def partitions(draw: st.DrawFn, shape: tuple[int, ...]) -> list[Box]:
+def partitions(draw: st.DrawFn, shape: tuple[int, ...]) -> list[Slices]:
     """Boxes that cover the shape exactly once, by cutting one of them in two again and again."""
-    boxes: list[Box] = [tuple((0, size) for size in shape)]
+    boxes: list[Slices] = [tuple((0, size) for size in shape)]
     for _ in range(draw(st.integers(0, 6))):
         box = boxes.pop(draw(st.integers(0, len(boxes) - 1)))
         axis = draw(st.integers(0, len(shape) - 1))
@@ -48,14 +53,14 @@ SHAPES = st.lists(st.integers(1, 12), min_size=1, max_size=3).map(tuple)
 def test_partitions_are_covered_and_their_damage_is_not(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
     boxes = data.draw(partitions(shape))
-    assert uncovered(boxes, shape) is None
+    assert coverage_problem(boxes, shape) is None
     lost = data.draw(st.integers(0, len(boxes) - 1))
-    assert "is missing" in str(uncovered(boxes[:lost] + boxes[lost + 1 :], shape))
-    assert "more than once" in str(uncovered([*boxes, boxes[lost]], shape))
+    assert "is missing" in str(coverage_problem(boxes[:lost] + boxes[lost + 1 :], shape))
+    assert "more than once" in str(coverage_problem([*boxes, boxes[lost]], shape))
 
 
 def write_shards(
-    folder: Path, whole: torch.Tensor, boxes: list[Box], owners: list[int], ranks: int
+    folder: Path, whole: torch.Tensor, boxes: list[Slices], owners: list[int], ranks: int
 ) -> None:
     """Each rank's file holds its boxes flattened end to end along dimension 0."""
     place = folder / "model" / "model" / "x"
@@ -93,7 +98,7 @@ def test_random_shards_merge_to_the_whole(
     rows, columns = head * heads, data.draw(st.integers(1, 5))
     cuts = sorted(data.draw(st.sets(st.integers(1, rows - 1), max_size=5)))
     edges = [0, *cuts, rows]
-    boxes: list[Box] = [((a, b), (0, columns)) for a, b in itertools.pairwise(edges)]
+    boxes: list[Slices] = [((a, b), (0, columns)) for a, b in itertools.pairwise(edges)]
     boxes = data.draw(st.permutations(boxes))
     ranks = data.draw(st.integers(1, 3))
     owners = [data.draw(st.integers(0, ranks - 1)) for _ in boxes]
@@ -107,7 +112,7 @@ def test_random_shards_merge_to_the_whole(
         "q": torch.nn.Parameter(torch.full((rows - head, columns), torch.nan), False),
         "v": torch.nn.Parameter(torch.full((head, columns), torch.nan), False),
     }
-    fill([(shard, Source((rows, columns), targets)) for shard in parameter.shards], results)
+    load_weights([(shard, Source((rows, columns), targets)) for shard in parameter.shards], results)
     expected = whole[:-head].view(-1, head // 2, 2, columns).transpose(1, 2)
     assert torch.equal(results["q"], expected.reshape(-1, columns) / 2)
     assert torch.equal(results["v"], whole[-head:])
@@ -115,13 +120,15 @@ def test_random_shards_merge_to_the_whole(
 
 def test_chunks_meet_at_any_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = torch.arange(7 * 3 * 5, dtype=torch.float32).view(7, 3, 5)
-    box: Box = ((0, 7), (0, 3), (0, 5))
+    box: Slices = ((0, 7), (0, 3), (0, 5))
     write_shards(tmp_path, whole, [box], [0], 1)
     shard = read_parameters(tmp_path)["model.x.weight"].shards[0]
     for size in (1, 60, 120, 10**6):
-        monkeypatch.setattr("evaluation.checkpoints.filling._CHUNK_BYTES", size)
+        monkeypatch.setattr("evaluation.checkpoints.weights._CHUNK_BYTES", size)
         result = torch.nn.Parameter(torch.full((7, 5, 3), torch.nan), False)
-        fill([(shard, Source((7, 3, 5), (Target("t", 0, 7, transposed=True),)))], {"t": result})
+        load_weights(
+            [(shard, Source((7, 3, 5), (Target("t", 0, 7, transposed=True),)))], {"t": result}
+        )
         assert torch.equal(result, whole.transpose(1, 2))
 
 
@@ -152,7 +159,9 @@ def test_other_shapes_are_refused(text: str) -> None:
 
 
 def test_open_and_negative_slices() -> None:
-    pieces = parse_pieces(HERE, "None,2,None|None,None,None#-2,None,1|0,-1,None", (2, 3), (6, 4))
+    pieces = parse_slices_pairs(
+        HERE, "None,2,None|None,None,None#-2,None,1|0,-1,None", (2, 3), (6, 4)
+    )
     assert pieces[0].local == ((0, 2), (0, 3))
     assert pieces[0].whole == ((4, 6), (0, 3))
 
@@ -175,7 +184,7 @@ def test_open_and_negative_slices() -> None:
 )
 def test_impossible_slices_name_the_file(text: str) -> None:
     with pytest.raises(CheckpointError, match=r"shard\.safetensors"):
-        parse_pieces(HERE, text, (2,), (6,))
+        parse_slices_pairs(HERE, text, (2,), (6,))
 
 
 def test_expert_parallel_shards(tmp_path: Path) -> None:
@@ -193,7 +202,7 @@ def test_expert_parallel_shards(tmp_path: Path) -> None:
     parameter = read_parameters(tmp_path)["model.x.w"]
     result = torch.nn.Parameter(torch.full((4, 6), torch.nan), False)
     source = Source((4, 6), (Target("t", 0, 4),))
-    fill([(shard, source) for shard in parameter.shards], {"t": result})
+    load_weights([(shard, source) for shard in parameter.shards], {"t": result})
     assert torch.equal(result, whole)
 
     for path in place.iterdir():

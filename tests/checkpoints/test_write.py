@@ -15,13 +15,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig, Qwen2Config
 
-from evaluation.checkpoints.architecture import read_architecture
 from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.format import open_checkpoint, read_architecture
+from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.mapping import expected_parameters
-from evaluation.checkpoints.sharding import write_parameters
-from evaluation.checkpoints.write import import_hf
+from evaluation.checkpoints.save import write_parameters
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from tests.checkpoints.test_reference import INDEX, merged
 
@@ -228,7 +227,7 @@ def test_nothing_is_left_half_written(tmp_path: Path, monkeypatch: pytest.Monkey
         if len(calls) > 5:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("evaluation.checkpoints.sharding.save_file", fail)
+    monkeypatch.setattr("evaluation.checkpoints.save.save_file", fail)
     with pytest.raises(CheckpointError, match="No space left on device"):
         import_hf(tmp_path / "hf", tmp_path / "c", step=3)
     assert list((tmp_path / "c").iterdir()) == []

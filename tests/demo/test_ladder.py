@@ -10,9 +10,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from demo.ladder import LADDER, SLOW, build_ladder, noisy_weights
 from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.discovery import find_steps
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
+from evaluation.checkpoints.subjects import find_steps
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import plan_stages
 from tests.conftest import ROOT

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.checkpoints.consumed import METADATA, metadata_state
 from evaluation.checkpoints.state import checkpoint_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
+from evaluation.checkpoints.training import METADATA, metadata_state
 from evaluation.dependencies.caches import CacheStates, documents_used, stage_entries
 from evaluation.dependencies.known_steps import is_retained
 from evaluation.dependencies.outdated import Outdated

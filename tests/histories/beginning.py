@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from evaluation.checkpoints.write import import_hf
+from evaluation.checkpoints.import_hf import import_hf
 from tests.histories.model import HERE, Copy, File, Model
 from tests.workflow.world import (
     ANSWERED,

@@ -46,7 +46,7 @@ def install() -> None:
     from evaluation.scoring import session
     from evaluation.scoring.engine.backend import EngineBackend
 
-    completeness._SETTLE_SECONDS = 0.001
+    completeness.SETTLE_SECONDS = 0.001
 
     def backend(scoring: Any, checkpoint: Any, loaded: Callable[[], None], *_: Any) -> Counting:
         stand = StandIn(scoring, checkpoint, loaded)

@@ -1,4 +1,4 @@
-"""Which process of a job gets which step, and which it may read ahead."""
+"""Which process of a job gets which step, and which it may prefetch."""
 
 import random
 
@@ -21,7 +21,7 @@ def test_each_process_has_another_step_in_view() -> None:
 
 
 def test_a_free_process_takes_what_another_has_in_view() -> None:
-    """At the end no GPU is idle because another has read the last step ahead."""
+    """At the end no GPU is idle because another has prefetched the last step."""
     todo = Queue([1, 2, 0])
     assert todo.next(0) == (1, 2)
     assert todo.next(1) == (0, None)

@@ -11,8 +11,8 @@ from transformers import LlamaConfig
 
 from evaluation.__main__ import main
 from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
-from evaluation.checkpoints.write import import_hf
 from evaluation.errors import EvaluationError, SourceError
 from evaluation.prefill.tokenizers import load_tokenizer, prefill_tokenizer
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation.checkpoints.write import import_hf
+from evaluation.checkpoints.import_hf import import_hf
 from evaluation.settings.config import load_config
 from evaluation.watching import watch
 from evaluation.watching.watch import Options, Watcher

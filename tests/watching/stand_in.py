@@ -13,9 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-from evaluation.checkpoints.consumed import metadata_state
 from evaluation.checkpoints.state import checkpoint_state
 from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.checkpoints.training import metadata_state
 from evaluation.dependencies.caches import (
     CacheStates,
     describe_entry,

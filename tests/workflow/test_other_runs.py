@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from evaluation.checkpoints.consumed import METADATA
+from evaluation.checkpoints.training import METADATA
 from evaluation.results.comparison_file import COMPARISON_FILES
 from tests.workflow.world import World, build_world, stored_scores
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from snakemake.resources import Resources
 
-from evaluation.checkpoints.documents import configuration_file
+from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.orchestration.hooks import check_targets_first, end, start

@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from evaluation.checkpoints import huggingface
-from evaluation.checkpoints.architecture import read_architecture
-from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.format import Checkpoint, read_architecture, text_config
+from evaluation.checkpoints.headers import read_folder_headers
 from evaluation.checkpoints.mapping import expected_parameters
 from evaluation.checkpoints.placement import device_number, layer_count
 from evaluation.errors import ScoringError
@@ -42,9 +41,7 @@ def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Foot
     A pass holds, of one layer at a time, for each token some copies of the hidden state, two of
     them in float32 (the norm), queries, keys and values, and three times the width of the MLP.
     """
-    config = checkpoint.model_config
-    inner = config.get("text_config")
-    shape = inner if isinstance(inner, dict) else config
+    shape = text_config(checkpoint.model_config)
     hidden = _number(shape, "hidden_size")
     mlp = max(_number(shape, "intermediate_size"), _experts_width(shape))
     step = dtype.itemsize * (8 * hidden + 3 * mlp) + 2 * 4 * hidden
@@ -66,7 +63,7 @@ def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
         for source in expected_parameters(read_architecture(checkpoint)).values():
             yield source.targets[0].name, source.shape
         return
-    for header in huggingface.read_headers(checkpoint.path):
+    for header in read_folder_headers(checkpoint.path):
         for name, entry in header.tensors.items():
             yield name, entry.shape
 

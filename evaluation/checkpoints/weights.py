@@ -1,4 +1,4 @@
-"""Shards read straight into a model's parameters: several reads in flight, a chunk each.
+"""Shards read straight into a model's parameters: several threads at once, a chunk each.
 
 One read after the other leaves a parallel file system idle for most of the time, and also a page
 cache, which a single thread copies from no faster than about a GB a second. Memory beside the model's
@@ -17,16 +17,16 @@ from functools import partial
 
 import torch
 
-from evaluation.checkpoints.ahead import AHEAD
+from evaluation.checkpoints.config_files import os_errors_named
 from evaluation.checkpoints.headers import DTYPE_BYTES
 from evaluation.checkpoints.mapping import Source, Target, half_split_row
-from evaluation.checkpoints.shards import Shard
-from evaluation.checkpoints.slices import Box
-from evaluation.errors import CheckpointError, IncompleteCheckpoint
+from evaluation.checkpoints.prefetch import PREFETCH
+from evaluation.checkpoints.shards import Shard, Slices
+from evaluation.errors import IncompleteCheckpoint
 from evaluation.files import check_regular
 
 READERS = {"cpu": 4, "cuda": 8}
-"""Reads in flight; on CPU no more than it has cores."""
+"""Threads that read; on CPU no more than it has cores."""
 
 _CHUNK_BYTES = 4 << 20
 _TASK_BYTES = 64 << 20
@@ -40,10 +40,10 @@ _DTYPES = {
 }
 
 Read = Callable[[memoryview, int], int]
-"""Reads into a buffer from a place in a file; how many bytes it got."""
+"""Reads into a buffer from a position in a file; returns how many bytes it got."""
 
 
-def fill(
+def load_weights(
     shards: Iterable[tuple[Shard, Source]],
     parameters: Mapping[str, torch.Tensor],
     *,
@@ -54,11 +54,11 @@ def fill(
     Raises IncompleteCheckpoint for a file that has become shorter, CheckpointError for one that
     cannot be read.
     """
-    filling = _Filling(parameters)
+    reader = _WeightReader(parameters)
     tasks = [task for shard, source in shards for task in _tasks(shard, source)]
-    pool = ThreadPoolExecutor(readers or filling.readers, thread_name_prefix="weights")
+    pool = ThreadPoolExecutor(readers or reader.threads, thread_name_prefix="weights")
     try:
-        for done in [pool.submit(filling.read, task) for task in tasks]:
+        for done in [pool.submit(reader.read, task) for task in tasks]:
             done.result()
     finally:
         pool.shutdown(cancel_futures=True)
@@ -72,19 +72,19 @@ class _Chunk:
     """
 
     shard: Shard
-    local: Box
+    local: Slices
     target: Target
-    place: Box
+    place: Slices
 
     @property
     def bytes(self) -> int:
-        """Of whole rows, also where the region has a part of each."""
+        """Size of whole rows, also where the region has a part of each."""
         first, stop = self.local[0]
         return (stop - first) * _row_bytes(self.shard)
 
 
 def _tasks(shard: Shard, source: Source) -> Iterator[list[_Chunk]]:
-    """What is read of a shard, in chunks, as many together as are read by one thread."""
+    """Yield what is read of a shard, in chunks, as many together as are read by one thread."""
     task: list[_Chunk] = []
     size = 0
     for chunk in _chunks(shard, source):
@@ -99,13 +99,13 @@ def _tasks(shard: Shard, source: Source) -> Iterator[list[_Chunk]]:
 
 def _chunks(shard: Shard, source: Source) -> Iterator[_Chunk]:
     rows = max(1, _CHUNK_BYTES // _row_bytes(shard))
-    for piece, target in itertools.product(shard.pieces, source.targets):
-        (top, bottom), *others = piece.whole
-        shift = piece.local[0][0] - top
+    for pair, target in itertools.product(shard.pairs, source.targets):
+        (top, bottom), *others = pair.whole
+        shift = pair.local[0][0] - top
         low, high = max(top, target.start), min(bottom, target.stop)
         for row in range(low, high, rows):
             end = min(high, row + rows)
-            local = ((row + shift, end + shift), *piece.local[1:])
+            local = ((row + shift, end + shift), *pair.local[1:])
             yield _Chunk(shard, local, target, ((row - target.start, end - target.start), *others))
 
 
@@ -113,37 +113,37 @@ def _row_bytes(shard: Shard) -> int:
     return math.prod(shard.entry.shape[1:]) * DTYPE_BYTES[shard.entry.dtype]
 
 
-class _Filling:
-    """The parameters that are filled; each thread has a buffer and, for a GPU, a stream of its own."""
+class _WeightReader:
+    """Fills parameters; each thread has a buffer and, for a GPU, a stream of its own."""
 
     def __init__(self, parameters: Mapping[str, torch.Tensor]) -> None:
         self._parameters = {name: parameter.detach() for name, parameter in parameters.items()}
-        self._own = threading.local()
+        self._thread = threading.local()
         self.on_gpu = any(parameter.is_cuda for parameter in parameters.values())
 
     @property
-    def readers(self) -> int:
+    def threads(self) -> int:
         if self.on_gpu:
             return READERS["cuda"]
         return min(READERS["cpu"], len(os.sched_getaffinity(0)))
 
     def read(self, chunks: list[_Chunk]) -> None:
-        """Reads chunks of one shard and puts them where they belong."""
+        """Read chunks of one shard and put them where they belong."""
         with _opened(chunks[0].shard) as read:
             for chunk in chunks:
                 buffer = self._buffer(chunk.bytes)
                 _read_into(buffer.numpy().data, chunk, read)
                 parameter = self._parameters[chunk.target.name]
-                with self._waited_for(parameter.device):  # before the buffer is used again
+                with self._stream_on(parameter.device):  # before the buffer is used again
                     _put(_values(buffer, chunk), chunk, parameter)
 
     @contextlib.contextmanager
-    def _waited_for(self, device: torch.device) -> Iterator[None]:
-        """On a GPU in a stream of this thread, which is at its end when the block is."""
+    def _stream_on(self, device: torch.device) -> Iterator[None]:
+        """Run a block on a GPU in a stream of this thread, and wait until the stream is done."""
         if device.type != "cuda":
             yield
             return
-        streams: dict[torch.device, torch.cuda.Stream] = self._own.__dict__.setdefault(
+        streams: dict[torch.device, torch.cuda.Stream] = self._thread.__dict__.setdefault(
             "streams", {}
         )
         if device not in streams:
@@ -153,16 +153,16 @@ class _Filling:
             streams[device].synchronize()
 
     def _buffer(self, size: int) -> torch.Tensor:
-        """This thread's own, uint8 (size,): fresh memory for each chunk costs as much as reading it."""
-        buffer: torch.Tensor | None = getattr(self._own, "buffer", None)
+        """Return this thread's, uint8 (size,): fresh memory for each chunk costs as much as reading it."""
+        buffer: torch.Tensor | None = getattr(self._thread, "buffer", None)
         if buffer is None or len(buffer) < size:
             buffer = torch.empty(max(size, _CHUNK_BYTES), dtype=torch.uint8, pin_memory=self.on_gpu)
-            self._own.buffer = buffer
+            self._thread.buffer = buffer
         return buffer[:size]
 
 
 def _put(values: torch.Tensor, chunk: _Chunk, parameter: torch.Tensor) -> None:
-    """Copies values, in the shape of the chunk's place, to the parameter that takes them."""
+    """Copy values, in the shape of the chunk's place, to the parameter that takes them."""
     target = chunk.target
     region = parameter.transpose(1, 2) if target.transposed else parameter
     values = values.to(parameter.device, non_blocking=True)
@@ -179,22 +179,18 @@ def _put(values: torch.Tensor, chunk: _Chunk, parameter: torch.Tensor) -> None:
 
 @contextlib.contextmanager
 def _opened(shard: Shard) -> Iterator[Read]:
-    content = AHEAD.held(shard.header)
+    content = PREFETCH.content(shard.header)
     if content is not None:
-        yield partial(_copied, content)
+        yield partial(_copy, content)
         return
-    try:
+    with os_errors_named(shard.path):
         check_regular(shard.path)
         with open(shard.path, "rb", buffering=0) as file:
-            yield lambda buffer, place: os.preadv(file.fileno(), [buffer], place)
-    except OSError as error:
-        raise CheckpointError(
-            f"{shard.path}: cannot be read ({error.strerror}); make it readable, or copy it again"
-        ) from None
+            yield lambda buffer, position: os.preadv(file.fileno(), [buffer], position)
 
 
-def _copied(content: memoryview, buffer: memoryview, place: int) -> int:
-    found = content[place : place + len(buffer)]
+def _copy(content: memoryview, buffer: memoryview, position: int) -> int:
+    found = content[position : position + len(buffer)]
     torch.frombuffer(buffer, dtype=torch.uint8)[: len(found)].copy_(
         torch.frombuffer(found, dtype=torch.uint8)  # without Python's lock
     )
@@ -203,16 +199,16 @@ def _copied(content: memoryview, buffer: memoryview, place: int) -> int:
 
 def _read_into(buffer: memoryview, chunk: _Chunk, read: Read) -> None:
     shard = chunk.shard
-    place, done = shard.entry.start + chunk.local[0][0] * _row_bytes(shard), 0
+    position, done = shard.entry.start + chunk.local[0][0] * _row_bytes(shard), 0
     while done < len(buffer):
-        count = read(buffer[done:], place + done)
+        count = read(buffer[done:], position + done)
         if not count:
             raise IncompleteCheckpoint(f"{shard.path}: became shorter while it was read; rerun")
         done += count
 
 
 def _values(buffer: torch.Tensor, chunk: _Chunk) -> torch.Tensor:
-    """What was read, cut to the chunk's columns."""
+    """Return what was read, cut to the chunk's columns."""
     entry = chunk.shard.entry
     rows = buffer.view(_DTYPES[entry.dtype]).view(-1, *entry.shape[1:])
     return rows[(slice(None), *(slice(*pair) for pair in chunk.local[1:]))]

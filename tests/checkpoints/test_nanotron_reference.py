@@ -13,8 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 from evaluation.__main__ import main
-from evaluation.checkpoints import against
-from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints import nanotron_reference
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, moe, qwen2
 
 HERE = Path(__file__).parent / "stand_in"
@@ -98,10 +97,10 @@ def test_what_agrees(
 def test_random_ids_where_none_are_given(
     tmp_path: Path, installed: Installed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(against, "LENGTH", 12)
+    monkeypatch.setattr(nanotron_reference, "LENGTH", 12)
     folder = checkpoint(tmp_path, qwen2())
     assert verify(folder, installed("right")) == 0
-    ids = against._random_ids(open_checkpoint(folder))
+    ids = nanotron_reference.random_ids(60)
     assert ids["input_ids"].shape == (4, 12)
     assert (ids["position_ids"] == 0).sum(1).tolist() == [1, 1, 2, 2]
 
@@ -184,7 +183,7 @@ def test_one_that_takes_all_memory_is_ended(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(against, "LEAST_MEMORY", 1 << 60)
+    monkeypatch.setattr(nanotron_reference, "LEAST_MEMORY", 1 << 60)
     assert verify(checkpoint(tmp_path), installed("hang"), *few) == 1
     assert "MB of memory and was stopped" in capsys.readouterr().err
 
@@ -292,7 +291,7 @@ def test_a_gpu_that_is_too_small_leaves_it_to_the_cpu(
     tmp_path: Path, installed: Installed, few: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    real = against.relative_errors
+    real = nanotron_reference.relative_errors
 
     def errors(one: Any, written: Path, *, device: str = "cpu") -> dict[str, float]:
         asked.append(device)
@@ -300,7 +299,7 @@ def test_a_gpu_that_is_too_small_leaves_it_to_the_cpu(
             raise torch.OutOfMemoryError("CUDA out of memory")
         return real(one, written)
 
-    monkeypatch.setattr(against, "relative_errors", errors)
+    monkeypatch.setattr(nanotron_reference, "relative_errors", errors)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert verify(checkpoint(tmp_path), installed("right"), *few) == 0
     assert asked == ["cuda", "cpu"]

@@ -1,0 +1,163 @@
+"""Configuration files that others wrote, read strictly: JSON, YAML, and their keys by type.
+
+A file is refused if it is not a regular file, larger than any configuration, not UTF-8, gives a key
+twice, or holds text that cannot be written down again. Every refusal names the file.
+"""
+
+import contextlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evaluation.errors import CheckpointError, ConfigError
+from evaluation.files import open_regular
+from evaluation.json_text import load_json
+from evaluation.settings import yaml_files
+from evaluation.wording import kind_of
+
+CONFIG_FILES = ("model_config.json", "config.yaml", "config.json")
+"""Files that every writing of a checkpoint renews."""
+
+_LARGEST_FILE = 64 << 20
+"""Bytes; a configuration has some thousand, the index of a large model some million."""
+
+_LARGEST_COUNT = 2**31 - 1
+
+
+@contextlib.contextmanager
+def os_errors_named(path: Path) -> Iterator[None]:
+    """Turn an OSError into a CheckpointError that names the file: its own, or else `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"{error.filename or path}: cannot be read ({error.strerror}); make it readable, or copy it again"
+        ) from None
+
+
+def exists(path: Path) -> bool:
+    """Return whether there is a file, or a link, pipe or folder in its place, which reading refuses."""
+    return path.exists() or path.is_symlink()
+
+
+def configuration_file(checkpoint: Path) -> Path | None:
+    """Return a file that every writing of a checkpoint renews; None if there is no checkpoint."""
+    found = (checkpoint / name for name in CONFIG_FILES if (checkpoint / name).is_file())
+    return next(found, None)
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text; raise CheckpointError."""
+    with os_errors_named(path), open_regular(path) as file:
+        content = file.read(_LARGEST_FILE + 1)
+    if len(content) > _LARGEST_FILE:
+        raise CheckpointError(f"{path}: larger than any configuration; copy the checkpoint again")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{path}: not UTF-8 text; copy the checkpoint again") from None
+
+
+def parse_json(path: Path) -> dict[str, Any]:
+    """Return the mapping in a JSON file; raise CheckpointError."""
+    text = read_text(path)
+    try:
+        content = load_json(text)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: not JSON ({error}); copy the checkpoint again") from None
+    return _mapping(path, content)
+
+
+def parse_yaml(path: Path) -> dict[str, Any]:
+    """Return the mapping in a YAML file; raise CheckpointError."""
+    try:
+        content = yaml_files.parse_yaml(read_text(path))
+    except ConfigError as error:
+        raise CheckpointError(f"{path}: not YAML ({error}); copy the checkpoint again") from None
+    return _mapping(path, content)
+
+
+def _mapping(path: Path, content: Any) -> dict[str, Any]:
+    """Refuse other values, and half a UTF-16 pair (`\\ud800`), which no file or terminal takes."""
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path}: expected keys and values; copy the checkpoint again")
+    seen: set[int] = set()  # YAML can refer to one value from many places
+    left: list[Any] = [content]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+                raise CheckpointError(
+                    f"{path}: {value[:40]!r} is not valid Unicode; copy the checkpoint again"
+                )
+        elif isinstance(value, dict | list) and id(value) not in seen:
+            seen.add(id(value))
+            left += [*value, *value.values()] if isinstance(value, dict) else value
+    return content
+
+
+class Keys:
+    """Typed access to a configuration, with errors that name file and key."""
+
+    def __init__(self, config: dict[str, Any], where: str, prefix: str = "") -> None:
+        self.config = config
+        self.where = where
+        self.prefix = prefix
+
+    def wrong(self, key: str, expected: str) -> CheckpointError:
+        state = f"is {short(self.config[key])}" if key in self.config else "is missing"
+        return CheckpointError(f"{self.where}: `{self.prefix}{key}` {state}; expected {expected}")
+
+    def count(self, key: str, default: int | None = None, *, most: int = _LARGEST_COUNT) -> int:
+        found = self.optional_count(key, most=most)
+        value = default if found is None else found
+        if value is None:
+            raise self.wrong(key, f"a positive integer up to {most}")
+        return value
+
+    def optional_count(self, key: str, *, most: int = _LARGEST_COUNT) -> int | None:
+        value = self.config.get(key)
+        if value is not None and (type(value) is not int or not 1 <= value <= most):
+            raise self.wrong(key, f"a positive integer up to {most}")
+        return value
+
+    def number(self, key: str, default: float) -> float:
+        """Return the default where the key is absent; a null is refused."""
+        found = self.optional_number(key)
+        if found is None and key in self.config:
+            raise self.wrong(key, "a positive number")
+        return default if found is None else found
+
+    def optional_number(self, key: str) -> float | None:
+        """YAML reads `1e-05` as text, so text that is a number counts as one."""
+        value = self.config.get(key)
+        if value is None:
+            return None
+        try:
+            number = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not 0 < number < math.inf:
+            raise self.wrong(key, "a positive number")
+        return number
+
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.config.get(key, default)
+        if not isinstance(value, bool):
+            raise self.wrong(key, "true or false")
+        return value
+
+    def text(self, key: str) -> str | None:
+        value = self.config.get(key)
+        if value is not None and not (isinstance(value, str) and value):
+            raise self.wrong(key, "text")
+        return value
+
+
+def short(value: Any) -> str:
+    """Return a value for a message: tables and lists may refer to themselves, or be very long."""
+    if isinstance(value, dict | list):
+        return f"{kind_of(value)} ({len(value)})"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

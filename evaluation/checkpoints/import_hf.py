@@ -1,0 +1,223 @@
+"""A Hugging Face model as a Nanotron checkpoint, as Nanotron's trainer would have saved it."""
+
+import contextlib
+import json
+import logging
+import math
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from safetensors import safe_open
+
+from evaluation.checkpoints.architecture import Architecture, parse_architecture
+from evaluation.checkpoints.completeness import check_complete
+from evaluation.checkpoints.config_files import read_text
+from evaluation.checkpoints.format import TORCH_NAMES, Checkpoint, open_checkpoint
+from evaluation.checkpoints.headers import Header, read_folder_headers
+from evaluation.checkpoints.mapping import Source, expected_parameters
+from evaluation.checkpoints.pretrained import load_config
+from evaluation.checkpoints.save import (
+    checkpoint_metadata,
+    nanotron_model_config,
+    training_config,
+    write_parameters,
+)
+from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+from evaluation.files import temporary_path, write_text
+from evaluation.settings.steps import step_named
+
+log = logging.getLogger(__name__)
+
+_HEAD, _EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"
+
+
+def import_hf(
+    source: Path,
+    target: Path,
+    *,
+    tp: int = 1,
+    step: int = 0,
+    sequence_length: int | None = None,
+    tokenizer_name: str | None = None,
+) -> Path:
+    """Write `target/<step>` and `target/latest.txt` from a Llama or Qwen2 folder; return the step.
+
+    A vocabulary that `tp` does not divide is padded, as the trainer does. `sequence_length` and
+    `tokenizer_name` are recorded: the model's longest, and `source`, if not given. Raises
+    UnsupportedCheckpoint if Nanotron has no such model, CheckpointError if `tp` does not fit it or
+    the step is there already.
+    """
+    checkpoint = open_checkpoint(source)
+    if checkpoint.kind != "huggingface":
+        raise CheckpointError(
+            f"{source}: not a Hugging Face folder: it has no config.json; name one that has"
+        )
+    config = _read_config(checkpoint)
+    check_complete(checkpoint)
+    model_config = nanotron_model_config(config, checkpoint.path)
+    arch = parse_architecture(model_config, False, None, str(checkpoint.path / "config.json"))
+    _check_tp(arch, tp, source)
+    padded = _padded_vocabulary(arch, tp, source)
+    model_config["vocab_size"] = padded.vocab_size
+    length = sequence_length or arch.positions
+    with _new_step(target, step) as folder:
+        _write_weights(checkpoint, folder, arch, padded, tp)
+        training = training_config(
+            model_config,
+            dtype=checkpoint.dtype,
+            tp=tp,
+            step=step,
+            sequence_length=length,
+            tokenizer_name=tokenizer_name or str(source),
+        )
+        metadata = checkpoint_metadata(tp=tp, step=step, sequence_length=length)
+        (folder / "checkpoint_metadata.json").write_text(json.dumps(metadata, indent=2))
+        (folder / "model_config.json").write_text(json.dumps(model_config))
+        (folder / "config.yaml").write_text(yaml.safe_dump(training))
+    return target / str(step)
+
+
+def _read_config(checkpoint: Checkpoint) -> Any:
+    kind = checkpoint.model_config.get("model_type")
+    if kind not in ("llama", "qwen2"):
+        raise UnsupportedCheckpoint(
+            f"{checkpoint.path / 'config.json'}: model_type {kind!r} has no counterpart in Nanotron; "
+            "llama and qwen2 have"
+        )
+    return load_config(checkpoint)
+
+
+def _check_tp(arch: Architecture, tp: int, source: Path) -> None:
+    """Raise CheckpointError unless heads, key-value heads and intermediate size are divided evenly."""
+    sizes = {
+        "num_attention_heads": arch.heads,
+        "num_key_value_heads": arch.kv_heads,
+        "intermediate_size": arch.intermediate_size,
+    }
+    undivided = [f"{key} {size}" for key, size in sizes.items() if tp < 1 or size % tp]
+    if undivided:
+        common = math.gcd(*sizes.values())
+        possible = [str(n) for n in range(1, common + 1) if common % n == 0]
+        raise CheckpointError(
+            f"{source}: tp {tp} does not divide {', '.join(undivided)}; "
+            f"tp can be {', '.join(possible)}"
+        )
+
+
+def _padded_vocabulary(arch: Architecture, tp: int, source: Path) -> Architecture:
+    """Return the model with a vocabulary that `tp` divides."""
+    padded = replace(arch, vocab_size=math.ceil(arch.vocab_size / tp) * tp)
+    if padded.vocab_size != arch.vocab_size:
+        log.warning(
+            "%s: the vocabulary is padded from %d to %d rows of zeros; the added ids get some "
+            "probability", source, arch.vocab_size, padded.vocab_size,
+        )  # fmt: skip
+    return padded
+
+
+@contextlib.contextmanager
+def _new_step(target: Path, step: int) -> Iterator[Path]:
+    """Give a temporary folder that becomes `target/<step>`, named by `latest.txt`, if all goes well."""
+    final = target / str(step)
+    if step < 0:
+        raise CheckpointError(f"{final}: a step cannot be negative; give one from 0 on")
+    if final.exists():
+        raise CheckpointError(f"{final}: is there already; remove it or choose another step")
+    temporary = temporary_path(final)
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        os.rename(temporary, final)
+        _update_latest(target, step)
+    except OSError as error:
+        raise CheckpointError(
+            f"{final}: cannot be written ({error.strerror}); free disk space or choose another target"
+        ) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _update_latest(target: Path, step: int) -> None:
+    """Name the highest step, in whatever order steps are imported."""
+    latest = target / "latest.txt"
+    known = step_named(read_text(latest).strip()) if latest.is_file() else None
+    if known is None or known < step:
+        write_text(latest, str(step))
+
+
+def _write_weights(
+    checkpoint: Checkpoint, folder: Path, arch: Architecture, padded: Architecture, tp: int
+) -> None:
+    """Write whole Nanotron tensors, put together from the Hugging Face folder one at a time."""
+    headers = read_folder_headers(checkpoint.path)
+    places = {name: header.path for header in headers for name in header.tensors}
+    sources, padded_sources = expected_parameters(arch), expected_parameters(padded)
+    is_tied = bool(checkpoint.model_config.get("tie_word_embeddings"))
+    _check_tensors(checkpoint.path, headers, sources, is_tied)
+    if is_tied and _HEAD in places:
+        _check_tied(places)
+
+    def tensor(name: str) -> torch.Tensor:
+        whole = torch.cat([_read(places, target.name) for target in sources[name].targets])
+        return _padded(whole, padded_sources[name].shape[0])
+
+    write_parameters(folder, padded_sources, tensor, tp=tp)
+
+
+def _check_tensors(
+    folder: Path, headers: list[Header], sources: dict[str, Source], is_tied: bool
+) -> None:
+    """Raise CheckpointError unless the folder holds the expected tensors, in shapes and dtypes."""
+    found = {name: entry for header in headers for name, entry in header.tensors.items()}
+    shapes = {
+        target.name: (target.stop - target.start, *source.shape[1:])
+        for source in sources.values()
+        for target in source.targets
+    }
+    known = shapes.keys() | ({_HEAD} if is_tied else set())
+    foreign = {name for name in found if "rotary_emb" not in name} - known
+    for problem, names in (("lacks", shapes.keys() - found), ("has a foreign", foreign)):
+        if names:
+            raise CheckpointError(f"{folder}: {problem} {sorted(names)[0]}; download again")
+    for header in headers:
+        for name in shapes.keys() & header.tensors.keys():
+            if found[name].dtype not in TORCH_NAMES:
+                raise CheckpointError(
+                    f"{header.path}: {name} is {found[name].dtype}; only "
+                    f"{', '.join(TORCH_NAMES)} can be trained; download again"
+                )
+    for name, shape in shapes.items():
+        if found[name].shape != shape:
+            raise CheckpointError(
+                f"{folder}: {name} has shape {found[name].shape}, but config.json "
+                f"makes it {shape}; download both again"
+            )
+
+
+def _check_tied(places: dict[str, Path]) -> None:
+    """Raise CheckpointError for a head that differs from the embedding it is tied to."""
+    if not torch.equal(_read(places, _HEAD), _read(places, _EMBEDDING)):
+        raise CheckpointError(
+            f"{places[_HEAD]}: its lm_head.weight differs from the embedding, though "
+            "config.json ties them; set `tie_word_embeddings` to false there, or remove the tensor"
+        )
+
+
+def _read(places: dict[str, Path], name: str) -> torch.Tensor:
+    with safe_open(places[name], framework="pt") as file:
+        tensor: torch.Tensor = file.get_tensor(name)
+    return tensor
+
+
+def _padded(tensor: torch.Tensor, rows: int) -> torch.Tensor:
+    """Return the tensor with rows of zeros added up to those that are written."""
+    if len(tensor) == rows:
+        return tensor
+    zeros = tensor.new_zeros(rows - len(tensor), *tensor.shape[1:])
+    return torch.cat((tensor, zeros))
