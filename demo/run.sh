@@ -32,7 +32,7 @@ workflow all demo/without_network.sh
 echo
 python -m evaluation bridge-table --config config/demo.yaml
 echo
-echo "== stage 2 beside an ablation of it that learns half as fast"
+echo "== stage 2 compared with an ablation of it that learns half as fast"
 python -m evaluation compare .demo/results/stage2 .demo/results/stage2_slow \
     --output .demo/results/ablation | grep -E 'ahead|not significantly different'
 echo
