@@ -12,10 +12,10 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evaluation.files import atomic_path, fingerprint, open_regular, unordered, write_parquet
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the
     import pyarrow as pa
 
 log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
 
 _SUMMARY, _DIGEST = b"summary", b"digest"
 
@@ -122,6 +124,25 @@ class ScoreStore:
             self._rows[name] = frozenset(part.table["key"].unique().to_pylist())
             if wanted & self._rows[name]:
                 yield name, part
+
+    def find_rows(
+        self,
+        prefix: str,
+        keys: Iterable[str],
+        read: Callable[[dict[str, Any], Mapping[str, Any]], Found | None],
+    ) -> tuple[dict[str, Found], dict[str, Mapping[str, Any]]]:
+        """Return what `read` makes of a row and its part's summary, by key; by name, the summaries used.
+
+        Of several rows of a key the first counts that `read` does not give None for.
+        """
+        found, used, wanted = dict[str, Found](), dict[str, Mapping[str, Any]](), set(keys)
+        for name, part in self.holding(prefix, wanted):
+            for row in part.table.to_pylist():
+                if row["key"] in wanted and (one := read(row, part.summary)) is not None:
+                    found[row["key"]] = one
+                    used[name] = part.summary
+            wanted -= found.keys()
+        return found, used
 
     def names(self) -> list[str]:
         """The names of all that is stored, in files of their own or in archives."""

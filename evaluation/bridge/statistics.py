@@ -5,7 +5,7 @@ to zero). Independent units give Var = n/(n-1) sum u_i^2:
 
     mean of d = a - b            u_i = (d_i - mean) / n
 
-Ratios and perplexities are in `nats`. Units that belong together are in `grading.spread`, neighbouring
+Ratios and perplexities are in `nats`. Units that belong together are in `metrics.spread`, neighbouring
 blocks of packed text, which may hold parts of one document, in `serial`; skewed ones in `skewness`.
 """
 

@@ -156,7 +156,7 @@ def _subjects(
 
 def loglikelihood(options: argparse.Namespace) -> int:
     os.environ.update(OFFLINE)
-    from evaluation.scoring.request_output import is_standard_output
+    from evaluation.scoring.request_files import is_standard_output
     from evaluation.scoring.requests import score_request_file
 
     rows = score_request_file(

@@ -8,14 +8,12 @@ from typing import Any
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
 from evaluation.errors import ResultsError, ScoringError, SourceError
-from evaluation.grading.completions import Prompt, Sample, summarize_task
-from evaluation.grading.judging import Job, judge_all
-from evaluation.grading.verdicts import check_errors
+from evaluation.grading.completions import group_samples, summarize_task
+from evaluation.grading.verdicts import Job, check_errors, run_verifiers
 from evaluation.input_files import read_json, read_lines
 from evaluation.prefill.caches import read_documents
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.files import check_unicode
-from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.answers import cut
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.model import LARGEST_COUNT
@@ -25,7 +23,7 @@ from evaluation.verification.verdicts import Verdict
 
 
 @dataclass(frozen=True)
-class Given:
+class CompletionLine:
     """A line of the file: a prompt's id and what was written after the prompt."""
 
     id: str
@@ -33,14 +31,14 @@ class Given:
     completion: str
 
 
-def read_completions(path: Path, known: Mapping[str, Any]) -> list[Given]:
-    """Lines of `id`, `completion` and, where a prompt has several, `sample`.
+def read_completions(path: Path, known: Mapping[str, Any]) -> list[CompletionLine]:
+    """Read lines of `id`, `completion` and, where a prompt has several, `sample`.
 
     Raises:
         ResultsError: for a line that is not such an object, an id that the task does not have, or a
             sample that is there twice.
     """
-    found: dict[tuple[str, int], Given] = {}
+    found: dict[tuple[str, int], CompletionLine] = {}
     counts: dict[str, int] = {}
     for number, row in _lines(path):
         where = f"{path}: line {number}"
@@ -59,7 +57,7 @@ def read_completions(path: Path, known: Mapping[str, Any]) -> list[Given]:
         if (id, sample) in found:
             raise ResultsError(f"{where}: sample {sample} of {id!r} is there twice")
         counts[id] = counts.get(id, 0) + 1
-        found[id, sample] = Given(id, sample, text)
+        found[id, sample] = CompletionLine(id, sample, text)
     if not found:
         raise ResultsError(f"{path}: it holds no completions")
     return list(found.values())
@@ -105,22 +103,24 @@ def verify_by_hand(
         for view in views
         for one, text in zip(given, texts, strict=True)
     ]
-    by_number = dict(judge_all(plan, jobs))
-    verdicts = [by_number[number] for number in range(len(jobs))]
-    samples = [
-        Sample(
-            one.sample,
-            Completion(text, "unknown", 0, 0),
-            {view: verdicts[row * len(given) + column] for row, view in enumerate(views)},
-        )
-        for column, (one, text) in enumerate(zip(given, texts, strict=True))
+    by_number = dict(run_verifiers(plan, jobs))
+    verdicts = {
+        view: [by_number[row * len(given) + column] for column in range(len(given))]
+        for row, view in enumerate(views)
+    }
+    completions = [
+        (one.id, one.sample, Completion(text, "unknown", 0, 0))
+        for one, text in zip(given, texts, strict=True)
     ]
-    prompts = _prompts(given, samples, documents)
+    prompts = group_samples(completions, verdicts, documents)
     summary = summarize_task(prompts, task.views)
     for unknown in ("truncated_rate", "mean_tokens"):
         del summary[unknown]
     summary["prompts_without_completion"] = len(documents) - len(prompts)
-    rows = [_row(one, sample) for one, sample in zip(given, samples, strict=True)]
+    rows = [
+        _row(one, {view: by_case[number] for view, by_case in verdicts.items()})
+        for number, one in enumerate(given)
+    ]
     return rows, {"task": name, "primary": task.headline, **summary}
 
 
@@ -130,14 +130,14 @@ def _cut(completion: str, stops: Sequence[str]) -> str:
 
 
 def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raises ScoringError like `check_errors`; `rows` are those of `verify_by_hand`."""
+    """Raise ScoringError like `check_errors`; `rows` are those of `verify_by_hand`."""
     places = [(row["id"], row["sample"]) for row in rows]
     for view in rows[0]["verdicts"]:
         said = [Verdict(**row["verdicts"][view]) for row in rows]
         check_errors(view, places, said, plan.config.verification)
 
 
-def _check_counts(given: Sequence[Given]) -> None:
+def _check_counts(given: Sequence[CompletionLine]) -> None:
     counts = Counter(one.id for one in given)
     least, most = min(counts, key=counts.__getitem__), max(counts.values())
     if counts[least] < most:
@@ -146,18 +146,13 @@ def _check_counts(given: Sequence[Given]) -> None:
         )
 
 
-def _prompts(
-    given: Sequence[Given], samples: Sequence[Sample], documents: Mapping[str, DocumentLine]
-) -> list[Prompt]:
-    members: dict[str, list[Sample]] = {}
-    for one, sample in zip(given, samples, strict=True):
-        members.setdefault(one.id, []).append(sample)
-    return [Prompt(documents[id], part) for id, part in members.items()]
-
-
-def _row(one: Given, sample: Sample) -> dict[str, Any]:
-    verdicts = {
-        view: {"credit": v.credit, "answer": v.answer, "reason": v.reason}
-        for view, v in sample.verdicts.items()
+def _row(one: CompletionLine, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "sample": one.sample,
+        "completion": one.completion,
+        "verdicts": {
+            view: {"credit": v.credit, "answer": v.answer, "reason": v.reason}
+            for view, v in verdicts.items()
+        },
     }
-    return {"id": one.id, "sample": one.sample, "completion": one.completion, "verdicts": verdicts}

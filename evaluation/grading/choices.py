@@ -31,23 +31,19 @@ class ScoredTask:
 def scored_task(
     plan: StagePlan, store: ScoreStore, name: str, entry: Mapping[str, Any]
 ) -> ScoredTask:
-    """A task's questions as they are known now.
+    """Return a task's questions as they are known now.
 
     Raises:
         ScoringError: a question's score is gone from the store.
         CacheError: the task's cache is not there.
     """
     known = read_questions(plan.task_folder(name))
-    wanted, rows, scores = {line.key for line in known.lines}, dict[str, Any](), []
-    for _, part in store.holding(entry["choices"], wanted):
-        scores.append(part.summary)
-        found = (row for row in part.table.to_pylist() if row["key"] in wanted)
-        rows |= {row["key"]: row for row in found}
-        wanted -= rows.keys()
-    if wanted:
-        lost = next(line.id for line in known.lines if line.key in wanted)
+    keys = {line.key for line in known.lines}
+    rows, used = store.find_rows(entry["choices"], keys, lambda row, _: row)
+    if lacking := keys - rows.keys():
+        lost = next(line.id for line in known.lines if line.key in lacking)
         raise ScoringError(
-            f"{store.folder}: the score of {lost} is gone ({len(wanted)} in all); score this "
+            f"{store.folder}: the score of {lost} is gone ({len(lacking)} in all); score this "
             "checkpoint again"
         )
     stored = [rows[line.key] for line in known.lines]
@@ -55,13 +51,13 @@ def scored_task(
     return ScoredTask(
         candidates(known.lines, stored),
         sum(row["truncated"] for row in stored),
-        scores,
+        list(used.values()),
         {"data": known.meta["definition"], "data_checksum": checksum, "items": known.meta["items"]},
     )
 
 
 def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """A row of SCHEMA for each candidate; `stored` are the questions' rows in the store."""
+    """Return a row of SCHEMA for each candidate; `stored` are the questions' rows in the store."""
     counts = [len(line.sizes) for line in lines]
     sizes = np.array(list(chain.from_iterable(line.sizes for line in lines))).reshape(-1, 3).T
 

@@ -18,10 +18,9 @@ from evaluation.dependencies.caches import documents_used
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
 from evaluation.errors import CommandError, EvaluationError, ResultsError, ScoringError
 from evaluation.files import write_json
-from evaluation.grading.external import external_tier
-from evaluation.grading.generation_files import FOLDER
+from evaluation.grading.generated import FOLDER
 from evaluation.grading.header import header
-from evaluation.grading.tiers import GRADERS, GradedTier
+from evaluation.grading.tiers import SUMMARIZERS, TierFiles, external_tier
 from evaluation.records import Record, read_record, write_record
 from evaluation.results.read import read_tier
 from evaluation.settings.tiers import TIERS, TierName
@@ -29,7 +28,7 @@ from evaluation.store import ScoreStore
 
 
 def collect(subject: Subject) -> Record:
-    """Writes the tier files of a checkpoint that was scored, or records why there are none.
+    """Write the tier files of a checkpoint that was scored, or record why there are none.
 
     Raises:
         ScoringError: the checkpoint has not been scored, or its scores are gone from the store.
@@ -61,9 +60,9 @@ def _store(subject: Subject, score: Record) -> ScoreStore:
 
 
 def _write_tiers(subject: Subject, store: ScoreStore, about: Mapping[str, Any]) -> list[Path]:
-    graded = {name: _grade(subject, store, name, about) for name in subject.plan.tiers}
+    summarized = {name: _summarize(subject, store, name, about) for name in subject.plan.tiers}
     files = []
-    for tier_name, one in graded.items():
+    for tier_name, one in summarized.items():
         tier = TIERS[tier_name]
         if one.write_items is not None:
             one.write_items(subject.folder / tier.items_file)
@@ -89,13 +88,15 @@ def _check_readable(subject: Subject, tier: TierName) -> None:
         ) from None
 
 
-def _grade(subject: Subject, store: ScoreStore, name: str, about: Mapping[str, Any]) -> GradedTier:
+def _summarize(
+    subject: Subject, store: ScoreStore, name: str, about: Mapping[str, Any]
+) -> TierFiles:
     entry = about["tiers"][name]
     if "external" in entry:
         return external_tier(subject, store, name, about)
-    graded = GRADERS[name](subject.plan, store, entry)
-    top = header(subject, name, about, graded.summaries, graded.counts)
-    return replace(graded, content={**top, **graded.content})
+    found = SUMMARIZERS[name](subject.plan, store, entry)
+    top = header(subject, name, about, found.summaries, found.counts)
+    return replace(found, content={**top, **found.content})
 
 
 def _remove_others(subject: Subject, files: list[Path]) -> None:

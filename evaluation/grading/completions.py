@@ -34,11 +34,11 @@ class Prompt:
     samples: Sequence[Sample]
 
     def known(self, view: str) -> list[Verdict]:
-        """The verdicts of a verifier that did not fail."""
+        """Return the verdicts of a verifier that did not fail."""
         return [v for s in self.samples if (v := s.verdicts[view]).credit is not None]
 
     def credit(self, view: str) -> float | None:
-        """Mean over samples; None where the verifier failed on all of them."""
+        """Return the mean over samples; None where the verifier failed on all of them."""
         known = [verdict.credit for verdict in self.known(view) if verdict.credit is not None]
         return math.fsum(known) / len(known) if known else None
 
@@ -46,8 +46,21 @@ class Prompt:
         return sum(verdict.credit == 1 for verdict in self.known(view))
 
 
+def group_samples(
+    completions: Sequence[tuple[str, int, Completion]],
+    verdicts: Mapping[str, Sequence[Verdict]],
+    documents: Mapping[str, DocumentLine],
+) -> list[Prompt]:
+    """Return the prompts of completions (prompt, sample, completion), with each verifier's verdicts."""
+    samples: dict[str, list[Sample]] = {}
+    for number, (prompt, index, completion) in enumerate(completions):
+        views = {view: by_case[number] for view, by_case in verdicts.items()}
+        samples.setdefault(prompt, []).append(Sample(index, completion, views))
+    return [Prompt(documents[prompt], members) for prompt, members in samples.items()]
+
+
 def summarize_task(prompts: Sequence[Prompt], views: Mapping[str, Judge]) -> dict[str, Any]:
-    """What `tier5_verified.json` says of a task; the first of `views` is the primary one."""
+    """Return what `tier5_verified.json` says of a task; the first of `views` is the primary one."""
     samples = [sample for prompt in prompts for sample in prompt.samples]
     tokens = [sample.completion.tokens for sample in samples]
     return {
@@ -78,7 +91,7 @@ def _lacks_form(prompt: Prompt, view: str) -> int:
 
 
 def summarize_view(prompts: Sequence[Prompt], view: str, judge: Judge) -> dict[str, Any]:
-    """Rates of one verifier, over the samples that it did not fail on.
+    """Return the rates of one verifier, over the samples that it did not fail on.
 
     Raises:
         ScoringError: it failed on all.

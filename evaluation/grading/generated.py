@@ -1,6 +1,16 @@
-"""Tier5: stored completions cut, verified and counted, task by task."""
+"""Tier5: stored completions cut, verified and counted, task by task.
 
-from collections.abc import Callable, Mapping, Sequence
+A task has a folder `generation/<task>/` with these files:
+
+completions.jsonl   a line per sample: prompt, completion, how it ended
+results.jsonl       the same with what each verifier says
+summary.json        the task's part of tier5_verified.json
+pass_at_k.json      pass@k by verifier, where there are several samples
+prompts.parquet     a row per prompt and verifier: samples, how many pass in full, pass rate, strata
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -9,13 +19,16 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.errors import ScoringError
-from evaluation.files import write_parquet
-from evaluation.grading.completions import Prompt, Sample, summarize_task
-from evaluation.grading.generation_files import prompt_rows, task_files
+from evaluation.files import write_json, write_jsonl, write_parquet
+from evaluation.grading.completions import Prompt, Sample, group_samples, summarize_task
 from evaluation.grading.verdicts import Case, verdicts_of
-from evaluation.prefill.caches import check_cached_golds, read_documents, read_generation_task
+from evaluation.prefill.caches import (
+    check_cached_golds,
+    read_documents,
+    read_generation_task,
+)
 from evaluation.prefill.schema import DocumentLine
-from evaluation.scoring.stopping import stopping_with
+from evaluation.scoring.answers import stopping_with
 from evaluation.scoring.stored_completions import (
     Completion,
     Count,
@@ -29,9 +42,26 @@ from evaluation.settings.provided import ProviderTask, judged_task
 from evaluation.store import ScoreStore
 from evaluation.verification.golds import check_golds
 
+FOLDER = "generation"
+
+PROMPTS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("verifier", pa.string()),
+        ("n", pa.int32()),
+        ("correct", pa.int32()),
+        ("pass_rate", pa.float64()),
+        ("weight", pa.float64()),
+        ("truncated", pa.int32()),
+        ("errors", pa.int32()),
+        ("strata", pa.string()),
+    ]
+)
+"""`n` counts the samples that the verifier could judge; rates are null where there are none."""
+
 
 @dataclass(frozen=True)
-class GradedTask:
+class VerifiedTask:
     """What the tier's file says of a task, its prompts' table, its files, its scores' summaries."""
 
     summary: dict[str, Any]
@@ -40,10 +70,10 @@ class GradedTask:
     scores: Sequence[Mapping[str, Any]]
 
 
-def grade_task(
+def verify_task(
     plan: StagePlan, store: ScoreStore, name: str, entry: Mapping[str, Any]
-) -> GradedTask:
-    """Verifies a task's completions and counts.
+) -> VerifiedTask:
+    """Verify a task's completions and count.
 
     Raises:
         ScoringError: a completion is gone from the store, or too many could not be verified.
@@ -58,7 +88,7 @@ def grade_task(
     keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
     counting = _counting(plan, entry["stop"])
     stored, used = stored_completions(store, entry["completions"], keys, entry["stop"], counting)
-    prompts = _judged(plan, store, name, task, entry["prompts"], stored, documents)
+    prompts = _verified(plan, store, name, task, entry["prompts"], stored, documents)
     views = list(task.views)
     summary = {
         "group": task.group,
@@ -71,10 +101,10 @@ def grade_task(
     }
     texts = {line.id: line.prompt for line in cache.prompts}
     files = task_files(name, prompts, texts, summary, views)
-    return GradedTask(summary, prompt_rows(prompts, views), files, list(used.values()))
+    return VerifiedTask(summary, prompt_rows(prompts, views), files, list(used.values()))
 
 
-def _judged(
+def _verified(
     plan: StagePlan,
     store: ScoreStore,
     name: str,
@@ -91,11 +121,7 @@ def _judged(
     ]
     cases = [Case(p, i, task.read_part(one.text), documents[p].document) for p, i, one in found]
     verdicts = verdicts_of(plan, store, name, task, cases)
-    samples: dict[str, list[Sample]] = {prompt: [] for prompt in keys}
-    for number, (prompt, index, completion) in enumerate(found):
-        said = {view: by_case[number] for view, by_case in verdicts.items()}
-        samples[prompt].append(Sample(index, completion, said))
-    return [Prompt(documents[prompt], members) for prompt, members in samples.items()]
+    return group_samples(found, verdicts, documents)
 
 
 def _counting(plan: StagePlan, stops: Sequence[str]) -> Count:
@@ -127,3 +153,77 @@ def write_prompts(tables: Mapping[str, pa.Table]) -> Callable[[Path], object]:
         for name, table in tables.items()
     ]
     return partial(write_parquet, table=pa.concat_tables(stacked))
+
+
+def prompt_rows(prompts: Sequence[Prompt], views: Sequence[str]) -> pa.Table:
+    """Return rows of PROMPTS, the verifiers of a prompt together."""
+    rows = [_prompt_row(prompt, view) for prompt in prompts for view in views]
+    return pa.Table.from_pylist(rows, schema=PROMPTS)
+
+
+def _prompt_row(prompt: Prompt, view: str) -> dict[str, Any]:
+    known = prompt.known(view)
+    return {
+        "id": prompt.line.id,
+        "verifier": view,
+        "n": len(known),
+        "correct": prompt.right(view),
+        "pass_rate": prompt.credit(view),
+        "weight": sum(verdict.weight for verdict in known) / len(known) if known else 0.0,
+        "truncated": sum(s.completion.stop_reason == "length" for s in prompt.samples),
+        "errors": len(prompt.samples) - len(known),
+        "strata": json.dumps(prompt.line.strata),
+    }
+
+
+def task_files(
+    name: str,
+    prompts: Sequence[Prompt],
+    texts: Mapping[str, str],
+    summary: Mapping[str, Any],
+    views: Sequence[str],
+) -> dict[str, Callable[[Path], object]]:
+    """Return how each file of a task is written, by its path in the checkpoint's folder.
+
+    `texts` are the prompts as the model read them.
+    """
+    files: dict[str, Callable[[Path], object]] = {
+        "completions.jsonl": partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=False)),
+        "results.jsonl": partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=True)),
+        "prompts.parquet": partial(write_parquet, table=prompt_rows(prompts, views)),
+        "summary.json": partial(write_json, content=dict(summary)),
+    }
+    at_k = {v: one["pass_at_k"] for v, one in summary["verifiers"].items() if "pass_at_k" in one}
+    if at_k:
+        files["pass_at_k.json"] = partial(write_json, content=at_k)
+    return {f"{FOLDER}/{name}/{file}": write for file, write in files.items()}
+
+
+def _lines(
+    prompts: Sequence[Prompt], texts: Mapping[str, str], *, with_verdicts: bool
+) -> Iterator[dict[str, Any]]:
+    for prompt in prompts:
+        for sample in prompt.samples:
+            yield {
+                "id": prompt.line.id,
+                "sample": sample.index,
+                "prompt": texts[prompt.line.id],
+                "completion": sample.completion.text,
+                "stop_reason": sample.completion.stop_reason,
+                "prompt_tokens": sample.completion.prompt_tokens,
+                "completion_tokens": sample.completion.tokens,
+                **({"verdicts": _verdicts(sample)} if with_verdicts else {}),
+            }
+
+
+def _verdicts(sample: Sample) -> dict[str, dict[str, Any]]:
+    return {
+        view: {
+            "credit": v.credit,
+            "answer": v.answer,
+            "reason": v.reason,
+            "weight": v.weight,
+            **({"note": v.note} if v.note else {}),
+        }
+        for view, v in sample.verdicts.items()
+    }

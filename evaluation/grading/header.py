@@ -87,7 +87,7 @@ def _busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Items asked for, used and left out, over all items of a tier."""
+    """Return the items asked for, used and left out, over all items of a tier."""
     counts, left_out = list(counts), dict[str, int]()
     for count in counts:
         for reason, number in count["left_out"].items():

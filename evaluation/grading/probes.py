@@ -1,32 +1,61 @@
-"""Tier4: stored answers and the checks that they must pass."""
+"""Tier4: stored answers and the checks that they must pass, which read what follows a model's thinking."""
 
-from collections.abc import Mapping, Sequence
+import re
+import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from evaluation.errors import ScoringError
-from evaluation.grading.checks.run import run_checks
-from evaluation.grading.thinking import checked_part
+from evaluation.grading.checks.registry import run_checks
 from evaluation.metrics.rates import COLUMNS
+from evaluation.settings.generation import read_part
 from evaluation.settings.probes import Probe
 
+ENDS = (
+    "</think>",
+    "</thinking>",
+    "</thought>",
+    "</reasoning>",
+    "</seed:think>",
+    "[/THINK]",
+    "<|END_THINKING|>",
+    "◁/think▷",
+    "<|channel|>final<|message|>",
+)
+"""What ends the thinking of models that think, as their chat templates write it."""
 
-def grade_answers(
+_EMPTY = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>\s*</\1>[^\S\n]*")
+
+
+def end_of_thinking(answer_after: str | None, template: str | None) -> str | None:
+    """Return the suite's `answer_after`, or else the mark that the chat template itself has."""
+    return answer_after or next((mark for mark in ENDS if mark in (template or "")), None)
+
+
+def checked_part(response: str, mark: str | None) -> str:
+    """What checks read: what follows the mark, without an empty thought or white space around it.
+
+    An indentation that all lines have is such white space, too.
+    """
+    return textwrap.dedent(_EMPTY.sub("", read_part(response, mark)).strip("\n")).strip()
+
+
+def check_answers(
     probes: Mapping[str, Probe],
     keys: Mapping[str, str],
-    answers: Sequence[pa.Table],
+    stored: Mapping[str, Mapping[str, Any]],
     answer_after: str | None = None,
 ) -> pa.Table:
-    """Checks the answer to every probe; a table of `rates.COLUMNS` in the order of the suite.
+    """Check the answer to every probe; return a table of `rates.COLUMNS` in the order of the suite.
 
-    `keys` names each probe's answer, `answers` are tables of `scoring.prompts.SCHEMA`; checks read
-    what follows `answer_after`.
+    `keys` names each probe's answer, `stored` are rows of `stored_completions.ANSWERS` by key; checks
+    read what follows `answer_after`.
 
     Raises:
         ScoringError: where an answer is missing, or a check itself fails.
     """
-    stored = {row["key"]: row for table in answers for row in table.to_pylist()}
     rows = []
     for name, probe in probes.items():
         answer = stored.get(keys.get(name, ""))
@@ -39,7 +68,7 @@ def grade_answers(
 def check_answer(
     name: str, probe: Probe, answer: Mapping[str, Any], answer_after: str | None = None
 ) -> dict[str, Any]:
-    """A row of the table; thinking and white space around an answer are no part of it for checks."""
+    """Return a row of the table; thinking and white space around an answer are no part of it for checks."""
     results = run_checks(name, probe.checks, checked_part(answer["response"], answer_after))
     return {
         **{key: value for key, value in answer.items() if key != "key"},
@@ -51,7 +80,7 @@ def check_answer(
 
 
 def generations(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows of `tier4_sft_native_generations.jsonl`."""
+    """Return the rows of `tier4_sft_native_generations.jsonl`."""
     columns = [name for name in COLUMNS.names if name not in ("headline", "checks")]
     rows: list[dict[str, Any]] = table.select(columns).to_pylist()
     return rows

@@ -9,17 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import ScoringError
-from evaluation.files import write_jsonl, write_parquet
+from evaluation.files import write_jsonl, write_parquet, write_text
 from evaluation.grading.choices import scored_task
-from evaluation.grading.generated import grade_task, write_prompts
-from evaluation.grading.header import add_up
-from evaluation.grading.probes import generations, grade_answers
-from evaluation.grading.thinking import end_of_thinking
+from evaluation.grading.generated import verify_task, write_prompts
+from evaluation.grading.header import add_up, origin
+from evaluation.grading.probes import check_answers, end_of_thinking, generations
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import choice_measures, with_measures
 from evaluation.metrics.perplexity import summarize_blocks
 from evaluation.metrics.rates import summarize
+from evaluation.scoring.external import LINE, command_name
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, complete
 from evaluation.store import ScoreStore, StoredScore
@@ -29,7 +30,7 @@ SPENT = ("seconds", "tokens_processed")
 
 
 @dataclass(frozen=True)
-class GradedTier:
+class TierFiles:
     """`content` is the tier's JSON; `summaries` and `counts` of its scores go into its header.
 
     `others` write files beside those two, by their paths in the checkpoint's folder.
@@ -42,7 +43,7 @@ class GradedTier:
     others: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
 
 
-def grade_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
+def summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Tier2. The overall perplexity is exp of the unweighted mean of the slices' nats per token."""
     scores = _scores(store, entry, plan.suite.slices)
     slices = {
@@ -60,10 +61,10 @@ def grade_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -
     content = {"attention": entry["attention"], "overall": overall, "slices": slices}
     tables = {name: score.table for name, score in scores.items()}
     spent = [score.summary for score in scores.values()]
-    return _graded(content, tables, spent, "slice", slices)
+    return _tier_files(content, tables, spent, "slice", slices)
 
 
-def grade_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
+def summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Tier3. Overall values are unweighted means over tasks, of the primary accuracies and others."""
     scored = {
         name: scored_task(plan, store, name, entry["items"][name]) for name in plan.suite.tasks
@@ -83,36 +84,31 @@ def grade_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) ->
     overall = {key: _mean([one[key] for one in tasks.values()]) for key in keys}
     measured = {name: with_measures(one.table) for name, one in scored.items()}
     spent = [score for one in scored.values() for score in one.scores]
-    return _graded({"overall": overall, "tasks": tasks}, measured, spent, "task", tasks)
+    return _tier_files({"overall": overall, "tasks": tasks}, measured, spent, "task", tasks)
 
 
-def grade_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> GradedTier:
+def verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Tier4: stored answers, checked as the suite asks for now."""
-    wanted, used = set(entry["prompts"].values()), []
-    for _, part in store.holding(entry["answers"], wanted):
-        used.append(part)
-        wanted.difference_update(part.table["key"].to_pylist())
+    prompts = entry["prompts"]
+    stored, used = store.find_rows(entry["answers"], prompts.values(), lambda row, _: row)
     mark = end_of_thinking(plan.suite.answer_after, entry["chat_template"])
-    parts = [part.table for part in used]
-    table = grade_answers(plan.suite.probes, entry["prompts"], parts, mark)
+    table = check_answers(plan.suite.probes, prompts, stored, mark)
     content = {
         **summarize(table),
         "answer_after": mark,
         **{key: entry[key] for key in ("chat_template", "stop", "data", "data_checksum")},
     }
     write = partial(write_jsonl, rows=generations(table))
-    return GradedTier(content, write, [part.summary for part in used], entry["items"])
+    return TierFiles(content, write, [*used.values()], entry["items"])
 
 
-def grade_generation_tasks(
-    plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]
-) -> GradedTier:
+def verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Tier5. The overall pass rate is the unweighted mean of the tasks' primary ones."""
-    graded = {
-        name: grade_task(plan, store, name, entry["tasks"][name])
+    verified = {
+        name: verify_task(plan, store, name, entry["tasks"][name])
         for name in plan.suite.generation_tasks
     }
-    tasks = {name: one.summary for name, one in graded.items()}
+    tasks = {name: one.summary for name, one in verified.items()}
     primary = [one["verifiers"][one["primary"]]["pass_rate"] for one in tasks.values()]
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
@@ -120,37 +116,64 @@ def grade_generation_tasks(
         "cage": describe_sandbox() if programs else None,
         "generation_tasks": tasks,
     }
-    return GradedTier(
+    return TierFiles(
         content,
-        write_prompts({name: one.prompts for name, one in graded.items()}),
-        [summary for one in graded.values() for summary in one.scores],
+        write_prompts({name: one.prompts for name, one in verified.items()}),
+        [summary for one in verified.values() for summary in one.scores],
         add_up(task["items"] for task in tasks.values()),
-        {path: write for one in graded.values() for path, write in one.files.items()},
+        {path: write for one in verified.values() for path, write in one.files.items()},
     )
 
 
-Grader = Callable[[StagePlan, ScoreStore, Mapping[str, Any]], GradedTier]
+Summarizer = Callable[[StagePlan, ScoreStore, Mapping[str, Any]], TierFiles]
 
-GRADERS: Mapping[str, Grader] = complete(
+SUMMARIZERS: Mapping[str, Summarizer] = complete(
     {
-        "tier2": grade_slices,
-        "tier3": grade_tasks,
-        "tier4": grade_probes,
-        "tier5": grade_generation_tasks,
+        "tier2": summarize_slices,
+        "tier3": summarize_tasks,
+        "tier4": verify_probes,
+        "tier5": verify_tasks,
     },
-    "grading.tiers.GRADERS",
+    "grading.tiers.SUMMARIZERS",
 )
 
 
-def _graded(
+def external_tier(
+    subject: Subject, store: ScoreStore, tier: str, about: Mapping[str, Any]
+) -> TierFiles:
+    """Return what an external program wrote, under this workflow's header; its other keys stay."""
+    name = about["tiers"][tier]["external"]
+    stored = store.read(name)
+    if stored is None:
+        raise ScoringError(f"{store.folder / name}: the score is gone; score this checkpoint again")
+    protocol = f"external: {command_name(subject.plan.stage.command or '')}"
+    content = {**stored.summary["content"], **origin(subject, about), "protocol": protocol}
+    section = TIERS[tier].section
+    for item, entry in (content.get(section) or {}).items():
+        known = getattr(subject.plan.suite, section).get(item)
+        if isinstance(entry, dict) and hasattr(known, "group"):
+            entry["group"] = known.group
+    if not stored.summary["has_items"]:
+        return TierFiles(content, None)
+    return TierFiles(content, partial(_write_external, stored.table))
+
+
+def _write_external(table: pa.Table, path: Path) -> None:
+    if path.suffix == ".parquet":
+        write_parquet(path, table)
+    else:
+        write_text(path, "".join(f"{line}\n" for line in table[LINE].to_pylist()))
+
+
+def _tier_files(
     content: dict[str, Any],
     tables: Mapping[str, pa.Table],
     spent: Iterable[Mapping[str, Any]],
     column: str,
     items: Mapping[str, Mapping[str, Any]],
-) -> GradedTier:
+) -> TierFiles:
     write = partial(write_parquet, table=_stack(tables, column))
-    return GradedTier(content, write, [*spent], add_up(item["items"] for item in items.values()))
+    return TierFiles(content, write, [*spent], add_up(item["items"] for item in items.values()))
 
 
 def _scores(

@@ -1,4 +1,4 @@
-"""Tier5: what each verifier says of each completion, through the score store.
+"""Tier5: what each verifier says of each completion: stored, or by processes, or by providers in batches.
 
 A verdict is kept with the checkpoint's scores and found again by what it depends on: verifier, what
 that reads of the document, and the completion's text. The limits that it was reached under stand
@@ -7,8 +7,10 @@ of a verifier that failed.
 """
 
 import math
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +18,16 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint, unordered
-from evaluation.grading.judging import judge_all
-from evaluation.prefill.provided import limits_of
-from evaluation.providers.score import Limits
+from evaluation.prefill.provided import limits_of, provider_of, scoring_request
+from evaluation.providers.score import Case as ProviderCase
+from evaluation.providers.score import Limits, Outcome, score, verdict_of
 from evaluation.settings.computing import Verification
 from evaluation.settings.generation import Judged
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
-from evaluation.settings.verifiers import Judge
+from evaluation.settings.verifiers import Judge, Provided, Verifier
 from evaluation.store import ScoreStore, StoredScore
+from evaluation.verification.pool import storable, too_long, verify_all
 from evaluation.verification.verdicts import Verdict
 
 SCHEMA = pa.schema(
@@ -39,6 +42,12 @@ SCHEMA = pa.schema(
         ("memory_mb", pa.int64()),
     ]
 )
+
+Job = tuple[Judge, Mapping[str, Any], str]
+"""A verifier's settings, the prompt's document, and a completion cut at its stops."""
+
+_PROVIDED_PART = 2000
+"""Completions that a provider's program judges at most: its verdicts are kept when it is done."""
 
 _PART = 1000
 """Verdicts stored at once."""
@@ -57,7 +66,7 @@ class Case:
 def verdicts_of(
     plan: StagePlan, store: ScoreStore, name: str, task: Judged, cases: Sequence[Case]
 ) -> dict[str, list[Verdict]]:
-    """By verifier, a verdict for each of a task's cases in their order.
+    """Return a verdict for each of a task's cases in their order, by verifier.
 
     Raises:
         ScoringError: more verdicts failed than `verification.max_error_share` allows.
@@ -70,7 +79,7 @@ def verdicts_of(
     ]
     asked = [(v, k, c) for v in views for k, c in v.lacking(keys, cases).items()]
     jobs = [(v.verifier, c.document, c.text) for v, _, c in asked]
-    for number, verdict in judge_all(plan, jobs):
+    for number, verdict in run_verifiers(plan, jobs):
         view, key, _ = asked[number]
         view.take(key, verdict)
     for view in views:
@@ -117,7 +126,7 @@ class _View:
             self.keep()
 
     def keep(self) -> None:
-        """Stores what is fresh, but for failures: what failed once may succeed elsewhere."""
+        """Store what is fresh, but for failures: what failed once may succeed elsewhere."""
         rows = [
             {"key": key, **vars(verdict), **self.limits}
             for key, verdict in self._fresh.items()
@@ -131,14 +140,13 @@ class _View:
 
 def _stored(store: ScoreStore, prefix: str, wanted: set[str], limits: Limits) -> dict[str, Verdict]:
     """By completion, what was reached under limits that are no wider; older ones do not tell theirs."""
-    found: dict[str, Verdict] = {}
-    for _, part in store.holding(prefix, wanted):
-        for row in part.table.to_pylist():
-            key = row.pop("key")
-            seconds, memory_mb = row.pop("seconds", math.inf), row.pop("memory_mb", math.inf)
-            if seconds <= limits.seconds and memory_mb <= limits.memory_mb:
-                found[key] = Verdict(**row)
-        wanted -= found.keys()
+
+    def read(row: dict[str, Any], _: Mapping[str, Any]) -> Verdict | None:
+        seconds, memory_mb = row.pop("seconds", math.inf), row.pop("memory_mb", math.inf)
+        fits = seconds <= limits.seconds and memory_mb <= limits.memory_mb
+        return Verdict(**{name: row[name] for name in row if name != "key"}) if fits else None
+
+    found, _ = store.find_rows(prefix, wanted, read)
     return found
 
 
@@ -148,7 +156,7 @@ def check_errors(
     verdicts: Sequence[Verdict],
     how: Verification,
 ) -> None:
-    """Raises ScoringError if a verifier failed on more than it may; `places` are prompt and sample."""
+    """Raise ScoringError if a verifier failed on more than it may; `places` are prompt and sample."""
     failed = [(p, v) for p, v in zip(places, verdicts, strict=True) if v.credit is None]
     if len(failed) <= how.max_error_share * len(places):
         return
@@ -158,3 +166,71 @@ def check_errors(
         f"verification.max_error_share {how.max_error_share:g}; the first is sample {sample} of "
         f"{prompt}: {verdict.reason}"
     )
+
+
+def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, Verdict]]:
+    """Yield (number of the job, verdict) as they come; raises like `verify_all` and `score`."""
+    own: list[tuple[int, tuple[Verifier, Mapping[str, Any], str]]] = []
+    provided: dict[Provided, list[int]] = {}
+    for number, (judge, document, text) in enumerate(jobs):
+        if isinstance(judge, Provided):
+            provided.setdefault(judge.model_copy(update={"metric": ""}), []).append(number)
+        else:
+            own.append((number, (judge, document, text)))
+    for place, verdict in _verified(plan, [job for _, job in own]):
+        yield own[place][0], verdict
+    for asked, numbers in provided.items():
+        yield from _provided(plan, asked, {number: jobs[number] for number in numbers})
+
+
+def _workers(plan: StagePlan) -> int:
+    return plan.config.verification.workers or len(os.sched_getaffinity(0))
+
+
+def _verified(
+    plan: StagePlan, jobs: Sequence[tuple[Verifier, Mapping[str, Any], str]]
+) -> Iterator[tuple[int, Verdict]]:
+    how = plan.config.verification
+    return verify_all(
+        jobs,
+        workers=_workers(plan),
+        seconds=how.seconds,
+        memory_mb=how.memory_mb,
+        nltk_data=plan.nltk_data,
+        total=len(jobs),
+        kinds=frozenset(verifier.kind for verifier, _, _ in jobs),
+    )
+
+
+def _provided(
+    plan: StagePlan, task: Provided, jobs: Mapping[int, Job]
+) -> Iterator[tuple[int, Verdict]]:
+    """Each completion is judged once for all metrics of a task."""
+    alike: dict[str, list[int]] = {}
+    for number, (_, document, text) in jobs.items():
+        if (verdict := too_long(text)) is not None:
+            yield number, verdict
+            continue
+        alike.setdefault(fingerprint([document, text]), []).append(number)
+    groups = list(alike.values())
+    parts = [
+        groups[start : start + _PROVIDED_PART] for start in range(0, len(groups), _PROVIDED_PART)
+    ]
+
+    provider, request = provider_of(plan, task), scoring_request(task)
+
+    def judge(part: list[list[int]]) -> list[Outcome]:
+        cases: list[ProviderCase] = [jobs[numbers[0]][1:] for numbers in part]
+        return [one for _, one in score(provider, request, cases, limits_of(plan))]
+
+    with ThreadPoolExecutor(_workers(plan)) as pool:
+        for part, outcomes in zip(parts, pool.map(judge, parts), strict=True):
+            for numbers, outcome in zip(part, outcomes, strict=True):
+                for number in numbers:
+                    yield number, _verdict(jobs[number], outcome)
+
+
+def _verdict(job: Job, outcome: Outcome) -> Verdict:
+    judge, _, text = job
+    assert isinstance(judge, Provided)
+    return storable(verdict_of(judge.metric, outcome, text))

@@ -39,14 +39,14 @@ class Groups(NamedTuple):
 
 
 def group_items(table: pa.Table) -> Groups:
-    """Finds the items of a table by their ids."""
+    """Find the items of a table by their ids."""
     ids = table["item"].to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.array([], int)
     return Groups(starts, np.diff(np.append(starts, len(ids))))
 
 
 def candidate_scores(table: pa.Table) -> dict[str, Floats]:
-    """What candidates are ranked by, for each way there are columns for; (rows,) each.
+    """Return what candidates are ranked by, for each way there are columns for; (rows,) each.
 
     Raises:
         NonFiniteError, ScoringError: name the item.
@@ -67,8 +67,8 @@ def candidate_scores(table: pa.Table) -> dict[str, Floats]:
     return scores
 
 
-def judge(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Outcomes:
-    """Credits each item whose gold candidate scores highest."""
+def credit_items(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Outcomes:
+    """Credit each item whose gold candidate scores highest."""
     best = np.repeat(np.maximum.reduceat(scores, groups.starts), groups.sizes)
     is_best = scores == best
     winners = np.add.reduceat(is_best.astype(np.int64), groups.starts)
@@ -79,7 +79,7 @@ def judge(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Outcomes:
 def standard_error(
     credit: Floats, clusters: list[str] | None = None, strata: list[str] | None = None
 ) -> float | None:
-    """Standard error of a mean, by `spread`; None for a single item or a single cluster."""
+    """Return the standard error of a mean, by `spread`; None for a single item or a single cluster."""
     if len(credit) < 2 or (clusters is not None and len(set(clusters)) < 2):
         return None
     influence = (credit - credit.mean()) / len(credit)
@@ -106,7 +106,7 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
     groups = check_items(table)
     gold = table["gold"].to_numpy(zero_copy_only=False)
     outcomes = {
-        name: judge(scores, gold, groups) for name, scores in candidate_scores(table).items()
+        name: credit_items(scores, gold, groups) for name, scores in candidate_scores(table).items()
     }
     if primary not in outcomes:
         raise ScoringError(

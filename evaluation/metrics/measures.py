@@ -28,7 +28,7 @@ from evaluation.metrics.spread import Floats
 
 
 def choice_measures(table: pa.Table) -> dict[str, Floats]:
-    """By metric, a value for each question of a table of candidates; (questions,) each.
+    """Return a value for each question of a table of candidates, by metric; (questions,) each.
 
     Raises:
         NonFiniteError, ScoringError: name the item.

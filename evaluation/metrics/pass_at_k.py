@@ -33,7 +33,7 @@ class Interval(NamedTuple):
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
-    """Raises ScoringError for k > n, of which n samples say nothing."""
+    """Raise ScoringError for k > n, of which n samples say nothing."""
     if k > n:
         raise ScoringError(f"pass@{k} cannot be told from {n} samples; raise `sampling.n`")
     if n - right < k:
@@ -59,7 +59,7 @@ def majority(answers: Sequence[str | None], right: Sequence[bool]) -> float:
 
 
 def interval(credit: Floats, strata: Sequence[str] | None = None) -> Interval:
-    """Mean and 95 % interval over prompts.
+    """Return the mean and 95 % interval over prompts.
 
     Where every prompt is right or wrong, Wilson's interval, which no run of luck makes empty;
     else Student's t.

@@ -10,7 +10,7 @@ from evaluation.errors import NonFiniteError, ScoringError
 
 
 def summarize_blocks(table: pa.Table) -> dict[str, Any]:
-    """Perplexity, nats per token and bits per byte over the blocks of a table.
+    """Return perplexity, nats per token and bits per byte over the blocks of a table.
 
     Bits per byte makes models with different tokenizers comparable: the information of all scored
     tokens over the UTF-8 bytes of all scored text, whatever it was cut into. In detail:
@@ -38,7 +38,7 @@ def summarize_blocks(table: pa.Table) -> dict[str, Any]:
 
 
 def check_blocks(table: pa.Table) -> None:
-    """Raises NonFiniteError or ScoringError where nothing can be said of a slice."""
+    """Raise NonFiniteError or ScoringError where nothing can be said of a slice."""
     nats = table["nats"].to_numpy()
     broken = np.flatnonzero(~np.isfinite(nats))
     if len(broken):

@@ -64,7 +64,7 @@ Row = dict[str, Any]
 
 
 def outcome(row: Row, rate: str) -> bool | None:
-    """What a prompt contributes to a rate; None if it does not count for it."""
+    """Return what a prompt contributes to a rate; None if it does not count for it."""
     if rate == TRUNCATED:
         return bool(row["stop_reason"] == "length")
     relevant = [check["passed"] for check in row["checks"] if check["kind"] in KINDS[rate]]
@@ -72,13 +72,13 @@ def outcome(row: Row, rate: str) -> bool | None:
 
 
 def outcomes(table: pa.Table) -> dict[str, list[bool | None]]:
-    """For each rate, what each prompt contributes, in the order of the rows."""
+    """Return what each prompt contributes to each rate, in the order of the rows."""
     rows = table.to_pylist()
     return {rate: [outcome(row, rate) for row in rows] for rate in RATES}
 
 
 def rates(rows: Sequence[Row]) -> dict[str, float | None]:
-    """All rates over some prompts."""
+    """Return all rates over some prompts."""
     result: dict[str, float | None] = {}
     for rate in RATES:
         counted = [value for row in rows if (value := outcome(row, rate)) is not None]

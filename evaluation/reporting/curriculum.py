@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from evaluation.errors import ResultsError
-from evaluation.grading.generation_files import FOLDER
+from evaluation.grading.generated import FOLDER
 from evaluation.input_files import read_lines
 from evaluation.results.columns import COMPLETED, as_rows, read_table
 

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.errors import ResultsError, ScoringError
-from evaluation.metrics.accuracy import Groups, candidate_scores, check_items, group_names, judge
+from evaluation.metrics.accuracy import (
+    Groups,
+    candidate_scores,
+    check_items,
+    credit_items,
+    group_names,
+)
 from evaluation.metrics.measures import choice_measures
 from evaluation.metrics.rates import RATES, outcome
 from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, read_table, rows_of
@@ -168,7 +174,7 @@ def candidate_credits(table: "pa.Table", name: str, path: Path) -> dict[str, Cre
     clusters, strata = (_names(rows, column, groups) for column in ("cluster", "stratum"))
     return {
         metric: Credits(
-            ids=ids, credit=judge(one, gold, groups).credit, clusters=clusters, strata=strata
+            ids=ids, credit=credit_items(one, gold, groups).credit, clusters=clusters, strata=strata
         )
         for metric, one in scores.items()
     }

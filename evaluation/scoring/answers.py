@@ -1,10 +1,13 @@
 """What a model is asked to write, when its answer ends, and what it wrote."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evaluation.settings.generation import Sampling
+
+if TYPE_CHECKING:  # transformers take seconds to import, and verifying seldom needs them
+    from evaluation.prefill.tokenizers import AnyTokenizer
 
 StopReason = Literal["eos", "stop_string", "length"]
 
@@ -63,6 +66,19 @@ class Stopping:
         return Answer(text, raw, tuple(tokens), "stop_string")
 
 
+def stopping_with(
+    tokenizer: "AnyTokenizer", eos: Iterable[int], strings: Iterable[str]
+) -> Stopping:
+    """Return when answers end; token ids are decoded with their special tokens, as they are."""
+
+    def decode(tokens: list[int]) -> str:
+        return str(
+            tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        )
+
+    return Stopping(frozenset(eos), tuple(strings), decode)
+
+
 class StopSearch:
     """Looks for stop strings in an answer that grows, decoding no more of it than its end."""
 
@@ -72,7 +88,7 @@ class StopSearch:
         self._needed = max(map(len, stopping.strings), default=0) + _SLACK
 
     def reached(self, tokens: list[int]) -> bool:
-        """Whether the last token completed a stop string; called after every token."""
+        """Return whether the last token completed a stop string; called after every token."""
         strings, decode = self._stopping.strings, self._stopping.decode
         if not strings:
             return False
@@ -87,7 +103,7 @@ class StopSearch:
 
 
 def cut(text: str, strings: Sequence[str]) -> str | None:
-    """The text up to the first stop string in it; None if there is none."""
+    """Return the text up to the first stop string in it; None if there is none."""
     found = [place for string in strings if (place := text.find(string)) >= 0]
     return text[: min(found)] if found else None
 
@@ -95,7 +111,7 @@ def cut(text: str, strings: Sequence[str]) -> str | None:
 def cut_again(
     raw: str, stop_reason: StopReason, strings: Sequence[str]
 ) -> tuple[str, StopReason] | None:
-    """A stored raw text as it would have ended with these stop strings, and why.
+    """Return a stored raw text as it would have ended with these stop strings, and why.
 
     None where another stop string had ended it and none of these is in it: the model would have
     gone on, so it has to be asked again.

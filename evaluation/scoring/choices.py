@@ -8,7 +8,7 @@ import itertools
 import logging
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,11 +16,9 @@ from evaluation.prefill.caches import TaskCache
 from evaluation.prefill.schema import Item
 from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.window import Request, Score, fit_requests
+from evaluation.scoring.session import Job
 from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
-
-if TYPE_CHECKING:
-    from evaluation.scoring.job import Job
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +34,8 @@ SCHEMA = pa.schema(
 """One row for each question, with a value for each candidate; `truncated` counts contexts."""
 
 
-def score_task(job: "Job", name: str, cache: TaskCache) -> dict[str, Any]:
-    """Scores the questions of a task that are not stored; returns what the job's record says."""
+def score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
+    """Score the questions of a task that are not stored; return what the job's record says."""
     key = job.key({"protocol": TIERS["tier3"].protocol})
     item = f"choices-{name}"
     prefix = job.store.prefix(item, key)
@@ -65,7 +63,7 @@ def score_questions(
     prefix_token: int,
     label: str,
 ) -> StoredScore:
-    """Scores every candidate of questions by their keys, and what `pmi` subtracts.
+    """Score every candidate of questions by their keys, and what `pmi` subtracts.
 
     Raises:
         NonFiniteError, ScoringError: name the item.

@@ -1,22 +1,25 @@
-"""Tier5: what a model writes after each prompt, stored sample by sample; grading is another step.
+"""Tier4 and Tier5: what a model writes after each prompt, stored as it is done; verifying is another step.
 
-A completion is stored whole, with the text behind its stop string, so that other stop strings cut
-it again. Only where it ended at a string that is no stop any more has the model to go on.
+The stop strings of probes are part of what their answers are stored under. A task's completion is
+stored whole, with the text behind its stop string, so that other stop strings cut it again. Only
+where it ended at a string that is no stop any more has the model to go on.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
-from evaluation.prefill.caches import PROMPTS
-from evaluation.prefill.schema import Prompt
-from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.stopping import stopping_with
+from evaluation.prefill.caches import PROMPTS, GenerationCache, ProbeCache
+from evaluation.prefill.schema import ProbePrompt, Prompt
+from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer, vocabulary_size
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, stopping_with
+from evaluation.scoring.backend import Backend
+from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import (
-    SCHEMA,
+    ANSWERS,
+    COMPLETIONS,
     STOP,
     Completion,
     prompt_key,
@@ -29,13 +32,67 @@ from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
 
-if TYPE_CHECKING:
-    from evaluation.prefill.caches import GenerationCache
-    from evaluation.scoring.job import Job
+Row = Callable[[AnswerKey, Answer], dict[str, Any]]
+"""The stored row of an answer."""
 
 
-def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, Any]:
-    """Generates what is missing of a task; returns what the job's record says of it."""
+def answer_probes(job: Job, cache: ProbeCache) -> dict[str, Any]:
+    """Answer all prompts that have no answer yet; return what the job's record says of the tier."""
+    meta = cache.meta
+    key = job.key(
+        {
+            "protocol": TIERS["tier4"].protocol,
+            "stop": meta["stop"],
+            "eos_token_ids": meta["eos_token_ids"],
+        }
+    )
+    prefix = job.store.prefix("answers", key)
+    lacking = job.lacking(prefix, {prompt_key(prompt): prompt for prompt in cache.prompts})
+    if lacking:
+        with job.naming("probes"):
+            backend, tokenizer = job.session.backend, _tokenizer(job)
+            for part in answer_prompts(backend, tokenizer, cache, [*lacking.values()]):
+                job.keep("answers", key, job.stamped(part, part.summary))
+    return {
+        "answers": prefix,
+        "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
+        "data": meta["definition"],
+        "data_checksum": meta["checksum"],
+        "items": meta["items"],
+        "chat_template": meta["chat_template"],
+        "stop": meta["stop"],
+    }
+
+
+def answer_prompts(
+    backend: Backend, tokenizer: AnyTokenizer, cache: ProbeCache, prompts: Sequence[ProbePrompt]
+) -> Iterator[StoredScore]:
+    """Answer prompts of a cache greedily; yield a table of ANSWERS for each part as it is done.
+
+    Raises NonFiniteError where the model gives NaN or infinity.
+    """
+    requests = [
+        GenerationRequest(prompt.id, prompt.tokens, prompt.max_new_tokens) for prompt in prompts
+    ]
+    stopping = stopping_with(tokenizer, cache.meta["eos_token_ids"], cache.meta["stop"])
+    parts = backend.answers(requests, stopping, vocabulary=vocabulary_size(tokenizer))
+
+    def row(key: AnswerKey, answer: Answer) -> dict[str, Any]:
+        prompt = prompts[key.request]
+        return {
+            "key": prompt_key(prompt),
+            "prompt": prompt.prompt,
+            "response": answer.text,
+            "stop_reason": answer.stop_reason,
+            "prompt_tokens": len(prompt.tokens),
+            "response_tokens": len(answer.tokens),
+        }
+
+    return _tables(requests, parts, row, ANSWERS)
+
+
+def complete_task(job: Job, name: str, cache: GenerationCache) -> dict[str, Any]:
+    """Generate what is missing of a task; return what the job's record says of it."""
     meta = cache.meta
     task = judged_task(job.plan.suite.generation_tasks[name], meta)
     stops = (*task.stop, *meta["end_strings"])
@@ -58,8 +115,7 @@ def complete_task(job: "Job", name: str, cache: "GenerationCache") -> dict[str, 
     requests = _missing(task, cache.prompts, stored)
     if requests or (agreement and agreement.stored() is None):
         with job.naming(name):
-            stopping = _stopping(job, stops, meta["eos_token_ids"])
-            for part in _tables(requests, _answers(job, requests, agreement, *stopping)):
+            for part in _completions(job, requests, agreement, stops, meta["eos_token_ids"]):
                 summary = {**part.summary, STOP: list(stops)}
                 job.keep(item, key, job.stamped(part, summary))
     if agreement:
@@ -93,48 +149,54 @@ def _missing(
     return list(requests.values())
 
 
-def _stopping(job: "Job", stops: Sequence[str], eos: Sequence[int]) -> tuple[Stopping, int]:
-    """When answers end, and how many ids there are to choose from."""
-    plan = job.plan
-    tokenizer = load_tokenizer(str(plan.tokenizer_folder), use_fast=plan.tokenizer.use_fast)
-    return stopping_with(tokenizer, eos, stops), vocabulary_size(tokenizer)
-
-
-def _answers(
-    job: "Job",
+def _completions(
+    job: Job,
     requests: Sequence[GenerationRequest],
     agreement: Agreement | None,
-    stopping: Stopping,
-    vocabulary: int,
-) -> Iterator[dict[AnswerKey, Answer]]:
-    """By this project's own engine, or by vLLM, whose agreement with it is measured."""
+    stops: Sequence[str],
+    eos: Sequence[int],
+) -> Iterator[StoredScore]:
+    """Tables of COMPLETIONS, by the built-in engine, or by vLLM, whose agreement with it is measured."""
+    tokenizer = _tokenizer(job)
+    stopping, vocabulary = stopping_with(tokenizer, eos, stops), vocabulary_size(tokenizer)
     if agreement is None:
-        return job.session.backend.answers(requests, stopping, vocabulary=vocabulary)
-    return agreement.measured(requests, stopping, vocabulary)
+        parts = job.session.backend.answers(requests, stopping, vocabulary=vocabulary)
+    else:
+        parts = agreement.measured(requests, stopping, vocabulary)
+
+    def row(key: AnswerKey, answer: Answer) -> dict[str, Any]:
+        request = requests[key.request]
+        return {
+            "key": sample_key(request.id, key.sample),
+            "text": answer.raw,
+            "stop_reason": answer.stop_reason,
+            "prompt_tokens": len(request.tokens),
+            "completion_tokens": len(answer.tokens),
+            "tokens": list(answer.tokens),
+        }
+
+    return _tables(requests, parts, row, COMPLETIONS)
+
+
+def _tokenizer(job: Job) -> AnyTokenizer:
+    return load_tokenizer(str(job.plan.tokenizer_folder), use_fast=job.plan.tokenizer.use_fast)
 
 
 def _tables(
-    requests: Sequence[GenerationRequest], parts: Iterator[dict[AnswerKey, Answer]]
+    requests: Sequence[GenerationRequest],
+    parts: Iterator[dict[AnswerKey, Answer]],
+    row: Row,
+    schema: pa.Schema,
 ) -> Iterator[StoredScore]:
-    """Tables of SCHEMA, each as soon as its samples are done."""
+    """A table of answers for each part as soon as it is done; a prompt counts once in each."""
     start = time.perf_counter()
     for answers in parts:
-        rows = [_row(requests[key.request], key.sample, one) for key, one in answers.items()]
-        read = {row["key"].rpartition("-")[0]: row["prompt_tokens"] for row in rows}
+        rows = [row(key, answer) for key, answer in answers.items()]
+        read = {key.request: len(requests[key.request].tokens) for key in answers}
+        written = sum(len(answer.tokens) for answer in answers.values())
         spent = {
             "seconds": time.perf_counter() - start,
-            "tokens_processed": sum(read.values()) + sum(row["completion_tokens"] for row in rows),
+            "tokens_processed": sum(read.values()) + written,
         }
-        yield StoredScore(pa.Table.from_pylist(rows, schema=SCHEMA), spent)
+        yield StoredScore(pa.Table.from_pylist(rows, schema=schema), spent)
         start = time.perf_counter()
-
-
-def _row(request: GenerationRequest, sample: int, answer: Answer) -> dict[str, Any]:
-    return {
-        "key": sample_key(request.id, sample),
-        "text": answer.raw,
-        "stop_reason": answer.stop_reason,
-        "prompt_tokens": len(request.tokens),
-        "completion_tokens": len(answer.tokens),
-        "tokens": list(answer.tokens),
-    }

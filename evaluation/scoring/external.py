@@ -15,7 +15,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ def command_name(command: str) -> str:
 
 
 def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
-    """Runs the stage's command unless what it gives is stored already.
+    """Run the stage's command unless what it gives is stored already.
 
     Returns what the job's record says of it, the store, and the names of its scores there.
 
@@ -205,7 +205,7 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     except ResultsError as error:
         what = str(error).replace(f"{path.parent}/", "").partition("; remove it")[0]
         raise CommandError(f"stages.{plan.name}.command: its {what}") from None
-    wrong = _CHECKS[tier](content, plan) if tier in _CHECKS else _wrong_items(content, tier, plan)
+    wrong = _wrong_numbers(content, tier, plan)
     if wrong:
         raise CommandError(
             f"stages.{plan.name}.command: its {path.name}: {wrong}; look at what the command writes"
@@ -239,37 +239,23 @@ def _wrong_entries(
     return None
 
 
-SMALLEST = 1.0
-"""Perplexity: no model's is below that of one that is always certain and right."""
-
-
-def _wrong_tier2(content: dict[str, Any], plan: StagePlan) -> str | None:
-    return _wrong_entries(content, "slices", list(plan.suite.slices), "ppl", SMALLEST, math.inf)
-
-
-def _wrong_tier3(content: dict[str, Any], plan: StagePlan) -> str | None:
-    return _wrong_entries(content, "tasks", list(plan.suite.tasks), "accuracy", 0.0, 1.0)
-
-
-def _wrong_tier4(content: dict[str, Any], plan: StagePlan) -> str | None:
-    summary = content.get("summary")
-    rate = summary.get("all_checks_pass_rate") if isinstance(summary, dict) else None
-    if not _is_number(rate, 0.0, 1.0):
-        return f"summary.all_checks_pass_rate is {rate!r}, not a number from 0 to 1"
-    return None
-
-
-def _wrong_items(content: dict[str, Any], name: TierName, plan: StagePlan) -> str | None:
-    """Of a tier with an entry for each item, which holds its headline."""
-    tier = TIERS[name]
-    names = list(getattr(plan.suite, tier.section))
-    highest = 1.0 if tier.kind == "credit" else math.inf
-    return _wrong_entries(content, tier.section, names, tier.headline, 0.0, highest)
-
-
-_CHECKS: Mapping[TierName, Callable[[dict[str, Any], StagePlan], str | None]] = {
-    "tier2": _wrong_tier2,
-    "tier3": _wrong_tier3,
-    "tier4": _wrong_tier4,
+_HEADLINES: Mapping[TierName, tuple[str, float, float]] = {
+    "tier2": ("ppl", 1.0, math.inf),  # no model's is below that of one always certain and right
+    "tier3": ("accuracy", 0.0, 1.0),
 }
-"""Tiers whose files hold their numbers under other names than `_wrong_items` looks for."""
+"""The number of each item, from what and to what, where it is not the tier's headline."""
+
+
+def _wrong_numbers(content: dict[str, Any], name: TierName, plan: StagePlan) -> str | None:
+    """Why a tier's file does not hold the numbers that the suite asks for; None if it does."""
+    if name == "tier4":
+        summary = content.get("summary")
+        rate = summary.get("all_checks_pass_rate") if isinstance(summary, dict) else None
+        if _is_number(rate, 0.0, 1.0):
+            return None
+        return f"summary.all_checks_pass_rate is {rate!r}, not a number from 0 to 1"
+    tier = TIERS[name]
+    highest = 1.0 if tier.kind == "credit" else math.inf
+    key, low, high = _HEADLINES.get(name, (tier.headline, 0.0, highest))
+    items = list(getattr(plan.suite, tier.section))
+    return _wrong_entries(content, tier.section, items, key, low, high)

@@ -18,7 +18,7 @@ SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
 def score_slice(
     backend: Backend, cache: SliceCache, attention: Literal["block", "document"]
 ) -> StoredScore:
-    """Scores every block; see `Backend.block_nats` for what each kind of attention predicts."""
+    """Score every block; see `Backend.block_nats` for what each kind of attention predicts."""
     starts = cache.document_starts if attention == "document" else None
     nats, tokens = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
     columns = [np.arange(len(nats)), nats, tokens, scored_bytes(cache, attention)]

@@ -13,8 +13,7 @@ from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request, fit_requests
-from evaluation.scoring.request_output import check_output, write_answers
-from evaluation.scoring.request_rows import TOKENS, Row, read_rows
+from evaluation.scoring.request_files import TOKENS, Row, check_output, read_rows, write_answers
 from evaluation.settings.computing import Scoring
 
 log = logging.getLogger(__name__)
@@ -31,7 +30,7 @@ def score_request_file(
     max_length: int | None,
     use_mup: bool | None = None,
 ) -> int:
-    """Scores a file with a checkpoint, loading a tokenizer if the file needs one; returns rows.
+    """Score a file with a checkpoint, loading a tokenizer if the file needs one; returns rows.
 
     The file is read once, so that it may be a pipe. The context window is the sequence length the
     checkpoint was trained on, unless given. The output is a file that is there whole or not at all,

@@ -1,7 +1,13 @@
-"""One checkpoint under one stage's settings: agreement checks, and what runs it."""
+"""One checkpoint under one stage's settings: what runs it, and its items through the score store."""
 
+import importlib.metadata
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -9,10 +15,18 @@ from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fi
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
-from evaluation.errors import ScoringError
+from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.busy import BUSY
 from evaluation.settings.plan import StagePlan
+from evaluation.store import ScoreStore, StoredScore
+
+log = logging.getLogger(__name__)
+
+Asked = TypeVar("Asked")
+
+PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
 
 class Session:
@@ -30,7 +44,7 @@ class Session:
         self.backend: Backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
 
     def check_unchanged(self) -> None:
-        """Raises ScoringError if the checkpoint on disk is no longer the one that was opened.
+        """Raise ScoringError if the checkpoint on disk is no longer the one that was opened.
 
         It may be gone: what was loaded was whole.
         """
@@ -41,7 +55,7 @@ class Session:
             )
 
     def machine(self) -> dict[str, Any]:
-        """What it computes on, which decides the time that it takes and no score."""
+        """Return what it computes on, which decides the time that it takes and no score."""
         is_gpu = self.backend.device == "cuda"
         name = torch.cuda.get_device_name() if is_gpu else None
         gpus = self.plan.config.scoring.gpus_per_checkpoint
@@ -49,5 +63,101 @@ class Session:
         return {"gpu": name, "row_tokens": self.backend.row_tokens, **spread}
 
     def numeric_settings(self) -> dict[str, Any]:
-        """What of the settings can change a score beyond floating-point noise."""
+        """Return what of the settings can change a score beyond floating-point noise."""
         return {"device": self.backend.device, "dtype": self.backend.dtype}
+
+
+class Job:
+    """Scores items of one checkpoint through the store; `names` collects the scores it used."""
+
+    def __init__(self, plan: StagePlan, session: Session, tokenizer: dict[str, Any]) -> None:
+        self.plan = plan
+        self.session = session
+        self.tokenizer = tokenizer
+        self.store = ScoreStore(plan.scores, session.checkpoint.identity)
+        self.names: list[str] = []
+        self._busy = BUSY.seconds()
+
+    def key(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all that decides an item's numbers."""
+        return {
+            **own,
+            "tokenizer": self.tokenizer["fingerprint"],
+            "sequence_length": self.plan.sequence_length,
+            **self.session.numeric_settings(),
+        }
+
+    def item(
+        self,
+        name: str,
+        own: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        score: Callable[[], StoredScore],
+    ) -> dict[str, Any]:
+        """Score an item unless it is stored; return what the record says of it."""
+        key = self.key({**own, "data": meta["checksum"]})
+        found = self.store.find(name, key)
+        if found is None:
+            found = self.store.path(name, key).name
+            self.store.put(name, key, self.measured(name, score))
+        else:
+            log.info("%s: already scored", name)
+        self.names.append(found)
+        return {
+            "score": self.names[-1],
+            "data": meta["definition"],
+            "data_checksum": meta["checksum"],
+            "items": meta["items"],
+        }
+
+    def lacking(self, prefix: str, asked: Mapping[str, Asked]) -> dict[str, Asked]:
+        """What of `asked`, by the keys of its rows, is not stored; what is used of the store is named."""
+        wanted = set(asked)
+        for name, part in self.store.holding(prefix, wanted):
+            self.names.append(name)
+            wanted.difference_update(part.table["key"].to_pylist())
+        return {key: one for key, one in asked.items() if key in wanted}
+
+    def keep(self, item: str, key: Mapping[str, Any], part: StoredScore) -> None:
+        """Store a part of an item, which the record names."""
+        self.names.append(self.store.put_part(item, key, part))
+
+    def measured(self, name: str, score: Callable[[], StoredScore]) -> StoredScore:
+        """Return a score with what it took; its errors name checkpoint and item."""
+        before = self.session.backend.tokens_processed  # loads the model, which takes no part
+        start = time.perf_counter()
+        with self.naming(name):
+            fresh = score()
+        spent = {
+            "seconds": time.perf_counter() - start,
+            "tokens_processed": self.session.backend.tokens_processed - before,
+        }
+        return self.stamped(fresh, spent)
+
+    @contextmanager
+    def naming(self, name: str) -> Iterator[None]:
+        """Errors of the block name checkpoint and item."""
+        try:
+            yield
+        except EvaluationError as error:
+            raise type(error)(f"{self.session.checkpoint.path}: {name}: {error}") from error
+
+    def stamped(self, score: StoredScore, spent: Mapping[str, Any]) -> StoredScore:
+        """Return a score with what it took, on which machine, and with which packages."""
+        packages = {name: importlib.metadata.version(name) for name in PACKAGES}
+        machine = {**self.session.machine(), **self._busy_since()}
+        stamp = {**spent, "seconds": round(spent["seconds"], 3), "packages": packages, **machine}
+        return replace(score, summary={**score.summary, **stamp})
+
+    def _busy_since(self) -> dict[str, float]:
+        """Seconds in which a GPU had work, since this was last asked."""
+        if self.session.backend.device != "cuda":
+            return {}
+        before, self._busy = self._busy, BUSY.seconds()
+        return {"busy_seconds": round(self._busy - before, 3)}
+
+    @property
+    def prefix_token(self) -> int:
+        """What stands before an empty context: BOS, or EOS if there is none."""
+        bos, eos = self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"]
+        return int(eos if bos is None else bos)

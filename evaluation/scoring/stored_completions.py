@@ -1,4 +1,4 @@
-"""Completions in the score store: one row for each sample, found again by what it depends on."""
+"""Answers and completions in the score store: a row for each, found again by what it depends on."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,19 @@ from evaluation.store import ScoreStore
 STOP = "stop"
 """Of a part's summary: the stop strings that its completions ended at."""
 
-SCHEMA = pa.schema(
+ANSWERS = pa.schema(
+    [
+        ("key", pa.string()),
+        ("prompt", pa.string()),
+        ("response", pa.string()),
+        ("stop_reason", pa.string()),
+        ("prompt_tokens", pa.int32()),
+        ("response_tokens", pa.int32()),
+    ]
+)
+"""Tier4: one row for each prompt; `key` is its `prompt_key`, `response` is cut at its stops."""
+
+COMPLETIONS = pa.schema(
     [
         ("key", pa.string()),
         ("text", pa.string()),
@@ -24,7 +36,7 @@ SCHEMA = pa.schema(
         ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""One row for each sample; `key` is its `sample_key`, `text` is not cut, `tokens` are its ids."""
+"""Tier5: one row for each sample; `key` is its `sample_key`, `text` is not cut, `tokens` are its ids."""
 
 Count = Callable[[Sequence[int]], int]
 """How many of a completion's tokens a model writes before it is stopped."""
@@ -41,7 +53,7 @@ class Completion:
 
 
 def prompt_key(prompt: Prompt) -> str:
-    """What a completion depends on beside checkpoint and decoding settings."""
+    """Return what an answer depends on, next to checkpoint, decoding settings and stop rules."""
     return fingerprint([list(prompt.tokens), prompt.max_new_tokens])
 
 
@@ -61,20 +73,19 @@ def stored_completions(
     One that other stop strings had ended has as many tokens as `count` gives; without it, as many
     as were generated.
     """
-    found, used, wanted = dict[str, Completion](), dict[str, Mapping[str, Any]](), set(keys)
-    for name, part in store.holding(prefix, wanted):
-        is_other = set(part.summary.get(STOP, stops)) != set(stops)
-        for row in part.table.to_pylist():
-            cut = cut_again(row["text"], row["stop_reason"], stops)
-            if cut is not None and row["key"] in wanted:
-                text, reason = cut
-                tokens = row["completion_tokens"]
-                if count and is_other and reason == "stop_string":
-                    tokens = count(row["tokens"])
-                found[row["key"]] = Completion(text, reason, row["prompt_tokens"], tokens)
-                used[name] = part.summary
-        wanted -= found.keys()
-    return found, used
+
+    def read(row: Mapping[str, Any], summary: Mapping[str, Any]) -> Completion | None:
+        cut = cut_again(row["text"], row["stop_reason"], stops)
+        if cut is None:
+            return None
+        text, reason = cut
+        tokens = row["completion_tokens"]
+        is_other = set(summary.get(STOP, stops)) != set(stops)
+        if count and is_other and reason == "stop_string":
+            tokens = count(row["tokens"])
+        return Completion(text, reason, row["prompt_tokens"], tokens)
+
+    return store.find_rows(prefix, keys, read)
 
 
 def until_stopped(stopping: Stopping) -> Count:

@@ -12,7 +12,7 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.verifiers import Boxed, Pattern, Program, Verifier
-from evaluation.verification.boxes import answer_of, spelled
+from evaluation.verification.mathematics import answer_of, spelled
 from evaluation.verification.patterns import bare
 from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.registry import VERIFIERS
@@ -30,7 +30,7 @@ def check_golds(
     workers: int | None = None,
     nltk_data: Path | None = None,
 ) -> None:
-    """Raises SourceError if a gold of `documents` (by id) is wrong by its own verifier.
+    """Raise SourceError if a gold of `documents` (by id) is wrong by its own verifier.
 
     Of instructions, which have no gold, it is checked that they are known and fit their arguments.
     A program is run if the document has one as its `gold`.

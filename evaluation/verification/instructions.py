@@ -93,7 +93,7 @@ def _library(kind: str) -> Mapping[str, Any]:
 
 
 def load_libraries() -> None:
-    """Imports the instructions, which takes seconds."""
+    """Import the instructions, which takes seconds."""
     import langdetect  # noqa: F401
 
     for kind in ("ifeval", "ifbench"):

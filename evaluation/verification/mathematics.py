@@ -1,17 +1,37 @@
-r"""Mathematical answers: the text in `\boxed{}`, or anything that means the same number or set."""
+r"""Mathematical answers: the text in the last `\boxed{}`, or anything that means the same number or set.
+
+Boxed answers are compared in the spelling of the MATH benchmark (Hendrycks et al. 2021): `\dfrac12`,
+`\frac{1}{2}`, `0.5` and `1/2` are the same, units and degrees do not count, and nothing is calculated.
+"""
 
 import logging
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from evaluation.settings.verifiers import Boxed, MathVerify
-from evaluation.verification.boxes import answer_of, last_boxed, spelled
 from evaluation.verification.verdicts import Verdict, different
+
+_MARKS = ("\\boxed", "\\fbox")
+
+_SPELLINGS = (
+    ("\n", ""),
+    ("\\!", ""),
+    ("\\\\", "\\"),
+    ("tfrac", "frac"),
+    ("dfrac", "frac"),
+    ("\\left", ""),
+    ("\\right", ""),
+    ("^{\\circ}", ""),
+    ("^\\circ", ""),
+    ("\\$", ""),
+    ("\\%", ""),
+)
 
 
 def verify_boxed(settings: Boxed, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Whether the last boxed answer is the gold one, in the same spelling."""
+    """Return whether the last boxed answer is the gold one, in the same spelling."""
     answer = last_boxed(completion)
     if answer is None:
         return Verdict(credit=0.0, reason="no closed `\\boxed{}`")
@@ -22,7 +42,7 @@ def verify_boxed(settings: Boxed, document: Mapping[str, Any], completion: str) 
 
 
 def verify_math(settings: MathVerify, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Whether math-verify finds an answer in the completion, and it equals the gold one."""
+    """Return whether math-verify finds an answer in the completion, and it equals the gold one."""
     from math_verify import verify
 
     gold = str(document["gold"])
@@ -37,7 +57,7 @@ def verify_math(settings: MathVerify, document: Mapping[str, Any], completion: s
 
 
 def in_a_box(settings: Boxed | MathVerify, document: Mapping[str, Any]) -> str:
-    """The gold answer as a right completion writes it."""
+    """Return the gold answer as a right completion writes it."""
     return f"\\boxed{{{answer_of(str(document['gold']))}}}"
 
 
@@ -60,8 +80,55 @@ def _parsed(text: str) -> list[Any]:
 
 
 def load_math() -> None:
-    """Imports sympy and what reads TeX, which takes seconds, and the tables that come with it."""
+    """Import sympy and what reads TeX, which takes seconds, and the tables that come with it."""
     from sympy.parsing.latex import parse_latex
 
     _parsed("$\\frac{1}{2}$")
     parse_latex("\\frac{1}{2}")
+
+
+def last_boxed(text: str) -> str | None:
+    r"""What the last `\boxed{…}` or `\fbox{…}` holds; None without one, or if it is not closed.
+
+    `\boxed 5` without braces holds what stands before the next dollar.
+    """
+    mark = next((mark for mark in _MARKS if mark in text), None)
+    if mark is None:
+        return None
+    rest = text.rpartition(mark)[2]
+    if rest.startswith("{"):
+        end = _closing(rest)
+        return None if end is None else rest[1:end]
+    return rest.partition("$")[0].strip() or None if rest.startswith(" ") else None
+
+
+def _closing(text: str) -> int | None:
+    """Where the brace that opens `text` is closed; braces behind a backslash are characters."""
+    depth = 0
+    for brace in re.finditer(r"\\.|[{}]", text, re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
+        if depth == 0:
+            return brace.start()
+    return None
+
+
+def answer_of(gold: str) -> str:
+    r"""Return the answer of a gold, which may be a whole solution with its answer in `\boxed{}`."""
+    boxed = last_boxed(gold)
+    return gold if boxed is None else boxed
+
+
+def spelled(answer: str) -> str:
+    """Return the answer in the benchmark's spelling."""
+    for before, after in _SPELLINGS:
+        answer = answer.replace(before, after)
+    answer = answer.partition("\\text{ ")[0]  # a unit to the right
+    answer = re.sub(r"(^|[ {])\.(?=\d)", r"\g<1>0.", answer)
+    answer = re.sub(r"^[^=]{0,2}=([^=]*)$", r"\1", answer)  # `k = 5`
+    answer = re.sub(r"\\sqrt([^{\[])", r"\\sqrt{\1}", answer)
+    answer = answer.replace(" ", "")
+    answer = re.sub(r"\\frac([^{}\\])", r"\\frac{\1}", answer)
+    answer = re.sub(r"(\\frac\{[^{}]*\})([^{}\\])", r"\1{\2}", answer)
+    if answer == "0.5":
+        return "\\frac{1}{2}"
+    return re.sub(r"^(-?\d+)/(-?\d+)$", r"\\frac{\1}{\2}", answer)

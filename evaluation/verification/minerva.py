@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from evaluation.settings.verifiers import Minerva
-from evaluation.verification.boxes import answer_of
+from evaluation.verification.mathematics import answer_of
 from evaluation.verification.verdicts import Verdict, different
 
 _CLOSING = "I hope it is correct."
@@ -51,17 +51,17 @@ _UNWRAPPED = (
 
 
 def in_the_sentence(settings: Minerva, document: Mapping[str, Any]) -> str:
-    """The gold answer as a right completion writes it."""
+    """Return the gold answer as a right completion writes it."""
     return f"Final Answer: The final answer is ${answer_of(str(document['gold']))}$. {_CLOSING}"
 
 
 def bare_minerva(settings: Minerva, answer: str) -> str:
-    """A final answer without units, layout and the full stop of its sentence."""
+    """Return a final answer without units, layout and the full stop of its sentence."""
     return normalized(answer.strip().rstrip("."))
 
 
 def verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Whether the final answer is the gold one, as text or by sympy, both normalized."""
+    """Return whether the final answer is the gold one, as text or by sympy, both normalized."""
     answer = final_answer(completion)
     if answer is None:
         return Verdict(credit=0.0, reason="no `Final Answer: The final answer is …`")
@@ -72,13 +72,13 @@ def verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: s
 
 
 def final_answer(completion: str) -> str | None:
-    """What the first such sentence says; one that the stop string cut off counts as well."""
+    """Return what the first such sentence says; one that the stop string cut off counts as well."""
     match = _FINAL.search(completion + _CLOSING)
     return match.group(1).strip() if match else None
 
 
 def normalized(answer: str) -> str:
-    """An answer without units and layout, in the long form of TeX's short ones."""
+    """Return an answer without units and layout, in the long form of TeX's short ones."""
     answer = answer.rpartition("=")[2]
     for unit in filter(str.isalpha, _REMOVED):  # while spaces still tell words apart
         answer = re.sub(rf"(?<!\\)\b{unit}\b", "", answer)

@@ -37,14 +37,14 @@ _OF_KINDS = {"ifeval": ("punkt_tab",), "ifbench": tuple(RESOURCES)}
 
 
 def needed(verifiers: Iterable[Verifier]) -> tuple[str, ...]:
-    """The resources that these verifiers may read."""
+    """Return the resources that these verifiers may read."""
     kinds = {verifier.kind for verifier in verifiers}
     wanted = {resource for kind in kinds for resource in _OF_KINDS.get(kind, ())}
     return tuple(resource for resource in RESOURCES if resource in wanted)
 
 
 def needed_by_tasks(tasks: Iterable[GenerationTask | ProviderTask]) -> tuple[str, ...]:
-    """The resources that the verifiers of these tasks may read, or a provider's metrics."""
+    """Return the resources that the verifiers of these tasks may read, or a provider's metrics."""
     wanted: set[str] = set()
     for task in tasks:
         if isinstance(task, ProviderTask):
@@ -56,7 +56,7 @@ def needed_by_tasks(tasks: Iterable[GenerationTask | ProviderTask]) -> tuple[str
 
 
 def fetch(folder: Path, resources: Iterable[str]) -> None:
-    """Puts what is missing into `folder`, from this machine's NLTK data or else from NLTK's server.
+    """Put what is missing into `folder`, from this machine's NLTK data or else from NLTK's server.
 
     Raises SourceError, naming what to do on a machine that does not reach it.
     """
@@ -71,7 +71,7 @@ def fetch(folder: Path, resources: Iterable[str]) -> None:
 
 
 def missing(folder: Path, resources: Iterable[str]) -> tuple[str, ...]:
-    """Which of these resources are not in `folder`."""
+    """Return which of these resources are not in `folder`."""
     return tuple(resource for resource in resources if not (folder / RESOURCES[resource]).exists())
 
 
@@ -84,7 +84,7 @@ def use(folder: Path) -> None:
 
 
 def check(instruction: str) -> None:
-    """Raises CacheError if the instruction cannot be verified for want of data."""
+    """Raise CacheError if the instruction cannot be verified for want of data."""
     for resource in NEEDED_BY.get(instruction, ()):
         if not _is_there(resource):
             raise CacheError(

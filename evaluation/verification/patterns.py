@@ -14,7 +14,7 @@ _compiled = lru_cache(maxsize=256)(re.compile)
 
 
 def verify_pattern(settings: Pattern, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Whether what the pattern finds equals the gold, both less what is ignored."""
+    """Return whether what the pattern finds equals the gold, both less what is ignored."""
     found = _found(settings, completion)
     if found is None:
         return Verdict(credit=0.0, reason=f"nothing matches {settings.pattern}")
@@ -25,7 +25,7 @@ def verify_pattern(settings: Pattern, document: Mapping[str, Any], completion: s
 
 
 def in_form(settings: Pattern, document: Mapping[str, Any]) -> str:
-    """The gold answer as a right completion writes it."""
+    """Return the gold answer as a right completion writes it."""
     return settings.form.replace("{gold}", str(document["gold"]))
 
 
@@ -41,7 +41,7 @@ def _found(settings: Pattern, completion: str) -> str | None:
 
 
 def bare(settings: Pattern, text: str) -> str:
-    """What is compared: a text less what is ignored."""
+    """Return what is compared: a text less what is ignored."""
     for ignored in settings.ignore:
         text = _compiled(ignored).sub("", text)
     return text.lower() if settings.ignore_case else text

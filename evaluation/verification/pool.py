@@ -21,9 +21,16 @@ from pebble import ProcessExpired, ProcessFuture, ProcessPool
 from evaluation.errors import EvaluationError
 from evaluation.progress import progress
 from evaluation.settings.verifiers import Program, Verifier
-from evaluation.verification.sandbox.two_runs import most_seconds
+from evaluation.verification.sandbox.run import most_seconds
 from evaluation.verification.verdicts import Verdict, shortened
-from evaluation.verification.worker import ALL, OUT_OF_MEMORY, loads, prepare, verify_here
+from evaluation.verification.worker import (
+    ALL,
+    LIBRARIES_VARIABLE,
+    OUT_OF_MEMORY,
+    loads,
+    prepare,
+    verify_here,
+)
 
 Job = tuple[Verifier, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stops."""
@@ -54,7 +61,7 @@ def verify_all(
     total: int | None = None,
     kinds: frozenset[str] = ALL,
 ) -> Iterator[tuple[int, Verdict]]:
-    """Yields (number of the job, verdict) as they come.
+    """Yield (number of the job, verdict) as they come.
 
     `seconds` and `memory_mb` limit each job; a program may take its own seconds on top. NLTK reads
     from `nltk_data` alone if it is given. `total` shows progress. Libraries of `kinds` are imported
@@ -143,20 +150,25 @@ def _whole(text: str) -> str:
 def _context(kinds: frozenset[str]) -> Any:
     """Processes are copies of one that has imported everything, with the same hashes in every run."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        [f"evaluation.verification.preload.{one}" for one in ("parent", *loads(kinds))]
-    )
-    given = os.environ.get("PYTHONHASHSEED")
-    os.environ["PYTHONHASHSEED"] = "0"  # sympy goes through sets
-    try:
-        with _place_for_a_socket():
-            forkserver.ensure_running()
-    finally:
-        if given is None:
-            del os.environ["PYTHONHASHSEED"]
-        else:
-            os.environ["PYTHONHASHSEED"] = given
+    context.set_forkserver_preload(["evaluation.verification.preload"])
+    variables = {LIBRARIES_VARIABLE: " ".join(loads(kinds)), "PYTHONHASHSEED": "0"}
+    with _environment(variables), _place_for_a_socket():  # sympy goes through sets
+        forkserver.ensure_running()
     return context
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

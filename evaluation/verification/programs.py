@@ -30,7 +30,7 @@ _DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)"
 
 
 def verify_program(verifier: Program, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Raises SandboxError where this machine offers no sandbox."""
+    """Raise SandboxError where this machine offers no sandbox."""
     tests = read_tests(document)
     if len(completion) > MOST_CHARACTERS:
         return Verdict(credit=0.0, reason=f"it is longer than {MOST_CHARACTERS:,} characters")
@@ -45,7 +45,7 @@ def verify_program(verifier: Program, document: Mapping[str, Any], completion: s
 
 
 def canonical(verifier: Program, document: Mapping[str, Any]) -> str | None:
-    """The data set's own solution, if the document has it."""
+    """Return the data set's own solution, if the document has it."""
     return _text(document, "gold") if "gold" in document else None
 
 
@@ -74,7 +74,7 @@ def _text(document: Mapping[str, Any], name: str) -> str:
 
 
 def program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> str | None:
-    """The program of a completion; None if it is empty.
+    """Return the program of a completion; None if it is empty.
 
     Of fenced blocks in Python, the last that defines what is tested, else all of them joined in
     order; without a fence, the completion as it is. A prefix is put before code that only goes on
@@ -93,7 +93,7 @@ def program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> st
 
 
 def joined(before: str, code: str) -> str:
-    """Both one after the other, but first what only the begin of a program may import."""
+    """Return both one after the other, but first what only the begin of a program may import."""
     future = _FUTURE.findall(code)
     return "".join([*future, before, "\n", _FUTURE.sub("", code)])
 

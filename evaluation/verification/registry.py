@@ -25,7 +25,7 @@ LIBRARIES: Mapping[str, Callable[[], None]] = {
     "mathematics": load_math,
     "instructions": load_libraries,
 }
-"""What takes seconds to import; `preload` has a module for each."""
+"""What takes seconds to import."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ _MODELS = get_args(get_args(Verifier)[0])
 
 
 def complete(entries: tuple[Entry, ...]) -> Mapping[str, Entry]:
-    """Verifiers by kind; there must be one for each kind that a suite may ask for."""
+    """Return verifiers by kind; there must be one for each kind that a suite may ask for."""
     lacking = [model.__name__ for model in _MODELS if model not in {e.model for e in entries}]
     if lacking or len(entries) != len(_MODELS):
         raise ConfigError(
@@ -77,7 +77,7 @@ VERIFIERS = complete(
 
 
 def verify(settings: Verifier, document: Mapping[str, Any], completion: str) -> Verdict:
-    """The verdict of one verifier, in this process and without limits; `pool` has them."""
+    """Return the verdict of one verifier, in this process and without limits; `pool` has them."""
     return VERIFIERS[settings.kind].verify(settings, document, completion)
 
 

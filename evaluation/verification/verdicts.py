@@ -28,7 +28,7 @@ Verify = Callable[[Any, Mapping[str, Any], str], Verdict]
 
 
 def different(answer: str, gold: str) -> str:
-    """The reason of a wrong answer, both of them cut to what a reader can take in."""
+    """Return the reason of a wrong answer, both of them cut to what a reader can take in."""
     return f"{shortened(answer)} is not {shortened(gold)}"
 
 

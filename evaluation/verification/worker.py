@@ -16,22 +16,24 @@ from evaluation.verification.registry import LIBRARIES, VERIFIERS, verify
 from evaluation.verification.sandbox import libc
 from evaluation.verification.verdicts import Verdict
 
+LIBRARIES_VARIABLE = "EVALUATION_VERIFIER_LIBRARIES"
+"""Names, for `preload`, what it imports."""
+
 OUT_OF_MEMORY = 77
 """Exit code of a process whose job took more memory than it may."""
 
 _most_kilobytes = 0
 
-
 ALL: frozenset[str] = frozenset(VERIFIERS)
 
 
 def loads(kinds: Iterable[str]) -> list[str]:
-    """Which of the libraries, seconds each to import, verifiers of these kinds need."""
+    """Return which of the libraries, seconds each to import, verifiers of these kinds need."""
     return sorted({VERIFIERS[kind].library for kind in kinds} - {""})
 
 
 def load(libraries: Iterable[str]) -> None:
-    """Imports them; what is not installed fails in its jobs."""
+    """Import them; what is not installed fails in its jobs."""
     for name in libraries:
         with suppress(ImportError):
             LIBRARIES[name]()
@@ -46,7 +48,7 @@ def end_with_parent() -> None:
 
 
 def prepare(memory_mb: int, nltk_folder: Path | None, kinds: frozenset[str]) -> None:
-    """Ties the process to its parent's life and limits its memory, above what it begins with.
+    """Tie the process to its parent's life and limit its memory, above what it begins with.
 
     Allocations fail at twice the limit. Since libraries take a failed one for a wrong answer, a job
     that has grown past the limit itself is given up (`verify_here`).

@@ -8,8 +8,7 @@ import numpy as np
 
 from evaluation.files import write_json
 from evaluation.grading.completions import Prompt, Sample, summarize_task
-from evaluation.grading.generated import write_prompts
-from evaluation.grading.generation_files import prompt_rows, task_files
+from evaluation.grading.generated import prompt_rows, task_files, write_prompts
 from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Pattern

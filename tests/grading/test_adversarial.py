@@ -7,7 +7,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from evaluation.grading.checks.run import passes
+from evaluation.grading.checks.registry import passes
 from evaluation.settings.checks import Check
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)

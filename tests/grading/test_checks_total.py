@@ -7,95 +7,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from evaluation.grading.checks.run import passes
+from evaluation.grading.checks.registry import passes
 from evaluation.settings.checks import Check
-from tests.grading.test_checks import CASES
+from tests.grading.check_cases import CASES
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
 CHECKS = [CHECK.validate_python({"check": name, **keys}) for name, keys, _, _ in CASES]
 ONE_OF_EACH = list({check.check: check for check in CHECKS}.values())
 
 FRAGMENTS = (
+    *r"""
+        ``` ~~~ … ’ “ １ ① ½ ﬁ İ ß 北 help no . ! ? sorry " ' _ ` | { } [ ] "a": , 1e999 NaN
+        true lambda: ( ) # <think> <|im_end|> User: Q: assistant a --- ===
+    """.split(),
+    *("- ", "* ", "1. ", "(2) ", "**3.** ", "> ", "```python\n", "\n"),
+    *("\n\n", "    ", "\t", "\x00", "\u200b", "\ufeff", "\u2028", "\ud800"),
     *(
-        "- ",
-        "* ",
-        "1. ",
-        "(2) ",
-        "**3.** ",
-        "> ",
-        "```",
-        "```python\n",
-        "~~~",
-        "\n",
-        "\n\n",
-        "    ",
-        "\t",
-    ),
-    *(
-        "\0",
-        "\u200b",
-        "\ufeff",
-        "\u2028",
-        "\ud800",
-        "…",
-        "’",
-        "“",
-        "１",
-        "①",
-        "½",
-        "ﬁ",
-        "İ",
-        "ß",
-        "👩‍👧",
-        "北",
-    ),
-    *(
+        "\U0001f469\u200d\U0001f467",
         "I can't ",
-        "help",
-        "no",
-        ".",
-        "!",
-        "?",
         "but here's how",
-        "sorry",
-        '"',
-        "'",
         "\\",
-        "_",
-        "`",
-        "|",
-    ),
-    *(
-        "{",
-        "}",
-        "[",
-        "]",
-        '"a":',
-        ",",
-        "1e999",
-        "NaN",
-        "true",
         "def f(x, y):",
         "return ",
-        "lambda:",
-        "(",
-        ")",
-        "#",
-    ),
-    *(
-        "<think>",
-        "<|im_end|>",
-        "User:",
-        "Q:",
-        "assistant",
-        "a",
         "word ",
         "\r\n",
-        "\x0b",
-        "---",
-        "===",
-        "[a]: b",
     ),
+    *("\x0b", "[a]: b"),
 )
 TEXTS = st.one_of(
     st.text(st.characters(), max_size=200),

@@ -27,26 +27,16 @@ def row(
     }
 
 
+CODE_A = (("p", "code", True), ("c", "clean", True), ("i", "instruction", False))
+CODE_B = (("p", "code", False), ("c", "clean", True), ("i", "instruction", True))
+JSON = (("j", "json", True), ("c", "clean", True), ("f", "format", True))
+CHAT = (("c", "clean", False), ("c-2", "clean", True))
 TABLE = pa.Table.from_pylist(
     [
-        row(
-            "a",
-            "code",
-            "eos",
-            ("p", "code", True),
-            ("c", "clean", True),
-            ("i", "instruction", False),
-        ),
-        row(
-            "b",
-            "code",
-            "length",
-            ("p", "code", False),
-            ("c", "clean", True),
-            ("i", "instruction", True),
-        ),
-        row("c", "json", "eos", ("j", "json", True), ("c", "clean", True), ("f", "format", True)),
-        row("d", "chat", "stop_string", ("c", "clean", False), ("c-2", "clean", True)),
+        row("a", "code", "eos", *CODE_A),
+        row("b", "code", "length", *CODE_B),
+        row("c", "json", "eos", *JSON),
+        row("d", "chat", "stop_string", *CHAT),
     ],
     schema=COLUMNS,
 )
@@ -95,11 +85,8 @@ def test_each_prompt_shows_its_checks_and_what_it_got() -> None:
         "i": {"kind": "instruction", "passed": True},
     }
     assert (prompt["id"], prompt["passed"], prompt["stop_reason"]) == ("b", False, "length")
-    assert (prompt["prompt_tokens"], prompt["response_tokens"], prompt["response_words"]) == (
-        5,
-        3,
-        2,
-    )
+    counts = ("prompt_tokens", "response_tokens", "response_words")
+    assert [prompt[key] for key in counts] == [5, 3, 2]
 
 
 def test_summary_can_be_made_again_from_the_store(tmp_path: Path) -> None:

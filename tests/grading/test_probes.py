@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from evaluation.grading.checks.refusals import refuses
-from evaluation.grading.checks.run import passes, run_checks
-from evaluation.grading.thinking import checked_part
+from evaluation.grading.checks.registry import passes, run_checks
+from evaluation.grading.probes import checked_part
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.probes import Probe
 from evaluation.settings.suites import load_suite

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import ConfigError
-from evaluation.grading.probes import check_answer
-from evaluation.grading.thinking import ENDS, checked_part, end_of_thinking
+from evaluation.grading.probes import ENDS, check_answer, checked_part, end_of_thinking
 from evaluation.settings.config import stage_suite, validate_config
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from tests.conftest import ROOT

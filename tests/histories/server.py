@@ -27,8 +27,8 @@ from typing import Any
 
 STAND_IN = "tests.histories.standin"
 CLIENT = Path(__file__).with_name("client.py")
-TIED_TO_PARENT = "evaluation.verification.preload."
-"""Modules whose import lets a process die with the thread that started it."""
+TIED_TO_PARENT = "evaluation.verification.preload"
+"""Module whose import lets a process die with the thread that started it."""
 
 QUIET = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
@@ -55,7 +55,7 @@ def preload() -> None:
     _draw_once()
     for path in sorted(Path("evaluation").rglob("*.py")):
         name = ".".join(path.with_suffix("").parts)
-        if not name.startswith(TIED_TO_PARENT):
+        if name != TIED_TO_PARENT:
             importlib.import_module(name.removesuffix(".__init__"))
 
 

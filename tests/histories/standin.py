@@ -77,7 +77,7 @@ def _install_reading() -> None:
 
 def _install_verification() -> None:
     """Verifiers of answers run where they are asked, without a pool, and what they say is counted."""
-    from evaluation.grading import judging, verdicts
+    from evaluation.grading import verdicts
     from evaluation.verification import golds, registry
     from evaluation.verification.pool import verify_all
     from evaluation.verification.verdicts import Verdict
@@ -101,7 +101,7 @@ def _install_verification() -> None:
         kept(view, key, verdict)
 
     kept, verdicts._View.take = verdicts._View.take, take
-    judging.verify_all, golds.verify_all = judge, verify
+    verdicts.verify_all, golds.verify_all = judge, verify
 
 
 def _lacks(completion: str, seconds: float, memory_mb: int) -> str | None:

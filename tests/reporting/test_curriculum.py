@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.errors import ResultsError
 from evaluation.files import write_parquet
-from evaluation.grading.generation_files import FOLDER
+from evaluation.grading.generated import FOLDER
 from evaluation.reporting.curriculum import check_known, check_lines, curriculum
 from evaluation.results.columns import COMPLETED, arrow_schema
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from evaluation.files import write_jsonl
-from evaluation.grading.checks.run import passes
+from evaluation.grading.checks.registry import passes
 from evaluation.reporting.flips.answers import flipped_probes
 from evaluation.reporting.flips.failed_checks import expected, explanations, got
 from evaluation.reporting.flips.items import GONE

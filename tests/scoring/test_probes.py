@@ -6,13 +6,14 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
-from evaluation.grading.probes import generations, grade_answers
+from evaluation.grading.probes import check_answers, generations
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import ProbeCache
 from evaluation.prefill.schema import ProbePrompt
+from evaluation.scoring.completions import answer_prompts
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation import flight
-from evaluation.scoring.prompts import answer_prompts, prompt_key
+from evaluation.scoring.stored_completions import prompt_key
 from evaluation.settings.probes import Probe
 from evaluation.store import StoredScore
 from tests.scoring import tiny
@@ -72,13 +73,14 @@ def cache_of(tokenizer: PreTrainedTokenizerFast, probes: dict[str, Probe]) -> Pr
 def answered(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, texts: list[str], batch: int = 6
 ) -> tuple[pa.Table, list[StoredScore]]:
-    """The graded table, and the parts that the store would have."""
+    """The table of checked answers, and the parts that the store would have."""
     probes = probes_of(texts)
     cache = cache_of(tokenizer, probes)
     backend = tiny.Backend(Engine(model, row_tokens=64, device="cpu"), batch)
     parts = list(answer_prompts(backend, tokenizer, cache, cache.prompts))
     keys = {prompt.id: prompt_key(prompt) for prompt in cache.prompts}
-    return grade_answers(probes, keys, [part.table for part in parts]), parts
+    stored = {row["key"]: row for part in parts for row in part.table.to_pylist()}
+    return check_answers(probes, keys, stored), parts
 
 
 def test_answers_do_not_depend_on_the_batch(

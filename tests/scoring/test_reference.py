@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from evaluation.grading.choices import SCHEMA
-from evaluation.metrics.accuracy import candidate_scores, group_items, judge
+from evaluation.metrics.accuracy import candidate_scores, credit_items, group_items
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request, Score
@@ -85,5 +85,5 @@ def test_everything_agrees_with_lm_evaluation_harness(smollm2, shared):
         ranked = candidate_scores(table)
         for theirs, ours in (("acc", "raw"), ("acc_norm", "per_char")):
             if theirs in of_task[0]:
-                credit = judge(ranked[ours], gold, groups).credit
+                credit = credit_items(ranked[ours], gold, groups).credit
                 assert credit.tolist() == [item[theirs] for item in of_task], (task, theirs)

@@ -10,8 +10,7 @@ from evaluation.errors import ScoringError
 from evaluation.prefill.tokenizers import encode_pair
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
-from evaluation.scoring.request_output import check_output, write_answers
-from evaluation.scoring.request_rows import read_rows
+from evaluation.scoring.request_files import check_output, read_rows, write_answers
 from evaluation.scoring.requests import prepare
 from tests.scoring import tiny
 

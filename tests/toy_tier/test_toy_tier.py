@@ -89,7 +89,7 @@ EDITS = [
     *registered(
         "grading/tiers.py",
         "from evaluation.settings.plan",
-        "grading.tiers.GRADERS",
+        "grading.tiers.SUMMARIZERS",
         "grade_riddles",
     ),
     Edit(

@@ -3,8 +3,13 @@ r"""Mathematical answers: in `\boxed{}`, as a final answer, or wherever math-ver
 import pytest
 
 from evaluation.settings.verifiers import Boxed, MathVerify, Minerva
-from evaluation.verification.boxes import answer_of, last_boxed, spelled
-from evaluation.verification.mathematics import verify_boxed, verify_math
+from evaluation.verification.mathematics import (
+    answer_of,
+    last_boxed,
+    spelled,
+    verify_boxed,
+    verify_math,
+)
 from evaluation.verification.minerva import equivalent, normalized, verify_minerva
 
 BOXES = [

@@ -18,6 +18,7 @@ from evaluation.verification import pool
 from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.verdicts import Verdict
 from tests.conftest import ROOT
+from tests.verification.sessions import of_session
 
 MATH = MathVerify(kind="math_verify")
 GOOD: Job = (MATH, {"gold": "5"}, "So it is \\boxed{5}.")
@@ -154,28 +155,14 @@ def test_leaves_no_processes(number: signal.Signals) -> None:
     )
     assert script.stdout is not None
     assert script.stdout.readline() == b"0\n"
-    assert len(_of_session(script.pid)) >= 4  # itself, the process they are copied from, workers
+    assert len(of_session(script.pid)) >= 4  # itself, the process they are copied from, workers
     script.send_signal(number)
     until = time.monotonic() + 120
-    while _of_session(script.pid) - {script.pid} and time.monotonic() < until:
+    while of_session(script.pid) - {script.pid} and time.monotonic() < until:
         time.sleep(0.1)
     script.wait(120)
     script.stdout.close()
-    assert not _of_session(script.pid)
-
-
-def _of_session(session: int) -> set[int]:
-    """Processes of a session that are not dead."""
-    found = set()
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == session and fields[0] != "Z":
-                found.add(int(folder.name))
-    return found
+    assert not of_session(script.pid)
 
 
 def test_temporary_folder_with_a_long_path(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_file_that_is_wrong_is_told_before_anything_is_judged(
     def judged(*_: object) -> None:
         raise AssertionError("judged")
 
-    monkeypatch.setattr(by_hand, "judge_all", judged)
+    monkeypatch.setattr(by_hand, "run_verifiers", judged)
     first, second, _ = ids(plan)
     path = tmp_path / "completions.jsonl"
     content = text.replace("ID", first).replace("NEXT", second)

@@ -89,5 +89,5 @@ def _counted(monkeypatch: pytest.MonkeyPatch, enough: float = 0.0) -> list[float
             is_late = number == 0 and seconds < enough
             yield number, Verdict(credit=None, reason="too late") if is_late else verdict
 
-    monkeypatch.setattr("evaluation.grading.judging.verify_all", verify)
+    monkeypatch.setattr("evaluation.grading.verdicts.verify_all", verify)
     return asked

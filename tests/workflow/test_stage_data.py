@@ -5,7 +5,7 @@ import yaml
 
 from evaluation.errors import CacheError
 from evaluation.prefill.tiers import PREFILLS
-from evaluation.scoring.stage_data import StageData, read_stage_data
+from evaluation.scoring.job import StageData, read_stage_data
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from tests.workflow.world import World

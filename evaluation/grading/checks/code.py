@@ -1,14 +1,21 @@
-"""Answers that are Python."""
+"""Answers that are Python: read by their syntax, or run against tests in the sandbox.
+
+A model's code may do anything, so it never runs in this process, and for seconds at most.
+"""
 
 import ast
 import re
 import textwrap
 import warnings
 from collections.abc import Container, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
+from evaluation.errors import ScoringError
 from evaluation.grading.checks.markdown import Fence, read_fences, whole_fence
+from evaluation.verification.programs import joined
+from evaluation.verification.sandbox.model import Limits, Outcome, Tests
+from evaluation.verification.sandbox.run import run_program
 
 _PYTHON = re.compile(r"(?:python|py|ipython)?(?:[23](?:\.\d+)*)?")
 _LONGEST = 50_000
@@ -34,7 +41,7 @@ def python_code(text: str) -> list[str]:
 
 @lru_cache(maxsize=16)
 def parse_python(text: str) -> tuple[ast.Module, ...] | None:
-    """The syntax trees of an answer's code; None where a part of it is not Python.
+    """Return the syntax trees of an answer's code; None where a part of it is not Python.
 
     Code is compiled, so that a `return` outside of a function is found too, but never run. What is
     too long or too deeply nested for Python's own compiler is not Python that runs.
@@ -71,7 +78,7 @@ def python_parses(text: str) -> bool:
 
 
 def only_code(text: str) -> bool:
-    """Whether an answer is Python and nothing else, in one closed fence or in none."""
+    """Return whether an answer is Python and nothing else, in one closed fence or in none."""
     fenced = bool(read_fences(text))
     return (not fenced or whole_fence(text) is not None) and python_parses(text)
 
@@ -145,7 +152,7 @@ def _arguments(spec: ast.arguments) -> list[str]:
 
 
 def code_is(answer: str, /, any_of: Sequence[str]) -> bool:
-    """Whether one of the patterns is all of the code (see `_matches`)."""
+    """Return whether one of the patterns is all of the code (see `_matches`)."""
     trees = parse_python(answer) or ()
     body = [statement for tree in trees for statement in tree.body]
     if len(body) != 1:
@@ -155,12 +162,12 @@ def code_is(answer: str, /, any_of: Sequence[str]) -> bool:
 
 
 def code_has(answer: str, /, any_of: Sequence[str]) -> bool:
-    """Whether one of the patterns occurs in the code (see `_matches`)."""
+    """Return whether one of the patterns occurs in the code (see `_matches`)."""
     return any(_occurs(answer, pattern) for pattern in any_of)
 
 
 def code_lacks(answer: str, /, patterns: Sequence[str]) -> bool:
-    """Whether the code is Python and none of the patterns occurs in it."""
+    """Return whether the code is Python and none of the patterns occurs in it."""
     return python_parses(answer) and not any(_occurs(answer, pattern) for pattern in patterns)
 
 
@@ -221,3 +228,23 @@ def _match_lists(wanted: list[Any], found: list[Any]) -> bool:
     return len(found) >= rest + last and all(
         map(_matches, wanted[:rest] + wanted[rest + 1 :], found[:rest] + found[len(found) - last :])
     )
+
+
+LIMITS = Limits(seconds=5.0, memory_mb=512)
+"""Of one answer with all its tests."""
+
+
+def passes_tests(answer: str, /, tests: str) -> Outcome:
+    """Whether an answer's code, all its fences one after the other, passes the tests, and by which run.
+
+    Raises:
+        ScoringError: the tests cannot be run, whatever the answer is.
+        SandboxError: this machine has no sandbox to run them in.
+    """
+    if parse_python(answer) is None:
+        return Outcome(False)
+    program = reduce(joined, python_code(answer), "")
+    outcome = run_program(program, Tests(source=tests), LIMITS)
+    if outcome.passed is None:
+        raise ScoringError(outcome.reason)
+    return outcome

@@ -55,7 +55,7 @@ Texts = tuple[str | tuple[str, ...], ...]
 def list_items(
     answer: str, /, texts: Texts, how: Literal["contain", "start", "equal"], in_order: bool
 ) -> bool:
-    """Whether the list has one item for each of the texts, no other, and none twice."""
+    """Return whether the list has one item for each of the texts, no other, and none twice."""
     items = [item.text for item in _top(answer)]
     twice = len(set(map(core, items))) < len(items)
     if len(items) != len(texts) or (twice and how != "equal"):
@@ -97,7 +97,7 @@ def _without_marker(line: str) -> str:
 
 
 def word_count(text: str) -> int:
-    """Words; list markers are none."""
+    """Count words; list markers are none."""
     return len(words("\n".join(_without_marker(line) for line in plain(text).split("\n"))))
 
 
@@ -107,7 +107,7 @@ def sentence_count(text: str) -> int:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Paragraphs and list items of plain text, each on one line and without its marker."""
+    """Return paragraphs and list items of plain text, each on one line and without its marker."""
     parts: list[list[str]] = [[]]
     for line in text.split("\n"):
         if not line.strip() or read_item(line):
@@ -134,7 +134,7 @@ _SENTENCE_END = tuple(".!?…\"')。")
 
 
 def plain_prose(answer: str) -> bool:
-    """Whether all is sentences; a paragraph that ends like none is a title."""
+    """Return whether all is sentences; a paragraph that ends like none is a title."""
     said = paragraphs(plain(answer))
     return (
         bool(said)

@@ -62,7 +62,7 @@ class Lists:
     anything_else: bool
 
     def outermost(self, *, numbered: bool) -> list[Item]:
-        """Items of one marker that no other item of it encloses."""
+        """Return items of one marker that no other item of it encloses."""
         return [
             item for item in self.items if item.depth == 0 and (item.number is not None) == numbered
         ]
@@ -79,7 +79,7 @@ class Fence:
 
 
 def read_item(line: str) -> Line | None:
-    """The list item that a line of plain text is; None if it is none."""
+    """Return the list item that a line of plain text is; None if it is none."""
     line = line.rstrip()
     if _RULE.fullmatch(line):
         return None
@@ -135,7 +135,7 @@ def _closes(line: str, sign: str) -> bool:
 
 @lru_cache(maxsize=16)
 def read_lists(text: str) -> Lists:
-    """The lists of an answer. An item without a word is none."""
+    """Return the lists of an answer. An item without a word is none."""
     items: list[Item] = []
     open_items: list[Item] = []
     anything_else = False
@@ -157,7 +157,7 @@ def read_lists(text: str) -> Lists:
 
 @lru_cache(maxsize=16)
 def read_fences(text: str) -> tuple[Fence, ...]:
-    """The fenced code blocks of an answer, as they are written."""
+    """Return the fenced code blocks of an answer, as they are written."""
     lines = text.split("\n")
     return tuple(_fence(token, lines) for token in _PARSER.parse(text) if token.type == "fence")
 

@@ -46,7 +46,7 @@ def strict_json(answer: str, /, matches: Mapping[str, Any], may_be_fenced: bool)
 
 
 def json_equals(answer: str, /, value: Any, match_case: bool) -> bool:
-    """Whether the JSON of an answer, all of it or its one code block, is this value.
+    """Return whether the JSON of an answer, all of it or its one code block, is this value.
 
     Objects have the same keys, arrays the same order, texts the same signs.
     """

@@ -29,7 +29,7 @@ _SPELLINGS = str.maketrans(
 
 @lru_cache(maxsize=16)
 def plain(text: str) -> str:
-    """One spelling of what looks alike: NFKC, straight quotes, `\\n`, nothing invisible."""
+    """Return one spelling of what looks alike: NFKC, straight quotes, `\\n`, nothing invisible."""
     lines = _INVISIBLE.sub("", _LINE_END.sub("\n", text))
     return unicodedata.normalize("NFKC", lines.translate(_SPELLINGS)).translate(_SPELLINGS)
 
@@ -43,7 +43,7 @@ def without_emphasis(text: str) -> str:
 
 
 def core(text: str) -> str:
-    """A short answer without case, accents, spacing, quotes, emphasis and what closes it."""
+    """Return a short answer without case, accents, spacing, quotes, emphasis and what closes it."""
     words = " ".join(_without_accents(without_emphasis(plain(text))).casefold().split())
     return words.strip("\"' ").rstrip(".!。,;").strip("\"' ")
 

@@ -9,7 +9,7 @@ _NOT = r"(?!'t(?!\w))"  # `can` is not said by "can't"
 
 
 def says(text: str, term: str, match_case: bool) -> bool:
-    """Whether a word or phrase occurs, neither end of it in the middle of a word."""
+    """Return whether a word or phrase occurs, neither end of it in the middle of a word."""
     return next(_occurrences(text, term, match_case), None) is not None
 
 
@@ -63,7 +63,7 @@ _WRONG = re.compile(
 
 
 def states(answer: str, /, texts: Iterable[str], rather_than: Iterable[str]) -> bool:
-    """Whether an answer says one of the texts as true, and none of the others.
+    """Return whether an answer says one of the texts as true, and none of the others.
 
     A text is denied in a clause that has `not`, `never` or the like before it, or calls it wrong;
     one of the others may also be what the speaker takes back: `I said six`.

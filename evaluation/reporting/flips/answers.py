@@ -8,8 +8,8 @@ from typing import Any
 
 from evaluation.errors import ResultsError
 from evaluation.files import open_regular
-from evaluation.grading.generation_files import FOLDER
-from evaluation.grading.thinking import checked_part
+from evaluation.grading.generated import FOLDER
+from evaluation.grading.probes import checked_part
 from evaluation.reporting.flips.failed_checks import explanations
 from evaluation.reporting.flips.items import (
     NOT_STORED,

@@ -32,7 +32,7 @@ def got(check: Check, text: str) -> str:
     if not text.strip():
         return "nothing"
     if isinstance(check, Counted):
-        return str(CHECKS[check.check].function(text))
+        return str(CHECKS[check.check](text))
     find = FOUND.get(check.check)
     return find(check, text) if find else _beginning(text)
 

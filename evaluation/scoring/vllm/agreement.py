@@ -7,16 +7,14 @@ is measured on a few prompts of each task, in the same run, and stands in the re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.session import Job
 from evaluation.scoring.vllm.engine import Vllm
 from evaluation.store import StoredScore
-
-if TYPE_CHECKING:
-    from evaluation.scoring.job import Job
 
 PROMPTS = 8
 """Prompts of a task that both engines answer."""
@@ -32,7 +30,7 @@ class Agreement:
 
     def __init__(
         self,
-        job: "Job",
+        job: Job,
         task: str,
         key: Mapping[str, Any],
         both: Sequence[GenerationRequest],

@@ -28,7 +28,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """Raises ValueError or ImportError for what `pack` cannot have written."""
+    """Raise ValueError or ImportError for what `pack` cannot have written."""
     import numpy
 
     kind, shape, block = data.split(b" ", 2)
@@ -43,7 +43,7 @@ def unpack(data: bytes) -> Any:
 
 
 def assign(value: Any, new: Any) -> None:
-    """Gives an array new contents, in place."""
+    """Give an array new contents, in place."""
     if (value.dtype, value.shape) != (new.dtype, new.shape):
         raise ValueError("an argument was given another shape")
     value[...] = new

@@ -62,7 +62,7 @@ def _is_used(node: ast.stmt, words: set[str]) -> bool:
 
 
 def serve(data: bytes, read: int, write: int) -> None:
-    """Ends when the judge has gone."""
+    """End when the judge has gone."""
     before, _, source = data.partition(b"\n")
     failure: BaseException | None = None
     names: dict[str, Any] = {}
@@ -77,7 +77,7 @@ def serve(data: bytes, read: int, write: int) -> None:
         failure = reason
 
     def defined(name: str) -> tuple[Any, ...]:
-        """What the program defines of a name that the tests use."""
+        """Return what the program defines of a name that the tests use."""
         if failure is not None:
             raise failure
         return _described(name, names[name]) if name in names else ("absent",)
@@ -146,7 +146,7 @@ _ANSWERS: dict[str, Any] = {
 
 
 def preload() -> None:
-    """Imports what programs often use, once for all of them."""
+    """Import what programs often use, once for all of them."""
     for name in _OFTEN_USED.split():
         try:
             importlib.import_module(name)

@@ -17,7 +17,7 @@ _FRAMES = 1000
 
 
 def arrange_descriptors(null: int, kept: Sequence[int]) -> None:
-    """Leaves nothing open but /dev/null as 0, 1, 2 and the given ones as 3, 4, …, in order."""
+    """Leave nothing open but /dev/null as 0, 1, 2 and the given ones as 3, 4, …, in order."""
     high = [os.dup2(old, 100 + place) for place, old in enumerate((null, null, null, *kept))]
     for place, descriptor in enumerate(high):
         os.dup2(descriptor, place)

@@ -77,7 +77,7 @@ class Sandbox:
             self._process.wait()
 
     def disown(self) -> None:
-        """Leaves it to the process that this one was forked from."""
+        """Leave it to the process that this one was forked from."""
         self._connection.close()
         self._process.returncode = 0  # not ours to wait for
 
@@ -86,7 +86,7 @@ class Sandbox:
         return self._process.poll() is None and self._connection.fileno() >= 0
 
     def run(self, program: bytes, tests: bytes, limits: Limits, *, guarded: bool) -> Said:
-        """One run of a program with its tests; both are as their processes read them."""
+        """Return one run of a program with its tests; both are as their processes read them."""
         reading, saying = os.pipe()
         hearing, writing = os.pipe()
         files = [_memory_file(program), _memory_file(tests)]

@@ -20,7 +20,7 @@ from evaluation.verification.sandbox.wording import Wording, wording
 
 
 def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> Outcome:
-    """Calls `begin` with the number of each test before it is run."""
+    """Call `begin` with the number of each test before it is run."""
     try:
         setup, tree = _parsed(tests.setup), _parsed("\n".join(tests.asserts) or tests.source)
     except Unusable as reason:

@@ -48,7 +48,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 
 def make_root(folder: str) -> None:
-    """Makes a mount point the root; nothing of the former root can be reached any more."""
+    """Make a mount point the root; nothing of the former root can be reached any more."""
     detach = 2
     os.chdir(folder)
     _checked(_LIBC.pivot_root(c_char_p(b"."), c_char_p(b".")), "pivot_root")
@@ -61,7 +61,7 @@ def syscall(number: int, *values: Any) -> int:
 
 
 def drop_capabilities() -> None:
-    """Gives up all privileges, those of a namespace or of root, for this process and its children."""
+    """Give up all privileges, those of a namespace or of root, for this process and its children."""
     for capability in range(_MOST_CAPABILITIES):
         try:
             prctl(PR_CAPBSET_DROP, capability)
@@ -76,6 +76,6 @@ def die_with_parent(signal: int) -> None:
 
 
 def install_filter(program: bytes) -> None:
-    """Puts a compiled seccomp filter on this process, for good."""
+    """Put a compiled seccomp filter on this process, for good."""
     loaded = _Filter(len(program) // 8, program)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(loaded))

@@ -12,7 +12,7 @@ FILE = f"<{PROGRAM}>"
 
 
 def new_module(text: str) -> dict[str, Any]:
-    """The names of an empty module for a program of this text."""
+    """Return the names of an empty module for a program of this text."""
     alone.prepare()
     module = ModuleType(PROGRAM)
     module.__file__ = FILE
@@ -26,7 +26,7 @@ def load(text: str, names: dict[str, Any]) -> None:
 
 
 def set_up(setup: str, names: dict[str, Any]) -> bool:
-    """Runs what the tests set up, before the program; False if it needs the program."""
+    """Run what the tests set up, before the program; False if it needs the program."""
     try:
         exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
     except NameError:

@@ -78,7 +78,7 @@ class Peer:
     # Messages
 
     def ask(self, question: Any) -> Any:
-        """Raises what the other side raises; Broken where it is gone or gives no proper answer."""
+        """Raise what the other side raises; Broken where it is gone or gives no proper answer."""
         if self.broken:
             raise Broken(self.broken)
         outermost, self._depth = self._depth == 0, self._depth + 1
@@ -106,7 +106,7 @@ class Peer:
             self._serve(body)
 
     def check_silence(self) -> None:
-        """Raises Broken if the other side wrote more than it was asked for."""
+        """Raise Broken if the other side wrote more than it was asked for."""
         if select.select([self._read], [], [], 0)[0] and os.read(self._read, 1):
             self.broken = _UNASKED
             raise Broken(self.broken)

@@ -20,7 +20,7 @@ SECRET_BYTES = 32
 
 
 def serve(source: bytes, tests: Tests, heard: int, said: int) -> None:
-    """Runs all tests; writes the number of each before it begins, and what came of them."""
+    """Run all tests; write the number of each before it begins, and what came of them."""
     write, read = os.write, os.read  # the program may replace them
     failure = _failure(source, tests, lambda number: write(said, b"%d\n" % number))
     if failure:

@@ -80,7 +80,7 @@ class Reader:
         return value
 
     def update(self, value: Any) -> None:
-        """Gives a value of the table the contents that are written here, if the type is the same."""
+        """Give a value of the table the contents that are written here, if the type is the same."""
         tag = self.take(1)
         if tag in b"pny":
             block = self._block(tag)

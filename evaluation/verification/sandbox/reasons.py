@@ -125,7 +125,7 @@ def gave(name: str, inside: str, answer: str) -> str:
 
 
 def short(value: object) -> str:
-    """A value in at most some 300 characters, whatever it is."""
+    """Return a value in at most some 300 characters, whatever it is."""
     if type(value) is int and abs(value).bit_length() > 400:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, FunctionType):
@@ -138,7 +138,7 @@ def short(value: object) -> str:
 
 
 def shortened(what: object) -> str:
-    """One line of bounded length."""
+    """Return one line of bounded length."""
     try:
         text = str(what)
     except Exception:  # noqa: BLE001 - an exception's text can be as hostile as anything

@@ -1,45 +1,67 @@
-"""Runs programs in the strongest sandbox that the machine offers, which is kept for the next one."""
+"""Runs programs in the strongest sandbox that the machine offers, which is kept for the next one.
+
+A program is verified by two runs: the plain one, and the guarded one if that is passed.
+
+    plain   guarded                     verdict
+    fails   (not run)                   fails
+    passes  passes                      passes
+    passes  cannot look at all values   passes, and is counted as unguarded
+    passes  fails                       fails, and is counted as forged
+
+Where tests themselves cannot be run, or the machine is too busy, there is no verdict.
+"""
 
 import atexit
+import json
 import os
+import signal
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from evaluation.errors import SandboxError
-from evaluation.verification.sandbox.connection import Sandbox
-from evaluation.verification.sandbox.model import Limits, Outcome, Tests
+from evaluation.verification.sandbox import candidate
+from evaluation.verification.sandbox.connection import Said, Sandbox
+from evaluation.verification.sandbox.model import FORGED, Limits, Outcome, Tests
+from evaluation.verification.sandbox.peer import GONE
+from evaluation.verification.sandbox.reasons import shortened
 from evaluation.verification.sandbox.syscalls import compiled_filter
-from evaluation.verification.sandbox.two_runs import check, judge_program
+from evaluation.verification.sandbox.zygote import COMPUTED, PATIENCE, STARVED, WAITED
 
 MODES = ("namespaces", "landlock")
-"""Kinds of sandbox, the strongest first; each has the seccomp filter and the limits beside it."""
+"""Kinds of sandbox, the strongest first; each has the seccomp filter and the limits, too."""
+
 _lock = threading.Lock()
 _open: dict[tuple[int, str], Sandbox] = {}
 """The sandbox of this process; one that was forked from another has none yet."""
+_GUARDED_FACTOR = 3.0
+_GUARDED_SECONDS = 5.0
+"""Values that cross take time to compute, too: so much more is given."""
 
 
 def run_program(
     program: str, tests: Tests, limits: Limits, *, modes: Sequence[str] = MODES
 ) -> Outcome:
-    """Runs the tests against a program in the strongest sandbox of these that the machine offers.
+    """Run the tests against a program in the strongest sandbox of these that the machine offers.
 
     Raises SandboxError where it offers none.
     """
     with _lock:
         try:
-            return judge_program(_sandbox(modes), program, tests, limits)
+            return _run_twice(_sandbox(modes), program, tests, limits)
         except SandboxError:  # it ended, perhaps before this program; a new one tells
-            return judge_program(_sandbox(modes), program, tests, limits)
+            return _run_twice(_sandbox(modes), program, tests, limits)
 
 
 def describe_sandbox(*, modes: Sequence[str] = MODES) -> str:
-    """The sandbox that `run_program` uses, for the results: `namespaces+seccomp`."""
+    """Return the sandbox that `run_program` uses, for the results: `namespaces+seccomp`."""
     with _lock:
         return f"{_sandbox(modes).mode}+seccomp"
 
 
 def close_sandbox() -> None:
-    """Ends the processes that are kept for the next program."""
+    """End the processes that are kept for the next program."""
     with _lock:
         for sandbox in _open.values():
             sandbox.close()
@@ -75,6 +97,95 @@ def _forget() -> None:
     for sandbox in _open.values():
         sandbox.disown()
     _open.clear()
+
+
+def most_seconds(seconds: float) -> float:
+    """Return the most seconds by the clock of both runs of a program that may compute for so many."""
+    return PATIENCE * (seconds + _GUARDED_FACTOR * seconds + _GUARDED_SECONDS)
+
+
+def _run_twice(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> Outcome:
+    """Raises SandboxError if the sandbox ends unasked."""
+    source = program.encode("utf-8", "surrogatepass")
+    said = sandbox.run(source, tests.to_bytes(), limits, guarded=False)
+    outcome, at_fault = _plainly(said, tests, limits)
+    if outcome.passed is None or not (outcome.passed or at_fault):
+        return outcome
+    seconds = _GUARDED_FACTOR * limits.seconds + _GUARDED_SECONDS
+    wider = replace(limits, seconds=seconds)
+    data = candidate.to_bytes(source, tests.setup)
+    guarded = _guarded(sandbox.run(data, tests.to_bytes(), wider, guarded=True), tests, wider)
+    return outcome if at_fault and guarded.passed is not None else guarded
+
+
+def check(sandbox: Sandbox) -> None:
+    """Raise SandboxError if not even this passes: some call that is needed is forbidden here."""
+    program = "import colorsys\ndef double(x):\n    return x + x"
+    tests = Tests(asserts=("assert double([1.5, 'a']) == [1.5, 'a', 1.5, 'a']",))
+    outcome = _run_twice(sandbox, program, tests, Limits(seconds=30, memory_mb=256))
+    if not (outcome.passed and sandbox.is_open):
+        sandbox.close()
+        raise SandboxError(f"{sandbox.mode}: a program that is right fails ({outcome.reason})")
+
+
+def _plainly(said: Said, tests: Tests, limits: Limits) -> tuple[Outcome, bool]:
+    """What the plain run says, and whether the tests themselves may be at fault."""
+    if said.passed:
+        return Outcome(True), False
+    if (untold := _untold(said, tests, limits)) is not None:
+        return untold, False
+    failure = _failure(said.lines[-1:])
+    if not failure:
+        reason = f"the tests ended before the last one{_where(said, tests)}{_cause(said.status)}"
+        return Outcome(False, reason), False
+    reason = str(failure["reason"]).encode("utf-8", "replace").decode()
+    return Outcome(False, reason), failure.get("at_fault") is True
+
+
+def _failure(lines: list[bytes]) -> dict[str, Any]:
+    """Whatever the program wrote instead is none."""
+    try:
+        failure = json.loads(lines[0])
+        return failure if "reason" in failure else {}
+    except (IndexError, ValueError, TypeError, RecursionError):
+        return {}
+
+
+def _guarded(said: Said, tests: Tests, limits: Limits) -> Outcome:
+    last = said.lines[-1] if said.lines else b""
+    if last.startswith(b"{") and last.endswith(b"}\n"):
+        outcome = Outcome.from_bytes(last)
+        if outcome.passed is False and GONE in outcome.reason:
+            return replace(outcome, reason=outcome.reason + _cause(said.candidate))
+        return outcome
+    if (untold := _untold(said, tests, limits)) is not None:
+        return untold if untold.passed is None else replace(untold, note=FORGED)
+    where, cause = _where(said, tests), _cause(said.status)
+    return Outcome(False, f"the tests ended before the last one{where}{cause}", FORGED)
+
+
+def _untold(said: Said, tests: Tests, limits: Limits) -> Outcome | None:
+    """The outcome of a run that was ended."""
+    where = _where(said, tests)
+    if said.ending == STARVED:
+        reason = f"the machine was too busy to let it compute for {limits.seconds:g} s{where}"
+        return Outcome(None, reason)
+    if said.ending == COMPUTED:
+        return Outcome(False, f"it ran out of time ({limits.seconds:g} s){where}")
+    if said.ending == WAITED:
+        return Outcome(False, f"it waited for {limits.seconds:g} s{where}")
+    return None
+
+
+def _where(said: Said, tests: Tests) -> str:
+    number = next((int(line) for line in reversed(said.lines) if line.strip().isdigit()), -1)
+    return f" in `{shortened(tests.asserts[number])}`" if 0 <= number < len(tests.asserts) else ""
+
+
+def _cause(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return f" (signal {signal.Signals(os.WTERMSIG(status)).name})"
+    return f" (exit code {os.WEXITSTATUS(status)})"
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -33,7 +33,7 @@ _REMEDY = "install libseccomp.so.2 (`apt install libseccomp2`, `dnf install libs
 
 @functools.cache
 def compiled_filter() -> bytes:
-    """The filter as the kernel takes it."""
+    """Return the filter as the kernel takes it."""
     try:
         import pyseccomp
     except (ImportError, OSError, RuntimeError) as reason:

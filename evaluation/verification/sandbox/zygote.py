@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from evaluation.verification.sandbox import candidate, landlock, libc, namespaces, plain
+from evaluation.verification.sandbox import candidate, isolation, libc, plain
 from evaluation.verification.sandbox.confine import arrange_descriptors, confine, limit
 from evaluation.verification.sandbox.judge import judge
 from evaluation.verification.sandbox.model import Limits, Tests
@@ -50,7 +50,7 @@ _ACCOUNTED = 0.05
 def start(
     mode: str, sources: list[str], worker: int, descriptor: int, filter_descriptor: int
 ) -> NoReturn:
-    """The starter: forks the zygote and ends it when the worker `worker` has gone."""
+    """Be the starter: fork the zygote and end it when the worker `worker` has gone."""
     connection = socket.socket(fileno=descriptor)
     try:
         limit(resource.RLIMIT_NOFILE, _MOST_OPEN)
@@ -60,7 +60,7 @@ def start(
         sys.argv[:] = [""]
         libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
         if mode == "namespaces":
-            namespaces.leave_the_machine()
+            isolation.enter_namespaces()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         zygote = os.fork()
     except OSError as reason:
@@ -81,7 +81,7 @@ def _become_zygote(mode: str, connection: socket.socket, seccomp: bytes) -> NoRe
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         memory = os.open("/proc/self/statm", os.O_RDONLY)
         null = os.open(os.devnull, os.O_RDWR)
-        {"namespaces": namespaces.enter_root, "landlock": landlock.restrict}[mode]()
+        {"namespaces": isolation.enter_root, "landlock": isolation.apply_landlock}[mode]()
         libc.drop_capabilities()
         libc.prctl(libc.PR_SET_DUMPABLE, 0)
         libc.die_with_parent(signal.SIGKILL)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +17,7 @@ from evaluation.verification.sandbox.run import MODES, close_sandbox, describe_s
 from tests.conftest import ROOT
 from tests.verification.sandbox.arena import descendants
 from tests.verification.sandbox.modes import needs_sandbox
+from tests.verification.sessions import of_session
 
 _RIGHT = "def f(x): return x + 1"
 _TESTS = Tests(asserts=("assert f(1) == 2",))
@@ -119,22 +119,10 @@ def test_a_killed_worker_leaves_no_process(mode: str) -> None:
     worker = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
     assert worker.stdout is not None
     session = int(worker.stdout.readline())
-    _wait_until(lambda: len(_session(session)) == 3)  # starter, zygote, program
+    _wait_until(lambda: len(of_session(session)) == 3)  # starter, zygote, program
     worker.kill()
     worker.communicate()
-    _wait_until(lambda: not _session(session))
-
-
-def _session(number: int) -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == number and fields[0] != "Z":
-            found.append(path.parent.name)
-    return found
+    _wait_until(lambda: not of_session(session))
 
 
 def _wait_until(holds: Callable[[], bool]) -> None:

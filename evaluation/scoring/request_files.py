@@ -1,4 +1,9 @@
-"""Where the answers to a file of requests go: a file that appears whole, a pipe, a device or `-`."""
+"""Files of requests, read line by line with every row checked, and where the answers to them go.
+
+A row holds either two strings, `context` and `continuation`, or two lists of token ids,
+`context_tokens` and `continuation_tokens`, and nothing else. Answers go to a file that appears whole,
+to a pipe, a device or `-`.
+"""
 
 import contextlib
 import json
@@ -8,16 +13,67 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from evaluation.errors import OutputError
+from evaluation.errors import OutputError, ScoringError
 from evaluation.files import as_utf8, atomic_path, link_target, make_folder
-from evaluation.input_files import STANDARD
-from evaluation.scoring.request_rows import Row
+from evaluation.input_files import STANDARD, read_json, read_lines
+from evaluation.wording import kind_of
+
+TEXT = {"context", "continuation"}
+TOKENS = {"context_tokens", "continuation_tokens"}
+
+Row = dict[str, Any]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read and check every line; raise ScoringError naming the first that is wrong."""
+    lines = read_lines(path, ScoringError, "JSONL, one request on each line")
+    rows = [_checked(line, f"{path}: line {number}") for number, line in lines]
+    if not rows:
+        raise ScoringError(
+            f"{path}: holds no requests; give JSONL, one object on each line (a pipe is empty where "
+            "the program before it failed)"
+        )
+    return rows
+
+
+def _checked(line: bytes, place: str) -> Row:
+    row = read_json(line, place, ScoringError)
+    if not isinstance(row, dict) or row.keys() not in (TEXT, TOKENS):
+        raise ScoringError(
+            f"{place}: expected the keys context and continuation, or context_tokens and "
+            f"continuation_tokens, and no others; found {_found(row)}"
+        )
+    is_right = _is_text if row.keys() == TEXT else _is_tokens
+    for key, value in row.items():
+        if not is_right(value):
+            kind = "a string of Unicode characters" if row.keys() == TEXT else "a list of token ids"
+            raise ScoringError(f"{place}: {key} must be {kind}")
+        if not value and key.startswith("continuation"):
+            raise ScoringError(f"{place}: {key} is empty, there is nothing to score; leave it out")
+    return row
+
+
+def _found(row: Any) -> str:
+    """What stands in a line, shortened: a key can be as long as the file."""
+    if not isinstance(row, dict):
+        return kind_of(row)
+    names = [name[:40] for name in list(row)[:5]] + ["…"] * (len(row) > 5)
+    return ", ".join(names) or "none"
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a string without halves of surrogate pairs, which no tokenizer takes."""
+    return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def _is_tokens(value: Any) -> bool:
+    return isinstance(value, list) and all(type(token) is int and token >= 0 for token in value)
 
 
 def check_output(requests: Path, output: Path) -> None:
-    """Finds out before any GPU time is spent whether answers can be written.
+    """Find out before any GPU time is spent whether answers can be written.
 
     Raises OutputError naming the path; makes the folder that a file is to be in.
     """
@@ -34,7 +90,7 @@ def check_output(requests: Path, output: Path) -> None:
 
 
 def write_answers(output: Path, rows: Iterable[Row]) -> int:
-    """Writes one JSON object a line; returns how many. Raises OutputError naming the path."""
+    """Write one JSON object a line and return how many. Raise OutputError naming the path."""
     count = 0
     with _opened(output) as file:
         for row in rows:
@@ -44,7 +100,7 @@ def write_answers(output: Path, rows: Iterable[Row]) -> int:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Whether `path` is where this program's own messages would go."""
+    """Return whether `path` is where this program's own messages would go."""
     if path == STANDARD:
         return True
     try:

@@ -1,0 +1,12 @@
+"""What the process imports that all workers are copies of.
+
+It ends with the one that started it, and they with it: by itself it would wait for its last worker,
+which an answer may keep busy for ever.
+"""
+
+import os
+
+from evaluation.verification.worker import LIBRARIES_VARIABLE, end_with_parent, load
+
+end_with_parent()
+load(os.environ.get(LIBRARIES_VARIABLE, "").split())

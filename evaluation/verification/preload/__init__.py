@@ -1,1 +1,0 @@
-"""Modules that import what verifiers need, for the process that all workers are copies of."""

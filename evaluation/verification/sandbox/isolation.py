@@ -1,0 +1,165 @@
+"""Two ways to hide the machine from a process but for what its programs may read.
+
+Namespaces give it a user, file tree, network, process table and System V IPC of its own. Its root is
+an empty, read-only tmpfs into which the visible folders are mounted read-only. There is no /proc, no
+/dev, no /tmp and no network interface that is up.
+
+Landlock is for machines whose users may not make namespaces. It forbids every access to files but
+reading what is visible; network and signals are left to the seccomp filter, and forbidden here once
+more where the kernel knows how. Names and sizes of files elsewhere can be asked for; nothing in them
+can be read.
+"""
+
+import ctypes
+import os
+import sys
+import sysconfig
+from ctypes import c_int, c_int32, c_uint32, c_uint64
+
+from evaluation.verification.sandbox import libc
+
+_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
+_PACKAGES = ("site-packages", "dist-packages")
+
+_NEW_MOUNTS, _NEW_CGROUP, _NEW_NAMES, _NEW_IPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
+_NEW_USER, _NEW_PROCESSES, _NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
+_ALL = _NEW_MOUNTS | _NEW_NAMES | _NEW_IPC | _NEW_USER | _NEW_PROCESSES | _NEW_NETWORK | _NEW_CGROUP
+
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND = 1, 2, 4, 32, 4096
+_RECURSIVE, _PRIVATE = 16384, 1 << 18
+_KEPT = {8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
+"""Flags of a file system (noexec, noatime, nodiratime, relatime) that a new mount of it must keep."""
+
+_USER = 1000
+_MOUNT_POINT = "/proc"
+"""Where the new root is put together: on every machine, and never a place of Python's files."""
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_PATH_BENEATH, _TELL_VERSION = 1, 1
+_READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
+_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
+"""How many rights on files each version of Landlock knows; later ones know 16."""
+
+
+def enter_namespaces() -> None:
+    """Move this process into new namespaces; its next child is the first of a process table."""
+    user, group = os.getuid(), os.getgid()
+    libc.unshare(_ALL)
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{_USER} {user} 1"),
+        ("gid_map", f"{_USER} {group} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def enter_root() -> None:
+    """Give this process, the first in its process table, a root with what is visible alone."""
+    visible, hidden = _visible_paths(), _hidden_folders()
+    libc.mount("", "/", "", _RECURSIVE | _PRIVATE)
+    _mount_empty(_MOUNT_POINT)
+    for path in visible:
+        _mount_read_only(path, _MOUNT_POINT + path)
+    for path in hidden:
+        _mount_empty(_MOUNT_POINT + path)
+        _remount_read_only(_MOUNT_POINT + path)
+    libc.make_root(_MOUNT_POINT)
+    _remount_read_only("/")
+
+
+def _mount_empty(target: str) -> None:
+    libc.mount("tmpfs", target, "tmpfs", _NO_SUID | _NO_DEVICES, "size=1m,mode=755")
+
+
+def _mount_read_only(source: str, target: str) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    elif not os.path.exists(target):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "x"):
+            pass
+    libc.mount(source, target, "", _BIND | _RECURSIVE)
+    _remount_read_only(target)
+
+
+def _remount_read_only(target: str) -> None:
+    present = os.statvfs(target).f_flag
+    kept = sum(new for old, new in _KEPT.items() if present & old)
+    flags = _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES
+    libc.mount("", target, "", flags | kept)
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = [("files", c_uint64), ("network", c_uint64), ("scopes", c_uint64)]
+
+
+class _PathRule(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = [("allowed", c_uint64), ("folder", c_int32)]
+
+
+def apply_landlock() -> None:
+    """Forbid this process and its children all files but the visible ones, for good."""
+    version = libc.syscall(_CREATE_RULESET, None, 0, c_uint32(_TELL_VERSION))
+    everything = _Ruleset(
+        files=(1 << _FILE_RIGHTS.get(version, 16)) - 1,
+        network=0b11 if version >= 4 else 0,
+        scopes=0b11 if version >= 6 else 0,
+    )
+    size = ctypes.c_size_t(ctypes.sizeof(everything))
+    ruleset = libc.syscall(_CREATE_RULESET, ctypes.byref(everything), size, c_uint32(0))
+    for path in _readable():
+        _allow(ruleset, path)
+    libc.syscall(_RESTRICT_SELF, c_int(ruleset), c_uint32(0))
+    os.close(ruleset)
+    os.chdir("/")
+
+
+def _readable() -> list[str]:
+    """A rule cannot take back what another gives: folders with hidden ones are given by child."""
+    hidden = _hidden_folders()
+    paths: list[str] = []
+    for path in _visible_paths():
+        inner = [folder for folder in hidden if os.path.dirname(folder) == path]
+        children = (os.path.join(path, name) for name in os.listdir(path)) if inner else (path,)
+        paths += [child for child in children if child not in hidden]
+    return paths
+
+
+def _allow(ruleset: int, path: str) -> None:
+    rights = _READ_FILE | _READ_FOLDER if os.path.isdir(path) else _READ_FILE
+    folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        rule = _PathRule(rights, folder)
+        libc.syscall(
+            _ADD_RULE, c_int(ruleset), c_int(_PATH_BENEATH), ctypes.byref(rule), c_uint32(0)
+        )
+    finally:
+        os.close(folder)
+
+
+def _visible_paths() -> list[str]:
+    """Files and folders, outer ones first; none that the machine lacks."""
+    paths = {*_LIBRARIES, *_standard_library(), *_numpy()}
+    return sorted(
+        (path for path in paths if os.path.exists(path)), key=lambda path: (len(path), path)
+    )
+
+
+def _hidden_folders() -> list[str]:
+    """Other packages inside the standard library's folder."""
+    inside = (os.path.join(path, name) for path in _standard_library() for name in _PACKAGES)
+    return [path for path in inside if os.path.isdir(path)]
+
+
+def _standard_library() -> set[str]:
+    return {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+
+
+def _numpy() -> set[str]:
+    numpy = sys.modules.get("numpy")
+    if numpy is None or numpy.__file__ is None:
+        return set()
+    folder = os.path.dirname(numpy.__file__)
+    return {folder, f"{folder}.libs"}
