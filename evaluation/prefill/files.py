@@ -1,4 +1,4 @@
-"""Reads rows from local files, a few at a time: Parquet, JSON, text, and `save_to_disk` folders.
+"""Rows of local files, read a few at a time: Parquet, JSON, text, and `save_to_disk` folders.
 
 A row is a mapping from field to value. A text file is one document under the field `text`.
 """
@@ -46,17 +46,17 @@ def is_data_file(path: Path) -> bool:
 
 
 def is_saved_dataset(folder: Path) -> bool:
-    """Whether a folder was written by `save_to_disk` of one split."""
+    """Tell whether a folder was written by `save_to_disk` of one split."""
     return (folder / "state.json").is_file()
 
 
 def is_saved_dict(folder: Path) -> bool:
-    """Whether a folder was written by `save_to_disk` of several splits."""
+    """Tell whether a folder was written by `save_to_disk` of several splits."""
     return (folder / "dataset_dict.json").is_file()
 
 
 def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
-    """Rows of one file or saved folder; of Parquet only the `fields` that are there are decoded.
+    """Yield rows of one file or saved folder; of Parquet only the `fields` that are there are decoded.
 
     Raises SourceError naming the file, and the line or byte, that cannot be read.
     """
@@ -90,7 +90,7 @@ def _read_file(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
 def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
     try:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-            columns = _known(fields, file.schema_arrow.names)
+            columns = _columns(fields, file.schema_arrow.names)
             size = sum(
                 file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups)
             )
@@ -98,9 +98,7 @@ def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row
             rows = max(1, min(_BATCH, rows))
             for batch in file.iter_batches(batch_size=rows, columns=columns, use_threads=False):
                 yield batch.to_pylist()
-    except PermissionError:
-        raise
-    except MemoryError:
+    except (PermissionError, MemoryError):
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())[:300]
@@ -108,25 +106,25 @@ def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row
 
 
 def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
-    """Loads at once what is only mapped into memory, and is no part of what its rows take."""
+    """Load at once what is only mapped into memory, and is no part of what its rows take."""
     import datasets
 
-    with _saved_told(folder):
+    with _saved_errors(folder):
         dataset = datasets.load_from_disk(str(folder))
-        columns = _known(fields, dataset.column_names)
+        columns = _columns(fields, dataset.column_names)
         if columns is not None:
             dataset = dataset.select_columns(columns)
     return _saved_batches(folder, dataset)
 
 
 def _saved_batches(folder: Path, dataset: Any) -> Iterator[list[Row]]:
-    with _saved_told(folder):
+    with _saved_errors(folder):
         for batch in dataset.with_format("arrow").iter(_BATCH):
             yield batch.to_pylist()
 
 
 @contextlib.contextmanager
-def _saved_told(folder: Path) -> Iterator[None]:
+def _saved_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except (PermissionError, MemoryError):
@@ -147,7 +145,7 @@ def _saved_told(folder: Path) -> Iterator[None]:
 
 
 def check_not_binary(fields: Row) -> None:
-    """Raises SourceError for a field that is binary, or holds what is."""
+    """Raise SourceError for a field that is binary, or holds what is."""
     for name, value in fields.items():
         left = [value]
         while left:
@@ -161,7 +159,7 @@ def check_not_binary(fields: Row) -> None:
 
 
 def check_unicode(text: str) -> None:
-    """Raises SourceError for half a UTF-16 pair, which JSON can spell but no tokenizer takes."""
+    """Raise SourceError for half a UTF-16 pair, which JSON can spell but no tokenizer takes."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -170,8 +168,8 @@ def check_unicode(text: str) -> None:
         ) from None
 
 
-def _known(fields: Sequence[str] | None, there: Sequence[str]) -> list[str] | None:
-    """The fields to decode; all of them if one is missing, so that an error can name them."""
+def _columns(fields: Sequence[str] | None, there: Sequence[str]) -> list[str] | None:
+    """Return the fields to decode; all of them if one is missing, so that an error can name them."""
     return None if fields is None or set(fields) - set(there) else list(fields)
 
 
@@ -182,7 +180,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _read_json(path: Path) -> Iterator[list[Row]]:
-    """Rows of JSON lines, or of one JSON array of objects."""
+    """Yield rows of JSON lines, or of one JSON array of objects."""
     with _open(path) as file:
         if ".jsonl" not in path.name and _first_byte(file) == b"[":
             content = file.read(LONGEST_ARRAY + 1)
@@ -203,7 +201,7 @@ def _read_json(path: Path) -> Iterator[list[Row]]:
 
 
 def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
-    """Lines that are not blank, with their place in words."""
+    """Yield lines that are not blank, with their place in words."""
     for number in itertools.count(1):
         line = file.readline(LONGEST_LINE + 1)
         if not line:

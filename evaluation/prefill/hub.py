@@ -3,7 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from evaluation.errors import SourceError
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 def hub_rows(
     source: Source, *, config: str | None, split: str, fields: Sequence[str] | None
 ) -> Iterator[Row]:
-    """Rows of a split; streams where the source asks for it, else, or failing that, downloads.
+    """Yield rows of a split; stream where the source asks for it, else, or failing that, download.
 
     Raises SourceError in one sentence for whatever `datasets` raises.
     """
@@ -24,7 +24,7 @@ def hub_rows(
     if source.streaming:
         try:
             rows = iter(_load(source, config, split, fields, streaming=True))
-            first = list(_some(rows))
+            first = list(islice(rows, 1))  # many errors only show when a row is read
         except _failures() as error:
             if _is_final(error):
                 raise _translated(name, source.revision, error) from error
@@ -35,12 +35,6 @@ def hub_rows(
             return
     with _one_sentence(name, source.revision):
         yield from _load(source, config, split, fields, streaming=False)
-
-
-def _some(rows: Iterator[Row]) -> Iterator[Row]:
-    """The first row, as many errors only show when one is read."""
-    with contextlib.suppress(StopIteration):
-        yield next(rows)
 
 
 def _load(
@@ -62,7 +56,7 @@ def _load(
 
 
 def resolved_commit(source: Source) -> str | None:
-    """The commit that the revision points at now; None, and a warning, if the hub will not say."""
+    """Return the commit that the revision points at now; None, and a warning, if the hub fails."""
     from huggingface_hub import HfApi
 
     try:
@@ -73,7 +67,7 @@ def resolved_commit(source: Source) -> str | None:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """What `datasets` and the hub raise for data they cannot give; all of it gets translated."""
+    """Return what `datasets` and the hub raise for data they cannot give; all of it is translated."""
     import datasets.exceptions
     import pyarrow
 
@@ -99,7 +93,7 @@ def _one_sentence(name: str, revision: str | None) -> Iterator[None]:
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether a download would fail like the stream did."""
+    """Tell whether a download would fail like the stream did."""
     from datasets.exceptions import DatasetNotFoundError
 
     return isinstance(error, DatasetNotFoundError | ConnectionError) or _says(

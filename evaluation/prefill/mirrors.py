@@ -1,4 +1,4 @@
-"""Finds the files of a dataset's split in a local mirror.
+"""The local files of a dataset's split: in a mirror, or as a suite names them.
 
 A mirror is a single file, a `save_to_disk` folder, or a folder laid out like a repository of the
 hub, in which a configuration is a folder and a split is a folder, or files with its name:
@@ -10,19 +10,23 @@ hub, in which a configuration is a folder and a split is a folder, or files with
 Without a configuration, `default/` is taken, else the folder itself, else its only folder.
 """
 
+import glob
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import SUFFIXES, is_data_file, is_saved_dataset, is_saved_dict
+from evaluation.wording import first_few
 
 _PART = re.compile(r"-(\d+)-of-(\d+)")
 _SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 
 
 def mirror_of(dataset: str, mirrors: dict[str, str]) -> Path | None:
-    """Where a dataset is mirrored; None if it is not.
+    """Return where a dataset is mirrored; None if it is not.
 
     Raises SourceError if the configured folder does not exist.
     """
@@ -43,7 +47,7 @@ def mirror_of(dataset: str, mirrors: dict[str, str]) -> Path | None:
 def mirror_files(
     root: Path, *, dataset: str, config: str | None, split: str, patterns: Sequence[str] = ()
 ) -> list[Path]:
-    """The files, or the one saved folder, that hold a split; raises SourceError if there are none."""
+    """Return the files, or the one saved folder, that hold a split; raises SourceError if none do."""
     if not root.is_dir():
         return [root]
     if patterns:
@@ -67,7 +71,7 @@ def mirror_files(
 
 
 def _check_formats(files: Sequence[Path], dataset: str, split: str) -> None:
-    """Raises SourceError where a split is there twice, as the same rows in two formats."""
+    """Raise SourceError where a split is there twice, as the same rows in two formats."""
     found = {s.removesuffix(".gz") for f in files for s in SUFFIXES if f.name.endswith(s)}
     if len(found) > 1:
         raise SourceError(
@@ -77,7 +81,7 @@ def _check_formats(files: Sequence[Path], dataset: str, split: str) -> None:
 
 
 def lacking_parts(files: Iterable[Path]) -> Iterator[str]:
-    """A sentence for each split of which some of its numbered parts are not there."""
+    """Yield a sentence for each split of which some numbered parts are not there."""
     found: dict[tuple[str, int], set[int]] = {}
     for path in files:
         if match := _PART.search(path.name):
@@ -89,7 +93,7 @@ def lacking_parts(files: Iterable[Path]) -> Iterator[str]:
 
 
 def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path]:
-    """Files at the places they have on the hub; raises SourceError for a pattern without any.
+    """Return files at the places they have on the hub; raises SourceError for a pattern without any.
 
     Another layout will not do: the split's other files may be what the patterns leave out.
     """
@@ -141,11 +145,12 @@ def _folders(root: Path) -> list[Path]:
 def _what_is_there(folder: Path) -> str:
     if not folder.is_dir():
         return "there is no such folder"
-    return "there is " + (_listing(map(_shown, sorted(folder.iterdir()))) or "nothing")
+    names = [_shown(path) for path in sorted(folder.iterdir())]
+    return f"there is {first_few(names, 12) or 'nothing'}"
 
 
 def _shown(path: Path) -> str:
-    """A name, and what it is where it looks like a file of data and is none."""
+    """Return a name, and what it is where it looks like a file of data and is none."""
     if path.is_file() or not path.name.endswith(SUFFIXES):
         return path.name
     if path.is_dir():
@@ -153,6 +158,51 @@ def _shown(path: Path) -> str:
     return f"{path.name} ({'a pipe, socket or device' if path.exists() else 'a link to nothing'})"
 
 
-def _listing(names: Iterable[str]) -> str:
-    names = list(names)
-    return ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
+def local_files(patterns: Sequence[str]) -> list[Path]:
+    """Return the files that paths and patterns name; raises SourceError for what is none."""
+    files: list[Path] = []
+    for pattern in patterns:
+        _check_no_circles(pattern)
+        found = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
+        if not found:
+            raise SourceError(f"files: nothing is at {pattern}; correct the path")
+        for path in found:
+            if path.is_dir():
+                files += mirror_files(path, dataset=str(path), config=None, split="train")
+            elif is_data_file(path):
+                files.append(path)
+            elif path.exists() and not path.is_file():
+                raise SourceError(f"files: {path} is a pipe, socket or device; give a file")
+            else:
+                raise SourceError(
+                    f"files: {path} is not Parquet, JSON(L) or text by its name; rename or convert it"
+                )
+    _check_distinct(files)
+    return files
+
+
+def _check_distinct(files: Sequence[Path]) -> None:
+    """Raise SourceError for a file that would be read twice, by whatever path."""
+    seen: dict[str, Path] = {}
+    for path in files:
+        first = seen.setdefault(os.path.realpath(path), path)
+        if first is not path:
+            other = "" if first == path else f" as {first}"
+            raise SourceError(f"files: {path} is named twice{other}; name each file once")
+
+
+def _check_no_circles(pattern: str) -> None:
+    """Raise SourceError if `**` would follow links to folders that it goes through anyhow.
+
+    Two such links lead to more paths than could ever be listed.
+    """
+    if "**" not in pattern:
+        return
+    before = pattern.partition("**")[0]
+    tops = glob.glob(before) if before else ["."]
+    seen: dict[tuple[int, int], str] = {}
+    for parent, _, _ in chain.from_iterable(os.walk(top, followlinks=True) for top in tops):
+        status = os.stat(parent)
+        known = seen.setdefault((status.st_dev, status.st_ino), parent)
+        if known != parent:
+            raise SourceError(f"files: {parent} leads to {known} again; remove that link")

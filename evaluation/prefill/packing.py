@@ -1,4 +1,4 @@
-"""Packs documents into blocks of tokens, in bounded memory, and counts the bytes they stand for.
+"""Packing: documents into blocks of tokens, in bounded memory, with the bytes of text they stand for.
 
     documents      BOS a b c EOS | BOS d e EOS | BOS f …
     blocks of 4    BOS a b c   EOS BOS d e   EOS BOS f …
@@ -7,8 +7,8 @@
 The last, incomplete block is dropped.
 """
 
+import shutil
 from array import array
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -37,7 +37,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Packed:
-    """What packing gave: `block_bytes` (blocks,), flat `document_starts`, tokens that were left.
+    """A packed slice: `block_bytes` (blocks,), flat `document_starts`, tokens that were left.
 
     `start_bytes` are those of each document's first token.
     """
@@ -50,7 +50,7 @@ class Packed:
 
 
 def smallest_dtype(vocabulary: int) -> torch.dtype:
-    """The smallest of uint8, uint16 and int32 that holds every id below `vocabulary`."""
+    """Return the smallest of uint8, uint16 and int32 that holds every id below `vocabulary`."""
     for dtype in (torch.uint8, torch.uint16, torch.int32):
         if vocabulary <= torch.iinfo(dtype).max + 1:
             return dtype
@@ -115,7 +115,7 @@ class Packer:
         self.total += len(ids)
 
     def _flush(self) -> None:
-        """Writes the whole blocks among what is kept."""
+        """Write the whole blocks among what is kept."""
         if not self._ids:
             return
         ids, sizes = np.concatenate(self._ids), np.concatenate(self._sizes)
@@ -135,23 +135,14 @@ class Packer:
 def save_tokens(
     raw: IO[bytes], path: Path, *, blocks: int, sequence_length: int, dtype: torch.dtype
 ) -> None:
-    """Writes raw ids as a torch file of shape (blocks, sequence_length), a chunk at a time.
+    """Write raw ids as a torch file of shape (blocks, sequence_length), a chunk at a time.
 
     torch lays the file out without looking at the tensor, which is never filled; the ids then go
     to where its data belongs. So memory stays bounded, whatever the size.
     """
     with torch.serialization.skip_data():
         torch.save(torch.empty((blocks, sequence_length), dtype=dtype), path)
-    size = blocks * sequence_length * dtype.itemsize
     raw.seek(0)
     with open(path, "rb+") as file:
-        file.seek(data_offset(path, size))
-        for chunk in _chunks(raw, size):
-            file.write(chunk)
-
-
-def _chunks(file: IO[bytes], size: int) -> Iterable[bytes]:
-    while size > 0:
-        chunk = file.read(min(size, 1 << 22))
-        size -= len(chunk)
-        yield chunk
+        file.seek(data_offset(path, blocks * sequence_length * dtype.itemsize))
+        shutil.copyfileobj(raw, file, 1 << 22)

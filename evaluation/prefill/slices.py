@@ -43,7 +43,7 @@ _SHUFFLED_CHARACTERS = 32 << 20
 
 @dataclass
 class _Count:
-    """What the documents gave while they were read."""
+    """The documents that were read, skipped, or empty."""
 
     read: int = 0
     skipped: int = 0
@@ -51,7 +51,7 @@ class _Count:
 
 
 def prefill_slice(plan: StagePlan, name: str) -> None:
-    """Writes a slice to `plan.slice_folder(name)`; returns at once if it is there already.
+    """Write a slice to `plan.slice_folder(name)`; return at once if it is there already.
 
     Raises:
         SourceError: the data cannot be read, or does not fill one block.
@@ -81,7 +81,7 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
 def _build(
     plan: StagePlan, name: str, item: Slice, tokenizer: AnyTokenizer, origin: Origin, building: Path
 ) -> dict[str, Any]:
-    """Writes tokens and index into `building`; returns the meta.json but for its checksums."""
+    """Write tokens and index into `building`; return the meta.json but for its checksums."""
     length = plan.sequence_length
     asked = item.tokens // length
     vocabulary = vocabulary_size(tokenizer)
@@ -152,7 +152,7 @@ def _check_filled(packed: Packed, asked: int, name: str, origin: Origin, length:
 
 
 def documents(origin: Origin, item: Slice, name: str, count: _Count) -> Iterator[str]:
-    """Texts of a slice: after the skipped ones, in the seed's order, without empty ones."""
+    """Yield the texts of a slice: after the skipped ones, in the seed's order, without empty ones."""
     text_of, fields = _text_of(item, name)
     rows = origin.rows(fields)
     for _ in itertools.islice(rows, item.skip_documents):
@@ -162,7 +162,7 @@ def documents(origin: Origin, item: Slice, name: str, count: _Count) -> Iterator
 
 
 def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
-    """How a row's text is made, and from which fields."""
+    """Return a function that makes a row's text, and the fields that it reads."""
     if "{{" in item.text or "{%" in item.text:
         template = compile_template(f"slices.{name}.text", item.text)
         fields = sorted(fields_of(item.text))
@@ -202,7 +202,7 @@ def _texts(
 
 
 def shuffled(texts: Iterator[str], seed: int) -> Iterator[str]:
-    """Texts in a random order that the seed decides, drawn from a window of bounded size."""
+    """Yield texts in a random order that the seed decides, drawn from a window of bounded size."""
     draw = random.Random(seed)
     window: list[str] = []
     characters = 0
@@ -210,14 +210,9 @@ def shuffled(texts: Iterator[str], seed: int) -> Iterator[str]:
         window.append(text)
         characters += len(text)
         while len(window) > _SHUFFLED_DOCUMENTS or characters > _SHUFFLED_CHARACTERS:
-            characters -= len(_to_end(window, draw))
+            chosen = draw.randrange(len(window))
+            window[chosen], window[-1] = window[-1], window[chosen]
+            characters -= len(window[-1])
             yield window.pop()
     draw.shuffle(window)
     yield from window
-
-
-def _to_end(window: list[str], draw: random.Random) -> str:
-    """Swaps a random text with the last one, and gives it."""
-    chosen = draw.randrange(len(window))
-    window[chosen], window[-1] = window[-1], window[chosen]
-    return window[-1]

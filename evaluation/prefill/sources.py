@@ -1,20 +1,15 @@
-"""Where the rows of a slice or task come from: local files, a mirror, or the hub.
+"""Where the rows of a slice or task come from: local files, a mirror, or the hub."""
 
-Who reads the rows cannot tell the difference, apart from `Origin`, which is recorded.
-"""
-
-import glob
 import logging
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import Row, is_data_file, read_rows
-from evaluation.prefill.mirrors import lacking_parts, mirror_files, mirror_of
+from evaluation.prefill.files import Row, read_rows
+from evaluation.prefill.mirrors import lacking_parts, local_files, mirror_files, mirror_of
 from evaluation.prefill.states import Checksums, Reading, are_unchanged
 from evaluation.providers.adapters.data import Status, mirrored_files, user_files
 from evaluation.providers.render import ReadSource, TaskInfo
@@ -47,7 +42,7 @@ class Origin:
         return " ".join(part for part in parts if part)
 
     def rows(self, fields: Sequence[str] | None = None) -> Iterator[Row]:
-        """The rows in order; where the format allows, only `fields` of them. Raises SourceError."""
+        """Yield the rows in order; where the format allows, only `fields` of them. Raises SourceError."""
         if self.files is None:
             from evaluation.prefill.hub import hub_rows
 
@@ -61,7 +56,7 @@ class Origin:
             self.reading.ended = True
 
     def first(self, most: int) -> tuple[list[Row], int]:
-        """The first rows, and how many there are; raises SourceError like `rows`, or for too many."""
+        """Return the first rows, and how many there are; raises SourceError like `rows`, or for too many."""
         rows, kept, size = self.rows(), list[Row](), 0
         for row in islice(rows, most):
             size += _letters(row)
@@ -74,7 +69,7 @@ class Origin:
         return kept, len(kept) + sum(1 for _ in rows)
 
     def state(self, checksums: Checksums) -> dict[str, Any]:
-        """What tells later whether local files are still as they were read."""
+        """Return what shows later whether local files are still as they were read."""
         if self.files is None:
             return {"kind": "hub"}
         kind = "files" if self.source.dataset is None else "mirror"
@@ -91,7 +86,7 @@ class Sources:
         self._checksums = checksums or Checksums(Path(plan.config.results))
 
     def are_as(self, known: Any) -> bool:
-        """Whether they hold what they held when `known` was kept of them; raises like `locate`."""
+        """Tell whether they hold what they held when `known` was kept; raises like `locate`."""
         try:
             now = [origin.files for origin in self._origins] or self._provided(known)
         except (TypeError, LookupError):  # kept by another version
@@ -99,7 +94,7 @@ class Sources:
         return are_unchanged(now, known, self._checksums)
 
     def describe(self) -> dict[str, Any]:
-        """What a meta.json says about where data came from; raises SourceError if that has changed."""
+        """Return what a meta.json says about the data's origin; raises SourceError if it has changed."""
         from evaluation.prefill.hub import resolved_commit
 
         source = self._origins[0].source
@@ -114,21 +109,22 @@ class Sources:
         }
 
     def describe_provided(self, info: TaskInfo) -> dict[str, Any]:
-        """The same of what a provider has read."""
+        """Return the same for what a provider has read."""
         state = [_provided_state(one, self._checksums) for one in info.read]
         self._checksums.keep()
         name = ", ".join(info.datasets)
         return {"dataset": name, "revision": None, "resolved": None, "state": state}
 
     def _provided(self, known: Any) -> list[Sequence[Path] | None]:
-        """The files that a provider would read now of what it has read then."""
-        return [self._provided_files(one) for one in known or ()]
-
-    def _provided_files(self, one: Mapping[str, Any]) -> Sequence[Path] | None:
-        if one["kind"] == "tasks":
-            return user_files(Path(one["dataset"]))
-        root = mirror_of(one["dataset"], self._mirrors)
-        return None if root is None else mirrored_files(root, one["config"])
+        """Return the files that a provider would read now of each source that it has read."""
+        found: list[Sequence[Path] | None] = []
+        for one in known or ():
+            if one["kind"] == "tasks":
+                found.append(user_files(Path(one["dataset"])))
+            else:
+                root = mirror_of(one["dataset"], self._mirrors)
+                found.append(None if root is None else mirrored_files(root, one["config"]))
+        return found
 
 
 def _provided_state(read: ReadSource, checksums: Checksums) -> dict[str, Any]:
@@ -155,11 +151,11 @@ def locate(
     config: str | None = None,
     split: str | None = None,
 ) -> Origin:
-    """Finds a source's split (its own config and split if none are given); raises SourceError."""
+    """Find a source's split (its own config and split if none are given); raises SourceError."""
     config = source.config if config is None else config
     split = source.split if split is None else split
     if source.dataset is None:
-        return Origin(source, config, split, tuple(_local_files(source.files)))
+        return Origin(source, config, split, tuple(local_files(source.files)))
     root = mirror_of(source.dataset, mirrors)
     if root is None:
         return Origin(source, config, split, None)
@@ -172,9 +168,9 @@ def locate(
 def locate_task(
     task: Task | ProviderChoices, mirrors: dict[str, str]
 ) -> tuple[list[Origin], list[Origin]]:
-    """Where the questions of each configuration are, and its solved examples if there are any.
+    """Find the questions of each configuration, and its solved examples if there are any.
 
-    Nothing of a provider's task: only the provider knows.
+    Returns nothing for a provider's task: only the provider knows.
     """
     if isinstance(task, ProviderChoices):
         return [], []
@@ -188,9 +184,9 @@ def locate_task(
 
 
 def locate_generation(task: GenerationTask | ProviderTask, mirrors: dict[str, str]) -> list[Origin]:
-    """Where the prompts of a generation task are, and its solved examples if a split has them.
+    """Find the prompts of a generation task, and its solved examples if a split has them.
 
-    Nothing of a provider's task: only the provider knows.
+    Returns nothing for a provider's task: only the provider knows.
     """
     if isinstance(task, ProviderTask):
         return []
@@ -198,52 +194,3 @@ def locate_generation(task: GenerationTask | ProviderTask, mirrors: dict[str, st
     if task.num_fewshot and not task.fewshot_examples:
         origins.append(locate(task, mirrors, split=task.fewshot_split))
     return origins
-
-
-def _local_files(patterns: Sequence[str]) -> list[Path]:
-    files: list[Path] = []
-    for pattern in patterns:
-        _check_no_circles(pattern)
-        found = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
-        if not found:
-            raise SourceError(f"files: nothing is at {pattern}; correct the path")
-        for path in found:
-            if path.is_dir():
-                files += mirror_files(path, dataset=str(path), config=None, split="train")
-            elif is_data_file(path):
-                files.append(path)
-            elif path.exists() and not path.is_file():
-                raise SourceError(f"files: {path} is a pipe, socket or device; give a file")
-            else:
-                raise SourceError(
-                    f"files: {path} is not Parquet, JSON(L) or text by its name; rename or convert it"
-                )
-    _check_distinct(files)
-    return files
-
-
-def _check_distinct(files: Sequence[Path]) -> None:
-    """Raises SourceError for a file that would be read twice, by whatever path."""
-    seen: dict[str, Path] = {}
-    for path in files:
-        first = seen.setdefault(os.path.realpath(path), path)
-        if first is not path:
-            other = "" if first == path else f" as {first}"
-            raise SourceError(f"files: {path} is named twice{other}; name each file once")
-
-
-def _check_no_circles(pattern: str) -> None:
-    """Raises SourceError if `**` would follow links to folders that it goes through anyhow.
-
-    Two such links lead to more paths than could ever be listed.
-    """
-    if "**" not in pattern:
-        return
-    before = pattern.partition("**")[0]
-    tops = glob.glob(before) if before else ["."]
-    seen: dict[tuple[int, int], str] = {}
-    for parent, _, _ in chain.from_iterable(os.walk(top, followlinks=True) for top in tops):
-        status = os.stat(parent)
-        known = seen.setdefault((status.st_dev, status.st_ino), parent)
-        if known != parent:
-            raise SourceError(f"files: {parent} leads to {known} again; remove that link")

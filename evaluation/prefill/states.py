@@ -1,9 +1,9 @@
-"""Whether the files that a cache was made of are still the same: asked and answered here.
+"""Whether the files that a cache was made of are still the same.
 
-What the file system tells of a file is taken before it is read, and compared when all is read. What was
-changed in between is refused. Later a file is the same as long as the file system tells the same of it.
-Where it tells anything else, as of a copy or after `touch`, the checksum decides. Files that were not
-read decide nothing: of a large mirror, a slice often takes the first.
+A file's status in the file system is taken before it is read, and compared when all is read. What was
+changed in between is refused. Later a file is the same as long as its status is the same. Where that
+differs, as of a copy or after `touch`, the checksum decides. Files that were not read decide nothing:
+of a large mirror, a slice often takes the first.
 """
 
 import contextlib
@@ -23,10 +23,10 @@ from evaluation.records import FOLDER
 log = logging.getLogger(__name__)
 
 _LARGE = 10**9
-"""Bytes of a file whose checksum takes so long that it is told."""
+"""Bytes of a file whose checksum takes so long that it is logged."""
 
 
-class Seen(NamedTuple):
+class ReadFile(NamedTuple):
     """A file as it was read."""
 
     path: str
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 
 
 class Checksums:
-    """Checksums of files, each taken once, and remembered with what the file system told by then.
+    """Checksums of files, each taken once, and remembered with the file's status.
 
     In `<results>/.made/sources.json`: the cache may be another's, and only be read. Two processes that
     write at once may lose what one of them has found, which costs another look.
@@ -47,7 +47,7 @@ class Checksums:
         self._fresh: dict[str, tuple[Status, str]] = {}
 
     def of(self, path: Path, status: Status) -> str:
-        """Of a file of which the file system tells `status`; raises OSError."""
+        """Return the checksum of a file with this status; raises OSError."""
         kept = self._known.get(str(path))
         if kept is not None and kept[0] == status:
             return kept[1]
@@ -59,7 +59,7 @@ class Checksums:
         return checksum
 
     def keep(self) -> None:
-        """Writes down what is new, where this user may."""
+        """Write down what is new, where this user may."""
         if not self._fresh:
             return
         try:
@@ -70,7 +70,7 @@ class Checksums:
 
 
 def _remembered(path: Path) -> dict[str, tuple[Status, str]]:
-    """What is damaged, or not there, is found anew."""
+    """Return what is remembered: nothing where the file is damaged or not there."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
         content = json.loads(read_text(path))
         return {name: (Status(*status), str(found)) for name, (status, found) in content.items()}
@@ -79,13 +79,13 @@ def _remembered(path: Path) -> dict[str, tuple[Status, str]]:
 
 @dataclass
 class Reading:
-    """The files that are read of a source, with what was told of each before; `ended`: no more would be."""
+    """The files that are read of a source, with their status before; `ended`: all of them were."""
 
     files: dict[Path, Status] = field(default_factory=dict)
     ended: bool = False
 
     def begin(self, path: Path) -> None:
-        """To be called before a file, or a folder of `save_to_disk`, is read; raises SourceError."""
+        """Note a file, or a folder of `save_to_disk`, before it is read; raises SourceError."""
         try:
             for part in parts_of(path):
                 self.files.setdefault(part, status_of(part))
@@ -93,14 +93,12 @@ class Reading:
             raise _unreadable(path, error) from None
 
     def state(self, checksums: Checksums) -> dict[str, Any]:
-        """What a record keeps of them; raises SourceError for a file that is another by now."""
-        return {
-            "files": [_seen(*one, checksums) for one in self.files.items()],
-            "ended": self.ended,
-        }
+        """Return what a record keeps of them; raises SourceError for a file that is another by now."""
+        files = [_check_read(*one, checksums) for one in self.files.items()]
+        return {"files": files, "ended": self.ended}
 
 
-def _seen(path: Path, before: Status, checksums: Checksums) -> Seen:
+def _check_read(path: Path, before: Status, checksums: Checksums) -> ReadFile:
     try:
         checksum, after = checksums.of(path, before), status_of(path)
     except OSError as error:
@@ -110,7 +108,7 @@ def _seen(path: Path, before: Status, checksums: Checksums) -> Seen:
             f"{path} was changed while it was read; wait until whoever writes it is done, and run the "
             "same command again"
         )
-    return Seen(str(path), before, checksum)
+    return ReadFile(str(path), before, checksum)
 
 
 def _unreadable(path: Path, error: OSError) -> SourceError:
@@ -119,12 +117,12 @@ def _unreadable(path: Path, error: OSError) -> SourceError:
 
 
 def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: Checksums) -> bool:
-    """Whether sources hold what they held when something was made of them.
+    """Tell whether sources hold what they held when something was made of them.
 
     Args:
         now: the files that each would be read from; None for the hub, which is not asked.
         known: what is kept of each, as `Reading.state` gives it; None where all was elsewhere.
-        checksums: asked where the file system tells something else of a file than before.
+        checksums: asked where a file's status differs.
     """
     if not isinstance(known, list):
         return all(files is None for files in now)
@@ -140,7 +138,7 @@ def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: C
 
 
 def _is_unchanged(files: Sequence[Path], known: Mapping[str, Any], checksums: Checksums) -> bool:
-    seen = [Seen(path, Status(*status), checksum) for path, status, checksum in known["files"]]
+    seen = [ReadFile(path, Status(*status), checksum) for path, status, checksum in known["files"]]
     parts = chain.from_iterable(map(parts_of, files))
     paths = list(parts if known["ended"] else islice(parts, len(seen)))
     if [path.name for path in paths] != [Path(one.path).name for one in seen]:

@@ -2,7 +2,7 @@
 
 A character that several tokens share counts for the first of them, and what no token covers for
 the next one, so the bytes of a document's tokens always add up to the document's. A slow
-tokenizer does not tell where its tokens lie: the document's bytes are then divided in proportion
+tokenizer does not show where its tokens lie: the document's bytes are then divided in proportion
 to the lengths of the pieces, exact for the document and close for a block that cuts it.
 """
 
@@ -39,7 +39,7 @@ Batch = list[Part]
 def encode_documents(
     tokenizer: AnyTokenizer, texts: Iterable[str], folder: Path, workers: int | None = None
 ) -> Iterator[Piece]:
-    """Tokenizes texts in order, without special tokens, even where a text spells one out.
+    """Tokenize texts in order, without special tokens, even where a text spells one out.
 
     A fast tokenizer uses all cores by itself; a slow one, saved in `folder`, runs in as many
     processes as there are cores, or in this one if that is one.
@@ -87,7 +87,7 @@ def _batches(parts: Iterable[Part]) -> Iterator[Batch]:
 
 
 def encode_batch(tokenizer: AnyTokenizer, batch: Batch, lengths: Int32 | None) -> list[Piece]:
-    """Tokens and bytes of each part; `lengths` are `piece_lengths` where there are no offsets."""
+    """Return tokens and bytes of each part; `lengths` are `piece_lengths` where there are no offsets."""
     encoded = tokenizer(
         [text for text, _, _ in batch],
         add_special_tokens=False,
@@ -107,7 +107,7 @@ def encode_batch(tokenizer: AnyTokenizer, batch: Batch, lengths: Int32 | None) -
 
 
 def sizes_from_offsets(text: str, offsets: list[tuple[int, int]]) -> Int32:
-    """Bytes of text per token from the characters it spans."""
+    """Return the bytes of text per token from the characters that it spans."""
     if not offsets:
         return np.zeros(0, dtype=np.int32)
     ends = np.fromiter((end for _, end in offsets), dtype=np.int64, count=len(offsets))
@@ -120,14 +120,14 @@ def sizes_from_offsets(text: str, offsets: list[tuple[int, int]]) -> Int32:
 
 
 def _bytes_before(text: str) -> npt.NDArray[np.int64]:
-    """UTF-8 bytes before each character of a text, and in all of it: (characters + 1,)."""
+    """Return the UTF-8 bytes before each character of a text, and in all of it: (characters + 1,)."""
     points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     widths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
     return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
 
 
 def sizes_in_proportion(text: str, lengths: Int32) -> Int32:
-    """Bytes of text divided among tokens by the lengths of their pieces."""
+    """Divide the bytes of a text among tokens by the lengths of their pieces."""
     if not len(lengths):
         return np.zeros(0, dtype=np.int32)
     before = np.cumsum(lengths, dtype=np.int64)
@@ -139,7 +139,7 @@ def sizes_in_proportion(text: str, lengths: Int32) -> Int32:
 
 
 def piece_lengths(tokenizer: AnyTokenizer) -> Int32:
-    """UTF-8 bytes of each piece of a slow tokenizer, by id: `▁` is a space, `<0x0A>` one byte."""
+    """Return the UTF-8 bytes of each piece of a slow tokenizer, by id: `▁` is a space, `<0x0A>` one byte."""
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     lengths = np.zeros(max(vocabulary.values()) + 1, dtype=np.int32)
     for piece, number in vocabulary.items():
@@ -170,7 +170,7 @@ def _in_order(
     batches: Iterable[Batch],
     ahead: int,
 ) -> Iterator[list[Piece]]:
-    """Like `map`, but reads only so many batches ahead."""
+    """Map like `pool.map`, but read only so many batches ahead."""
     running: deque[Future[list[Piece]]] = deque()
     for batch in batches:
         running.append(pool.submit(function, batch))
@@ -181,7 +181,7 @@ def _in_order(
 
 
 def check_text(value: Any) -> str:
-    """A field's value as text; raises SourceError for what is no text or not valid Unicode."""
+    """Return a field's value as text; raises SourceError for what is no text or not valid Unicode."""
     if value is None:
         return ""
     if not isinstance(value, str):

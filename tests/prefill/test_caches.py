@@ -1,5 +1,6 @@
 """Readers refuse whatever is not exactly what prefill wrote, and say what to do."""
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable
@@ -10,20 +11,29 @@ import pytest
 
 from evaluation.errors import CacheError
 from evaluation.files import write_jsonl
-from evaluation.prefill.caches import read_slice, read_task
+from evaluation.prefill.caches import read_probes, read_slice, read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.entries import STEP, meta_checksum, write_meta
+from evaluation.prefill.prompts import prefill_probes
 from evaluation.prefill.slices import prefill_slice
 from evaluation.records import record_path
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.suites import Suite
 from tests.prefill.plans import make_plan
 
 REMEDY = "snakemake prefill --profile"
 
+PROBE = {
+    "category": "chat",
+    "messages": [{"role": "user", "content": "Who?"}],
+    "checks": [{"check": "no_chat_artifacts"}],
+    "max_new_tokens": 9,
+}
+
 Read = Callable[[Path], object]
 
 
-@pytest.fixture(params=["slice", "task"])
+@pytest.fixture(params=["slice", "task", "probes"])
 def entry(request: pytest.FixtureRequest, tmp_path: Path, fast_folder: Path) -> tuple[Path, Read]:
     rows = tmp_path / "rows.jsonl"
     row = {"text": "The quick brown fox " * 9, "choices": ["a fox", "a dog"], "label": 1}
@@ -38,6 +48,11 @@ def entry(request: pytest.FixtureRequest, tmp_path: Path, fast_folder: Path) -> 
     if request.param == "slice":
         prefill_slice(plan, "s")
         return plan.slice_folder("s"), read_slice
+    if request.param == "probes":
+        suite = {"probes": {"one": PROBE}, "chat_template": "{{ messages[0].content }}"}
+        plan = dataclasses.replace(plan, suite=Suite.model_validate(suite))
+        prefill_probes(plan)
+        return plan.probes_folder, read_probes
     prefill_task(plan, "t")
     return plan.task_folder("t"), read_task
 

@@ -252,9 +252,7 @@ def test_bad_items_are_named(
         prefill(tmp_path, fast_folder, [ROWS[0] | row], **fields)
 
 
-def test_a_sandbox_and_broken_templates(tmp_path: Path, fast_folder: Path) -> None:
-    with pytest.raises(SourceError, match="unsafe"):
-        prefill(tmp_path, fast_folder, ROWS, context="{{ question.__class__.__mro__ }}")
+def test_broken_templates_name_their_key(tmp_path: Path, fast_folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"tasks\.t\.context: not a Jinja2 template"):
         prefill(tmp_path, fast_folder, ROWS, context="{{ question")
     with pytest.raises(ConfigError, match=r"tasks\.t\.gold: not a Jinja2 expression"):

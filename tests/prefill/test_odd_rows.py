@@ -140,8 +140,6 @@ ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "a label beyond 2^63": ({"label": 2**63}, r"t/1: no usable label"),
     "a label that is true": ({"label": True}, r"t/1: no usable label"),
     "a label as float": ({"label": 1.0}, r"t/1: no usable label"),
-    "choices that are a number": ({"choices": 5}, r"t/1: tasks\.t\.choices gives 5"),
-    "an empty choice": ({"choices": ["a", ""]}, r"t/1: candidate 1 is empty"),
 }
 
 
