@@ -65,7 +65,8 @@ class Checksums:
         try:
             write_json(self._path, {**_remembered(self._path), **self._fresh})
         except OSError as error:
-            log.warning("checksums of data are not remembered, and taken again: %s", error)
+            why = f"{error.filename or self._path}: {error.strerror}"
+            log.warning("checksums of data cannot be stored and are taken again next time: %s", why)
         self._fresh = {}
 
 

@@ -46,7 +46,7 @@ def write_configured(folder: Path, plans: Mapping[str, StagePlan]) -> tuple[list
         except (EvaluationError, OSError) as error:
             why = machine_fault(error) if isinstance(error, OSError) else str(error)
             entries.append(not_compared((THIS_RUN, name), Path(config.results), path, why))
-    errors = [f"{one['run_b']}: {one['error']}" for one in entries if one["error"]]
+    errors = [f"runs.{one['run_b']}: {one['error']}" for one in entries if one["error"]]
     if not runs:  # curves are seen against levels all the same
         with contextlib.suppress(EvaluationError):
             runs = [this_run(plans)]

@@ -61,7 +61,7 @@ def find_run(name: str, path: Path) -> Run:
     """
     if not path.exists():
         raise ResultsError(
-            f"{path}: no such file or folder; name a run by its configuration or results folder"
+            f"{path}: no such file or folder; name a run by the path of its configuration or results folder"
         )
     if path.is_dir() and is_scored(path):
         raise ResultsError(

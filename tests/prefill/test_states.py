@@ -212,7 +212,7 @@ def test_what_cannot_be_remembered_is_told_and_taken_again(
     assert stale(plan) == set()
     assert stale(plan) == set()
     assert sorted(summed) == [FIRST, FIRST, SECOND, SECOND]
-    assert "are not remembered, and taken again: " in caplog.text
+    assert "cannot be stored and are taken again next time: " in caplog.text
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"x": 5}', '{"x": [[1], "y"]}', "[" * 100_000])
