@@ -165,16 +165,31 @@ def _what(mistake: Any, root: type[BaseModel]) -> str:
     kind, given = mistake["type"], mistake.get("input")
     if kind == "extra_forbidden":
         return unknown_key(str(mistake["loc"][-1]), _keys_at(root, mistake["loc"][:-1]))
+    if kind.startswith("union_tag"):
+        return _wrong_kind(mistake)
     if kind in _WRITTEN_WRONG:
         return f"{_shortened(given)} {_WRITTEN_WRONG[kind]}"
     return str(mistake["msg"]).removeprefix("Value error, ")
 
 
+def _wrong_kind(mistake: Any) -> str:
+    """Return what to say of a mapping of which one key says which others it has."""
+    key = mistake["ctx"]["discriminator"].strip("'")
+    if mistake["type"] == "union_tag_not_found":
+        keys = list(map(str, mistake["input"])) if isinstance(mistake["input"], dict) else []
+        return f"needs the key `{key}`" + (f" beside {', '.join(keys)}" if keys else "")
+    kinds = mistake["ctx"]["expected_tags"].replace("'", "").split(", ")
+    return f"{key}: {_shortened(mistake['ctx']['tag'])} is unknown; {_hint(str(mistake['ctx']['tag']), kinds)}"
+
+
 def unknown_key(key: str, known: list[str]) -> str:
     """What to say of a key that is not `known`."""
-    near = difflib.get_close_matches(key, known, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
-    return f"unknown key; {hint}" if known else "unknown key; remove it"
+    return f"unknown key; {_hint(key, known)}" if known else "unknown key; remove it"
+
+
+def _hint(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
 
 
 def _shortened(value: Any) -> str:

@@ -206,6 +206,9 @@ class Suite(Settings):
         )
 
 
+MOST_EXTENDED = 50
+
+
 def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
     """Reads `folder/name.yaml` with everything it extends; items keep their order.
 
@@ -215,6 +218,10 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
     if name in _below:
         raise ConfigError(
             f"{path}: suites extend each other in a circle: {' > '.join((*_below, name))}; take out one `extends`"
+        )
+    if len(_below) > MOST_EXTENDED:
+        raise ConfigError(
+            f"{path}: more than {MOST_EXTENDED} suites extend each other; take out some `extends`"
         )
     if not path.is_file():
         raise ConfigError(_no_suite(folder, name, _below))

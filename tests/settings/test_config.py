@@ -79,6 +79,9 @@ def test_suites_extend_and_keep_their_order(tmp_path: Path) -> None:
     assert suite.attention == "document"
 
 
+PROBE = {"category": "c", "messages": [{"role": "user", "content": "x"}], "max_new_tokens": 5}
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -88,6 +91,18 @@ def test_suites_extend_and_keep_their_order(tmp_path: Path) -> None:
         ({"base": {"tasks": {"t": {**TASK, "golden": "x"}}}}, ["tasks.t.golden", "unknown key"]),
         ({"base": {}}, ["no items"]),
         ({}, ["no such file"]),
+        (
+            {"base": {"extends": "s0"}} | {f"s{n}": {"extends": f"s{n + 1}"} for n in range(60)},
+            ["more than 50 suites extend each other"],
+        ),
+        (
+            {"base": {"probes": {"p": {**PROBE, "checks": [{"check": "word_cuont"}]}}}},
+            ["probes.p.checks.0", "check: 'word_cuont' is unknown; did you mean `word_count`?"],
+        ),
+        (
+            {"base": {"probes": {"p": {**PROBE, "checks": [{"at_most": 5}]}}}},
+            ["probes.p.checks.0: needs the key `check` beside at_most"],
+        ),
     ],
 )
 def test_a_wrong_suite_is_named(
