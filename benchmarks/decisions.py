@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from evaluation.bridge.discordance import paired_rate
-from evaluation.bridge.statistics import Floats, paired_companion
+from evaluation.bridge.paired_binary import paired_rate
+from evaluation.bridge.statistics import paired_measure
+from evaluation.metrics.spread import Floats
 from evaluation.reporting.terminal import align
 from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, simulate, simulate_looks
 
@@ -93,7 +94,7 @@ def skewed(draws: int) -> Iterator[list[str]]:
         for items in (12, 40, 200):
             dice = np.random.default_rng(items)
             of_zero = [draw(dice, items) for _ in range(draws)]
-            test = paired_companion if "lognormal" in name else paired_rate  # credits are bounded
+            test = paired_measure if "lognormal" in name else paired_rate  # credits are bounded
             found = [test(np.maximum(d, 0), np.maximum(-d, 0)) for d in of_zero]
             known = [one for one in found if one.low is not None and one.high is not None]
             yield [

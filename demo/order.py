@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from demo.ladder import LADDER
-from evaluation.bridge.deltas import OVERALL, headline_delta
+from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.errors import EvaluationError
 from evaluation.results.bridge_files import (
     DELTAS,

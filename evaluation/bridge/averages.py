@@ -1,4 +1,4 @@
-"""The mean over the last checkpoints of a stage, beside the last one.
+"""The mean over the last checkpoints of a stage, next to the last one.
 
 One checkpoint is a draw: the next one, a few steps later, answers otherwise. The mean over the last k
 is paired with the bridge item by item (each item's mean over the k), and its interval counts both what
@@ -16,50 +16,41 @@ trend over the k counts as variation, so intervals are rather too wide than too 
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 
-from evaluation.bridge.aims import aimed_at
-from evaluation.bridge.deltas import Delta
-from evaluation.bridge.simultaneous import leaves
+from evaluation.bridge.aims import aimed_at, gain_interval
+from evaluation.bridge.delta import Delta
+from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.statistics import ALPHA, Estimate, quantile
 from evaluation.bridge.verdicts import answer_of
+from evaluation.errors import ResultsError
+from evaluation.results.bridge_files import AverageRow
+from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
+from evaluation.results.read import Results, TierResults
 from evaluation.settings.config import Aim
 
-
-@dataclass(frozen=True, kw_only=True)
-class Average:
-    """An aim by the mean over `steps`; the standard errors say which part of the interval is whose."""
-
-    tier: str
-    group: str | None
-    metric: str
-    steps: tuple[int, ...]
-    delta: float
-    low: float | None
-    high: float | None
-    se_items: float | None
-    se_checkpoints: float | None
-    verdict: Literal["met", "not met", "undecided"]
-    sentence: str
+Part = TypeVar("Part")
 
 
 def average_aim(
     aim: Aim, key: str, mean: Sequence[Delta], deltas: Mapping[int, Sequence[Delta]]
-) -> Average:
-    """`mean` are the deltas of the items' means over the steps, `deltas` those of each step."""
+) -> AverageRow:
+    """Return how the mean stands to an aim.
+
+    `mean` are the deltas of the items' means over the steps, `deltas` those of each step.
+    """
     headline = aimed_at(aim, mean, key)[1]
     single = [aimed_at(aim, own, key)[1] for own in deltas.values()]
     between = checkpoint_variance([one.estimate for one in single], single[0].item)
     known = with_checkpoints(headline.estimate, between, len(single))
-    gains = known.low, known.high
-    if headline.sign < 0 and known.low is not None and known.high is not None:
-        gains = -known.high, -known.low
-    answer = answer_of(aim, *gains)
-    return Average(
+    answer = answer_of(aim, *gain_interval(headline.sign, known))
+    group = f" {aim.group}" if aim.group else ""
+    return AverageRow(
         tier=aim.tier,
         group=aim.group,
         metric=headline.metric,
@@ -70,12 +61,18 @@ def average_aim(
         se_items=headline.estimate.se,
         se_checkpoints=None if between is None else math.sqrt(between),
         verdict=answer,
-        sentence=_sentence(aim, headline.metric, known, single[-1].estimate, len(single), answer),
+        sentence=f"{aim.tier}{group} by the mean of the last {len(single)} checkpoints: "
+        f"{headline.metric} {_shown(known)}: {answer} "
+        f"(the last one alone {_shown(single[-1].estimate)})",
     )
 
 
+def _shown(known: Estimate) -> str:
+    return f"{known.shown}, no interval" if known.low is None else known.shown
+
+
 def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | None:
-    """max(0, V_steps - V_both) of the mean over checkpoints; None where items are not known."""
+    """Return max(0, V_steps - V_both) of the mean over checkpoints; None where items are not known."""
     count = len(estimates)
     found = [leaves(estimate, name) for estimate in estimates]
     flicker = 0.0
@@ -94,7 +91,7 @@ def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | Non
 
 
 def with_checkpoints(estimate: Estimate, between: float | None, count: int) -> Estimate:
-    """The estimate whose interval counts the variation between `count` checkpoints, too."""
+    """Return an estimate whose interval counts the variation between `count` checkpoints, too."""
     if estimate.se is None or estimate.low is None or estimate.high is None or not between:
         return estimate
     reach = quantile(1 - ALPHA / 2, count - 1) * math.sqrt(between)
@@ -110,17 +107,90 @@ def with_checkpoints(estimate: Estimate, between: float | None, count: int) -> E
     )
 
 
-def _sentence(
-    aim: Aim, metric: str, mean: Estimate, last: Estimate, count: int, answer: str
-) -> str:
-    group = f" {aim.group}" if aim.group else ""
-    return (
-        f"{aim.tier}{group} by the mean of the last {count} checkpoints: "
-        f"{metric} {_told(mean)}: {answer} (the last one alone {_told(last)})"
+def mean_results(sides: Sequence[Results]) -> Results:
+    """Return the checkpoints as one, whose items have their means over them.
+
+    Raises:
+        ResultsError: they do not, or lack per-item scores.
+    """
+    first = sides[0]
+    tiers = {name: _mean_tier([side.tiers[name] for side in sides]) for name in first.tiers}
+    return replace(first, tiers=tiers)
+
+
+def _mean_tier(sides: Sequence[TierResults]) -> TierResults:
+    first = sides[0]
+    if any(side.items.keys() != first.items.keys() for side in sides):
+        raise ResultsError(
+            f"{sides[-1].folder}: its {first.tier.item} names are not those of {first.folder}, so "
+            "there is no mean over both; score the checkpoint again"
+        )
+    items = {name: _mean_item(sides, [side.items[name] for side in sides]) for name in first.items}
+    overall = _if_all(
+        [side.overall for side in sides], lambda known: _mean_credit_item(sides, known)
+    )
+    return replace(first, items=items, overall=overall)
+
+
+def _mean_item(sides: Sequence[TierResults], items: Sequence[Item]) -> Item:
+    nats = [one for one in items if isinstance(one, NatsItem)]
+    if not nats:
+        return _mean_credit_item(sides, [one for one in items if isinstance(one, CreditItem)])
+    values = _mean_values([one.values for one in nats])
+    blocks = _if_all([one.blocks for one in nats], lambda known: _mean_blocks(sides, known))
+    # The perplexity is that of the mean nats per token, as everywhere.
+    return replace(
+        nats[0], values={**values, "ppl": math.exp(values["nats_per_token"])}, blocks=blocks
     )
 
 
-def _told(known: Estimate) -> str:
-    if known.low is None or known.high is None:
-        return f"{known.value:+.4f}, no interval"
-    return f"{known.value:+.4f} [{known.low:+.4f}, {known.high:+.4f}]"
+def _mean_credit_item(sides: Sequence[TierResults], items: Sequence[CreditItem]) -> CreditItem:
+    credits = {
+        name: _mean_credits(sides, [one.credits[name] for one in items])
+        for name in items[0].credits
+        if all(name in one.credits for one in items)
+    }
+    companions = _if_all(
+        [one.companions for one in items], lambda known: _mean_companions(sides, known)
+    )
+    values = _mean_values([one.values for one in items])
+    return replace(items[0], values=values, credits=credits, companions=companions)
+
+
+def _if_all(parts: Sequence[Part | None], mean: Callable[[list[Part]], Part]) -> Part | None:
+    known = [part for part in parts if part is not None]
+    return mean(known) if len(known) == len(parts) else None
+
+
+def _mean_values(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = [name for name in values[0] if all(name in one for one in values)]
+    return {name: math.fsum(one[name] for one in values) / len(values) for name in names}
+
+
+def _mean_blocks(sides: Sequence[TierResults], blocks: Sequence[Blocks]) -> Blocks:
+    _check(sides, [one.ids.tolist() for one in blocks])
+    return replace(blocks[0], nats=np.mean([one.nats for one in blocks], axis=0))
+
+
+def _mean_credits(sides: Sequence[TierResults], credits: Sequence[Credits]) -> Credits:
+    """Return the means of the units that could be judged at every checkpoint."""
+    kept = [reduce(Credits.without, credits, one) for one in credits]
+    _check(sides, [one.ids for one in kept])
+    return replace(kept[0], credit=np.mean([one.credit for one in kept], axis=0))
+
+
+def _mean_companions(sides: Sequence[TierResults], known: Sequence[Companions]) -> Companions:
+    _check(sides, [one.ids for one in known])
+    values = {
+        name: np.mean([one.values[name] for one in known], axis=0) for name in known[0].values
+    }
+    return replace(known[0], values=values)
+
+
+def _check(sides: Sequence[TierResults], ids: Sequence[object]) -> None:
+    for side, own in zip(sides, ids, strict=True):
+        if own != ids[0]:
+            raise ResultsError(
+                f"{side.folder}: its {side.tier.unit} are not those of {sides[0].folder}, so there is "
+                "no mean over both; score the checkpoint again"
+            )

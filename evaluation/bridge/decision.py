@@ -9,23 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evaluation.bridge.aims import aimed_at
-from evaluation.bridge.companions import companion_delta
-from evaluation.bridge.deltas import OVERALL, Delta, headline_delta
-from evaluation.bridge.simultaneous import Ranking, leaves, rank, simultaneous_level
-from evaluation.bridge.statistics import ALPHA, Estimate
-from evaluation.bridge.verdicts import (
-    AimVerdict,
-    Answer,
-    conjunction,
-    judge_step,
-    needed_gain,
+from evaluation.bridge.aims import aimed_at, companion_delta
+from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
+from evaluation.bridge.simultaneous_intervals import (
+    Leaves,
+    Ranking,
+    leaves,
+    rank,
+    simultaneous_level,
 )
-from evaluation.metrics.spread import Spread
+from evaluation.bridge.statistics import ALPHA
+from evaluation.bridge.verdicts import conjunction, judge_step, needed_gain
+from evaluation.results.bridge_rows import AimRow, Answer
 from evaluation.settings.config import Aim
-from evaluation.settings.tiers import TIERS, TierName
-
-Column = Mapping[str, tuple[float, Spread | None]]
+from evaluation.settings.tiers import TIERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +34,14 @@ class JudgedStep:
 
     step: int
     verdict: Answer
-    aims: Sequence[AimVerdict]
+    aims: Sequence[AimRow]
     own_verdict: Answer | None = None
 
     def breaks_a_keep(self) -> bool:
         return any(aim.want == "keep" and aim.verdict == "not met" for aim in self.aims)
 
     def excess_loss(self) -> float:
-        """Largest loss beyond its margin among the aims to keep."""
+        """Return the largest loss beyond its margin among the aims to keep."""
         keeps = [aim for aim in self.aims if aim.want == "keep"]
         return max((-aim.gain - aim.margin for aim in keeps), default=0.0)
 
@@ -69,25 +66,15 @@ class Decision:
         return _ranking(self.aim, self.aimed)
 
 
-def lean(deltas: Sequence[Delta], objective: Sequence[Aim] = ()) -> list[Delta]:
-    """The deltas that a stage is judged by, without what would take much memory over all steps."""
+def needed_deltas(deltas: Sequence[Delta], objective: Sequence[Aim]) -> list[Delta]:
+    """Return the deltas that a stage is judged by, without what would take much memory over all steps."""
     named = {f"delta_{aim.metric}" for aim in objective if aim.metric is not None}
     return [
         delta
         for delta in deltas
         if delta.item != OVERALL or TIERS[delta.tier].rates
-        if delta.primary or delta.metric in {*_spoken_of(delta.tier), *named}
+        if delta.primary or delta.metric in {*leading_deltas(delta.tier), *named}
     ]
-
-
-def _spoken_of(tier: TierName) -> tuple[str, ...]:
-    """The headline, and the companion that speaks where it is undecided."""
-    return (headline_delta(tier), *(f"delta_{one.name}" for one in TIERS[tier].companions[:1]))
-
-
-def headline_aim(objective: Sequence[Aim]) -> int:
-    """Index of the aim that steps are ranked by."""
-    return next((i for i, aim in enumerate(objective) if aim.want == "improve"), 0)
 
 
 def decide(
@@ -96,7 +83,7 @@ def decide(
     deltas: Mapping[int, Sequence[Delta]],
     awaited: int = 0,
 ) -> Decision:
-    """Judges all steps of a stage together, as some of those and so many that are to come.
+    """Judge all steps of a stage together, and so many `awaited` ones that are to come.
 
     Raises:
         BridgeError: an aim is at what was not scored.
@@ -116,7 +103,7 @@ def decide(
         judged.append(
             JudgedStep(step=step, verdict=verdict, aims=aims, own_verdict=conjunction(alone))
         )
-    headline = headline_aim(objective)
+    headline = next((i for i, aim in enumerate(objective) if aim.want == "improve"), 0)
     return Decision(
         steps=judged,
         aimed=aimed[headline],
@@ -127,7 +114,7 @@ def decide(
     )
 
 
-def _column(delta: Delta) -> Column:
+def _column(delta: Delta) -> Leaves:
     found = leaves(delta.estimate, delta.item)
     return {f"{delta.tier} {delta.metric} {name}": leaf for name, leaf in found.items()}
 
@@ -148,53 +135,47 @@ def _levels(
 
 
 def _level_beside(aim: Aim, deltas: Sequence[Sequence[Delta]], awaited: int) -> float:
-    """The level at which the companion's intervals of all steps hold together."""
+    """Return the level at which the secondary metric's intervals of all steps hold together."""
     found = [companion_delta(aim, own) for own in deltas]
     return _level([delta for delta in found if delta is not None], awaited)
 
 
 def _level(deltas: Sequence[Delta], awaited: int) -> float:
     known = [delta for delta in deltas if delta.estimate.se]
-    estimates, columns = [delta.estimate for delta in known], [_column(d) for d in known]
-    return simultaneous_level(estimates, columns, awaited=awaited)
+    estimates = [delta.estimate for delta in known]
+    return simultaneous_level(estimates, [_column(delta) for delta in known], awaited=awaited)
 
 
 def _distance(aim: Aim, delta: Delta) -> float | None:
-    """How clearly an aim is met, in standard errors."""
-    estimate: Estimate = delta.estimate
-    if not estimate.se:
-        return None
-    return (delta.sign * estimate.value - needed_gain(aim)) / estimate.se
+    """Return how clearly an aim is met, in standard errors."""
+    se = delta.estimate.se
+    return (delta.gain - needed_gain(aim)) / se if se else None
 
 
 def _ranking(aim: Aim, deltas: Sequence[Delta]) -> Ranking | None:
     columns = [_column(delta) for delta in deltas]
     if any(column.keys() != columns[0].keys() for column in columns):
         return None
-    gains = [delta.sign * delta.estimate.value for delta in deltas]
-    estimates = [delta.estimate for delta in deltas]
+    gains, estimates = [delta.gain for delta in deltas], [delta.estimate for delta in deltas]
     counts_items = TIERS[aim.tier].kind == "credit" and not aim.decided_on.companion
     return rank(gains, estimates, columns, counts_items=counts_items)
 
 
 def corrected_for(decision: Decision, *, is_open: bool) -> str:
-    """In a few sentences, what the verdict is corrected for; `is_open` if any number of steps may come."""
+    """Return what the verdict is corrected for; `is_open` if any number of steps may come."""
     count = len(decision.steps) + decision.awaited
-    if count == 1:
-        said = (
-            "One checkpoint was compared with the bridge, so its own 95 % intervals decide and "
-            "nothing had to be corrected for a choice."
-        )
-        return f"{said} {_OPEN}" if is_open else said
     confidence = 100 * (1 - min(decision.alphas, default=ALPHA))
-    said = (
-        f"The best of {count} checkpoints looks better than it is, so the verdict rests on intervals "
+    text = (
+        "One checkpoint was compared with the bridge, so its own 95 % intervals decide and "
+        "nothing had to be corrected for a choice."
+        if count == 1
+        else f"The best of {count} checkpoints looks better than it is, so the verdict rests on intervals "
         f"that hold for all {count} at once ({confidence:.1f} % for each checkpoint), not on the 95 % "
         "intervals that each has of its own."
     )
-    if decision.awaited:
-        said += f" {decision.awaited} of them are to come: the level is shared with them."
-    return f"{said} {_OPEN}" if is_open else said
+    if decision.awaited and count > 1:
+        text += f" {decision.awaited} of them are to come: the level is shared with them."
+    return f"{text} {_OPEN}" if is_open else text
 
 
 _OPEN = (

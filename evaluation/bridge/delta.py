@@ -1,17 +1,16 @@
-"""One metric of one item on two sides, and the mean of several."""
+"""Delta: one metric of one item on two sides; the mean of several, their correction, their rows."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
-from evaluation.bridge.pairing import check_ids
-from evaluation.bridge.statistics import Estimate, macro_mean, unknown
+from evaluation.bridge.simultaneous_intervals import detectable
+from evaluation.bridge.statistics import ALPHA, Estimate, holm, macro_mean
 from evaluation.results.bridge_rows import Flag
-from evaluation.results.read import TierResults
-from evaluation.settings.tiers import TIERS, Tier, TierName
+from evaluation.settings.tiers import TIERS, Metric, Tier, TierName
 
 OVERALL = "overall"
-NO_TABLE = "no interval: an external command gave no per-item scores"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,40 +30,39 @@ class Delta:
     flag: Flag | None = None
 
     @property
-    def is_companion(self) -> bool:
-        """Whether it stands beside the headline, and so has an interval but no flag."""
-        return TIERS[self.tier].metric(self.metric.removeprefix("delta_")).companion
+    def definition(self) -> Metric:
+        """The metric that this is a delta of."""
+        return metric_of(self.tier, self.metric)
 
     @property
     def sign(self) -> int:
-        """1 if more is better."""
+        """1 if more is better, else -1."""
         return 1 if self.want == ">= 0" else -1
 
-
-@dataclass(frozen=True)
-class Pair:
-    """A tier of both sides."""
-
-    ours: TierResults
-    theirs: TierResults
+    @property
+    def gain(self) -> float:
+        """The difference, positive where it is for the better."""
+        return self.sign * self.estimate.value
 
     @property
-    def tier(self) -> Tier:
-        return self.ours.tier
+    def key(self) -> str:
+        """What it is called among the tests of a family."""
+        return f"{self.tier} {self.item} {self.metric}"
 
-    def check(self, what: str, mine: list[object], other: list[object]) -> None:
-        """Raises BridgeError unless both sides have the same units."""
-        folders = self.ours.folder, self.theirs.folder
-        check_ids(f"{self.tier.unit} of {what!r}", mine, other, *folders)
+
+def metric_of(tier: TierName, delta: str) -> Metric:
+    """Return the metric that the deltas of this name are of."""
+    return TIERS[tier].metric(delta.removeprefix("delta_"))
 
 
 def headline_delta(tier: TierName) -> str:
-    """The delta that objectives are decided on."""
+    """Return the name of the delta that objectives are decided on."""
     return f"delta_{TIERS[tier].headline}"
 
 
-def no_table(values: tuple[float, float]) -> Estimate:
-    return unknown(values[0] - values[1], n=0, units=0, note=NO_TABLE)
+def leading_deltas(tier: TierName) -> tuple[str, ...]:
+    """Return the names of the headline's deltas and those of the first secondary metric."""
+    return (headline_delta(tier), *(f"delta_{one.name}" for one in TIERS[tier].companions[:1]))
 
 
 def delta_of(
@@ -75,6 +73,7 @@ def delta_of(
     values: tuple[float, float],
     estimate: Estimate,
 ) -> Delta:
+    """Return the delta of a metric, given the values of both sides."""
     is_overall = item == OVERALL
     return Delta(
         tier=tier.name,
@@ -89,8 +88,8 @@ def delta_of(
     )
 
 
-def macro(rows: list[Delta], item: str = OVERALL) -> Delta:
-    """The unweighted mean of one metric over items."""
+def macro(rows: Sequence[Delta], item: str = OVERALL) -> Delta:
+    """Return the unweighted mean of one metric over items."""
     return replace(
         rows[0],
         item=item,
@@ -102,3 +101,72 @@ def macro(rows: list[Delta], item: str = OVERALL) -> Delta:
         p_holm=None,
         flag=None,
     )
+
+
+def corrected(deltas: Sequence[Delta]) -> list[Delta]:
+    """Return the deltas with flags, by Holm's correction over the primary ones."""
+    adjusted = holm({delta.key: delta.estimate.p for delta in deltas if delta.primary})
+    tests = sum(p is not None for p in adjusted.values())
+    return [flagged(_as_one_of(delta, tests), adjusted) for delta in deltas]
+
+
+def _as_one_of(delta: Delta, tests: int) -> Delta:
+    """Return a primary delta with its MDE as one of so many tests."""
+    if not delta.primary or delta.estimate.p is None:
+        return delta
+    mde = detectable(delta.estimate, ALPHA / tests)
+    return replace(delta, estimate=replace(delta.estimate, mde=mde))
+
+
+def flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
+    """Return a delta with its flag, if it is of the family of tests, or an overall value.
+
+    Secondary metrics are of no family.
+    """
+    if delta.definition.companion:
+        return delta
+    is_nats = TIERS[delta.tier].kind == "nats" and not delta.primary
+    tested = replace(delta, metric=headline_delta(delta.tier)) if is_nats else delta
+    p_holm = adjusted.get(tested.key)
+    if p_holm is None and delta.item != OVERALL:
+        return delta
+    p = p_holm if p_holm is not None else delta.estimate.p
+    return replace(delta, p_holm=p_holm, flag=flag_of(delta.gain, p))
+
+
+def flag_of(gain: float, p: float | None) -> Flag:
+    """Return what a p-value tells of a gain."""
+    if p is None or p >= ALPHA:
+        return "unclear"
+    return "better" if gain > 0 else "worse"
+
+
+def delta_row(delta: Delta, stage: str, step: int | None, bridge: str) -> dict[str, Any]:
+    """Return a delta as `results.bridge_rows.DeltaRow` has it."""
+    return {"stage": stage, "step": step, "bridge": bridge, **delta_columns(delta)}
+
+
+def delta_columns(delta: Delta) -> dict[str, Any]:
+    """Return the columns of a delta that are the same whatever two checkpoints it is of."""
+    estimate = delta.estimate
+    return {
+        "tier": delta.tier,
+        "item": delta.item,
+        "group": delta.group,
+        "metric": delta.metric,
+        "value": delta.value,
+        "bridge_value": delta.bridge_value,
+        "delta": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "p": estimate.p,
+        "p_holm": delta.p_holm,
+        "mde": estimate.mde,
+        "n": estimate.n,
+        "clusters": estimate.units,
+        "want": delta.want,
+        "primary": delta.primary,
+        "flag": delta.flag,
+        "method": estimate.method,
+        "note": estimate.note,
+    }

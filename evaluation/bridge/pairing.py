@@ -1,24 +1,76 @@
-"""Refusals: what two results must share before their difference means anything."""
+"""Two results paired, and refused where their difference would mean nothing."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from evaluation.errors import BridgeError
+from evaluation.results.kinds import CreditItem, NatsItem
 from evaluation.results.read import Results, TierResults
+from evaluation.settings.tiers import Tier
+
+AnyItem = TypeVar("AnyItem", NatsItem, CreditItem)
 
 AGAIN = "score both sides again with the same version and settings"
 
 OF_TOKENS = ("data", "prompts")
-"""Checksums of what holds token ids, and so is another's with every tokenizer."""
+"""Checksums of what holds token ids, and so differs with every tokenizer."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A tier of both sides."""
+
+    ours: TierResults
+    theirs: TierResults
+
+    @property
+    def tier(self) -> Tier:
+        return self.ours.tier
+
+    @property
+    def is_external(self) -> bool:
+        """Whether an external command wrote one of the two."""
+        return self.ours.file.is_external or self.theirs.file.is_external
+
+    def items(self, kind: type[AnyItem]) -> Iterator[tuple[str, AnyItem, AnyItem]]:
+        """Yield the items of a kind that both sides have, with their names."""
+        for name, mine in self.ours.items.items():
+            other = self.theirs.items.get(name)
+            if isinstance(mine, kind) and isinstance(other, kind):
+                yield name, mine, other
+
+    def check_ids(self, what: str, mine: Iterable[Any], other: Iterable[Any]) -> None:
+        """Raise BridgeError unless both sides hold the same units in the same order."""
+        mine, other = list(mine), list(other)
+        if mine == other:
+            return
+        singleton = next(
+            (one for a, b in ((mine, other), (other, mine)) for one in _alone(a, b)), None
+        )
+        seen = "their order differs" if singleton is None else f"{singleton} is on one side only"
+        raise BridgeError(
+            f"{self.tier.unit} of {what!r}: the items of {self.ours.folder} ({len(mine)}) are not those "
+            f"of {self.theirs.folder} ({len(other)}): {seen}; {AGAIN}"
+        )
+
+
+def _alone(some: Iterable[Any], others: Iterable[Any]) -> Iterator[Any]:
+    known = set(others)
+    return (item for item in some if item not in known)
+
+
+def tier_pairs(ours: Results, theirs: Results) -> list[Pair]:
+    """Return a pair for each tier of ours."""
+    return [Pair(mine, theirs.tiers[name]) for name, mine in ours.tiers.items()]
 
 
 def check_comparable(
     ours: Results, theirs: Results, *, across_tokenizers: bool = False
 ) -> list[str]:
-    """Notes on what differs between two results that may be compared.
+    """Return notes on what differs between two results that may be compared.
 
-    `across_tokenizers` lets pass another tokenizer, and that the same texts are other tokens in it.
+    `across_tokenizers` allows another tokenizer, in which the same texts are other tokens.
 
     Raises:
         BridgeError: protocol, tokenizer, sequence length, dtype or data of a tier disagree.
@@ -51,7 +103,7 @@ def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) 
 
 
 def _notes(mine: TierResults, other: TierResults) -> list[str]:
-    """What changes numbers by no more than floating-point noise, which in bfloat16 is not small."""
+    """Return what changes numbers by floating-point noise alone, which in bfloat16 is not small."""
     pairs = {
         "scored on the device {}, the bridge on {}": (mine.file.device, other.file.device),
         "scored on the GPU {}, the bridge on {}": (mine.file.gpu, other.file.gpu),
@@ -67,7 +119,7 @@ def _notes(mine: TierResults, other: TierResults) -> list[str]:
 
 
 def _rows(side: TierResults) -> str | None:
-    """Tokens of a row, of all if scores come from several; None where the file does not tell."""
+    """Return the tokens of a packed row, or of several; None where the file has none."""
     return " and ".join(f"{tokens:,}" for tokens in side.file.row_tokens) or None
 
 
@@ -99,22 +151,3 @@ def _same_items(mine: TierResults, other: TierResults, left_out: Sequence[str]) 
             if what not in left_out:
                 there = other.items[name].same.get(what)
                 _same(f"{what} of {kind} {name!r}", value, there, mine.folder, other.folder)
-
-
-def check_ids(
-    what: str, mine: Sequence[Any], other: Sequence[Any], ours: Path, theirs: Path
-) -> None:
-    """Raises BridgeError unless both folders hold the same items in the same order."""
-    if list(mine) == list(other):
-        return
-    lone = next(iter(_lone(mine, other)), None) or next(iter(_lone(other, mine)), None)
-    seen = f"{lone} is on one side only" if lone is not None else "their order differs"
-    raise BridgeError(
-        f"{what}: the items of {ours} ({len(mine)}) are not those of {theirs} ({len(other)}): "
-        f"{seen}; {AGAIN}"
-    )
-
-
-def _lone(some: Iterable[Any], others: Iterable[Any]) -> list[str]:
-    known = set(others)
-    return [str(item) for item in some if item not in known]

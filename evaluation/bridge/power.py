@@ -1,26 +1,35 @@
-"""How large a change of a rate has to be so that so many prompts show it.
+"""Power: the change of a rate that so many prompts show, and the questions that a difference needs.
 
-Said before anything is known of a difference, so in terms of how many prompts change their verdict
-at all: those that change for the better and those that change for the worse cancel in the rate, and
-each adds noise. McNemar's exact test at ALPHA, to which only prompts that change matter.
+Before anything is known of a difference, power depends on how many prompts change their verdict at
+all: those that change for the better and those that change for the worse cancel in the rate, and each
+adds noise. The test is McNemar's exact one at ALPHA, to which only prompts that change matter.
+
+Where differences are known, n = (z_alpha/2 + z_beta)^2 omega^2 / delta^2 questions show a difference
+delta (Miller, arXiv 2411.00640), omega^2 the variance of a question's paired difference, by Student's
+t. Where so few questions turn that the exact test is used, it is the smallest n that gives it the same
+power.
 """
 
 import functools
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evaluation.bridge.discordance import FEWEST_TO_REJECT, HALVINGS, mcnemar
-from evaluation.bridge.statistics import ALPHA, POWER
+from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT, HALVINGS, mcnemar
+from evaluation.bridge.statistics import ALPHA, POWER, quantile
 from evaluation.metrics.spread import Floats
 
 SHARES = (0.1, 0.2, 0.3)
-"""Of prompts that change their verdict, for which the sentence says what would be seen."""
+"""Of prompts that change their verdict, for which the sentence gives the change that is shown."""
+
+MOST = 10**9
+"""Questions that nobody asks."""
 
 
 def power(n: int, change: float, changing: float) -> float:
-    """Chance that a change of the rate is shown, if so large a share of n prompts changes."""
+    """Return the chance that a change of the rate is shown, if so large a share of n prompts changes."""
     worse = (1 - change / changing) / 2
     losses = _most_losses(n)
     chance = np.where(losses < 0, 0.0, special.bdtr(np.maximum(losses, 0), np.arange(n + 1), worse))
@@ -28,7 +37,7 @@ def power(n: int, change: float, changing: float) -> float:
 
 
 def smallest_shown(n: int, changing: float | None) -> float | None:
-    """The change of a rate that is shown with probability POWER; None if none is.
+    """Return the change of a rate that is shown with probability POWER; None if none is.
 
     `changing` is the share of prompts that change their verdict; None if all that change do so in
     one direction.
@@ -44,7 +53,7 @@ def smallest_shown(n: int, changing: float | None) -> float | None:
 
 
 def power_sentence(n: int, unit: str) -> str:
-    """What n prompts (a tier's `unit`) can show, for a reader who knows no statistics."""
+    """Return what n prompts (a tier's `unit`) can show, for a reader who knows no statistics."""
     least = smallest_shown(n, None)
     if least is None:
         return f"With {n} {unit}, no change of a rate can be shown with probability {POWER:g}."
@@ -66,7 +75,7 @@ def _points(change: float) -> str:
 
 @functools.cache
 def _most_losses(n: int) -> NDArray[np.int64]:
-    """Of 0 to n prompts that change, how many may be losses so that the exact test rejects; -1: none."""
+    """Return how many of 0 to n changed prompts may be losses so that the test rejects; -1: none."""
     found = np.full(n + 1, -1, dtype=np.int64)
     for pairs in range(1, n + 1):  # one prompt more allows one loss more at most
         losses = found[pairs - 1] + 1
@@ -75,8 +84,45 @@ def _most_losses(n: int) -> NDArray[np.int64]:
 
 
 def _binomial(n: int, share: float) -> Floats:
-    """Probabilities of 0 to n, of share each."""
+    """Return the probabilities of 0 to n, of share each."""
     k = np.arange(n + 1)
     ways = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
     found: Floats = np.exp(ways + special.xlogy(k, share) + special.xlog1py(n - k, -share))
     return found
+
+
+def needed_units(variance: float, difference: float, turning: float | None = None) -> int | None:
+    """Return how many questions, prompts or blocks show a difference with probability POWER at ALPHA.
+
+    `variance` is that of one unit's paired difference; `turning` the share of units that turn, where
+    the exact test is for few of them. None if none turns and nothing is known of the variance.
+    """
+    if turning is None:
+        return _by_t(variance, difference) if variance > 0 else None
+    if turning <= 0:
+        return None
+    plain = max(_by_t(variance, difference), FEWEST_TO_REJECT)
+    share = min(1.0, max(turning, difference))
+    return _exact(plain, difference, share) if plain * share < FEW else plain
+
+
+def _by_t(variance: float, difference: float) -> int:
+    """Return the smallest n by Student's t with n - 1 degrees of freedom, which is found by repeating."""
+    found, df = 2.0, None
+    for _ in range(20):
+        reach = quantile(1 - ALPHA / 2, df) + quantile(POWER, df)
+        found = min(float(MOST), reach**2 * variance / difference**2)
+        df = max(1.0, found - 1)
+    return max(2, math.ceil(found - 1e-6))
+
+
+def _exact(least: int, difference: float, share: float) -> int:
+    """Return the smallest n from `least` on, as far as the exact test is used, that has the power."""
+    low, high = FEWEST_TO_REJECT, max(least, math.ceil(FEW / share))
+    if power(high, difference, share) < POWER:
+        return high
+    while low < high:
+        middle = (low + high) // 2
+        is_enough = power(middle, difference, share) >= POWER
+        low, high = (low, middle) if is_enough else (middle + 1, high)
+    return high

@@ -1,18 +1,18 @@
-"""Which checkpoint of a stage to take on.
+"""Which checkpoint of a stage is recommended.
 
 The headline is the stage's first aim to improve (its first aim if it has none). Of the steps that
 meet the whole objective, the one with the best headline is recommended. If none is shown to meet
 it, the best candidate is named as such: the best headline among the steps that are undecided, or
 else among those that are not shown to break an aim to keep something, or else the step that loses
 least beyond its margins. So the verdict comes first, then the estimate. Steps that are not
-significantly different from the chosen one, see `simultaneous`, stand beside it.
+significantly different from the chosen one, see `simultaneous_intervals`, are listed with it.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.bridge.decision import Decision, JudgedStep, corrected_for
-from evaluation.bridge.verdicts import AimVerdict, Answer
+from evaluation.results.bridge_rows import AimRow, Answer
 from evaluation.settings.config import Aim
 
 KINDS: Mapping[Answer, str] = {
@@ -24,7 +24,7 @@ KINDS: Mapping[Answer, str] = {
 
 
 def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list[JudgedStep]]:
-    """The step to name, and all it was chosen from."""
+    """Return the step to name, and all it was chosen from."""
     for verdict in ("met", "undecided", "not met"):
         pool = [s for s in steps if s.verdict == verdict and not s.breaks_a_keep()]
         if pool:
@@ -40,7 +40,7 @@ def recommend(
     *,
     is_open: bool = False,
 ) -> dict[str, Any]:
-    """What `recommendation.json` holds; `paths` are the checkpoints of the steps.
+    """Return what `recommendation.json` holds; `paths` are the checkpoints of the steps.
 
     `decision` is None where there is nothing to decide, and the stage `is_open` where its steps are no
     list.
@@ -52,7 +52,7 @@ def recommend(
         return {**nothing, "beside": [], "others": []}
     headline = decision.headline
     best, pool = choose(decision.steps, headline)
-    beside = _not_told_apart(decision, best, pool)
+    beside = _not_behind(decision, best, pool)
     return {
         "stage": stage,
         "step": best.step,
@@ -79,7 +79,7 @@ def recommend(
     }
 
 
-def _headline_values(aim: AimVerdict) -> dict[str, Any]:
+def _headline_values(aim: AimRow) -> dict[str, Any]:
     names = ("tier", "group", "value", "bridge_value", "delta", "low", "high")
     return {
         **{name: getattr(aim, name) for name in names},
@@ -87,10 +87,10 @@ def _headline_values(aim: AimVerdict) -> dict[str, Any]:
     }
 
 
-def _not_told_apart(
+def _not_behind(
     decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep]
 ) -> list[dict[str, Any]]:
-    """The steps of the pool that are not behind the best one, with all pairs' own intervals."""
+    """Return the steps of the pool that are not behind the best one, with all pairs' own intervals."""
     place = {step.step: i for i, step in enumerate(decision.steps)}
     ranking, chosen, headline = decision.ranking, place[best.step], decision.headline
     beside: list[dict[str, Any]] = []

@@ -1,12 +1,19 @@
-"""Paired differences with intervals, p-values and the smallest effect they could have shown.
+"""Paired differences with intervals, p-values and minimum detectable effects (MDE).
 
-Every estimator here is reduced to what each unit contributes to it, its influence u_i (they add up
-to zero). Independent units give Var = n/(n-1) sum u_i^2:
+Every estimator is reduced to what each unit contributes to it, its influence u_i (they add up to
+zero). Independent units give Var = n/(n-1) sum u_i^2; for a mean of d = a - b, u_i = (d_i - mean) / n.
+Units that belong together are in `metrics.spread`, ratios over neighbouring blocks of text in
+`text_blocks`, items that pass or fail in `paired_binary`.
 
-    mean of d = a - b            u_i = (d_i - mean) / n
+Intervals are Student's, corrected where the estimate is skewed (Hall, JRSS B 54, 1992). With s the
+skewness of the estimate (third cumulant over the standard deviation cubed; the items' own over
+sqrt(n)), the statistic T = (estimate - truth) / se is turned into
 
-Ratios and perplexities are in `nats`. Units that belong together are in `metrics.spread`, neighbouring
-blocks of packed text, which may hold parts of one document, in `serial`; skewed ones in `skewness`.
+    g(T) = T + s T^2 / 3 + s^2 T^3 / 27 + s / 6
+
+which follows Student's t to the next order, as the bootstrap-t does, without random draws. Each
+bound is the wider of the two: T or g(T), whichever is nearer to no difference. Both rise everywhere,
+so intervals and p-values agree.
 """
 
 import math
@@ -17,14 +24,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from evaluation.bridge.serial import batch_skewness, serial_spread
-from evaluation.bridge.skewness import STRONG, cautious, reach, unit_skewness
-from evaluation.metrics.spread import Floats as Floats
-from evaluation.metrics.spread import Spread, grouped_spread
+from evaluation.metrics.spread import Floats, Spread, grouped_spread
 
 CONFIDENCE = 0.95
 ALPHA = 1 - CONFIDENCE
 POWER = 0.8
+
+STRONG = 0.25
+"""Skewness of an estimate beyond which more than the nominal share of intervals misses the truth."""
 
 
 class Counts(NamedTuple):
@@ -41,9 +48,9 @@ class Estimate:
 
     `units` counts what is independent: items, or clusters. `df` None stands for the normal
     distribution. `p` is two-sided, of no difference. `mde` is the smallest true difference that a
-    test at ALPHA would have found with probability POWER. `skew` is the estimate's own, see
-    `skewness`; `counts` is there where the exact test holds, see `discordance`.
-    `spread`, and `parts` of a mean, are kept for comparing steps.
+    test at ALPHA finds with probability POWER. `skew` is the estimate's own skewness; `counts` are
+    there where the exact test holds, see `paired_binary`. `spread`, and `parts` of a mean, are kept
+    for comparing steps.
     """
 
     value: float
@@ -67,109 +74,101 @@ class Estimate:
         """Whether few units and much skewness leave more errors than the interval allows for."""
         return self.counts is None and abs(self.skew) > STRONG
 
+    @property
+    def shown(self) -> str:
+        """The value with its interval, if it has one."""
+        bounds = "" if self.low is None else f" [{self.low:+.4f}, {self.high:+.4f}]"
+        return f"{self.value:+.4f}{bounds}"
+
 
 def quantile(probability: float, df: float | None) -> float:
-    """Quantile of Student's t, or of the normal distribution for df None."""
+    """Return a quantile of Student's t, or of the normal distribution for df None."""
     return float(special.ndtri(probability) if df is None else special.stdtrit(df, probability))
 
 
 def upper_tail(z: float, df: float | None) -> float:
+    """Return the probability of a value above z, by the same distributions."""
     return float(special.ndtr(-z) if df is None else special.stdtr(df, -z))
 
 
 def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
-    """A difference of which no more can be said."""
+    """Return a difference of which no more can be said."""
     return Estimate(value=value, n=n, units=units, method="none", note=note)
 
 
 def identical(*, n: int) -> Estimate:
-    """The same scores to the last digit on every item: no difference, and no doubt about it."""
+    """Return no difference, without doubt: the same scores to the last digit on every item."""
     note = "both sides score the same on every item"
     known = Estimate(value=0.0, n=n, units=n, method="identical", se=0.0, low=0.0, high=0.0)
     return replace(known, p=1.0, note=note, spread=Spread(np.zeros(n), None, n, max(1, n - 1)))
 
 
-def from_standard_error(
-    value: float,
-    se: float,
-    df: float | None,
-    *,
-    n: int,
-    units: int,
-    method: str,
-    skew: float = 0.0,
-    spread: Spread | None = None,
-) -> Estimate:
-    """Interval, p-value and smallest detectable effect by Student's t (or the normal), and Hall's."""
-    known = Estimate(
-        value=value, n=n, units=units, method=method, se=se, df=df, skew=skew, spread=spread
-    )
-    low, high = interval_by_t(known, ALPHA)
-    above = p_beyond_by_t(known, 0.0, above=True)
-    below = p_beyond_by_t(known, 0.0, above=False)
-    p, mde = min(1.0, 2 * min(above, below)), detectable_by_t(known, ALPHA)
-    return replace(known, low=low, high=high, p=p, mde=mde)
+def by_t(estimate: Estimate) -> Estimate:
+    """Return an estimate with interval, p-value and MDE, by its standard error and skewness."""
+    low, high = interval_by_t(estimate, ALPHA)
+    tails = [p_beyond_by_t(estimate, 0.0, above=above) for above in (True, False)]
+    p, mde = min(1.0, 2 * min(tails)), detectable_by_t(estimate, ALPHA)
+    return replace(estimate, low=low, high=high, p=p, mde=mde)
 
 
 def detectable_by_t(estimate: Estimate, alpha: float) -> float:
-    """The smallest true difference that a test at `alpha` finds with probability POWER."""
+    """Return the smallest true difference that a test at `alpha` finds with probability POWER."""
     assert estimate.se is not None
     half, skew = quantile(1 - alpha / 2, estimate.df), estimate.skew
-    furthest = max(reach(half, skew), reach(half, -skew))
+    furthest = max(_reach(half, skew), _reach(half, -skew))
     return (furthest + quantile(POWER, estimate.df)) * estimate.se
 
 
 def interval_by_t(estimate: Estimate, alpha: float) -> tuple[float, float]:
-    """The interval of confidence 1 - alpha of an estimate with a standard error.
-
-    On each side the wider of Student's and Hall's.
-    """
+    """Return the interval of confidence 1 - alpha: on each side the wider of Student's and Hall's."""
     assert estimate.se is not None
     half = quantile(1 - alpha / 2, estimate.df)
-    low = estimate.value - estimate.se * reach(half, estimate.skew)
-    return low, estimate.value + estimate.se * reach(half, -estimate.skew)
+    low = estimate.value - estimate.se * _reach(half, estimate.skew)
+    return low, estimate.value + estimate.se * _reach(half, -estimate.skew)
 
 
 def p_beyond_by_t(estimate: Estimate, bound: float, *, above: bool) -> float:
-    """One-sided p-value of the claim that the true difference lies above (or below) `bound`."""
+    """Return the one-sided p-value of the claim that the truth lies above (or below) `bound`."""
     assert estimate.se is not None
     distance = estimate.value - bound
     if estimate.se == 0:
         return float(distance <= 0 if above else distance >= 0)
     sign = 1 if above else -1
-    t = cautious(sign * distance / estimate.se, sign * estimate.skew)
-    return upper_tail(t, estimate.df)
+    t, skew = sign * distance / estimate.se, sign * estimate.skew
+    return upper_tail(min(t, corrected_t(t, skew)), estimate.df)
 
 
-def from_influence(
-    value: float,
-    influence: Floats,
-    *,
-    clusters: Sequence[str] | None = None,
-    strata: Sequence[str] | None = None,
-    serial: bool = False,
-    method: str,
-) -> Estimate:
-    """An estimate from what each item contributes to it.
+def corrected_t(t: float, skew: float) -> float:
+    """Return g(T)."""
+    return t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6
 
-    `clusters` and `strata` name each item's group; `serial` are blocks in the text's order.
-    """
-    n = len(influence)
-    if n < 2 or (clusters is not None and len(set(clusters)) < 2):
-        only = "one item" if n == 1 else f"all {n} items belong to one cluster"
-        return unknown(value, n=n, units=1, note=f"no interval: {only}, so no spread is seen")
-    spread = serial_spread(influence) if serial else grouped_spread(influence, clusters, strata)
+
+def uncorrected_t(x: float, skew: float) -> float:
+    """Return the T for which g(T) = x."""
+    if abs(skew) < 1e-9:
+        return x
+    return float(3 / skew * (np.cbrt(1 + skew * (x - skew / 6)) - 1))
+
+
+def _reach(x: float, skew: float) -> float:
+    """Return the T for which the smaller of T and g(T) is x."""
+    return max(x, uncorrected_t(x, skew))
+
+
+def skewness_of(units: Floats, variance: float) -> float:
+    """Return the skewness of an estimate from what independent units contribute to it."""
+    return float((units**3).sum() / variance**1.5) if variance > 0 else 0.0
+
+
+def from_spread(value: float, spread: Spread, n: int, skew: float, method: str) -> Estimate:
+    """Return an estimate by what its n items contribute to it; unknown where these do not differ."""
     se = math.sqrt(spread.variance)
     if se <= 1e-12 * abs(value) or se == 0.0:
         same = "both sides score the same on every item" if value == 0 else "all items differ alike"
         note = f"no interval: {same}, so no spread is seen"
         return unknown(value, n=n, units=spread.units, note=note)
-    method += ", clustered" if clusters is not None else ""
-    method += ", stratified" if strata is not None else ""
-    skew = batch_skewness(influence, spread) if serial else unit_skewness(spread)
-    return from_standard_error(
-        value, se, spread.df, n=n, units=spread.units, method=method, skew=skew, spread=spread
-    )
+    known = Estimate(value=value, n=n, units=spread.units, method=method, se=se, df=spread.df)
+    return by_t(replace(known, skew=skew, spread=spread))
 
 
 def paired_mean(
@@ -178,20 +177,29 @@ def paired_mean(
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
 ) -> Estimate:
-    """Mean of ours - theirs over the same items; (n,) each."""
+    """Return the mean of ours - theirs over the same items; (n,) each.
+
+    `clusters` and `strata` name each item's group.
+    """
     difference = ours - theirs
-    value = float(difference.mean())
-    influence = (difference - value) / len(difference)
-    return from_influence(value, influence, clusters=clusters, strata=strata, method="paired t")
+    n, value = len(difference), float(difference.mean())
+    if n < 2 or (clusters is not None and len(set(clusters)) < 2):
+        only = "one item" if n == 1 else f"all {n} items belong to one cluster"
+        return unknown(value, n=n, units=1, note=f"no interval: {only}, so no spread is seen")
+    spread = grouped_spread((difference - value) / n, clusters, strata)
+    units = spread.independent if spread.dependent is None else spread.dependent
+    method = "paired t" + (", clustered" if clusters is not None else "")
+    method += ", stratified" if strata is not None else ""
+    return from_spread(value, spread, n, skewness_of(units, spread.variance), method)
 
 
-def paired_companion(
+def paired_measure(
     ours: Floats,
     theirs: Floats,
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
 ) -> Estimate:
-    """Mean of ours - theirs of a measure of any size; the same on every item is no difference."""
+    """Return the same for a measure of any size, where equal values on every item are no difference."""
     if len(ours) > 1 and np.array_equal(ours, theirs):
         return identical(n=len(ours))
     return paired_mean(ours, theirs, clusters, strata)
@@ -215,7 +223,7 @@ def tested_by(estimate: Estimate, test: Estimate) -> Estimate:
 
 
 def macro_mean(parts: Mapping[str, Estimate], value: float | None = None) -> Estimate:
-    """Unweighted mean of independent estimates: SE = sqrt(sum SE_k^2) / K.
+    """Return the unweighted mean of independent estimates: SE = sqrt(sum SE_k^2) / K.
 
     Degrees of freedom by Welch and Satterthwaite. One part is its own mean. `value` replaces the
     mean where the whole is not exactly it (an overall perplexity).
@@ -225,27 +233,23 @@ def macro_mean(parts: Mapping[str, Estimate], value: float | None = None) -> Est
         return replace(estimates[0], parts=parts)
     value = math.fsum(part.value for part in estimates) / len(estimates) if value is None else value
     n, units = sum(part.n for part in estimates), sum(part.units for part in estimates)
-    variances = [None if part.se is None else (part.se / len(estimates)) ** 2 for part in estimates]
-    known = [variance for variance in variances if variance is not None]
-    if len(known) < len(estimates):
+    variances = [(part.se / len(estimates)) ** 2 for part in estimates if part.se is not None]
+    if len(variances) < len(estimates):
         name = next(name for name, part in parts.items() if part.se is None)
         note = (parts[name].note or "no interval").removeprefix("no interval: ")
         return unknown(value, n=n, units=units, note=f"no interval: {name}: {note}")
-    if not any(known):
+    if not any(variances):
         return replace(identical(n=n), parts=parts)
-    weight = sum(
-        variance**2 / part.df for part, variance in zip(estimates, known, strict=True) if part.df
-    )
-    df = sum(known) ** 2 / weight if weight else None
-    se = math.sqrt(sum(known))
-    third = sum(part.skew * v**1.5 for part, v in zip(estimates, known, strict=True))
-    method = f"mean of {len(parts)}"
-    whole = from_standard_error(value, se, df, n=n, units=units, method=method, skew=third / se**3)
-    return replace(whole, parts=parts)
+    pairs = list(zip(estimates, variances, strict=True))
+    weight = sum(variance**2 / part.df for part, variance in pairs if part.df)
+    df, se = sum(variances) ** 2 / weight if weight else None, math.sqrt(sum(variances))
+    skew = sum(part.skew * variance**1.5 for part, variance in pairs) / se**3
+    whole = Estimate(value=value, n=n, units=units, method=f"mean of {len(parts)}", se=se, df=df)
+    return by_t(replace(whole, skew=skew, parts=parts))
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Holm's adjusted p-values; those that are None are no tests and stay None."""
+    """Return Holm's adjusted p-values; those that are None are no tests and stay None."""
     tests = sorted((p, name) for name, p in p_values.items() if p is not None)
     adjusted: dict[str, float | None] = dict.fromkeys(p_values)
     largest = 0.0

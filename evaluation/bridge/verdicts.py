@@ -9,64 +9,27 @@ that a gain is positive, with its 95 % interval [low, high]:
 `keep` is a test of non-inferiority. Where few items differ, low and high are held to the exact test
 at the margin. A regression is an item that is significantly worse: at all for an `improve`, by more
 than the margin for a `keep`. Its family of tests is that of the flags of the table of deltas (Holm's
-correction over all slices, tasks and rates of the step); an aim that names a companion as its
-`metric` has a family of its own, its items. A regression makes a `keep` not met, since a mean may
-hide it; beside an `improve` it is listed, as gains elsewhere may be worth it.
+correction over all slices, tasks and rates of the step); an aim that names a secondary metric has a
+family of its own, its items. A regression makes a `keep` not met, since a mean may hide it; for an
+`improve` it is listed, as gains elsewhere may be worth it.
 
 A step's own verdict is the conjunction of its aims. Each must be met on its own, which needs no
 further correction: claiming all of them wrongly is no likelier than claiming the likeliest one
-wrongly. What choosing among several steps asks for beyond that is in `simultaneous`; it comes in as
-`alpha`.
+wrongly. What choosing among several steps asks for beyond that comes in as `alpha`, see
+`simultaneous_intervals`.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
-from evaluation.bridge.aims import aimed_at
-from evaluation.bridge.companions import CompanionVerdict, companion_verdict
-from evaluation.bridge.deltas import Delta
-from evaluation.bridge.levels import at_level, p_beyond
+from evaluation.bridge.aims import aimed_at, companion_verdict, gain_interval
+from evaluation.bridge.delta import Delta
+from evaluation.bridge.simultaneous_intervals import at_level, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
+from evaluation.results.bridge_rows import AimRow, Answer
 from evaluation.settings.config import Aim
-from evaluation.settings.tiers import TIERS, TierName
-
-Answer = Literal["met", "not met", "undecided"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AimVerdict:
-    """How a step stands to one aim; `delta`, `low` and `high` are of what it is decided on.
-
-    `companion` is there where that leaves it undecided.
-    """
-
-    tier: TierName
-    want: Literal["improve", "keep"]
-    group: str | None
-    margin: float
-    verdict: Answer
-    metric: str
-    items: tuple[str, ...]
-    value: float
-    bridge_value: float
-    delta: float
-    low: float | None
-    high: float | None
-    mde: float | None
-    regressions: tuple[str, ...]
-    why: str
-    companion: CompanionVerdict | None = None
-
-    @property
-    def gain(self) -> float:
-        metric = TIERS[self.tier].metric(self.metric.removeprefix("delta_"))
-        return self.delta if metric.higher_is_better else -self.delta
-
-    @property
-    def label(self) -> str:
-        return f"{self.tier}{f' {self.group}' if self.group else ''} {self.want}s"
+from evaluation.settings.tiers import TIERS
 
 
 def judge_step(
@@ -75,23 +38,25 @@ def judge_step(
     stage: str,
     alphas: Sequence[float] | None = None,
     beside: Sequence[float] | None = None,
-) -> list[AimVerdict]:
-    """One verdict for each aim; raises BridgeError for an aim at what was not scored.
+) -> list[AimRow]:
+    """Return one verdict for each aim.
 
     `alphas` are the levels that the aims are judged at, if not at ALPHA; `beside` are those of their
-    companions.
+    secondary metrics.
+
+    Raises:
+        BridgeError: an aim is at what was not scored.
     """
     plain = [ALPHA] * len(objective)
+    levels = zip(alphas or plain, beside or plain, strict=True)
     return [
-        judge_aim(aim, deltas, f"stages.{stage}.objective.{number}", *levels)
-        for number, (aim, *levels) in enumerate(
-            zip(objective, alphas or plain, beside or plain, strict=True)
-        )
+        judge_aim(aim, deltas, f"stages.{stage}.objective.{number}", *pair)
+        for number, (aim, pair) in enumerate(zip(objective, levels, strict=True))
     ]
 
 
 def conjunction(verdicts: Sequence[Answer]) -> Answer | None:
-    """Not met if one is not; met if all are; None if there is nothing to judge."""
+    """Return `not met` if one is not, `met` if all are; None if there is nothing to judge."""
     if not verdicts:
         return None
     if "not met" in verdicts:
@@ -101,17 +66,15 @@ def conjunction(verdicts: Sequence[Answer]) -> Answer | None:
 
 def judge_aim(
     aim: Aim, deltas: Sequence[Delta], key: str, alpha: float = ALPHA, beside: float = ALPHA
-) -> AimVerdict:
-    """The verdict on one aim; `key` is its place in the configuration."""
+) -> AimRow:
+    """Return the verdict on one aim; `key` is its place in the configuration."""
     parts, headline = aimed_at(aim, deltas, key)
     estimate = _held_to_margin(at_level(headline.estimate, alpha), aim, headline.sign, alpha)
-    low, high = estimate.low, estimate.high
-    gains = (None, None) if low is None or high is None else _gain(headline.sign, low, high)
     regressions = _regressions(aim, parts, deltas, alpha)
-    answer = answer_of(aim, *gains)
+    answer = answer_of(aim, *gain_interval(headline.sign, estimate))
     if regressions and aim.want == "keep":
         answer = "not met"
-    return AimVerdict(
+    return AimRow(
         tier=aim.tier,
         want=aim.want,
         group=aim.group,
@@ -122,8 +85,8 @@ def judge_aim(
         value=headline.value,
         bridge_value=headline.bridge_value,
         delta=estimate.value,
-        low=low,
-        high=high,
+        low=estimate.low,
+        high=estimate.high,
         mde=estimate.mde,
         regressions=regressions,
         why=_why(aim, headline.metric, estimate, answer, regressions),
@@ -132,12 +95,12 @@ def judge_aim(
 
 
 def needed_gain(aim: Aim) -> float:
-    """The gain that a step must be shown to have."""
+    """Return the gain that a step must be shown to have."""
     return aim.margin if aim.want == "improve" else -aim.margin
 
 
 def _held_to_margin(estimate: Estimate, aim: Aim, sign: int, alpha: float) -> Estimate:
-    """An interval that excludes the margin where the exact test does not is extended to it."""
+    """Extend an interval that excludes the margin where the exact test does not to it."""
     if estimate.counts is None or estimate.low is None or estimate.high is None:
         return estimate
     bound = sign * needed_gain(aim)
@@ -149,12 +112,8 @@ def _held_to_margin(estimate: Estimate, aim: Aim, sign: int, alpha: float) -> Es
     return estimate
 
 
-def _gain(sign: int, low: float, high: float) -> tuple[float, float]:
-    return (low, high) if sign > 0 else (-high, -low)
-
-
 def answer_of(aim: Aim, low: float | None, high: float | None) -> Answer:
-    """The answer to an aim by the interval of the gain."""
+    """Return the answer to an aim by the interval of the gain."""
     if low is None or high is None:
         return "undecided"
     if aim.want == "improve":
@@ -165,31 +124,22 @@ def answer_of(aim: Aim, low: float | None, high: float | None) -> Answer:
 def _regressions(
     aim: Aim, parts: Sequence[Delta], deltas: Sequence[Delta], alpha: float
 ) -> tuple[str, ...]:
-    """Names of an aim's items that are significantly worse, for a `keep` by more than its margin.
+    """Return the names of an aim's items that are significantly worse, for a `keep` by more than its margin.
 
-    By the step's family of tests; companions, which are not in it, are a family of their own.
+    By the step's family of tests; secondary metrics, which are not in it, are a family of their own.
     """
     tests = parts if aim.decided_on.companion else [delta for delta in deltas if delta.primary]
-    family = {_key(delta): delta for delta in tests}
-    own = [part for part in parts if _key(part) in family]
-    p_values = {key: delta.estimate.p for key, delta in family.items()}
+    p_values = {delta.key: delta.estimate.p for delta in tests}
+    own = [part for part in parts if part.key in p_values]
     for part in own if aim.want == "keep" else ():
         beyond = p_beyond(part.estimate, -aim.margin * part.sign, above=part.sign < 0)
-        p_values[_key(part)] = None if beyond is None else min(1.0, 2 * beyond)
+        p_values[part.key] = None if beyond is None else min(1.0, 2 * beyond)
     adjusted = holm(p_values)
     return tuple(
         _name(part)
         for part in own
-        if (p := adjusted[_key(part)]) is not None and p < alpha and _loss(part) > 0
+        if (p := adjusted[part.key]) is not None and p < alpha and part.gain < 0
     )
-
-
-def _key(delta: Delta) -> str:
-    return f"{delta.tier} {delta.item} {delta.metric}"
-
-
-def _loss(delta: Delta) -> float:
-    return -delta.sign * delta.estimate.value
 
 
 def _name(delta: Delta) -> str:
@@ -201,8 +151,7 @@ def _why(
 ) -> str:
     if estimate.low is None or estimate.high is None:
         return f"{metric} {estimate.value:+.4f}; {estimate.note}"
-    text = f"{metric} {estimate.value:+.4f} [{estimate.low:+.4f}, {estimate.high:+.4f}]"
-    text = f"{text}, margin {aim.margin:g}"
+    text = f"{metric} {estimate.shown}, margin {aim.margin:g}"
     if regressions:
         beyond = " by more than the margin" if aim.want == "keep" else ""
         text += f"; significantly worse{beyond}: {', '.join(regressions)}"

@@ -1,28 +1,24 @@
-"""Writes the files of the bridge, each step's and a stage's; see `results.bridge_files`."""
+"""Write the files of the bridge, each step's and a stage's; see `results.bridge_files`."""
 
-import csv
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.bridge.averages import average_aim
-from evaluation.bridge.decision import Decision, decide, lean
+from evaluation.bridge.averages import average_aim, mean_results
+from evaluation.bridge.decision import Decision, decide, needed_deltas
+from evaluation.bridge.delta import delta_row
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.groups import group_deltas
-from evaluation.bridge.moves import pass_rate_moves
 from evaluation.bridge.pairing import check_comparable
+from evaluation.bridge.prompt_changes import group_deltas, pass_rate_changes
 from evaluation.bridge.recommendation import recommend
-from evaluation.bridge.rows import delta_row
 from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.verdicts import conjunction, judge_step
-from evaluation.command_hints import evaluation
-from evaluation.errors import BridgeError, ResultsError
-from evaluation.escaping import csv_cell
-from evaluation.files import atomic_path
-from evaluation.results.averaging import mean_results
+from evaluation.command_hints import evaluation, snakemake
+from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, deltas_key
+from evaluation.errors import BridgeError, EvaluationError, ResultsError
+from evaluation.records import Record, read_record, write_record
 from evaluation.results.bridge_files import (
     DELTAS,
     RECOMMENDATION,
@@ -34,7 +30,7 @@ from evaluation.results.bridge_files import (
     warnings_in_words,
 )
 from evaluation.results.bridge_rows import DELTA_COLUMNS
-from evaluation.results.columns import Column
+from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
 from evaluation.settings.plan import StagePlan
@@ -42,13 +38,34 @@ from evaluation.settings.plan import StagePlan
 log = logging.getLogger(__name__)
 
 
-def bridge_label(bridge: Results) -> str:
-    """How tables name a bridge: the last two folders of its path, e.g. `stage1/50000`."""
-    return "/".join(Path(bridge.header.checkpoint).parts[-2:])
+def make_deltas(plan: StagePlan, step: int) -> Record:
+    """Write a step's `bridge_deltas.json` from the tier files of it and of the bridge.
+
+    Where one of them could not be scored, or the two must not be compared, the record says so.
+
+    Raises:
+        BridgeError: one of the two has no tier files yet.
+    """
+    folder = plan.step_folder(step)
+    ours, bridge = (read_record(one, COLLECT) for one in (folder, plan.bridge_folder))
+    if ours is None or bridge is None:
+        lacking = folder if ours is None else plan.bridge_folder
+        raise BridgeError(f"{lacking}: no results yet; run `{snakemake(plan.name)}`")
+    key, path = deltas_key(plan, step, ours, bridge), folder / DELTAS
+    error = ours.error or (bridge.error and f"the bridge has no results: {bridge.error}")
+    if error is None:
+        try:
+            write_deltas(plan, step)
+        except EvaluationError as wrong:
+            error = str(wrong)
+    if error is not None:
+        path.unlink(missing_ok=True)
+        return write_record(folder, STEP_DELTAS, key, error=error)
+    return write_record(folder, STEP_DELTAS, key, [path])
 
 
 def write_deltas(plan: StagePlan, step: int) -> Path:
-    """Compares a step with the bridge and writes `bridge_deltas.json` into its folder.
+    """Compare a step with the bridge and writes `bridge_deltas.json` into its folder.
 
     Raises:
         ResultsError: results are missing or damaged.
@@ -69,10 +86,10 @@ def write_deltas(plan: StagePlan, step: int) -> Path:
         "bridge": _origin(bridge),
         "notes": check_comparable(ours, bridge),
         "verdict": conjunction([aim.verdict for aim in aims]),
-        "aims": [asdict(aim) for aim in aims],
-        "deltas": [delta_row(delta, plan.name, step, bridge_label(bridge)) for delta in deltas],
+        "aims": [aim.model_dump() for aim in aims],
+        "deltas": [delta_row(delta, plan.name, step, bridge.label) for delta in deltas],
         "groups": group_deltas(ours, bridge),
-        "moves": list(pass_rate_moves(ours, bridge)),
+        "moves": list(pass_rate_changes(ours, bridge)),
     }
     path = plan.step_folder(step) / DELTAS
     write_model(path, StepDeltas, content)
@@ -94,7 +111,7 @@ def _origin(side: Results) -> dict[str, Any]:
 
 
 def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = ()) -> None:
-    """Writes a stage's deltas in long form and its recommendation, from its steps' files.
+    """Write a stage's deltas in long form and its recommendation, from its steps' files.
 
     Steps whose file is missing or damaged are logged and named in both. As long as steps are awaited
     or left out, the recommendation is provisional.
@@ -125,7 +142,7 @@ def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = 
 
 
 def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas], awaited: int) -> dict[str, Any]:
-    """What `recommendation.json` holds; no step where the results behind one cannot be read."""
+    """Return what `recommendation.json` holds; no step where the results behind one cannot be read."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     try:
         decision = _decision(plan, list(contents), awaited)
@@ -139,20 +156,22 @@ def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas], awaited: int) -
 
 
 def _decision(plan: StagePlan, steps: Sequence[int], awaited: int) -> Decision | None:
-    """All steps judged together, from their results; None where there is nothing to decide."""
+    """Return all steps judged together, from their results; None where there is nothing to decide."""
     objective = plan.stage.objective
     if not objective or not steps:
         return None
     bridge = read_results(plan.bridge_folder, plan.tiers)
     deltas = {
-        step: lean(compare(read_results(plan.step_folder(step), plan.tiers), bridge), objective)
+        step: needed_deltas(
+            compare(read_results(plan.step_folder(step), plan.tiers), bridge), objective
+        )
         for step in steps
     }
     return decide(plan.name, objective, deltas, awaited)
 
 
 def _averages(plan: StagePlan, steps: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """Each aim that asks for it by the mean over the last checkpoints, where there are as many."""
+    """Yield the aims with `average` by the mean over the last checkpoints, if there are as many."""
     for number, aim in enumerate(plan.stage.objective):
         last = steps[-aim.average :] if aim.average is not None else ()
         if aim.average is None or len(last) < aim.average:
@@ -162,11 +181,11 @@ def _averages(plan: StagePlan, steps: Sequence[int]) -> Iterator[dict[str, Any]]
         deltas = {step: compare(side, bridge) for step, side in sides.items()}
         mean = compare(mean_results(list(sides.values())), bridge)
         key = f"stages.{plan.name}.objective.{number}"
-        yield asdict(average_aim(aim, key, mean, deltas))
+        yield average_aim(aim, key, mean, deltas).model_dump()
 
 
 def _read_steps(plan: StagePlan, steps: Sequence[int]) -> tuple[dict[int, StepDeltas], list[str]]:
-    """The steps' files, and a sentence for each that cannot be used."""
+    """Return the steps' files, and a sentence for each that cannot be used."""
     contents, left_out = {}, []
     for step in steps:
         try:
@@ -187,12 +206,3 @@ def _read_step(plan: StagePlan, step: int) -> StepDeltas:
             f"`{again}`"
         )
     return content
-
-
-def write_csv(path: Path, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Writes rows under a header line; None is an empty cell."""
-    names = [column.name for column in columns]
-    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, names, lineterminator="\n", extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows({key: csv_cell(row.get(key)) for key in names} for row in rows)

@@ -103,7 +103,7 @@ def _plan_among(plans: dict[str, StagePlan], options: argparse.Namespace) -> Sta
 
 
 def deltas(options: argparse.Namespace) -> int:
-    from evaluation.bridge.step import make_deltas
+    from evaluation.bridge.write import make_deltas
     from evaluation.checkpoints.subjects import bridge_subject, step_subject
     from evaluation.dependencies.by_hand import ByHand
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation.bridge.deltas import OVERALL, Delta, compare
+from evaluation.bridge.delta import OVERALL, Delta
+from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import check_comparable
 from evaluation.errors import ResultsError
 from evaluation.reporting.terminal import align

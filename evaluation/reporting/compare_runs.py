@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from evaluation.bridge.deltas import OVERALL, Delta
+from evaluation.bridge.delta import OVERALL, Delta
 from evaluation.bridge.statistics import Estimate
 from evaluation.reporting.compare import delta_cells, ending
 from evaluation.reporting.terminal import align

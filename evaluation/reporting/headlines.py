@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.bridge.deltas import OVERALL, headline_delta
+from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.results.bridge_files import Recommendation, StageDeltas
 from evaluation.results.bridge_rows import DeltaRow
 from evaluation.settings.tiers import TIERS, Metric, TierName

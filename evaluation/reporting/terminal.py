@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.delta import OVERALL
 from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
 from evaluation.escaping import printable

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from evaluation.results.columns import columns_of
 from evaluation.results.files import FileModel
-from evaluation.settings.tiers import TierName
+from evaluation.settings.tiers import TIERS, TierName
 
 Flag = Literal["better", "worse", "unclear"]
 Answer = Literal["met", "not met", "undecided"]
@@ -90,6 +90,17 @@ class AimRow(FileModel):
     companion: CompanionRow | None = Field(
         None, description="A secondary metric, if the objective is undecided."
     )
+
+    @property
+    def gain(self) -> float:
+        """The difference, positive where it is for the better."""
+        metric = TIERS[self.tier].metric(self.metric.removeprefix("delta_"))
+        return self.delta if metric.higher_is_better else -self.delta
+
+    @property
+    def label(self) -> str:
+        """What sentences call the aim."""
+        return f"{self.tier}{f' {self.group}' if self.group else ''} {self.want}s"
 
 
 class GroupDelta(FileModel):

@@ -4,13 +4,16 @@ A column says what it holds and of which type it is; writers take their Arrow sc
 readers check what they find.
 """
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
 from evaluation.errors import ResultsError
+from evaluation.escaping import csv_cell
+from evaluation.files import atomic_path
 from evaluation.results.files import FileModel
 
 if TYPE_CHECKING:  # takes a while to import, and every command imports what files are called
@@ -192,3 +195,12 @@ def rows_of(table: "pa.Table", column: str, name: str, path: Path, again: str) -
 def as_rows(table: "pa.Table") -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
+
+
+def write_csv(path: Path, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows under a header line; None is an empty cell."""
+    names = [column.name for column in columns]
+    with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names, lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows({key: csv_cell(row.get(key)) for key in names} for row in rows)

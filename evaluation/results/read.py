@@ -51,6 +51,11 @@ class Results:
     def header(self) -> TierFile:
         return next(iter(self.tiers.values())).file
 
+    @property
+    def label(self) -> str:
+        """What tables call a bridge: the last two folders of its path, e.g. `stage1/50000`."""
+        return "/".join(Path(self.header.checkpoint).parts[-2:])
+
 
 def tiers_in(folder: Path) -> tuple[TierName, ...]:
     """The tiers whose file is there."""

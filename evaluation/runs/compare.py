@@ -3,15 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from evaluation.bridge.across_tokenizers import compare_across
-from evaluation.bridge.deltas import Delta, compare, headline_delta
+from evaluation.bridge.delta import Delta, leading_deltas
+from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import check_comparable
 from evaluation.errors import BridgeError
 from evaluation.results.read import Results, read_results, tiers_in
 from evaluation.runs.find import Run
 from evaluation.runs.lead import Lead, leads
 from evaluation.runs.matching import How, Match, matches, paired_stages
-from evaluation.settings.tiers import TIERS
 from evaluation.wording import first_few
 
 ACROSS = (
@@ -90,7 +89,7 @@ def _stage(stages: tuple[str, str], matched: Sequence[Match], how: How) -> Compa
         for own, earliest in zip(sides, first, strict=True):
             if own is not earliest:  # what holds for all of them is over the same items
                 check_comparable(own, earliest)
-        found = compare_across(*sides) if across else compare(*sides)
+        found = compare(*sides, across_tokenizers=across)
         notes |= dict.fromkeys(check_comparable(*sides, across_tokenizers=across))
         deltas.append(found)
     if across:
@@ -102,7 +101,7 @@ def _stage(stages: tuple[str, str], matched: Sequence[Match], how: How) -> Compa
         across_tokenizers=across,
         notes=list(notes),
         deltas=[[_lean(delta) for delta in own] for own in deltas],
-        leads=leads([_spoken_of(own) for own in deltas]),
+        leads=leads([_led_in(own) for own in deltas]),
     )
 
 
@@ -169,10 +168,8 @@ def _lean(delta: Delta) -> Delta:
     return replace(delta, estimate=replace(delta.estimate, spread=None, parts={}))
 
 
-def _spoken_of(deltas: Sequence[Delta]) -> list[Delta]:
-    """What is said of who is ahead: the metrics that are tested, headlines, and first companions."""
-    spoken = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
-    for name in {delta.tier for delta in deltas}:
-        beside = [f"delta_{one.name}" for one in TIERS[name].companions[:1]]
-        spoken |= {(name, metric) for metric in [headline_delta(name), *beside]}
-    return [delta for delta in deltas if (delta.tier, delta.metric) in spoken]
+def _led_in(deltas: Sequence[Delta]) -> list[Delta]:
+    """Return the deltas that leads are stated in: tested metrics, headlines, first secondary metrics."""
+    metrics = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
+    metrics |= {(name, one) for name in {d.tier for d in deltas} for one in leading_deltas(name)}
+    return [delta for delta in deltas if (delta.tier, delta.metric) in metrics]

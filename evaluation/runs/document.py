@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.bridge.deltas import OVERALL
-from evaluation.bridge.rows import delta_columns
-from evaluation.bridge.write import write_csv
+from evaluation.bridge.delta import OVERALL, delta_columns
+from evaluation.results.columns import write_csv
 from evaluation.results.comparison_file import (
     COMPARISON,
     COMPARISON_COLUMNS,

@@ -2,7 +2,7 @@
 
 A run leads from a checkpoint on if, there and at every later one, the interval of A - B lies on its
 side of zero. These intervals hold for all matched checkpoints together (max-t over them, see
-`bridge.simultaneous`), so that looking at many does not make one of them a lead. What is said of a
+`bridge.simultaneous_intervals`), so that looking at many does not make one of them a lead. What is said of a
 single slice, task or rate is also corrected for how many there are (Bonferroni).
 """
 
@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evaluation.bridge.deltas import OVERALL, Delta
-from evaluation.bridge.levels import at_level
-from evaluation.bridge.simultaneous import leaves, simultaneous_level
+from evaluation.bridge.delta import OVERALL, Delta
+from evaluation.bridge.simultaneous_intervals import at_level, leaves, simultaneous_level
 from evaluation.bridge.statistics import ALPHA, Estimate
 from evaluation.metrics.spread import Spread
 from evaluation.settings.tiers import TIERS, TierName

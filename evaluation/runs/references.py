@@ -8,8 +8,8 @@ compared gets no line.
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evaluation.bridge.across_tokenizers import FREE_OF_TOKENS, compare_across
-from evaluation.bridge.deltas import OVERALL, compare
+from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.deltas import FREE_OF_TOKENS, compare
 from evaluation.errors import EvaluationError
 from evaluation.results.read import Results, TierResults, read_results, tiers_in
 from evaluation.settings.tiers import TierName
@@ -47,7 +47,7 @@ def shared(name: str, folder: Path, ours: Results) -> Shared:
             continue
         differ = mine.file.tokenizer.identity != other.file.tokenizer.identity
         try:
-            (compare_across if differ else compare)(_only(ours, mine), _only(theirs, other))
+            compare(_only(ours, mine), _only(theirs, other), across_tokenizers=differ)
         except EvaluationError as error:
             notes.append(f"{name} has no line in {tier}: {error}")
             continue

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.statistics import Estimate
 from evaluation.runs.compare import ComparedStage
 from evaluation.runs.lead import Lead
@@ -43,8 +43,7 @@ def _untold(lead: Lead, matched: Sequence[Match]) -> str:
 
 
 def _difference(known: Estimate) -> str:
-    bounds = "" if known.low is None else f" [{known.low:+.4f}, {known.high:+.4f}]"
-    return f"A - B {known.value:+.4f}{bounds}"
+    return f"A - B {known.shown}"
 
 
 def corrected_for(stage: ComparedStage) -> str:

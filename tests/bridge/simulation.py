@@ -14,11 +14,11 @@ import numpy as np
 from scipy import special
 
 from evaluation.bridge.decision import Decision, JudgedStep, decide
-from evaluation.bridge.deltas import Delta
-from evaluation.bridge.discordance import paired_rate
-from evaluation.bridge.nats import paired_ratio
+from evaluation.bridge.delta import Delta
+from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.recommendation import choose, recommend
 from evaluation.bridge.statistics import Estimate, holm, upper_tail
+from evaluation.bridge.text_blocks import paired_ratio
 from evaluation.settings.config import Aim
 
 OWN = 0.5

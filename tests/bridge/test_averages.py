@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.bridge.averages import checkpoint_variance, with_checkpoints
-from evaluation.bridge.statistics import Estimate, paired_companion
+from evaluation.bridge.averages import checkpoint_variance, mean_results, with_checkpoints
+from evaluation.bridge.statistics import Estimate, paired_measure
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import ConfigError, ResultsError
 from evaluation.reporting.terminal import bridge_table
-from evaluation.results.averaging import mean_results
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side
@@ -22,10 +21,10 @@ AIM = {"tier": "tier3", "want": "improve", "margin": 0.0, "average": 3}
 
 def estimated(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
     """Of checkpoints (k, n) against a bridge (n,), as `average_aim` puts it together."""
-    single = [paired_companion(one, theirs) for one in ours]
+    single = [paired_measure(one, theirs) for one in ours]
     between = checkpoint_variance(single, "task")
     assert between is not None
-    return with_checkpoints(paired_companion(ours.mean(axis=0), theirs), between, len(ours))
+    return with_checkpoints(paired_measure(ours.mean(axis=0), theirs), between, len(ours))
 
 
 @pytest.mark.parametrize("checkpoints", [3, 6])
@@ -40,7 +39,7 @@ def test_intervals_cover_the_truth(checkpoints: int, scatter: float) -> None:
         shift = dice.normal(0, scatter, (checkpoints, 1))
         ours = theirs + gains + shift + dice.normal(0, 0.7, (checkpoints, items))
         known = estimated(ours, theirs)
-        plain = paired_companion(ours.mean(axis=0), theirs)
+        plain = paired_measure(ours.mean(axis=0), theirs)
         assert known.low is not None
         assert known.high is not None
         assert plain.low is not None
@@ -55,7 +54,7 @@ def test_intervals_cover_the_truth(checkpoints: int, scatter: float) -> None:
 def test_the_two_parts_by_hand() -> None:
     """Two items, two checkpoints: deltas 1 3 | 3 5, so means 2 and 4, and no flicker."""
     ours, theirs = np.array([[1.0, 3.0], [3.0, 5.0]]), np.zeros(2)
-    single = [paired_companion(one, theirs) for one in ours]
+    single = [paired_measure(one, theirs) for one in ours]
     assert checkpoint_variance(single, "task") == pytest.approx(2 / 2)  # s^2 = 2, of k = 2
     known = estimated(ours, theirs)
     assert known.value == 3

@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from evaluation.bridge.decision import Decision, decide
 from evaluation.bridge.recommendation import recommend
-from evaluation.bridge.statistics import from_standard_error
+from evaluation.bridge.statistics import Estimate, by_t
 from tests.bridge.simulation import (
     IMPROVE,
     KEEP,
@@ -173,7 +173,7 @@ def test_steps_that_are_copies_cost_nothing() -> None:
 
 def test_without_items_bonferroni_holds_and_nobody_is_called_behind() -> None:
     deltas = draw_deltas(World(gains=[0.0, 0.0], tasks=1), np.random.default_rng(5))
-    given = from_standard_error(0.02, 0.01, None, n=100, units=100, method="given")
+    given = by_t(Estimate(value=0.02, se=0.01, n=100, units=100, method="given"))
     bare = {s: [replace(one, estimate=given) for one in own] for s, own in deltas.items()}
     decision = decide("s", (IMPROVE,), bare)
     assert decision.alphas == pytest.approx([0.025])

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.bridge.deltas import Delta, _nats_estimates, corrected
-from evaluation.bridge.discordance import paired_rate
-from evaluation.bridge.levels import at_level, p_beyond
-from evaluation.bridge.statistics import ALPHA, Estimate, paired_companion, paired_mean
+from evaluation.bridge.delta import Delta, corrected
+from evaluation.bridge.deltas import nats_estimates
+from evaluation.bridge.paired_binary import paired_rate
+from evaluation.bridge.simultaneous_intervals import at_level, p_beyond
+from evaluation.bridge.statistics import ALPHA, Estimate, paired_mean, paired_measure
 from evaluation.metrics.spread import Floats
 from evaluation.results.kinds import Blocks
 
@@ -41,10 +42,10 @@ def estimates(kind: str, n: int, shift: float, seed: int) -> list[Estimate]:
             Blocks(ids=ids, nats=nats * tokens, tokens=tokens, bytes=size)
             for nats in (ours, theirs)
         ]
-        return list(_nats_estimates(*sides).values())
+        return list(nats_estimates(*sides).values())
     if kind == "measure":
         return [
-            paired_companion(ours, theirs, *groups) for groups in ((), (clusters,), (None, strata))
+            paired_measure(ours, theirs, *groups) for groups in ((), (clusters,), (None, strata))
         ]
     groups_of = ((), (clusters,), (None, strata), (clusters, strata))
     return [paired_rate(ours, theirs, *groups) for groups in groups_of]

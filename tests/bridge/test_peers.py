@@ -5,10 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from evaluation.bridge.discordance import mcnemar
-from evaluation.bridge.nats import ratio_influence
-from evaluation.bridge.serial import cosines
+from evaluation.bridge.paired_binary import mcnemar
 from evaluation.bridge.statistics import holm, paired_mean
+from evaluation.bridge.text_blocks import cosines, ratio_influence
 from evaluation.metrics.spread import grouped_spread
 
 with warnings.catch_warnings():

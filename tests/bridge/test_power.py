@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.bridge.discordance import mcnemar
+from evaluation.bridge.paired_binary import mcnemar
 from evaluation.bridge.power import power, power_sentence, smallest_shown
 from tests.conftest import ROOT
 

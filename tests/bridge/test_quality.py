@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.bridge.discordance import paired_rate
-from evaluation.bridge.quality import (
-    agreement,
-    monotonicity,
-    needed_units,
-    neighbour_noise,
-    trend,
-)
-from evaluation.bridge.statistics import ALPHA, POWER, paired_companion
+from evaluation.bridge.paired_binary import paired_rate
+from evaluation.bridge.power import needed_units
+from evaluation.bridge.signal_noise import agreement, monotonicity, neighbour_noise, trend
+from evaluation.bridge.statistics import ALPHA, POWER, paired_measure
 
 STEPS = [500, 1500, 3500, 5000, 9000, 9500]
 
@@ -101,7 +96,7 @@ def test_so_many_questions_decide_a_companion(spread: float, difference: float) 
     for _ in range(1000):
         theirs = dice.gamma(2, 1, n)
         ours = theirs + difference + spread * (dice.gamma(4, 0.5, n) - 2)
-        p = paired_companion(ours, theirs).p
+        p = paired_measure(ours, theirs).p
         shown += p is not None and p < ALPHA
     assert shown / 1000 == pytest.approx(POWER, abs=0.05)
 

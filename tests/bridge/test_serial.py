@@ -1,12 +1,11 @@
-"""Intervals over blocks that depend on their neighbours, or are skewed; seeds are fixed."""
+"""Intervals over blocks that depend on their neighbours, or are uncorrected_t; seeds are fixed."""
 
 import numpy as np
 import pytest
 from scipy import signal
 
-from evaluation.bridge.nats import paired_ratio
-from evaluation.bridge.serial import cosines, serial_spread
-from evaluation.bridge.skewness import skewed, symmetric
+from evaluation.bridge.statistics import corrected_t, uncorrected_t
+from evaluation.bridge.text_blocks import cosines, paired_ratio, serial_spread
 from evaluation.metrics.spread import Floats
 
 
@@ -55,7 +54,7 @@ def test_skewed_blocks_miss_on_both_sides_alike(n: int) -> None:
 def test_the_transformation_of_skewed_t_is_turned_back() -> None:
     for skew in (-0.8, -0.1, 0.0, 0.3):
         for t in (-4.0, -1.0, 0.0, 2.5):
-            assert skewed(symmetric(t, skew), skew) == pytest.approx(t, abs=1e-6)
+            assert uncorrected_t(corrected_t(t, skew), skew) == pytest.approx(t, abs=1e-6)
 
 
 @pytest.mark.parametrize("n", [8, 9, 200])

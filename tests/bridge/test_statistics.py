@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from evaluation.bridge.discordance import paired_rate, tango_interval
-from evaluation.bridge.levels import p_beyond
-from evaluation.bridge.nats import paired_perplexity, paired_ratio
+from evaluation.bridge.paired_binary import paired_rate, tango_interval
+from evaluation.bridge.simultaneous_intervals import p_beyond
 from evaluation.bridge.statistics import Estimate, holm, macro_mean, paired_mean
+from evaluation.bridge.text_blocks import paired_perplexity, paired_ratio
 from evaluation.metrics.spread import Floats
 
 RUNS = 1200

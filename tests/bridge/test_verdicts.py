@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from evaluation.bridge.decision import JudgedStep
-from evaluation.bridge.deltas import Delta, _flagged
-from evaluation.bridge.discordance import FEW, exact_p_beyond, paired_rate
+from evaluation.bridge.delta import Delta, flagged
+from evaluation.bridge.paired_binary import FEW, exact_p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose
-from evaluation.bridge.statistics import Counts, from_standard_error, holm
+from evaluation.bridge.statistics import Counts, Estimate, by_t, holm
 from evaluation.bridge.verdicts import Answer, conjunction, judge_aim
 from evaluation.settings.config import Aim
 
@@ -23,7 +23,7 @@ def accuracy(item: str, value: float, se: float, group: str | None = None) -> De
         metric="delta_acc",
         value=0.5 + value,
         bridge_value=0.5,
-        estimate=from_standard_error(value, se, None, n=100, units=100, method="given"),
+        estimate=by_t(Estimate(value=value, se=se, n=100, units=100, method="given")),
         want=">= 0",
         primary=True,
     )
@@ -175,7 +175,7 @@ def test_the_worse_list_is_the_table_s() -> None:
         deltas = [accuracy(str(i), value, 0.01) for i, value in enumerate(values)]
         deltas += [nats(f"s{i}", value, 0.01) for i, value in enumerate(rng.normal(0, 0.02, 3))]
         adjusted = holm({f"{d.tier} {d.item} {d.metric}": d.estimate.p for d in deltas})
-        flags = {delta.item: _flagged(delta, adjusted).flag for delta in deltas}
+        flags = {delta.item: flagged(delta, adjusted).flag for delta in deltas}
         listed = judge_aim(aim("tier3", "improve", 0.0), deltas, "key").regressions
         assert set(listed) == {str(i) for i in range(6) if flags[str(i)] == "worse"}
         beyond = judge_aim(aim("tier3", "keep", 0.01), deltas, "key").regressions

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from evaluation import protocol
-from evaluation.bridge.step import make_deltas
+from evaluation.bridge.write import make_deltas
 from evaluation.checkpoints.state import checkpoint_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
 from evaluation.commands.parser import build_parser

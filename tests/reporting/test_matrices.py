@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bridge.deltas import Delta, compare
+from evaluation.bridge.delta import Delta
+from evaluation.bridge.deltas import compare
 from evaluation.bridge.write import write_deltas
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.tables.retention import landmarks, retention

@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from evaluation.bridge.across_tokenizers import compare_across, difference_of_two
-from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.deltas import compare
 from evaluation.bridge.statistics import paired_mean
+from evaluation.bridge.text_blocks import unpaired_difference
 from evaluation.errors import BridgeError
 from evaluation.results.read import Results, read_results
 from evaluation.runs.compare import compare_runs
@@ -44,7 +45,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Results]:
 
 
 def test_only_what_no_token_is_counted_in(sides: tuple[Results, Results]) -> None:
-    deltas = compare_across(*sides)
+    deltas = compare(*sides, across_tokenizers=True)
     metrics = {delta.metric.removeprefix("delta_") for delta in deltas}
     assert metrics.isdisjoint({"nats_per_token", "ppl", "margin"})
     assert {"bits_per_byte", "acc", "gold_bits_per_byte", "all_checks_pass_rate"} <= metrics
@@ -55,7 +56,7 @@ def test_only_what_no_token_is_counted_in(sides: tuple[Results, Results]) -> Non
 
 def test_bits_per_byte_by_hand(sides: tuple[Results, Results]) -> None:
     """Totals of each side's blocks; the standard error by the delta method, added up."""
-    delta = next(d for d in compare_across(*sides) if d.item == "web")
+    delta = next(d for d in compare(*sides, across_tokenizers=True) if d.item == "web")
     values, variances = [], []
     for side in sides:
         rows = pq.read_table(side.folder / "tier2_ppl_blocks.parquet").to_pandas()
@@ -74,7 +75,7 @@ def test_two_samples_are_welchs_test() -> None:
     halves = dice.normal(0.0, 1.0, 15), dice.normal(0.0, 3.0, 25)
     # Not skewed, so that Student's t is the wider interval.
     a, b = (m + np.concatenate([half, -half]) for m, half in zip((1.0, 0.5), halves, strict=True))
-    found = difference_of_two(*(paired_mean(x, np.zeros_like(x)) for x in (a, b)))
+    found = unpaired_difference(*(paired_mean(x, np.zeros_like(x)) for x in (a, b)))
     test = CompareMeans(DescrStatsW(a), DescrStatsW(b))
     _, p, df = test.ttest_ind(usevar="unequal")
     assert (found.p, found.df) == pytest.approx((p, df))
@@ -95,4 +96,4 @@ def test_the_notes_say_why(sides: tuple[Results, Results]) -> None:
 def test_other_questions_are_refused(sides: tuple[Results, Results], tmp_path: Path) -> None:
     fewer = write_run(tmp_path, number=2, steps=(10,), items=150, **OTHER)
     with pytest.raises(BridgeError, match=r"questions of 'quiz': the items of .* \(200\)"):
-        compare_across(sides[0], read_results(fewer.step_folder(10), TIERS))
+        compare(sides[0], read_results(fewer.step_folder(10), TIERS), across_tokenizers=True)

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from evaluation.bridge.deltas import OVERALL, compare
+from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.deltas import compare
 from evaluation.results.comparison_file import COMPARISON_FILES, read_comparison
 from evaluation.results.read import read_results
 from evaluation.runs.compare import ComparedStage, compare_runs

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.delta import OVERALL
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.settings.tiers import TIERS, TierName
 

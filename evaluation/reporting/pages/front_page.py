@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.across_tokenizers import PER_BYTE
-from evaluation.bridge.deltas import OVERALL, headline_delta
+from evaluation.bridge.delta import OVERALL, headline_delta
+from evaluation.bridge.deltas import PER_BYTE
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.errors import ResultsError
 from evaluation.files import write_text

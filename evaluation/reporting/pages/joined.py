@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.delta import OVERALL
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.reporting.pages.curves import Series
 from evaluation.settings.plan import StagePlan

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.bridge.across_tokenizers import FREE_OF_TOKENS
+from evaluation.bridge.deltas import FREE_OF_TOKENS
 from evaluation.errors import ResultsError
 from evaluation.reporting.pages.curves import Series, rank_of
 from evaluation.reporting.tables.values import Value, values_of

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.across_tokenizers import PER_BYTE
-from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.deltas import PER_BYTE
 from evaluation.errors import BridgeError
 from evaluation.reporting.headlines import tier_words
 from evaluation.reporting.pages.curves import Series

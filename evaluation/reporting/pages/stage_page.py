@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.power import power_sentence
-from evaluation.bridge.write import bridge_label
 from evaluation.reporting.flips.stage import in_order, stage_flips
 from evaluation.reporting.headlines import (
     beside_forest,
@@ -63,7 +62,7 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
     data: dict[str, Any] = {
         "tiers": tier_words(),
         "stage": found.plan.name,
-        "bridge": bridge_label(found.bridge.results) if found.bridge else None,
+        "bridge": found.bridge.results.label if found.bridge else None,
         "pages": _links(found.plan),
         "defaults": {**DEFAULTS, "step": chosen},
         "series": packed_series(series),

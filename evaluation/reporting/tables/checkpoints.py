@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from evaluation.bridge.deltas import OVERALL, compare, headline_delta
+from evaluation.bridge.delta import OVERALL, headline_delta
+from evaluation.bridge.deltas import compare
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.reporting.tables.side_by_side import Column, Format, Key, shown_metric, written
 from evaluation.reporting.tables.values import Value, values_of

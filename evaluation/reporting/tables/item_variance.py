@@ -5,10 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.bridge.nats import ratio_influence
-from evaluation.bridge.serial import serial_spread
-from evaluation.bridge.statistics import Floats
-from evaluation.metrics.spread import grouped_spread
+from evaluation.bridge.text_blocks import ratio_influence, serial_spread
+from evaluation.metrics.spread import Floats, grouped_spread
 from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
 
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from evaluation.bridge.delta import OVERALL, Delta, Pair
-from evaluation.bridge.deltas import corrected, tier_deltas
-from evaluation.bridge.pairing import check_comparable
-from evaluation.bridge.rows import delta_columns
+from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_columns
+from evaluation.bridge.deltas import tier_deltas
+from evaluation.bridge.pairing import Pair, check_comparable
 from evaluation.errors import BridgeError
 from evaluation.results.bridge_rows import DeltaRow, RetentionRow
 from evaluation.results.read import Results, TierResults

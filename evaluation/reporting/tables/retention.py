@@ -14,7 +14,6 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-from evaluation.bridge.write import bridge_label, write_csv
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.tables.kept_items import Landmark, kept_rows, paired, shared_by_all
@@ -22,6 +21,7 @@ from evaluation.reporting.tables.side_by_side import Column, Key, heat_map, show
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
 from evaluation.results.bridge_rows import RETENTION_COLUMNS, DeltaRow, RetentionRow
+from evaluation.results.columns import write_csv
 from evaluation.results.outputs import RETENTION, RETENTION_TEX
 from evaluation.results.read import TierResults, read_tier
 from evaluation.settings.tiers import TierName
@@ -39,9 +39,7 @@ def landmarks(stages: Iterable[StageResults]) -> list[Landmark]:
     """One for each checkpoint, by its identity, in the order in which stages come to it."""
     found: dict[str, Landmark] = {}
     for stage in stages:
-        scored = (
-            [] if stage.bridge is None else [(bridge_label(stage.bridge.results), stage.bridge)]
-        )
+        scored = [] if stage.bridge is None else [(stage.bridge.results.label, stage.bridge)]
         if stage.steps:
             last = max(stage.steps)
             scored.append((f"{stage.plan.name}/{last}", stage.steps[last]))

@@ -5,7 +5,7 @@ Cells are compared with the bridge. Values and arrows are those of `summary.*` a
 
 from collections.abc import Sequence
 
-from evaluation.bridge.deltas import OVERALL
+from evaluation.bridge.delta import OVERALL
 from evaluation.files import write_text
 from evaluation.reporting.tables.side_by_side import Column, as_csv, heat_map, shown_metric
 from evaluation.reporting.tables.stage_results import Scored, StageResults

@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.bridge.deltas import OVERALL
-from evaluation.bridge.write import write_csv
+from evaluation.bridge.delta import OVERALL
 from evaluation.dependencies.known_steps import is_deleted
 from evaluation.files import write_parquet, write_text
 from evaluation.reporting.headlines import provisional, steps_in_words
@@ -17,7 +16,7 @@ from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
 from evaluation.results.bridge_files import SUMMARY
 from evaluation.results.bridge_rows import SUMMARY_COLUMNS
-from evaluation.results.columns import arrow_schema
+from evaluation.results.columns import arrow_schema, write_csv
 from evaluation.results.outputs import SUMMARY_TABLE, SUMMARY_TEXT
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS

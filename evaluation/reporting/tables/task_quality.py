@@ -1,6 +1,6 @@
 """How much each slice and task of a stage can tell, and what would decide what is undecided.
 
-The formulas are in `bridge.quality`. Series are those of the stage's checkpoints; questions are
+The formulas are in `bridge.signal_noise` and `bridge.power`. Series are those of the stage's checkpoints; questions are
 counted by the paired differences of the last checkpoint with the bridge, or else with the one before.
 """
 
@@ -8,19 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from evaluation import protocol
-from evaluation.bridge.quality import (
-    agreement,
-    monotonicity,
-    needed_units,
-    neighbour_noise,
-    trend,
-)
+from evaluation.bridge.power import needed_units
+from evaluation.bridge.signal_noise import agreement, monotonicity, neighbour_noise, trend
 from evaluation.bridge.statistics import ALPHA, POWER
-from evaluation.bridge.write import write_csv
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.item_variance import paired_items, standard_error
 from evaluation.reporting.tables.quality_advice import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
 from evaluation.results.kinds import Item, NatsItem
 from evaluation.results.quality_file import (

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluation.bridge.deltas import OVERALL
-from evaluation.bridge.nats import paired_ratio
+from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.statistics import Estimate, macro_mean, paired_mean, unknown
+from evaluation.bridge.text_blocks import paired_ratio
 from evaluation.metrics.spread import Floats, wilson
 from evaluation.results.kinds import CreditItem, NatsItem
 from evaluation.results.read import Results, TierResults

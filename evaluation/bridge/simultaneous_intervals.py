@@ -1,4 +1,4 @@
-"""What holds for several steps at once, when the best of them is chosen by the same data.
+"""Simultaneous confidence intervals: what holds for several steps at once, as the best is chosen.
 
 Steps are compared with one bridge over the same items, so their deltas are correlated, often
 strongly. A multiplier bootstrap weighs the items at random and looks how far the deltas of all steps
@@ -10,6 +10,8 @@ the covariance of the steps' influences, from which they are drawn here directly
                them is beyond it, which holds for small chances, too (Owen, Maximov and Chertkov,
                Electronic Journal of Statistics 13, 2019): k p mean(1 / S), with p the chance of one
                of k steps and S how many are beyond the limit together
+    interval   one that is to hold for several estimates at once is each one's own at that level, so
+               that exact, skewed and ordinary ones go together
     behind     steps that are worse than some other one: all pairs, tested together by the largest
                |t| of a pair, again without the pairs that were rejected, until none is (Romano and
                Wolf, Econometrica 73, 2005). The steps that are left hold every best one with
@@ -19,14 +21,22 @@ Draws depend on nothing but how many steps there are, so results can be repeated
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evaluation.bridge.statistics import ALPHA, Estimate, quantile
+from evaluation.bridge.paired_binary import exact_detectable, exact_interval, exact_p_beyond
+from evaluation.bridge.statistics import (
+    ALPHA,
+    Estimate,
+    detectable_by_t,
+    interval_by_t,
+    p_beyond_by_t,
+    quantile,
+)
 from evaluation.metrics.spread import Floats, Spread
 
 LEVEL_DRAWS = 4_000
@@ -43,16 +53,49 @@ SLACK = 2.0
 one way, or five, no exact test at 0.05 rejects, and with six it does."""
 
 
-def leaves(estimate: Estimate, name: str) -> dict[str, tuple[float, Spread | None]]:
-    """Weight and spread of each slice or task of an estimate, which is called `name` if it is one."""
+Leaves = Mapping[str, tuple[float, Spread | None]]
+"""Weight and spread of each slice or task of an estimate."""
+
+
+def at_level(estimate: Estimate, alpha: float) -> Estimate:
+    """Return the same estimate with the interval of confidence 1 - alpha and its MDE."""
+    if estimate.se is None or estimate.method == "identical":
+        return estimate
+    if estimate.counts is not None:
+        low, high = exact_interval(estimate.counts, alpha)
+    else:
+        low, high = interval_by_t(estimate, alpha)
+    return replace(estimate, low=low, high=high, mde=detectable(estimate, alpha))
+
+
+def detectable(estimate: Estimate, alpha: float) -> float | None:
+    """Return the smallest true difference that a test at `alpha` finds with probability POWER.
+
+    None where the estimate has none.
+    """
+    if estimate.se is None or estimate.mde is None:
+        return None
+    exact = estimate.counts is not None
+    return exact_detectable(estimate, alpha) if exact else detectable_by_t(estimate, alpha)
+
+
+def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
+    """Return the one-sided p-value of the claim that the truth lies above (or below) `bound`."""
+    if estimate.counts is not None:
+        return exact_p_beyond(estimate.counts, bound, above=above)
+    return None if estimate.se is None else p_beyond_by_t(estimate, bound, above=above)
+
+
+def leaves(estimate: Estimate, name: str) -> Leaves:
+    """Return the leaves of an estimate, which is called `name` if it is one itself."""
     if not estimate.parts:
         return {name: (1.0, estimate.spread)}
     share = 1 / len(estimate.parts)
     return {part: (share, known.spread) for part, known in estimate.parts.items()}
 
 
-def covariance(columns: Sequence[Mapping[str, tuple[float, Spread | None]]]) -> Floats | None:
-    """Covariance (columns, columns) of estimates by their leaves; None if a spread is not known.
+def _covariance(columns: Sequence[Leaves]) -> Floats | None:
+    """Return the covariance (columns, columns) of estimates; None if a spread is not known.
 
     Leaves of one name are over the same items. Blocks and clusters are taken for independent here:
     how they hang together is much the same in every step and leaves correlations as they are.
@@ -71,17 +114,21 @@ def covariance(columns: Sequence[Mapping[str, tuple[float, Spread | None]]]) -> 
     return total
 
 
-def draw(cov: Floats, count: int = DRAWS) -> Floats:
-    """Normal vectors (count, columns) of this covariance, scaled to unit variance."""
-    deviations = np.sqrt(np.diag(cov))
-    known = deviations > 0
-    scale = np.where(known, deviations, 1.0)
-    correlation = cov / np.outer(scale, scale)
-    correlation[~known, ~known] = 1.0
+def _draw(cov: Floats, count: int) -> Floats:
+    """Return normal vectors (count, columns) of this covariance, scaled to unit variance."""
+    unknown, correlation = np.diag(cov) <= 0, _correlation(cov)
+    correlation[unknown, unknown] = 1.0
     values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     drawn: Floats = _normal(count, len(cov)) @ root.T
     return drawn
+
+
+def _correlation(cov: Floats) -> Floats:
+    deviations = np.sqrt(np.diag(cov))
+    scale = np.where(deviations > 0, deviations, 1.0)
+    correlation: Floats = cov / np.outer(scale, scale)
+    return correlation
 
 
 @lru_cache(maxsize=4)
@@ -89,21 +136,14 @@ def _normal(count: int, size: int) -> Floats:
     return np.random.default_rng(size).standard_normal((count, size))
 
 
-def _scales(df: float | None, count: int) -> Floats:
-    """What turns normal draws into Student's t: they share one error of the variance."""
-    if df is None:
-        return np.ones(count)
-    return np.sqrt(df / np.random.default_rng(0).chisquare(df, count))
-
-
 def simultaneous_level(
     estimates: Sequence[Estimate],
-    columns: Sequence[Mapping[str, tuple[float, Spread | None]]],
+    columns: Sequence[Leaves],
     alpha: float = ALPHA,
     *,
     awaited: int = 0,
 ) -> float:
-    """The level of one interval at which all of them hold together with confidence 1 - alpha.
+    """Return the level of one interval at which all of them hold together with confidence 1 - alpha.
 
     So many others are `awaited`, and have their share of alpha by Bonferroni, as nothing is known of
     them. Where a spread is not known, all have. The level only grows as they come in, so what holds at
@@ -111,10 +151,11 @@ def simultaneous_level(
     """
     if len(estimates) + awaited < 2:
         return alpha
-    cov = covariance(columns) if estimates else None
+    cov = _covariance(columns) if estimates else None
     if cov is None:
         return alpha / (len(estimates) + awaited)
-    df = _largest([estimate.df for estimate in estimates])
+    dfs = [estimate.df for estimate in estimates if estimate.df is not None]
+    df = max(dfs) if len(dfs) == len(estimates) else None  # the level is lowest for the largest
     errors, level = _JointErrors(cov, df), alpha / (len(estimates) + awaited)
     for _ in range(ROUNDS):
         joint = errors.of(level) + awaited * level
@@ -129,11 +170,9 @@ class _JointErrors:
 
     def __init__(self, cov: Floats, df: float | None) -> None:
         self.df = df
-        self.drawn = draw(cov, LEVEL_DRAWS)
+        self.drawn = _draw(cov, LEVEL_DRAWS)
         self.first = np.arange(LEVEL_DRAWS) % len(cov)  # the step that is known to be beyond
-        deviations = np.sqrt(np.diag(cov))
-        known = np.where(deviations > 0, deviations, 1.0)
-        correlation = cov / np.outer(known, known)
+        correlation = _correlation(cov)
         np.fill_diagonal(correlation, 1.0)
         self.carried = correlation[self.first]
         dice = np.random.default_rng(0)
@@ -141,7 +180,7 @@ class _JointErrors:
         self.squares = np.ones(LEVEL_DRAWS) if df is None else dice.chisquare(df + 1, LEVEL_DRAWS)
 
     def of(self, level: float) -> float:
-        """For intervals of confidence 1 - level each."""
+        """Return the chance for intervals of confidence 1 - level each."""
         limit = quantile(1 - level / 2, self.df)
         tail = self.place * level / 2
         if self.df is None:
@@ -155,12 +194,6 @@ class _JointErrors:
         others = np.abs(self.drawn + self.carried * shift[:, None]) * scale[:, None] >= limit
         others[rows, self.first] = True
         return float(self.drawn.shape[1] * level * (1 / others.sum(axis=1)).mean())
-
-
-def _largest(dfs: Sequence[float | None]) -> float | None:
-    """Of degrees of freedom, as the level is lowest there; None, the normal, is above them all."""
-    known = [df for df in dfs if df is not None]
-    return max(known) if len(known) == len(dfs) else None
 
 
 @dataclass(frozen=True)
@@ -181,40 +214,44 @@ class Ranking:
 def rank(
     gains: Sequence[float],
     estimates: Sequence[Estimate],
-    columns: Sequence[Mapping[str, tuple[float, Spread | None]]],
+    columns: Sequence[Leaves],
     *,
     counts_items: bool,
-    alpha: float = ALPHA,
 ) -> Ranking | None:
-    """Which steps are behind another one; None if a spread is not known.
+    """Return which steps are behind another one; None if a spread is not known.
 
-    `counts_items` says that the estimates are of credits, of which few may differ.
+    `counts_items` tells that the estimates are of credits, of which few may differ.
     """
-    cov = covariance(columns)
+    cov = _covariance(columns)
     if cov is None or len(columns) < 2:
         return None
     plain = np.sqrt(_of_differences(cov))
-    error = np.sqrt(
-        np.maximum(_dependent(columns), 0.0) + (_slack(columns[0]) if counts_items else 0)
-    )
-    error = np.where(plain > 0, error, 0.0)
+    slack = _slack(columns[0]) if counts_items else 0
+    error = np.where(plain > 0, np.sqrt(np.maximum(_dependent(columns), 0.0) + slack), 0.0)
     df = min((e.df for e in estimates if e.df is not None), default=None)
     gap = np.subtract.outer(np.asarray(gains), np.asarray(gains))
     t = np.divide(np.abs(gap), error, out=np.zeros_like(gap), where=error > 0)
     left = np.triu(plain > 0, 1)
     count = min(MOST_DRAWS, max(DRAWS, PAIRS_DRAWN // max(1, int(left.sum()))))
-    vectors = np.ascontiguousarray((draw(cov, count) * np.sqrt(np.diag(cov))).T)
+    vectors = np.ascontiguousarray((_draw(cov, count) * np.sqrt(np.diag(cov))).T)
     scales = _scales(df, count)
     largest = _largest_pair(vectors, plain, left) * scales
-    reach = float(np.quantile(largest, 1 - alpha))
+    reach = float(np.quantile(largest, 1 - ALPHA))
     p = np.where(plain > 0, 1 - np.searchsorted(np.sort(largest), t) / len(largest), 1.0)
     rejected = np.zeros_like(left)
     limit = reach
     while (new := left & (t > limit)).any():
         rejected |= new
         left &= ~new
-        limit = float(np.quantile(_largest_pair(vectors, plain, left) * scales, 1 - alpha))
+        limit = float(np.quantile(_largest_pair(vectors, plain, left) * scales, 1 - ALPHA))
     return Ranking(p, error, reach, (rejected | rejected.T) & (gap < 0))
+
+
+def _scales(df: float | None, count: int) -> Floats:
+    """Return what turns normal draws into Student's t: they share one error of the variance."""
+    if df is None:
+        return np.ones(count)
+    return np.sqrt(df / np.random.default_rng(0).chisquare(df, count))
 
 
 def _of_differences(cov: Floats) -> Floats:
@@ -223,12 +260,12 @@ def _of_differences(cov: Floats) -> Floats:
     return np.where(found > 1e-12 * (own[:, None] + own[None, :]), found, 0.0)
 
 
-def _dependent(columns: Sequence[Mapping[str, tuple[float, Spread | None]]]) -> Floats:
-    """Variances of differences; a slice or task is as much above independence as the worse step."""
+def _dependent(columns: Sequence[Leaves]) -> Floats:
+    """Return variances of differences; a slice or task is as much above independence as the worse step."""
     total = np.zeros((len(columns), len(columns)))
     for name in columns[0]:
         leaf = [{name: column[name]} for column in columns]
-        own = covariance(leaf)
+        own = _covariance(leaf)
         assert own is not None
         above = np.array([_above(column[name][1]) for column in columns])
         total += _of_differences(own) * np.maximum.outer(above, above)
@@ -236,18 +273,18 @@ def _dependent(columns: Sequence[Mapping[str, tuple[float, Spread | None]]]) -> 
 
 
 def _above(spread: Spread | None) -> float:
-    """How far the variance is above that of independent items, as a factor."""
+    """Return how far the variance is above that of independent items, as a factor."""
     plain = 0.0 if spread is None else float(spread.independent @ spread.independent)
     return spread.variance / plain if spread is not None and plain > 0 else 1.0
 
 
-def _slack(column: Mapping[str, tuple[float, Spread | None]]) -> float:
+def _slack(column: Leaves) -> float:
     sizes = [len(spread.independent) for _, spread in column.values() if spread is not None]
     return sum(SLACK / len(sizes) / (len(sizes) * size) ** 2 for size in sizes)
 
 
 def _largest_pair(vectors: Floats, plain: Floats, left: NDArray[np.bool_]) -> Floats:
-    """Largest |t| over the pairs that are left, for each draw; `vectors` are (steps, draws)."""
+    """Return the largest |t| over the pairs that are left, for each draw; `vectors` are (steps, draws)."""
     largest = np.zeros(vectors.shape[1])
     gap = np.empty_like(largest)
     for i, j in zip(*np.nonzero(left), strict=True):

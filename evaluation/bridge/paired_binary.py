@@ -1,4 +1,4 @@
-"""Differences of rates over the same items, exact where few items differ.
+"""Paired binary tests of a difference of rates: McNemar's exact test, Tango's interval.
 
 Items that are right on both sides, or wrong on both, say nothing of a difference; what is left are
 the discordant ones, `wins` and `losses`. With at least FEW of them Student's t holds. Below:
@@ -29,7 +29,7 @@ from evaluation.bridge.statistics import (
     POWER,
     Counts,
     Estimate,
-    from_standard_error,
+    by_t,
     paired_mean,
     quantile,
     unknown,
@@ -56,31 +56,31 @@ def paired_rate(
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
 ) -> Estimate:
-    """Difference of the mean credits, in [0, 1] each, over the same items.
+    """Return the difference of the mean credits, in [0, 1] each, over the same items.
 
     Few discordant items in clusters: the exact result, or the clustered one where it is wider, as
     neither is sure there.
     """
     difference = ours - theirs
     n, discordant = len(difference), int(np.count_nonzero(difference))
-    if discordant and not (_pass_or_fail(ours) and _pass_or_fail(theirs)):
-        return _as_few_as_differ(paired_mean(ours, theirs, clusters, strata), discordant)
-    if n < 2:
-        return unknown(
-            float(difference.mean()), n=n, units=n, note="no interval: one item, no spread is seen"
-        )
-    by_t = paired_mean(ours, theirs, clusters, strata)
+    is_binary = not discordant or (_pass_or_fail(ours) and _pass_or_fail(theirs))
+    if is_binary and n < 2:
+        note = "no interval: one item, no spread is seen"
+        return unknown(float(difference.mean()), n=n, units=n, note=note)
+    known = paired_mean(ours, theirs, clusters, strata)
+    if not is_binary:
+        return _as_few_as_differ(known, discordant)
     if discordant >= FEW:
-        return by_t
+        return known
     exact = _exact(difference)
-    is_wider = by_t.se is not None and exact.se is not None and by_t.se > exact.se
-    if clusters is None:
+    if clusters is None or exact.se is None:
         return exact
-    return by_t if is_wider else replace(exact, units=by_t.units)
+    is_wider = known.se is not None and known.se > exact.se
+    return known if is_wider else replace(exact, units=known.units)
 
 
 def _as_few_as_differ(estimate: Estimate, differing: int) -> Estimate:
-    """Student's t with no more degrees of freedom than the items that differ have.
+    """Return Student's t with no more degrees of freedom than the items that differ have.
 
     Items that are alike on both sides say little of how far one that differs may move: with four that
     all moved one way, t with n - 1 rejects, and no fair coin would.
@@ -88,16 +88,7 @@ def _as_few_as_differ(estimate: Estimate, differing: int) -> Estimate:
     df = max(1, differing - 1)
     if estimate.se is None or (estimate.df is not None and estimate.df <= df):
         return estimate
-    return from_standard_error(
-        estimate.value,
-        estimate.se,
-        df,
-        n=estimate.n,
-        units=estimate.units,
-        method=estimate.method,
-        skew=estimate.skew,
-        spread=estimate.spread,
-    )
+    return by_t(replace(estimate, df=df))
 
 
 def _pass_or_fail(credit: Floats) -> bool:
@@ -107,40 +98,42 @@ def _pass_or_fail(credit: Floats) -> bool:
 def _exact(difference: Floats) -> Estimate:
     n = len(difference)
     wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
-    value = (wins - losses) / n
+    value, counts = (wins - losses) / n, Counts(wins, losses, n)
     low, high = tango_interval(wins, losses, n)
     se = (high - low) / 2 / quantile(1 - ALPHA / 2, None)
-    estimate = from_standard_error(value, se, None, n=n, units=n, method="exact binomial, Tango")
-    counts = Counts(wins, losses, n)
     low, high = exact_interval(counts, ALPHA)
     spread = grouped_spread((difference - value) / n)
-    known = replace(
-        estimate,
+    known = Estimate(
+        value=value,
+        n=n,
+        units=n,
+        method="exact binomial, Tango",
+        se=se,
         low=low,
         high=high,
         p=mcnemar(wins, losses),
         note=_note(wins + losses, n),
+        skew=float((spread.independent**3).sum() / se**3),
         counts=counts,
         spread=spread,
-        skew=float((spread.independent**3).sum() / se**3),
     )
     return replace(known, mde=exact_detectable(known, ALPHA))
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """Two-sided p-value of the exact binomial test that wins are as likely as losses."""
+    """Return the two-sided p-value of the exact binomial test that wins are as likely as losses."""
     return min(1.0, 2 * float(special.bdtr(min(wins, losses), wins + losses, 0.5)))
 
 
 def exact_interval(counts: Counts, alpha: float) -> tuple[float, float]:
-    """Tango's interval of confidence 1 - alpha, with zero where the exact test does not reject."""
+    """Return Tango's interval, with zero in it where the exact test does not reject."""
     low, high = tango_interval(*counts, alpha)
     is_shown = mcnemar(counts.wins, counts.losses) < alpha
     return (low, high) if is_shown else (min(low, 0.0), max(high, 0.0))
 
 
 def exact_p_beyond(counts: Counts, bound: float, *, above: bool) -> float:
-    """One-sided p-value of the claim that the true difference lies above (or below) `bound`.
+    """Return the one-sided p-value of the claim that the truth lies above (or below) `bound`.
 
     Never below that of the exact binomial test where the claim implies a difference of that sign.
     """
@@ -155,7 +148,7 @@ def exact_p_beyond(counts: Counts, bound: float, *, above: bool) -> float:
 
 
 def _unconditional(wins: int, losses: int, n: int, bound: float) -> float:
-    """Largest chance, over the rate q of losses, of a score at `bound` as large as the one seen.
+    """Return the largest chance, over the rate q of losses, of a score as large as the one seen.
 
     q is looked for where it is not contradicted by as few losses as there are, which errs by at most
     UNLIKELY; that is added to the chance (Berger and Boos, JASA 89, 1994).
@@ -181,7 +174,7 @@ def _unconditional(wins: int, losses: int, n: int, bound: float) -> float:
 
 
 def _score(wins: Floats | float, losses: Floats | float, n: int, d: float) -> Any:
-    """The score of a difference d, as in `tango_interval`; 0 where nothing differs and d is 0."""
+    """Return the score of a difference d, as in `tango_interval`; 0 where nothing differs and d is 0."""
     linear = -wins - losses + (2 * n - wins + losses) * d
     root = np.sqrt(np.maximum(0.0, linear**2 + 8 * n * losses * d * (1 - d)))
     variance = n * ((root - linear) / (2 * n) + d * (1 - d))
@@ -197,7 +190,7 @@ def _note(discordant: int, n: int) -> str:
 
 
 def exact_detectable(estimate: Estimate, alpha: float) -> float | None:
-    """The smallest true difference that the exact test at `alpha` finds with probability POWER.
+    """Return the smallest true difference that the exact test at `alpha` finds with probability POWER.
 
     At least the d for which so many of n items turn one way, P(Binomial(n, d) >= k) = POWER, that
     the test can reject, 2 * 0.5^k < alpha; None for fewer than k items.
@@ -212,7 +205,7 @@ def exact_detectable(estimate: Estimate, alpha: float) -> float | None:
 
 
 def tango_interval(wins: int, losses: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:
-    """All differences that the score test for paired rates does not reject at `alpha`.
+    """Return the range of differences that the score test does not reject at `alpha`.
 
     The score is (wins - losses - n d) / sqrt(n (2 q + d (1 - d))), with q the rate of losses that
     is likeliest given d: the root of 2n q^2 + (-wins - losses + (2n - wins + losses) d) q
