@@ -27,7 +27,7 @@ from evaluation.reporting.tables.summary import write_tables
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.reporting.terminal import align
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE
-from evaluation.results.outputs import PAGE
+from evaluation.results.stage_files import PAGE
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from tests.bridge.folders import OBJECTIVE, SUITE, write_side

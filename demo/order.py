@@ -16,13 +16,8 @@ from typing import Any
 from demo.ladder import LADDER
 from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.errors import EvaluationError
-from evaluation.results.bridge_files import (
-    DELTAS,
-    RECOMMENDATION,
-    read_recommendation,
-    read_stage_deltas,
-)
-from evaluation.results.bridge_rows import DeltaRow
+from evaluation.results.deltas_file import DELTAS, DeltaRow, read_stage_deltas
+from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 

@@ -13,7 +13,7 @@ from evaluation.bridge.delta import OVERALL, Delta, macro
 from evaluation.bridge.simultaneous_intervals import at_level
 from evaluation.bridge.statistics import Estimate
 from evaluation.errors import BridgeError
-from evaluation.results.bridge_rows import CompanionRow
+from evaluation.results.deltas_file import CompanionRow
 from evaluation.settings.config import Aim
 from evaluation.settings.tiers import TIERS
 

@@ -29,9 +29,9 @@ from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.statistics import ALPHA, Estimate, quantile
 from evaluation.bridge.verdicts import answer_of
 from evaluation.errors import ResultsError
-from evaluation.results.bridge_files import AverageRow
 from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
 from evaluation.results.read import Results, TierResults
+from evaluation.results.stage_files import AverageRow
 from evaluation.settings.config import Aim
 
 Part = TypeVar("Part")

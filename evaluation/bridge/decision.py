@@ -20,7 +20,7 @@ from evaluation.bridge.simultaneous_intervals import (
 )
 from evaluation.bridge.statistics import ALPHA
 from evaluation.bridge.verdicts import conjunction, judge_step, needed_gain
-from evaluation.results.bridge_rows import AimRow, Answer
+from evaluation.results.deltas_file import AimRow, Answer
 from evaluation.settings.config import Aim
 from evaluation.settings.tiers import TIERS
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from evaluation.bridge.simultaneous_intervals import detectable
 from evaluation.bridge.statistics import ALPHA, Estimate, holm, macro_mean
-from evaluation.results.bridge_rows import Flag
+from evaluation.results.deltas_file import Flag
 from evaluation.settings.tiers import TIERS, Metric, Tier, TierName
 
 OVERALL = "overall"
@@ -142,7 +142,7 @@ def flag_of(gain: float, p: float | None) -> Flag:
 
 
 def delta_row(delta: Delta, stage: str, step: int | None, bridge: str) -> dict[str, Any]:
-    """Return a delta as `results.bridge_rows.DeltaRow` has it."""
+    """Return a delta as `results.deltas_file.DeltaRow` has it."""
     return {"stage": stage, "step": step, "bridge": bridge, **delta_columns(delta)}
 
 

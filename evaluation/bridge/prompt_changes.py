@@ -34,7 +34,7 @@ class _PairedPrompts(NamedTuple):
 
 
 def group_deltas(ours: Results, theirs: Results) -> list[dict[str, Any]]:
-    """Return rows of `bridge_rows.GroupDelta`, for two sides that may be compared."""
+    """Return rows of `deltas_file.GroupDelta`, for two sides that may be compared."""
     rows = [row for prompts in _paired_prompts(ours, theirs) for row in _group_rows(prompts)]
     adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
     return [
@@ -68,7 +68,7 @@ def _group_row(left: Credits, right: Credits) -> dict[str, Any]:
 
 
 def pass_rate_changes(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
-    """Yield rows of `bridge_rows.Moves`, for two sides that may be compared."""
+    """Yield rows of `deltas_file.Moves`, for two sides that may be compared."""
     for prompts in _paired_prompts(ours, theirs):
         tier = prompts.pair.tier
         if "moves" in tier.figures:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.bridge.decision import Decision, JudgedStep, corrected_for
-from evaluation.results.bridge_rows import AimRow, Answer
+from evaluation.results.deltas_file import AimRow, Answer
 from evaluation.settings.config import Aim
 
 KINDS: Mapping[Answer, str] = {

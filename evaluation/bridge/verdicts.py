@@ -27,7 +27,7 @@ from evaluation.bridge.aims import aimed_at, companion_verdict, gain_interval
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.simultaneous_intervals import at_level, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
-from evaluation.results.bridge_rows import AimRow, Answer
+from evaluation.results.deltas_file import AimRow, Answer
 from evaluation.settings.config import Aim
 from evaluation.settings.tiers import TIERS
 

@@ -1,4 +1,4 @@
-"""Write the files of the bridge, each step's and a stage's; see `results.bridge_files`."""
+"""Write deltas, verdicts and the recommendation, each step's and a stage's; see `results.deltas_file` and `results.stage_files`."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,20 +19,19 @@ from evaluation.command_hints import evaluation, snakemake
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, deltas_key
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
 from evaluation.records import Record, read_record, write_record
-from evaluation.results.bridge_files import (
+from evaluation.results.columns import write_csv
+from evaluation.results.deltas_file import (
+    DELTA_COLUMNS,
     DELTAS,
-    RECOMMENDATION,
     STAGE_TABLE,
-    Recommendation,
     StageDeltas,
     StepDeltas,
     read_step_deltas,
     warnings_in_words,
 )
-from evaluation.results.bridge_rows import DELTA_COLUMNS
-from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
+from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)

@@ -111,7 +111,7 @@ def compare_runs(options: argparse.Namespace) -> int:
     from evaluation.reporting.compare_runs import is_worse_at_last, runs_as_text
     from evaluation.runs.compare import compare_runs as compare_two
     from evaluation.runs.find import find_run, labels
-    from evaluation.runs.matching import How
+    from evaluation.runs.matching import Matching
 
     for path in (options.ours, options.theirs):
         if path.is_file():
@@ -120,7 +120,7 @@ def compare_runs(options: argparse.Namespace) -> int:
     ours, theirs = find_run(names[0], options.ours), find_run(names[1], options.theirs)
     at = options.at_tokens if options.at_step is None else options.at_step
     by: By = "steps" if options.at_tokens is None else "tokens"
-    how = How(by=options.by or by, at=at, which="last" if options.last else "all")
+    how = Matching(by=options.by or by, at=at, which="last" if options.last else "all")
     compared = compare_two(ours, theirs, how)
     if options.output is not None:
         from evaluation.reporting.runs import write_runs

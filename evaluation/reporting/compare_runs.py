@@ -7,8 +7,7 @@ from evaluation.bridge.statistics import Estimate
 from evaluation.reporting.compare import delta_cells, ending
 from evaluation.reporting.terminal import align
 from evaluation.runs.compare import ComparedRuns, ComparedStage
-from evaluation.runs.lead import Lead
-from evaluation.runs.sentences import corrected_for, lead_sentence
+from evaluation.runs.leads import Lead, corrected_for, lead_sentence
 
 MOST = 12
 """Matched checkpoints whose steps are listed."""
@@ -42,7 +41,9 @@ def _stage(stage: ComparedStage) -> str:
     rows = [delta_cells(delta) for delta in shown]
     text.append(f"At {stage.matched[-1].label}:\n{align([_ITEM_HEAD, *rows])}")
     text.append("\n".join(lead_sentence(lead, stage.matched) for lead in overall))
-    text.append("\n".join([ending(deltas)[0], corrected_for(stage), *stage.notes]))
+    text.append(
+        "\n".join([ending(deltas)[0], corrected_for(stage.leads, len(stage.matched)), *stage.notes])
+    )
     return "\n\n".join(text)
 
 

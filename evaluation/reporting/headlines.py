@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, headline_delta
-from evaluation.results.bridge_files import Recommendation, StageDeltas
-from evaluation.results.bridge_rows import DeltaRow
+from evaluation.results.deltas_file import DeltaRow, StageDeltas
+from evaluation.results.stage_files import Recommendation
 from evaluation.settings.tiers import TIERS, Metric, TierName
 from evaluation.wording import first_few
 

@@ -14,7 +14,7 @@ from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, read
 from evaluation.runs.compare import ComparedRuns, compare_runs
 from evaluation.runs.document import as_document, compared, not_compared, write_document
 from evaluation.runs.find import Run, find_run, this_run
-from evaluation.runs.matching import How
+from evaluation.runs.matching import Matching
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
@@ -42,7 +42,7 @@ def write_configured(folder: Path, plans: Mapping[str, StagePlan]) -> tuple[list
         try:
             ours, theirs = this_run(plans), find_run(name, path)
             runs += [theirs] if runs else [ours, theirs]
-            entries.append(compared(compare_runs(ours, theirs, How(by=other.by))))
+            entries.append(compared(compare_runs(ours, theirs, Matching(by=other.by))))
         except (EvaluationError, OSError) as error:
             why = machine_fault(error) if isinstance(error, OSError) else str(error)
             entries.append(not_compared((THIS_RUN, name), Path(config.results), path, why))

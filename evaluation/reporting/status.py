@@ -13,16 +13,15 @@ from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.reporting.terminal import align
-from evaluation.results.bridge_files import (
-    DELTAS,
-    RECOMMENDATION,
-    read_recommendation,
-    read_stage_deltas,
-    read_step_deltas,
-)
-from evaluation.results.outputs import stage_outputs
-from evaluation.results.quality_file import QUALITY, read_quality
+from evaluation.results.deltas_file import DELTAS, read_stage_deltas, read_step_deltas
 from evaluation.results.read import read_tier_file
+from evaluation.results.stage_files import (
+    QUALITY,
+    RECOMMENDATION,
+    read_quality,
+    read_recommendation,
+    stage_outputs,
+)
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 

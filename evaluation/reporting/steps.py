@@ -30,9 +30,9 @@ from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
 from evaluation.reporting.tables.task_quality import write_quality
-from evaluation.results.bridge_files import DELTAS
 from evaluation.results.comparison_file import COMPARISON_FILES
-from evaluation.results.outputs import BRIDGE_FILES, FRONT_FILES, PAGE, stage_outputs
+from evaluation.results.deltas_file import DELTAS
+from evaluation.results.stage_files import BRIDGE_FILES, FRONT_FILES, PAGE, stage_outputs
 from evaluation.settings.plan import StagePlan
 
 

@@ -7,14 +7,8 @@ from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
 from evaluation.escaping import printable
 from evaluation.reporting.headlines import provisional
-from evaluation.results.bridge_files import (
-    DELTAS,
-    RECOMMENDATION,
-    StageDeltas,
-    read_recommendation,
-    read_stage_deltas,
-)
-from evaluation.results.bridge_rows import DeltaRow
+from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas, read_stage_deltas
+from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
 

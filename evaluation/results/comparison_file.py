@@ -5,7 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.results.bridge_rows import (
+from evaluation.results.columns import columns_of
+from evaluation.results.deltas_file import (
     DeltaMetric,
     Flag,
     Group,
@@ -19,8 +20,7 @@ from evaluation.results.bridge_rows import (
     TierOf,
     Units,
 )
-from evaluation.results.columns import columns_of
-from evaluation.results.files import FileModel, read_model
+from evaluation.results.files import RUN_AGAIN, FileModel, read_model
 from evaluation.settings.runs import By
 
 COMPARISON = "comparison.json"
@@ -128,5 +128,5 @@ COMPARISON_COLUMNS = columns_of(ComparisonRow)
 
 
 def read_comparison(path: Path) -> Comparison:
-    """Raises ResultsError."""
-    return read_model(path, Comparison, "run Snakemake again with the configuration of that run")
+    """Read `comparison.json`; raise ResultsError."""
+    return read_model(path, Comparison, RUN_AGAIN)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.errors import ResultsError
+from evaluation.results.answer_files import GenerationEntry, Tier5File
 from evaluation.results.columns import rows_of
 from evaluation.results.kinds import CreditItem, Credits, Items
-from evaluation.results.verified_file import GenerationEntry, Tier5File
 from evaluation.settings.tiers import Tier
 
 if TYPE_CHECKING:

@@ -4,22 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaluation.files import write_json, write_text
-from evaluation.results.bridge_files import (
-    DELTAS,
-    RECOMMENDATION,
-    STAGE_TABLE,
-    Origin,
-    Recommendation,
-    StageDeltas,
-    StepDeltas,
-)
-from evaluation.results.bridge_rows import (
-    DELTA_COLUMNS,
-    RETENTION_COLUMNS,
-    SUMMARY_COLUMNS,
-    AimRow,
-    DeltaRow,
-)
+from evaluation.results.answer_files import CategoryRates, Told
 from evaluation.results.columns import Column
 from evaluation.results.comparison_file import (
     COMPARISON,
@@ -28,18 +13,31 @@ from evaluation.results.comparison_file import (
     Comparison,
     ComparisonRow,
 )
+from evaluation.results.deltas_file import (
+    DELTA_COLUMNS,
+    DELTAS,
+    STAGE_TABLE,
+    AimRow,
+    DeltaRow,
+    Origin,
+    StageDeltas,
+    StepDeltas,
+)
 from evaluation.results.files import FileModel
 from evaluation.results.items import reader_of
-from evaluation.results.outputs import RETENTION
-from evaluation.results.quality_file import (
+from evaluation.results.stage_files import (
     QUALITY,
     QUALITY_COLUMNS,
     QUALITY_TABLE,
+    RECOMMENDATION,
+    RETENTION,
+    RETENTION_COLUMNS,
+    SUMMARY_COLUMNS,
     QualityRow,
+    Recommendation,
     TaskQuality,
 )
-from evaluation.results.tier_files import CategoryRates, ItemEntry, TierFile
-from evaluation.results.verified_file import Told
+from evaluation.results.tier_files import ItemEntry, TierFile
 from evaluation.settings.key_tables import Parts, anchor, key_table, part_tables
 from evaluation.settings.tiers import TIERS
 

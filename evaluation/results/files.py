@@ -11,6 +11,9 @@ from evaluation.errors import ResultsError
 from evaluation.files import write_json
 from evaluation.json_text import load_json
 
+RUN_AGAIN = "run Snakemake again with the configuration of that run"
+"""How a file of a stage is made."""
+
 LONGEST = 60
 """Characters of a wrong value that a message shows."""
 
@@ -31,6 +34,19 @@ def read_model(path: Path, model: type[AnyFileModel], again: str) -> AnyFileMode
         ResultsError: there is no such file, it cannot be read, or a key of it is not as it must be.
     """
     text = read_text(path, again)
+    return parse_model(path, text, model, again)
+
+
+def read_versioned(
+    path: Path, model: type[AnyFileModel], what: str, version: str, again: str
+) -> AnyFileModel:
+    """Return a file as a record, like `read_model`; refuse one of another version of the protocol."""
+    text = read_text(path, again)
+    found = parse_json(path, text, again).get("protocol")
+    if found != version:
+        raise ResultsError(
+            f"{path}: written by {what} protocol {found!r}, not {version!r}; remove it and {again}"
+        )
     return parse_model(path, text, model, again)
 
 

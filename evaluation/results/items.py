@@ -21,9 +21,9 @@ from evaluation.metrics.accuracy import (
 )
 from evaluation.metrics.measures import choice_measures
 from evaluation.metrics.rates import RATES, outcome
+from evaluation.results.answer_files import Generation, PromptEntry, Tier4File, Tier5File
 from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, read_table, rows_of
 from evaluation.results.completed import completed_items
-from evaluation.results.generations import Generation
 from evaluation.results.kinds import (
     Blocks,
     Companions,
@@ -35,15 +35,12 @@ from evaluation.results.kinds import (
 )
 from evaluation.results.tier_files import (
     LARGEST,
-    PromptEntry,
     SliceEntry,
     TaskEntry,
     Tier2File,
     Tier3File,
-    Tier4File,
     TierFile,
 )
-from evaluation.results.verified_file import Tier5File
 from evaluation.settings.tiers import TIERS, Tier
 
 if TYPE_CHECKING:
@@ -136,11 +133,16 @@ def _tasks(tier: Tier, file: Tier3File, folder: Path) -> Items:
         )
         for name, entry in file.tasks.items()
     }
-    for name, item in items.items():
-        if item.credits:
+    return _agreeing(path, tier, file, Items(items=items))
+
+
+def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
+    """Return the items; raise ResultsError where credits do not give the headline of the summary."""
+    for name, item in found.items.items():
+        if isinstance(item, CreditItem) and item.credits:
             mean = float(item.credits[tier.headline].credit.mean())
             check_agrees(path, tier, file, name, (mean, item.values[tier.headline]))
-    return Items(items=items)
+    return found
 
 
 def _task_credits(
@@ -240,12 +242,8 @@ def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
 
 def _completed(tier: Tier, file: Tier5File, folder: Path) -> Items:
     path = folder / tier.items_file
-    found = completed_items(tier, file, _per_item(path, file, COMPLETED), path, AGAIN)
-    for name, item in found.items.items():
-        if isinstance(item, CreditItem) and item.credits:
-            mean = float(item.credits[tier.headline].credit.mean())
-            check_agrees(path, tier, file, name, (mean, item.values[tier.headline]))
-    return found
+    table = _per_item(path, file, COMPLETED)
+    return _agreeing(path, tier, file, completed_items(tier, file, table, path, AGAIN))
 
 
 def _prompt_credits(prompts: Any, rates: list[str]) -> dict[str, Credits]:

@@ -1,4 +1,6 @@
-"""The JSON file of each tier: a header that all share, and what the tier found.
+"""The JSON files of tiers: a header that all share, and those of Tier2 and Tier3.
+
+Files on generated answers are in `answer_files`.
 
 An external program's files may hold less: what only the engine's must have is said by `_complete`.
 """
@@ -9,7 +11,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.results.files import FileModel
-from evaluation.settings.check_kinds import Kind
 from evaluation.settings.suites import Normalization
 
 EXTERNAL = "external"
@@ -197,102 +198,3 @@ class Tier3File(TierFile):
             if entry.primary is None:
                 return f"tasks.{name}.primary is missing"
         return None
-
-
-class CategoryRates(FileModel):
-    """Shares of prompts; null where no prompt counts for a rate."""
-
-    prompts: int | None = Field(None, ge=0, description="Prompts of the category.")
-    instruction_match_rate: Rate | None = Field(
-        None, description="Share of answers with the right content."
-    )
-    all_checks_pass_rate: Rate | None = Field(
-        None, description="Share of answers that pass all checks."
-    )
-    format_valid_rate: Rate | None = Field(
-        None, description="Share of answers in the required format."
-    )
-    chat_clean_rate: Rate | None = Field(
-        None, description="Share of answers without chat artifacts."
-    )
-    code_parse_rate: Rate | None = Field(
-        None, description="Share of answers whose code is valid Python."
-    )
-    json_valid_rate: Rate | None = Field(
-        None, description="Share of answers that are JSON of the required schema."
-    )
-    truncated_rate: Rate | None = Field(
-        None, description="Share of answers that reached the token limit."
-    )
-
-    def rates(self) -> dict[str, float | None]:
-        """All rates that the file has, those of an external program's own among them."""
-        given = {**{name: getattr(self, name) for name in type(self).model_fields}}
-        given = {name: value for name, value in given.items() if name in self.model_fields_set}
-        return {k: v for k, v in {**given, **(self.model_extra or {})}.items() if _is_rate(k)}
-
-    @model_validator(mode="after")
-    def _own_rates(self) -> Self:
-        for name, value in (self.model_extra or {}).items():
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if _is_rate(name) and value is not None and not (is_number and 0 <= value <= 1):
-                raise ValueError(f"{name} is {value!r}, not a number from 0 to 1")
-        return self
-
-
-def _is_rate(name: str) -> bool:
-    return name.endswith("_rate")
-
-
-class OverallRates(CategoryRates):
-    """Shares of all prompts but those that `headline: false` leaves to their category."""
-
-    all_checks_pass_rate: Rate = Field(description="Share of answers that pass all checks.")
-
-
-class PromptCheck(FileModel):
-    """One check of an answer."""
-
-    kind: Kind = Field(description="The kind of the check; rates count checks by kind.")
-    passed: bool = Field(description="Whether the answer passes.")
-    note: str | None = Field(None, description="For code: `unguarded` or `forged`, as in Tier5.")
-
-
-class PromptEntry(FileModel):
-    """A prompt and what became of its answer."""
-
-    id: str = Field(description="Name of the probe.")
-    category: str = Field(description="Heading it is reported under.")
-    headline: bool = Field(True, description="Whether it counts for `summary`.")
-    checks: dict[str, PromptCheck] = Field(description="Each check by name.")
-    passed: bool | None = Field(None, description="Whether all of them pass.")
-    stop_reason: str = Field(description="`eos`, `stop_string` or `length`.")
-    prompt_tokens: int | None = Field(None, ge=0, description="Tokens of the prompt.")
-    response_tokens: int | None = Field(None, ge=0, description="Tokens of the answer.")
-    response_words: int | None = Field(None, ge=0, description="Words of the answer.")
-    response_characters: int | None = Field(None, ge=0, description="Characters of it.")
-
-
-class Tier4File(TierFile):
-    """`tier4_sft_native.json`."""
-
-    summary: OverallRates = Field(description="Rates over all prompts of the headline.")
-    by_category: dict[str, CategoryRates] | None = Field(None, description="By category.")
-    prompts: tuple[PromptEntry, ...] | None = Field(None, description="Each prompt.")
-    chat_template: str | None = Field(None, description="Jinja2 template of the prompts.")
-    stop: tuple[str, ...] | None = Field(None, description="Strings at which answers are cut.")
-    answer_after: str | None = Field(None, description="Checks read what follows this text.")
-    data: Any = Field(None, description="Fingerprint of the probes.")
-    data_checksum: Any = Field(None, description="Checksums of the scored prompts.")
-
-    @model_validator(mode="after")
-    def _distinct_prompts(self) -> Self:
-        seen: set[str] = set()
-        for number, prompt in enumerate(self.prompts or ()):
-            if prompt.id in seen:
-                raise ValueError(f"prompts.{number}: the id {prompt.id!r} is there twice")
-            seen.add(prompt.id)
-        return self
-
-    def _lacking(self) -> str | None:
-        return None if self.prompts else "prompts is empty"

@@ -1,1 +1,1 @@
-"""Whole runs beside one another: which checkpoints meet, and who is ahead from when on."""
+"""Two runs compared: which checkpoints match, and which run is ahead from which step on."""

@@ -9,8 +9,8 @@ from evaluation.bridge.pairing import check_comparable
 from evaluation.errors import BridgeError
 from evaluation.results.read import Results, read_results, tiers_in
 from evaluation.runs.find import Run
-from evaluation.runs.lead import Lead, leads
-from evaluation.runs.matching import How, Match, matches, paired_stages
+from evaluation.runs.leads import Lead, leads
+from evaluation.runs.matching import Match, Matching, matches, paired_stages
 from evaluation.wording import first_few
 
 ACROSS = (
@@ -25,7 +25,7 @@ class ComparedStage:
     """A stage of A and one of B; `deltas` of each match, `leads` over all of them."""
 
     stages: tuple[str, str]
-    how: How
+    how: Matching
     matched: Sequence[Match]
     across_tokenizers: bool
     notes: Sequence[str]
@@ -43,8 +43,8 @@ class ComparedRuns:
     notes: Sequence[str]
 
 
-def compare_runs(ours: Run, theirs: Run, how: How) -> ComparedRuns:
-    """Compares the stages that both have, at the checkpoints that meet.
+def compare_runs(ours: Run, theirs: Run, how: Matching) -> ComparedRuns:
+    """Compare the stages that both have, at the checkpoints that meet.
 
     A stage without such checkpoints is noted, if another has some.
 
@@ -77,7 +77,7 @@ def _alone(ours: Run, theirs: Run) -> Iterator[str]:
                 yield f"{name}: only {label} has it"
 
 
-def _stage(stages: tuple[str, str], matched: Sequence[Match], how: How) -> ComparedStage:
+def _stage(stages: tuple[str, str], matched: Sequence[Match], how: Matching) -> ComparedStage:
     """The results of one match at a time are in memory, as there may be many."""
     deltas: list[Sequence[Delta]] = []
     notes: dict[str, None] = dict.fromkeys(_notes_on_tokens(matched))
@@ -110,7 +110,7 @@ def _tokenizers(side: Results) -> set[str | None]:
 
 
 def _read(match: Match) -> tuple[Results, Results]:
-    """Both checkpoints' results; raises BridgeError where their suites have no tier, or another."""
+    """Return both checkpoints' results; raise BridgeError where their suites have no tier, or another."""
     ours, theirs = match.ours.folder, match.theirs.folder
     if ours.samefile(theirs):
         raise BridgeError(f"{ours} is in both runs; name two different ones")
@@ -128,7 +128,7 @@ def _read(match: Match) -> tuple[Results, Results]:
 
 
 def _check_items(match: Match, ours: Results, theirs: Results) -> None:
-    """Names all that one side lacks; slices and tasks that are on both are compared by the bridge."""
+    """Raise BridgeError, naming all items that one side lacks."""
     for name, mine in ours.tiers.items():
         other = theirs.tiers[name]
         alone = [
@@ -152,7 +152,7 @@ def _check_items(match: Match, ours: Results, theirs: Results) -> None:
 
 
 def _notes_on_tokens(matched: Iterable[Match]) -> Iterator[str]:
-    """Where matched checkpoints have seen other amounts of text."""
+    """Yield a note where matched checkpoints have seen different amounts of text."""
     for match in matched:
         a, b = match.ours.tokens, match.theirs.tokens
         if a is not None and b is not None and abs(a - b) > 0.01 * max(a, b):
@@ -164,7 +164,7 @@ def _notes_on_tokens(matched: Iterable[Match]) -> Iterator[str]:
 
 
 def _lean(delta: Delta) -> Delta:
-    """Without what each item contributes, which takes much memory over all steps."""
+    """Return a delta without what each item contributes, which takes much memory over all steps."""
     return replace(delta, estimate=replace(delta.estimate, spread=None, parts={}))
 
 

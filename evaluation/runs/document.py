@@ -15,20 +15,19 @@ from evaluation.results.comparison_file import (
 )
 from evaluation.results.files import write_model
 from evaluation.runs.compare import ComparedRuns, ComparedStage
-from evaluation.runs.lead import Lead
+from evaluation.runs.leads import Lead, corrected_for, lead_sentence
 from evaluation.runs.matching import Match
-from evaluation.runs.sentences import corrected_for, lead_sentence
 
 Names = tuple[str, str]
 
 
 def as_document(comparisons: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The content of `comparison.json`; see `compared` and `not_compared`."""
+    """Return the content of `comparison.json`; see `compared` and `not_compared`."""
     return {"protocol": protocol.BRIDGE, "comparisons": list(comparisons)}
 
 
 def compared(runs: ComparedRuns) -> dict[str, Any]:
-    """Two runs as `results.comparison_file.RunComparison` has them."""
+    """Return two runs as `results.comparison_file.RunComparison` has them."""
     names = runs.ours.name, runs.theirs.name
     return {
         **_header(names, runs.ours.path, runs.theirs.path),
@@ -43,7 +42,7 @@ def not_compared(names: Names, ours: Path, theirs: Path, error: str) -> dict[str
 
 
 def write_document(folder: Path, content: dict[str, Any]) -> list[Path]:
-    """Writes both files into a folder; returns their paths."""
+    """Write both files into a folder; returns their paths."""
     rows = [
         row
         for runs in content["comparisons"]
@@ -72,7 +71,7 @@ def _stage(names: Names, stage: ComparedStage) -> dict[str, Any]:
         "checkpoints": len(stage.matched),
         "across_tokenizers": stage.across_tokenizers,
         "notes": list(stage.notes),
-        "corrected_for": corrected_for(stage),
+        "corrected_for": corrected_for(stage.leads, len(stage.matched)),
         "leads": [_lead(lead, stage.matched) for lead in _in_order(stage.leads)],
         "deltas": list(_rows(names, stage)),
     }

@@ -46,14 +46,14 @@ class Run:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a path names a run, and not a checkpoint's results or nothing."""
+    """Return whether a path names a run, and not a checkpoint's results or nothing."""
     if path.is_file():
         return path.suffix in CONFIGURATIONS
     return path.is_dir() and not is_scored(path) and bool(run_folders(path))
 
 
 def find_run(name: str, path: Path) -> Run:
-    """The run at a path.
+    """Return the run at a path.
 
     Raises:
         ConfigError: it is a configuration that cannot be used.
@@ -72,7 +72,7 @@ def find_run(name: str, path: Path) -> Run:
 
 
 def this_run(plans: Mapping[str, StagePlan]) -> Run:
-    """The run of a configuration whose stages are planned; raises ResultsError like `find_run`."""
+    """Return the run of a configuration whose stages are planned; raise ResultsError like `find_run`."""
     folders = {
         name: [one for one in map(plan.step_folder, sorted(steps_so_far(plan))) if is_scored(one)]
         for name, plan in plans.items()
@@ -81,7 +81,7 @@ def this_run(plans: Mapping[str, StagePlan]) -> Run:
 
 
 def labels(ours: Path, theirs: Path) -> tuple[str, str]:
-    """What two runs are called that have no name: the last two parts of their paths, or all."""
+    """Return what two runs are called that have no name: the last two parts of their paths, or all."""
     short = "/".join(ours.parts[-2:]), "/".join(theirs.parts[-2:])
     return short if short[0] != short[1] else (str(ours), str(theirs))
 

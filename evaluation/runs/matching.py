@@ -19,7 +19,7 @@ Checkpoints = Sequence[RunCheckpoint]
 
 
 @dataclass(frozen=True)
-class How:
+class Matching:
     """What is matched: all checkpoints, those `at` a step or count of tokens, or the `last` ones."""
 
     by: By = "steps"
@@ -41,9 +41,10 @@ class Match:
 
 
 def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
-    """Stages of one name; where each run has one alone, these two, whatever they are called.
+    """Return stages of one name; where each run has one alone, these two, whatever they are called.
 
-    Raises BridgeError where there is none.
+    Raises:
+        BridgeError: there is none.
     """
     common = [(name, name) for name in ours.stages if name in theirs.stages]
     if not common and len(ours.stages) == len(theirs.stages) == 1:
@@ -56,8 +57,8 @@ def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
     return common
 
 
-def matches(ours: Checkpoints, theirs: Checkpoints, how: How, where: str) -> list[Match]:
-    """Pairs of checkpoints in ascending steps; raises BridgeError, naming `where`, if none meet."""
+def matches(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str) -> list[Match]:
+    """Return pairs of checkpoints in ascending steps; raise BridgeError, naming `where`, if none meet."""
     if how.which == "last":
         return [Match(ours[-1], theirs[-1])]
     if how.by == "tokens":
@@ -75,7 +76,7 @@ def matches(ours: Checkpoints, theirs: Checkpoints, how: How, where: str) -> lis
     return found
 
 
-def _by_tokens(ours: Checkpoints, theirs: Checkpoints, how: How, where: str) -> list[Match]:
+def _by_tokens(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str) -> list[Match]:
     for side, label in ((ours, "A"), (theirs, "B")):
         unknown = [one for one in side if one.tokens is None]
         if unknown:
@@ -110,12 +111,12 @@ def _is_near(tokens: int, one: RunCheckpoint) -> bool:
     return abs(there - tokens) <= NEAR * max(there, tokens)
 
 
-def _the_last(how: How) -> str:
+def _the_last(how: Matching) -> str:
     return "" if how.at is not None else " or the last ones (`--last`)"
 
 
 def _some(side: Checkpoints, what: By) -> str:
-    """The first and last of many, in words."""
+    """Return the first and last of many, in words."""
     known = [one.step if what == "steps" else one.tokens for one in side]
     words = [f"{value:,}" if what == "tokens" else str(value) for value in known]
     shown = words if len(words) < 7 else [*words[:3], "…", *words[-2:]]

@@ -35,7 +35,7 @@ class Shared:
 
 
 def shared(name: str, folder: Path, ours: Results) -> Shared:
-    """What of a reference's results can be seen beside `ours`; raises ResultsError if damaged."""
+    """Return what a reference shares with `ours`; raise ResultsError if it is damaged."""
     theirs = read_results(folder, tiers_in(folder))
     tiers: dict[TierName, TierResults] = {}
     across: set[TierName] = set()
@@ -67,7 +67,7 @@ def _only(results: Results, tier: TierResults) -> Results:
 
 
 def _common(ours: TierResults, theirs: TierResults) -> tuple[TierResults, TierResults]:
-    """A tier of both with the items that both have; prompts of rates stay together."""
+    """Return a tier of both with the items that both have; prompts of rates stay together."""
     if ours.tier.rates:
         return ours, theirs
     names = [name for name in ours.items if name in theirs.items]

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from scipy import stats
 
-from evaluation.bridge.statistics import paired_measure
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError, ConfigError
 from evaluation.metrics.measures import choice_measures
@@ -117,19 +115,3 @@ def test_files_are_read_as_they_are_computed(tmp_path: Path) -> None:
     for name, values in quiz.companions.values.items():  # type: ignore[union-attr]
         assert values == pytest.approx(wanted[name])
     assert quiz.light().companions is None  # type: ignore[union-attr]
-
-
-def test_intervals_are_scipys() -> None:
-    dice = np.random.default_rng(0)
-    theirs, half = np.zeros(60), dice.normal(0, 0.3, 30)
-    ours = np.concatenate([half, -half]) - 0.1  # not skewed, so that Student's t is the wider one
-    known = paired_measure(ours, theirs)
-    wanted = stats.ttest_rel(ours, theirs)
-    assert known.p == pytest.approx(wanted.pvalue)
-    assert (known.low, known.high) == pytest.approx(tuple(wanted.confidence_interval(0.95)))
-
-
-def test_the_same_weights_have_the_same_measures() -> None:
-    same = np.arange(5.0)
-    known = paired_measure(same, same.copy())
-    assert (known.value, known.low, known.high) == (0, 0, 0)

@@ -14,7 +14,7 @@ from evaluation.reporting.pages.provenance import provenance_tables
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.terminal import bridge_table
-from evaluation.results.bridge_files import read_stage_deltas
+from evaluation.results.deltas_file import read_stage_deltas
 from tests.bridge.folders import edit_json, make_plans, write_side
 
 FEW = {"items": 12, "blocks": 9, "prompts": 8}

@@ -1,6 +1,7 @@
 """Intervals, p-values and detectable effects against known answers; seeds are fixed."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy import optimize, stats
 
 from evaluation.bridge.paired_binary import paired_rate, tango_interval
 from evaluation.bridge.simultaneous_intervals import p_beyond
-from evaluation.bridge.statistics import Estimate, holm, macro_mean, paired_mean
+from evaluation.bridge.statistics import Estimate, holm, macro_mean, paired_mean, paired_measure
 from evaluation.bridge.text_blocks import paired_perplexity, paired_ratio
 from evaluation.metrics.spread import Floats
 
@@ -22,28 +23,24 @@ def covers(estimate: Estimate, truth: float) -> bool:
     return estimate.low - 1e-12 <= truth <= estimate.high + 1e-12
 
 
-def test_mean_is_the_paired_t_test_where_nothing_is_skewed() -> None:
-    half = np.random.default_rng(0).normal(0, 1, 20)
-    ours, theirs = 0.3 + np.concatenate([half, -half]), np.zeros(40)
-    estimate = paired_mean(ours, theirs)
-    known = stats.ttest_rel(ours, theirs)
-    interval = known.confidence_interval(0.95)
-    assert estimate.p == pytest.approx(known.pvalue)
-    assert (estimate.low, estimate.high) == pytest.approx((interval.low, interval.high))
-
-
-def test_clustered_error_by_hand() -> None:
-    """d = 1, 1, 0, -1 in clusters a, a, b, c: deviations from 0.25 add up to 1.5, -0.25, -1.25."""
-    estimate = paired_mean(np.array([1.0, 1, 0, -1]), np.zeros(4), ["a", "a", "b", "c"])
-    assert estimate.se == pytest.approx(math.sqrt((1.5**2 + 0.25**2 + 1.25**2) * 3 / 2) / 4)
-    assert (estimate.units, estimate.df) == (3, 2)
-
-
 def test_ratio_by_hand() -> None:
     """Nats 4 and 2 more, over 2 and 4 tokens: R = 1, residuals 2 and -2 over 6 tokens."""
     estimate = paired_ratio(np.array([5.0, 5]), np.array([1.0, 3]), np.array([2.0, 4]))
     assert estimate.value == 1
     assert estimate.se == pytest.approx(math.sqrt(2 * 8) / 6)
+
+
+@pytest.mark.parametrize("estimator", [paired_mean, paired_measure])
+def test_means_are_the_paired_t_test_where_nothing_is_skewed(
+    estimator: Callable[[Floats, Floats], Estimate],
+) -> None:
+    half = np.random.default_rng(0).normal(0, 1, 20)
+    ours, theirs = 0.3 + np.concatenate([half, -half]), np.zeros(40)
+    estimate = estimator(ours, theirs)
+    known = stats.ttest_rel(ours, theirs)
+    interval = known.confidence_interval(0.95)
+    assert estimate.p == pytest.approx(known.pvalue)
+    assert (estimate.low, estimate.high) == pytest.approx((interval.low, interval.high))
 
 
 @pytest.mark.parametrize(("clusters", "size"), [(400, 1), (40, 10), (12, 20)])
@@ -252,8 +249,14 @@ def test_what_cannot_be_known_is_said(estimate: Estimate, note: str) -> None:
     assert "x: " in (macro.note or "")
 
 
-def test_the_same_nats_on_every_block_are_no_difference_at_all() -> None:
-    estimate = paired_ratio(np.arange(1.0, 10), np.arange(1.0, 10), np.ones(9))
+@pytest.mark.parametrize(
+    "estimate",
+    [
+        paired_ratio(np.arange(1.0, 10), np.arange(1.0, 10), np.ones(9)),
+        paired_measure(np.arange(5.0), np.arange(5.0)),
+    ],
+)
+def test_the_same_scores_on_every_item_are_no_difference_at_all(estimate: Estimate) -> None:
     assert (estimate.low, estimate.value, estimate.high, estimate.p) == (0, 0, 0, 1)
     assert "the same on every item" in (estimate.note or "")
     assert p_beyond(estimate, -0.01, above=True) == 0

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
-from evaluation.results.bridge_rows import DeltaRow
+from evaluation.results.deltas_file import DeltaRow
 from tests.bridge.folders import edit_json, make_plans, write_side
 
 

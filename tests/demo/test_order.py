@@ -8,9 +8,9 @@ import pytest
 
 from demo.order import disagreements
 from evaluation.protocol import BRIDGE
-from evaluation.results.bridge_files import Recommendation, StageDeltas
-from evaluation.results.bridge_rows import DeltaRow
+from evaluation.results.deltas_file import DeltaRow, StageDeltas
 from evaluation.results.files import write_model
+from evaluation.results.stage_files import Recommendation
 from evaluation.settings.config import Config, Stage
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans

@@ -20,7 +20,7 @@ from evaluation.errors import ResultsError
 from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.records import record_path, write_record
 from evaluation.reporting.steps import make_tables
-from evaluation.results.bridge_files import read_step_deltas
+from evaluation.results.deltas_file import read_step_deltas
 from tests.bridge.folders import make_plans, write_side
 
 STEPS = (10, 20)

@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, Page
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.results.bridge_files import read_recommendation, read_step_deltas
+from evaluation.results.deltas_file import read_step_deltas
+from evaluation.results.stage_files import read_recommendation
 from tests.bridge.folders import write_side
 from tests.conftest import ROOT
 from tests.reporting.browser import numbers, opened

@@ -14,7 +14,7 @@ import pytest
 
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.results.bridge_rows import SUMMARY_COLUMNS
+from evaluation.results.stage_files import SUMMARY_COLUMNS
 from evaluation.settings.plan import StagePlan
 from tests.conftest import ROOT
 from tests.reporting.pages import STEPS, write_report

@@ -14,8 +14,8 @@ from evaluation.bridge.write import write_deltas
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.tables.retention import landmarks, retention
 from evaluation.reporting.tables.stage_results import read_stage
-from evaluation.results.outputs import FRONT_FILES, stage_outputs
 from evaluation.results.read import read_results
+from evaluation.results.stage_files import FRONT_FILES, stage_outputs
 from evaluation.settings.config import validate_config
 from evaluation.settings.names import SHARED_FILES
 from evaluation.settings.plan import StagePlan, plan_stages

@@ -9,7 +9,7 @@ from evaluation.reporting.runs import write_runs
 from evaluation.results.comparison_file import Comparison, read_comparison
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
-from evaluation.runs.matching import How
+from evaluation.runs.matching import Matching
 from tests.reporting.browser import (
     NARROW,
     WIDE,
@@ -31,7 +31,7 @@ def folder(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
         steps = (10, 20, 30) if name != "c" else (5, 20)
         write_run(root / name, number=number, steps=steps, gain={30: 0.6} if name == "a" else None)
     runs = [find_run(name, root / name / "results") for name in "abc"]
-    write_runs(root / "out", [compare_runs(runs[0], other, How()) for other in runs[1:]])
+    write_runs(root / "out", [compare_runs(runs[0], other, Matching()) for other in runs[1:]])
     return root / "out"
 
 

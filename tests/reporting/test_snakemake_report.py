@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import LARGEST
-from evaluation.results.outputs import OVERVIEW
+from evaluation.results.stage_files import OVERVIEW
 from evaluation.settings.plan import StagePlan
 from tests.reporting.browser import figures, opened
 from tests.reporting.conftest import command

@@ -11,7 +11,8 @@ from evaluation.bridge.write import write_stage
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.terminal import advice_lines
-from evaluation.results.bridge_files import read_recommendation, read_stage_deltas
+from evaluation.results.deltas_file import read_stage_deltas
+from evaluation.results.stage_files import read_recommendation
 from evaluation.settings.plan import StagePlan
 from tests.reporting.pages import STEPS, write_report
 

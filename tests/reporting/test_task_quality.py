@@ -10,7 +10,7 @@ from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import stage_quality
-from evaluation.results.quality_file import QUALITY_COLUMNS, QualityRow, read_quality
+from evaluation.results.stage_files import QUALITY_COLUMNS, QualityRow, read_quality
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side
 from tests.reporting.pages import STEPS, write_report

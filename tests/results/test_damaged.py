@@ -20,15 +20,10 @@ from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.values import values_of
 from evaluation.reporting.terminal import bridge_table
-from evaluation.results.bridge_files import (
-    read_recommendation,
-    read_stage_deltas,
-    read_step_deltas,
-    read_summary,
-)
-from evaluation.results.generations import read_generations
-from evaluation.results.quality_file import QUALITY, read_quality
+from evaluation.results.answer_files import read_generations
+from evaluation.results.deltas_file import read_stage_deltas, read_step_deltas
 from evaluation.results.read import read_results, read_tier
+from evaluation.results.stage_files import QUALITY, read_quality, read_recommendation, read_summary
 from evaluation.settings.plan import StagePlan
 from tests.reporting.pages import STEPS, page_data, write_report
 
@@ -276,100 +271,53 @@ def test_no_edit_gives_a_traceback(plans: dict[str, StagePlan], name: str) -> No
 Change = Callable[[pa.Table], pa.Table]
 
 
-def with_column(name: str, values: Any) -> Change:
+def drop(name: str) -> Change:
+    return lambda table: table.drop_columns([name])
+
+
+def each(name: str, value: Callable[[int, Any], Any]) -> Change:
+    """A column whose values are made from the index and the value that was there."""
+
     def change(table: pa.Table) -> pa.Table:
-        old = table[name]
-        new = values(old.to_pylist())
-        index = table.column_names.index(name)
-        return table.set_column(index, name, new if isinstance(new, pa.Array) else pa.array(new))
+        values = [value(i, old) for i, old in enumerate(table[name].to_pylist())]
+        return table.set_column(table.column_names.index(name), name, pa.array(values))
 
     return change
 
 
-COLUMNS: list[tuple[str, Change, str]] = [
-    ("tier2_ppl_blocks.parquet", lambda t: t.drop_columns(["nats"]), "no column 'nats'"),
+BLOCKS: list[tuple[Change, str]] = [
+    (drop("nats"), "no column 'nats'"),
+    (each("nats", lambda i, v: v if i else float("nan")), "'nats' has NaN"),
+    (each("nats", lambda i, v: v if i else None), "has nulls"),
+    (each("nats", lambda i, v: "a"), "of type string, not double"),
+    (each("nats", lambda i, v: 1e9), "no perplexity"),
+    (each("nats", lambda i, v: 2 * v), "tier2_ppl.json says"),
+    (each("tokens", lambda i, v: 0), "no scored token"),
+    (each("tokens", lambda i, v: -5), "no scored token"),
+    (each("block", lambda i, v: 3), "is there twice"),
+    (each("block", lambda i, v: 2**40), "of type int64, not int32"),
+    (each("slice", lambda i, v: "x"), "no rows of 'web'"),
+    (each("slice", lambda i, v: b"\xff"), "the column 'slice' is of type binary"),
+    (lambda t: t.slice(0, 0), "no rows of 'web'"),
     (
-        "tier2_ppl_blocks.parquet",
-        with_column("nats", lambda v: [float("nan"), *v[1:]]),
-        "'nats' has NaN",
-    ),
-    ("tier2_ppl_blocks.parquet", with_column("nats", lambda v: [None, *v[1:]]), "has nulls"),
-    (
-        "tier2_ppl_blocks.parquet",
-        with_column("nats", lambda v: ["a" for _ in v]),
-        "of type string, not double",
-    ),
-    (
-        "tier2_ppl_blocks.parquet",
-        with_column("tokens", lambda v: [0 for _ in v]),
-        "no scored token",
-    ),
-    (
-        "tier2_ppl_blocks.parquet",
-        with_column("tokens", lambda v: [-5 for _ in v]),
-        "no scored token",
-    ),
-    ("tier2_ppl_blocks.parquet", with_column("nats", lambda v: [1e9 for _ in v]), "no perplexity"),
-    ("tier2_ppl_blocks.parquet", with_column("block", lambda v: [3 for _ in v]), "is there twice"),
-    (
-        "tier2_ppl_blocks.parquet",
-        with_column("block", lambda v: [2**40 for _ in v]),
-        "of type int64, not int32",
-    ),
-    (
-        "tier2_ppl_blocks.parquet",
-        with_column("slice", lambda v: ["x" for _ in v]),
-        "no rows of 'web'",
-    ),
-    ("tier2_ppl_blocks.parquet", lambda t: t.slice(0, 0), "no rows of 'web'"),
-    (
-        "tier2_ppl_blocks.parquet",
         lambda t: pa.Table.from_arrays([*t.columns, t["nats"]], [*t.column_names, "nats"]),
         "'nats' is there twice",
     ),
-    (
-        "tier2_ppl_blocks.parquet",
-        with_column("slice", lambda v: pa.array([b"\xff" for _ in v], pa.binary())),
-        "the column 'slice' is of type binary",
-    ),
-    (
-        "tier3_cf_candidates.parquet",
-        with_column("gold", lambda v: [False for _ in v]),
-        "has no right candidate",
-    ),
-    ("tier3_cf_candidates.parquet", with_column("chars", lambda v: [0 for _ in v]), "has no chars"),
-    (
-        "tier3_cf_candidates.parquet",
-        with_column("item", lambda v: v[::-1][:1] * len(v)),
-        "the two are not of one scoring",
-    ),
-    (
-        "tier3_cf_candidates.parquet",
-        with_column("item", lambda v: [f"q/{i % 5}" for i in range(len(v))]),
-        "do not stand together",
-    ),
-    (
-        "tier3_cf_candidates.parquet",
-        with_column("item", lambda v: [f"q/{i}" for i in range(len(v))]),
-        "one candidate leaves nothing to choose",
-    ),
-    (
-        "tier2_ppl_blocks.parquet",
-        with_column("nats", lambda v: [2 * nats for nats in v]),
-        "tier2_ppl.json says",
-    ),
-    (
-        "tier3_cf_candidates.parquet",
-        with_column("logprob", lambda v: v[::-1]),
-        "the two are not of one scoring",
-    ),
-    ("tier3_cf_candidates.parquet", lambda t: t.drop_columns(["gold"]), "no column 'gold'"),
-    ("stage/summary.parquet", lambda t: t.drop_columns(["value"]), "no column 'value'"),
-    (
-        "stage/summary.parquet",
-        with_column("tier", lambda v: ["tier9" for _ in v]),
-        "no tier is called 'tier9'",
-    ),
+]
+CANDIDATES: list[tuple[Change, str]] = [
+    (drop("gold"), "no column 'gold'"),
+    (each("gold", lambda i, v: False), "has no right candidate"),
+    (each("chars", lambda i, v: 0), "has no chars"),
+    (each("item", lambda i, v: "one"), "the two are not of one scoring"),
+    (each("item", lambda i, v: f"q/{i % 5}"), "do not stand together"),
+    (each("item", lambda i, v: f"q/{i}"), "one candidate leaves nothing to choose"),
+    (each("logprob", lambda i, v: -v), "the two are not of one scoring"),
+]
+COLUMNS: list[tuple[str, Change, str]] = [
+    *(("tier2_ppl_blocks.parquet", *case) for case in BLOCKS),
+    *(("tier3_cf_candidates.parquet", *case) for case in CANDIDATES),
+    ("stage/summary.parquet", drop("value"), "no column 'value'"),
+    ("stage/summary.parquet", each("tier", lambda i, v: "tier9"), "no tier is called 'tier9'"),
 ]
 
 

@@ -10,7 +10,7 @@ from evaluation.results.documents import FOLDER, LIST, documents, listing, table
 from evaluation.results.items import ITEM_READERS, reader_of
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
-from evaluation.runs.matching import How
+from evaluation.runs.matching import Matching
 from evaluation.settings.key_tables import key_rows
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -56,7 +56,7 @@ def test_files_fit_their_schemas(plans: dict[str, StagePlan]) -> None:
         "<results>": plan.results.parent,
     }
     sides = [find_run(name, plans[name].results) for name in ("first", "second")]
-    write_runs(plan.results.parent, [compare_runs(*sides, How(which="last"))])
+    write_runs(plan.results.parent, [compare_runs(*sides, Matching(which="last"))])
     for file, model in documents().values():
         folder, name = file.split("/")
         path = folders[folder] / name.split(",")[0]

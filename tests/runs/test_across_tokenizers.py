@@ -16,7 +16,7 @@ from evaluation.errors import BridgeError
 from evaluation.results.read import Results, read_results
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
-from evaluation.runs.matching import How
+from evaluation.runs.matching import Matching
 from tests.bridge.folders import edit_json
 from tests.runs.folders import write_run
 
@@ -86,7 +86,7 @@ def test_two_samples_are_welchs_test() -> None:
 
 def test_the_notes_say_why(sides: tuple[Results, Results]) -> None:
     runs = [find_run(name, side.folder.parents[1]) for name, side in zip("ab", sides, strict=True)]
-    stage = compare_runs(*runs, How()).stages[0]
+    stage = compare_runs(*runs, Matching()).stages[0]
     assert stage.across_tokenizers
     assert any("tokenizers differ, so only bits per byte" in note for note in stage.notes)
     overall = {lead.key[2] for lead in stage.leads if lead.key[:2] == ("tier2", OVERALL)}

@@ -16,8 +16,8 @@ from evaluation.results.comparison_file import COMPARISON_FILES, read_comparison
 from evaluation.results.read import read_results
 from evaluation.runs.compare import ComparedStage, compare_runs
 from evaluation.runs.find import find_run, labels
-from evaluation.runs.lead import leads
-from evaluation.runs.matching import How
+from evaluation.runs.leads import leads
+from evaluation.runs.matching import Matching
 from tests.runs.folders import STEPS, write_run
 from tests.tools.conftest import Command, command
 
@@ -35,9 +35,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def compared(root: Path, a: str, b: str, how: How | None = None) -> ComparedStage:
+def compared(root: Path, a: str, b: str, how: Matching | None = None) -> ComparedStage:
     sides = (find_run(name, root / name / "results") for name in (a, b))
-    return compare_runs(*sides, how or How()).stages[0]
+    return compare_runs(*sides, how or Matching()).stages[0]
 
 
 def test_deltas_are_those_of_the_bridge(runs: Path) -> None:
@@ -56,7 +56,7 @@ def test_deltas_are_those_of_the_bridge(runs: Path) -> None:
 
 def test_a_delta_by_hand(runs: Path) -> None:
     """A task's accuracy from the candidates alone, its interval and p-value by scipy's paired t-test."""
-    stage = compared(runs, "a", "b", How(at=40))
+    stage = compared(runs, "a", "b", Matching(at=40))
     credits = []
     for side in (stage.matched[0].ours, stage.matched[0].theirs):
         rows = pq.read_table(side.folder / "tier3_cf_candidates.parquet").to_pandas()
@@ -124,12 +124,12 @@ def test_a_lead_that_is_lost_is_none(runs: Path) -> None:
 
 def test_by_tokens(runs: Path) -> None:
     """Run c sees twice as many tokens a step: its steps 5, 10 meet b's 10, 20; 25 meets none."""
-    stage = compared(runs, "b", "c", How(by="tokens"))
+    stage = compared(runs, "b", "c", Matching(by="tokens"))
     assert [(m.ours.step, m.theirs.step) for m in stage.matched] == [(10, 5), (20, 10)]
     assert not any("tokens" in note for note in stage.notes)
-    near = compared(runs, "b", "c", How(by="tokens", at=10_050))
+    near = compared(runs, "b", "c", Matching(by="tokens", at=10_050))
     assert [(m.ours.step, m.theirs.step) for m in near.matched] == [(10, 5)]
-    last = compared(runs, "b", "c", How(which="last"))
+    last = compared(runs, "b", "c", Matching(which="last"))
     assert [(m.ours.step, m.theirs.step) for m in last.matched] == [(40, 25)]
     same = compared(runs, "b", "c")
     assert [m.ours.step for m in same.matched] == [10]

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from evaluation.reporting.status import last_error, stage_status, status_table
-from evaluation.results.bridge_rows import SUMMARY_COLUMNS
 from evaluation.results.columns import arrow_schema
+from evaluation.results.stage_files import SUMMARY_COLUMNS
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side
 from tests.tools.conftest import Command

@@ -29,9 +29,10 @@ from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results import items
-from evaluation.results.bridge_files import read_step_deltas, read_summary
+from evaluation.results.deltas_file import read_step_deltas
 from evaluation.results.documents import listing
 from evaluation.results.read import read_tier
+from evaluation.results.stage_files import read_summary
 from evaluation.settings.plan import StagePlan
 from tests.bridge import folders
 from tests.reporting.pages import STEPS, page_data, write_report

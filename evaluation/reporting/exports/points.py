@@ -11,7 +11,7 @@ from evaluation.command_hints import snakemake
 from evaluation.errors import EvaluationError
 from evaluation.reporting.exports.tensorboard import event_writer
 from evaluation.reporting.exports.weights_and_biases import run_writer
-from evaluation.results.bridge_files import SUMMARY, read_summary
+from evaluation.results.stage_files import SUMMARY, read_summary
 from evaluation.settings.plan import StagePlan
 
 Tool = Literal["tensorboard", "wandb"]

@@ -21,9 +21,8 @@ from evaluation.reporting.flips.items import (
     largest,
     paired_credits,
 )
-from evaluation.results.generations import Generation, read_generations
+from evaluation.results.answer_files import Generation, Tier4File, read_generations
 from evaluation.results.read import TierResults
-from evaluation.results.tier_files import Tier4File
 from evaluation.settings.probes import Probe
 
 log = logging.getLogger(__name__)

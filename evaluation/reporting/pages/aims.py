@@ -6,8 +6,7 @@ from typing import Any
 from evaluation.reporting.headlines import change_in_words
 from evaluation.reporting.pages.curves import Series, spread_of
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.bridge_files import StepVerdict
-from evaluation.results.bridge_rows import AimRow
+from evaluation.results.deltas_file import AimRow, StepVerdict
 from evaluation.settings.tiers import TIERS
 
 

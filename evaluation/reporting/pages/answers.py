@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from evaluation.results.bridge_files import StepDeltas
-from evaluation.results.bridge_rows import GroupDelta
+from evaluation.results.answer_files import GenerationEntry, OtherEngine, Told, VerifierRates
+from evaluation.results.deltas_file import GroupDelta, StepDeltas
 from evaluation.results.read import Results
-from evaluation.results.verified_file import GenerationEntry, OtherEngine, Told, VerifierRates
 
 
 def _entries(sides: Mapping[str, Results]) -> Iterator[tuple[str, str, GenerationEntry]]:

@@ -43,7 +43,7 @@ from evaluation.results.comparison_file import (
     LeadRow,
     read_comparison,
 )
-from evaluation.results.outputs import OVERVIEW, PAGE
+from evaluation.results.stage_files import OVERVIEW, PAGE
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS

@@ -22,7 +22,7 @@ import jinja2
 from evaluation.escaping import printable_lines
 from evaluation.files import write_text
 from evaluation.reporting.pages.curves import Series
-from evaluation.results.bridge_rows import RetentionRow
+from evaluation.results.stage_files import RetentionRow
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from evaluation.reporting.pages.answers import (
     rate_rows,
 )
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.bridge_files import notes_by_steps
+from evaluation.results.deltas_file import notes_by_steps
 from evaluation.results.read import Results, TierResults
 from evaluation.results.tier_files import Counts, TierFile
 from evaluation.settings.plan import StagePlan

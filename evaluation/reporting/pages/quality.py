@@ -1,7 +1,7 @@
 """The table of a stage's page that says how much each slice and task can tell."""
 
 from evaluation.reporting.pages.provenance import Table
-from evaluation.results.quality_file import QualityRow, TaskQuality
+from evaluation.results.stage_files import QualityRow, TaskQuality
 from evaluation.settings.tiers import TIERS
 
 COLUMNS = (

@@ -25,7 +25,7 @@ from evaluation.reporting.pages.page import (
     some,
 )
 from evaluation.results.comparison_file import ComparisonRow, RunComparison, StageComparison
-from evaluation.results.outputs import PAGE
+from evaluation.results.stage_files import PAGE
 from evaluation.runs.find import Run
 from evaluation.runs.matching import paired_stages
 from evaluation.settings.config import Config

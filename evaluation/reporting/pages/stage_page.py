@@ -41,9 +41,8 @@ from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
 from evaluation.reporting.tables.task_quality import stage_quality
-from evaluation.results.bridge_files import Recommendation, StepDeltas, warnings_in_words
-from evaluation.results.outputs import PAGE
-from evaluation.results.quality_file import TaskQuality
+from evaluation.results.deltas_file import StepDeltas, warnings_in_words
+from evaluation.results.stage_files import PAGE, Recommendation, TaskQuality
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 

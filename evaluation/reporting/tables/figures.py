@@ -17,16 +17,19 @@ from typing import TYPE_CHECKING, Any
 from evaluation.files import atomic_path
 from evaluation.reporting.headlines import beside_forest, in_forest, name_in_forest
 from evaluation.reporting.pages.curves import Series, is_logarithmic, stage_series
-from evaluation.results.bridge_files import (
+from evaluation.results.deltas_file import (
     DELTAS,
+    DeltaRow,
+    Moves,
+    read_stage_deltas,
+    read_step_deltas,
+)
+from evaluation.results.stage_files import (
     RECOMMENDATION,
     SUMMARY,
     read_recommendation,
-    read_stage_deltas,
-    read_step_deltas,
     read_summary,
 )
-from evaluation.results.bridge_rows import DeltaRow, Moves
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 

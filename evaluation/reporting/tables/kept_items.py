@@ -14,8 +14,9 @@ from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_columns
 from evaluation.bridge.deltas import tier_deltas
 from evaluation.bridge.pairing import Pair, check_comparable
 from evaluation.errors import BridgeError
-from evaluation.results.bridge_rows import DeltaRow, RetentionRow
+from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.read import Results, TierResults
+from evaluation.results.stage_files import RetentionRow
 from evaluation.settings.tiers import TIERS, TierName
 
 log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from evaluation.bridge.statistics import POWER
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.bridge_rows import AimRow
-from evaluation.results.quality_file import QualityRow
+from evaluation.results.deltas_file import AimRow
+from evaluation.results.stage_files import QualityRow
 from evaluation.settings.tiers import TIERS
 from evaluation.wording import first_few
 

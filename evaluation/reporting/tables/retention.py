@@ -20,10 +20,10 @@ from evaluation.reporting.tables.kept_items import Landmark, kept_rows, paired, 
 from evaluation.reporting.tables.side_by_side import Column, Key, heat_map, shown_metric
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
-from evaluation.results.bridge_rows import RETENTION_COLUMNS, DeltaRow, RetentionRow
 from evaluation.results.columns import write_csv
-from evaluation.results.outputs import RETENTION, RETENTION_TEX
+from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.read import TierResults, read_tier
+from evaluation.results.stage_files import RETENTION, RETENTION_COLUMNS, RETENTION_TEX, RetentionRow
 from evaluation.settings.tiers import TierName
 
 log = logging.getLogger(__name__)

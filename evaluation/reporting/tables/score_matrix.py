@@ -9,8 +9,8 @@ from evaluation.bridge.delta import OVERALL
 from evaluation.files import write_text
 from evaluation.reporting.tables.side_by_side import Column, as_csv, heat_map, shown_metric
 from evaluation.reporting.tables.stage_results import Scored, StageResults
-from evaluation.results.bridge_rows import DeltaRow
-from evaluation.results.outputs import MATRIX, MATRIX_TEX
+from evaluation.results.deltas_file import DeltaRow
+from evaluation.results.stage_files import MATRIX, MATRIX_TEX
 
 NOTE = (
     "Colour: difference from the bridge, blue for the better. Arrows: significant by the paired test "

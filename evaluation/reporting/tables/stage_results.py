@@ -8,15 +8,9 @@ from typing import TypeVar
 from evaluation.dependencies.known_steps import is_deleted
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
-from evaluation.results.bridge_files import (
-    DELTAS,
-    RECOMMENDATION,
-    Recommendation,
-    StepDeltas,
-    read_recommendation,
-    read_step_deltas,
-)
+from evaluation.results.deltas_file import DELTAS, StepDeltas, read_step_deltas
 from evaluation.results.read import Results, TierResults, read_tier
+from evaluation.results.stage_files import RECOMMENDATION, Recommendation, read_recommendation
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 

@@ -14,10 +14,8 @@ from evaluation.reporting.headlines import provisional, steps_in_words
 from evaluation.reporting.tables.score_matrix import write_matrix
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
-from evaluation.results.bridge_files import SUMMARY
-from evaluation.results.bridge_rows import SUMMARY_COLUMNS
 from evaluation.results.columns import arrow_schema, write_csv
-from evaluation.results.outputs import SUMMARY_TABLE, SUMMARY_TEXT
+from evaluation.results.stage_files import SUMMARY, SUMMARY_COLUMNS, SUMMARY_TABLE, SUMMARY_TEXT
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 

@@ -18,14 +18,14 @@ from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
 from evaluation.results.kinds import Item, NatsItem
-from evaluation.results.quality_file import (
+from evaluation.results.read import TierResults
+from evaluation.results.stage_files import (
     QUALITY,
     QUALITY_COLUMNS,
     QUALITY_TABLE,
     QualityRow,
     TaskQuality,
 )
-from evaluation.results.read import TierResults
 from evaluation.results.tier_files import Counts
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Metric, Tier

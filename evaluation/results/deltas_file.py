@@ -1,12 +1,23 @@
-"""The rows of the bridge's files: of deltas, of aims, of groups of prompts, and of a stage's tables."""
+"""What deltas and verdicts are written as, a step's and a stage's.
 
+<step>/bridge_deltas.json     deltas in long form, one verdict for each aim, the step's verdict
+<stage>/bridge_deltas.csv     the deltas of all steps
+<stage>/bridge_deltas.json    the same with all verdicts
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from evaluation import protocol
 from evaluation.results.columns import columns_of
-from evaluation.results.files import FileModel
+from evaluation.results.files import RUN_AGAIN, FileModel, read_versioned
 from evaluation.settings.tiers import TIERS, TierName
+
+DELTAS = "bridge_deltas.json"
+STAGE_TABLE = "bridge_deltas.csv"
 
 Flag = Literal["better", "worse", "unclear"]
 Answer = Literal["met", "not met", "undecided"]
@@ -133,54 +144,99 @@ class Moves(FileModel):
     )
 
 
-class SummaryRow(FileModel):
-    """A row of `summary.*`: one metric of one item. Stable: new columns go to the end."""
+class Origin(FileModel):
+    """One of the two checkpoints that are compared."""
+
+    path: str = Field(description="Folder of the checkpoint.")
+    identity: str = Field(description="Changes with the checkpoint's files.")
+    step: int | None = Field(description="Its step.")
+    protocols: dict[str, str] = Field(description="Version of each tier's computation.")
+    tokenizer: str | None = Field(description="Fingerprint or name of its tokenizer.")
+    sequence_length: int = Field(description="Tokens of a block.")
+    gpu: str | None = Field(None, description="Model of the GPU, or of all; null on a CPU.")
+    row_tokens: tuple[int, ...] = Field((), description="Tokens per packed row, of all its scores.")
+
+
+class StepVerdict(FileModel):
+    """A step's verdict with those on its aims."""
+
+    step: int = Field(description="The step.")
+    verdict: Answer | None = Field(
+        description="Verdict on the whole objective; null without an objective."
+    )
+    aims: tuple[AimRow, ...] = Field(
+        description="A verdict for each entry of `objective`, in order."
+    )
+
+
+class StepDeltas(StepVerdict):
+    """A step's `bridge_deltas.json`."""
 
     stage: str = Field(description="Name of the stage.")
-    step: int | None = Field(description="Step of the checkpoint.")
-    role: str = Field(description="`step` or `bridge`.")
-    tier: TierOf
-    item: str = Field(description="Slice, task or category, or `overall`.")
-    group: Group
-    metric: str = Field(description="Name of the metric.")
-    value: float = Field(description="Its value.")
-    low: float | None = Field(description="Lower end of its 95 % interval over items.")
-    high: High
-    chance: float | None = Field(description="Value of random choice.")
-    n: Items
-    delta: float | None = Field(description="The value minus the bridge's.")
-    delta_low: float | None = Field(description="Lower end of the delta's 95 % interval.")
-    delta_high: High
-    p_holm: float | None = Field(description="Corrected p-value of no difference.")
-    mde: Mde
-    verdict: str | None = Field(description="Of the item: better, worse, unclear.")
-    step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
-    gone: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
-    note: str | None = Field(None, description="Why the value has no interval.")
-
-
-class RetentionRow(FileModel):
-    """A row of `retention.csv`: what a later checkpoint has of an item that an earlier one had."""
-
-    earlier: str = Field(description="The earlier checkpoint: stage and step.")
-    later: str = Field(description="The later checkpoint.")
-    tier: TierOf
-    item: str = Field(
-        description="Slice, task or category; `overall`, or `overall of N shared items`: of those of every pair."
+    protocol: str = Field(description="Version of the bridge's computation.")
+    confidence: float = Field(description="Confidence level of the intervals.")
+    alpha: float = Field(description="Significance level of the tests.")
+    power: float = Field(description="Power that the minimum detectable effect refers to.")
+    checkpoint: Origin = Field(description="The step's checkpoint.")
+    bridge: Origin = Field(description="The bridge.")
+    notes: tuple[str, ...] = Field(
+        (), description="Differences between the two sides that do not prevent a comparison."
     )
-    metric: str = Field(description="Name of the metric.")
-    earlier_value: float = Field(description="The earlier one's value.")
-    value: float = Field(description="The later one's value.")
-    delta: float = Field(description="`value` minus `earlier_value`.")
-    low: float | None = Field(description="Lower end of its 95 % interval.")
-    high: High
-    p_holm: float | None = Field(
-        description="p-value of no difference, corrected over all primary deltas of the pair."
+    deltas: tuple[DeltaRow, ...] = Field(description="All deltas.")
+    groups: tuple[GroupDelta, ...] = Field(
+        (), description="Deltas for each group of prompts (`strata`)."
     )
-    n: Items
-    flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
+    moves: tuple[Moves, ...] = Field(
+        (), description="Number of prompts by their pass rates before and after."
+    )
+
+
+class StageDeltas(FileModel):
+    """A stage's `bridge_deltas.json`."""
+
+    stage: str = Field(description="Name of the stage.")
+    protocol: str = Field(description="Version of the bridge's computation.")
+    left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
+    provisional: bool = Field(False, description="Whether configured steps are still to come.")
+    awaited: tuple[int, ...] = Field((), description="Those steps.")
+    notes: tuple[str, ...] = Field(
+        (), description="Differences from the bridge that do not prevent a comparison, and where."
+    )
+    verdicts: tuple[StepVerdict, ...] = Field(description="Of all steps.")
+    deltas: tuple[DeltaRow, ...] = Field(description="Of all steps.")
 
 
 DELTA_COLUMNS = columns_of(DeltaRow)
-RETENTION_COLUMNS = columns_of(RetentionRow)
-SUMMARY_COLUMNS = columns_of(SummaryRow)
+
+
+def read_step_deltas(path: Path) -> StepDeltas:
+    """Read a step's file; raise ResultsError, also where it is of another version."""
+    return read_versioned(path, StepDeltas, "bridge", protocol.BRIDGE, RUN_AGAIN)
+
+
+def read_stage_deltas(path: Path) -> StageDeltas:
+    """Read a stage's file; raise ResultsError, also where it is of another version."""
+    return read_versioned(path, StageDeltas, "bridge", protocol.BRIDGE, RUN_AGAIN)
+
+
+def notes_by_steps(contents: Mapping[int, StepDeltas]) -> list[tuple[str, str]]:
+    """Return each note of some steps once, with the steps that it is about, `all` or a list of them."""
+    steps: dict[str, list[str]] = {}
+    for step, content in contents.items():
+        for note in content.notes:
+            steps.setdefault(note, []).append(str(step))
+    return [
+        (note, "all" if len(own) == len(contents) else ", ".join(own))
+        for note, own in steps.items()
+    ]
+
+
+def warnings_in_words(contents: Mapping[int, StepDeltas]) -> list[str]:
+    """Return the same in words, as stage pages and terminals show them."""
+    return [f"{note} ({_of_steps(own)})" for note, own in notes_by_steps(contents)]
+
+
+def _of_steps(own: str) -> str:
+    if own == "all":
+        return "all steps"
+    return f"steps {own}" if "," in own else f"step {own}"

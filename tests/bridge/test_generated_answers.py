@@ -1,4 +1,4 @@
-"""Where verified answers gained and lost: by fixed groups, and prompt by prompt."""
+"""Tier5 against the bridge: verifiers that failed, fixed groups of prompts, and pass-rate changes."""
 
 import json
 from pathlib import Path
@@ -11,26 +11,73 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.errors import BridgeError
+from evaluation.results.kinds import Credits
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import make_plans, write_side
+from tests.bridge.folders import edit_json, make_plans, write_side
 
+STEPS = (10, 20, 30)
 AIMS = [{"tier": "tier5", "want": "improve", "margin": 0.0}]
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> StagePlan:
+    """Verifiers failed on other prompts at every step."""
     plan = make_plans(tmp_path, tiers=("generation_tasks",), objective=AIMS)["second"]
     write_side(plan.bridge_folder, plan, step=100, seed=0)
-    plan.checkpoint(10).mkdir(parents=True)
-    write_side(plan.step_folder(10), plan, step=10, skill=0.3, seed=1)
-    write_deltas(plan, 10)
-    write_stage(plan, [10])
+    for number, step in enumerate(STEPS, 1):
+        plan.checkpoint(step).mkdir(parents=True)
+        write_side(plan.step_folder(step), plan, step=step, skill=0.1 * number, seed=number)
     return plan
 
 
-def content(plan: StagePlan) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((plan.step_folder(10) / "bridge_deltas.json").read_text())
+@pytest.fixture
+def compared(plan: StagePlan) -> StagePlan:
+    for step in STEPS:
+        write_deltas(plan, step)
+    write_stage(plan, STEPS)
+    return plan
+
+
+def deltas(plan: StagePlan) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((plan.step_folder(30) / "bridge_deltas.json").read_text())
     return found
+
+
+def test_prompts_that_one_side_could_not_judge_are_left_out_of_both(compared: StagePlan) -> None:
+    rows = {one["metric"]: one for one in deltas(compared)["deltas"] if one["item"] == "sums"}
+    assert rows["delta_pass_rate"]["n"] == 46  # of 48, as each side lacks one of its own
+    assert rows["delta_truncated_rate"]["n"] == 48
+    assert rows["delta_truncated_rate"]["want"] == "<= 0"
+    chosen = json.loads((compared.results / "recommendation.json").read_text())
+    assert chosen["step"] == 30
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("decoding", {"sampling": {"n": 9}}, "decoding of task 'sums'"),
+        ("views", {}, "verifiers of task 'sums'"),
+        ("data_checksum", {"prompts": "2"}, "data of task 'sums'"),
+    ],
+)
+def test_other_prompts_sampling_or_verifiers_are_not_compared(
+    plan: StagePlan, key: str, value: object, said: str
+) -> None:
+    path = plan.step_folder(10) / "tier5_verified.json"
+    content = json.loads(path.read_text())
+    content["generation_tasks"]["sums"][key] = value
+    edit_json(path, generation_tasks=content["generation_tasks"])
+    with pytest.raises(BridgeError, match=said):
+        write_deltas(plan, 10)
+
+
+def test_what_is_left_out_keeps_its_place() -> None:
+    credits = Credits(ids=("a", "c"), credit=np.ones(2), excluded={"b": 1})
+    assert credits.over_all(np.asarray([0.5, -0.5])).tolist() == [0.5, 0.0, -0.5]
+    other = Credits(ids=("b", "c"), credit=np.zeros(2), excluded={"a": 0})
+    assert credits.without(other).ids == other.without(credits).ids == ("c",)
+    assert credits.without(other).asked == 3
 
 
 def rates(folder: Path) -> dict[str, tuple[str, float]]:
@@ -49,9 +96,9 @@ def plain_p(differences: np.ndarray[Any, Any]) -> float:
     return float(2 * stats.t.sf(abs(t), np.count_nonzero(differences) - 1))
 
 
-def test_every_group_is_paired_by_its_own_prompts(plan: StagePlan) -> None:
-    ours, theirs = rates(plan.step_folder(10)), rates(plan.bridge_folder)
-    found = content(plan)["groups"]
+def test_every_group_is_paired_by_its_own_prompts(compared: StagePlan) -> None:
+    ours, theirs = rates(compared.step_folder(30)), rates(compared.bridge_folder)
+    found = deltas(compared)["groups"]
     assert [(row["item"], row["by"], row["group"]) for row in found] == [
         ("sums", "level", "0"),
         ("sums", "level", "1"),
@@ -70,17 +117,17 @@ def test_every_group_is_paired_by_its_own_prompts(plan: StagePlan) -> None:
     assert [row["flag"] for row in found] == ["better" if p < 0.05 else "unclear" for p in adjusted]
 
 
-def test_groups_change_no_other_delta(plan: StagePlan) -> None:
+def test_groups_change_no_other_delta(compared: StagePlan) -> None:
     """They are a family of their own."""
-    found = content(plan)
+    found = deltas(compared)
     primary = [row for row in found["deltas"] if row["primary"]]
     assert [row["item"] for row in primary] == ["sums"]
     assert primary[0]["p_holm"] == primary[0]["p"]
 
 
-def test_prompts_are_counted_by_their_rates(plan: StagePlan) -> None:
-    ours, theirs = rates(plan.step_folder(10)), rates(plan.bridge_folder)
-    (moves,) = content(plan)["moves"]
+def test_prompts_are_counted_by_their_rates(compared: StagePlan) -> None:
+    ours, theirs = rates(compared.step_folder(30)), rates(compared.bridge_folder)
+    (moves,) = deltas(compared)["moves"]
     counts = np.array(moves["counts"])
     assert counts.sum() == len(ours.keys() & theirs.keys())
     band = {0.0: "never", 0.5: "up to 2/3", 1.0: "always"}  # of two samples

@@ -1,0 +1,274 @@
+"""The files of a stage and of the front page: recommendation, summary, task quality, retention.
+
+<stage>/recommendation.json   which checkpoint is recommended
+<stage>/summary.*             scores and deltas of all steps and of the bridge
+<stage>/task_quality.*        how much each slice and task can tell
+retention.csv                 what later checkpoints kept of earlier ones
+
+Figures are listed by the plan, as their names depend on its tiers.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from evaluation import protocol
+from evaluation.errors import ResultsError
+from evaluation.results.columns import as_rows, columns_of, read_table
+from evaluation.results.deltas_file import (
+    DELTAS,
+    STAGE_TABLE,
+    Answer,
+    Flag,
+    Group,
+    High,
+    Items,
+    Mde,
+    TierOf,
+)
+from evaluation.results.files import RUN_AGAIN, FileModel, read_model, read_versioned
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TierName
+
+RECOMMENDATION = "recommendation.json"
+SUMMARY = "summary.parquet"
+QUALITY = "task_quality.json"
+QUALITY_TABLE = "task_quality.csv"
+PAGE = "report.html"
+SUMMARY_TABLE = "summary.csv"
+SUMMARY_TEXT = "summary.md"
+MATRIX = "score_matrix.csv"
+MATRIX_TEX = "score_matrix.tex"
+OVERVIEW = "overview.rst"
+RETENTION = "retention.csv"
+RETENTION_TEX = "retention.tex"
+
+BRIDGE_FILES = (STAGE_TABLE, DELTAS, RECOMMENDATION)
+"""Of a stage that has a bridge."""
+
+FRONT_FILES = (PAGE, OVERVIEW, RETENTION, RETENTION_TEX)
+"""In the folder of all results."""
+
+
+def stage_outputs(plan: StagePlan) -> tuple[str, ...]:
+    """Return the names of what `tables` writes into a stage's results."""
+    own = (
+        *(SUMMARY_TABLE, SUMMARY, SUMMARY_TEXT, MATRIX, MATRIX_TEX),
+        *(QUALITY_TABLE, QUALITY, PAGE),
+    )
+    return own if plan.stage.bridge is None else (*own, *BRIDGE_FILES)
+
+
+class Headline(FileModel):
+    """What steps are ranked by."""
+
+    tier: TierName = Field(description="Name of the tier.")
+    group: str | None = Field(description="Group of its items.")
+    metric: str = Field(description="Name of the metric.")
+    value: float = Field(description="The recommended step's value.")
+    bridge_value: float = Field(description="The bridge's value.")
+    delta: float | None = Field(None, description="Their difference.")
+    low: float | None = Field(
+        None, description="Lower end of the simultaneous interval for all steps."
+    )
+    high: float | None = Field(None, description="Upper end of it.")
+
+
+class Beside(FileModel):
+    """A step that is not significantly different from the recommended one."""
+
+    step: int = Field(description="The step.")
+    delta: float = Field(description="Its headline minus that of the recommended step.")
+    low: float | None = Field(description="Lower end of the interval.")
+    high: float | None = Field(description="Upper end of it.")
+    p: float | None = Field(description="p-value of no difference.")
+
+
+class Other(FileModel):
+    """A step that fell out."""
+
+    step: int = Field(description="The step.")
+    verdict: Answer | None = Field(description="Its verdict.")
+    why: str = Field(description="Why it is not the recommended one.")
+
+
+class AverageRow(FileModel):
+    """How the mean over the last checkpoints stands to an aim."""
+
+    tier: TierName = Field(description="Tier of the objective.")
+    group: str | None = Field(description="Group of items of the objective; null for all.")
+    metric: str = Field(description="Metric that decides it.")
+    steps: tuple[int, ...] = Field(description="The checkpoints.")
+    delta: float = Field(description="Their mean minus the bridge's value.")
+    low: float | None = Field(description="Lower end of its 95 % interval.")
+    high: float | None = Field(description="Upper end of it.")
+    se_items: float | None = Field(description="Standard error from the choice of items.")
+    se_checkpoints: float | None = Field(
+        description="Standard error from the choice of checkpoints."
+    )
+    verdict: Answer = Field(description="Verdict on the mean, by this interval.")
+    sentence: str = Field(description="The same in words, with the last checkpoint.")
+
+
+class Recommendation(FileModel):
+    """`recommendation.json`."""
+
+    stage: str = Field(description="Name of the stage.")
+    step: int | None = Field(description="The step to use next; null if there is none.")
+    checkpoint: str | None = Field(None, description="Its folder.")
+    meets: bool | None = Field(description="Whether it meets the objective.")
+    verdict: Answer | None = Field(None, description="Its verdict.")
+    kind: str | None = Field(None, description="`recommended`, or a weaker term.")
+    why: str = Field(description="The reason in words.")
+    corrected_for: str | None = Field(
+        None, description="The multiple comparisons that the verdict is corrected for."
+    )
+    companions: tuple[str, ...] = Field(
+        (),
+        description="Secondary metrics of undecided objectives, with simultaneous intervals for all steps.",
+    )
+    averages: tuple[AverageRow, ...] = Field(
+        (),
+        description="Objectives decided on the mean of the last checkpoints, if `average` is set.",
+    )
+    confidence: tuple[float, ...] = Field(
+        (), description="Confidence level of the intervals of each objective."
+    )
+    headline: Headline | None = Field(None, description="What steps are ranked by.")
+    beside: tuple[Beside, ...] = Field(
+        description="Steps that are not significantly different from it."
+    )
+    others: tuple[Other, ...] = Field(description="Steps that were rejected.")
+    left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
+    provisional: bool = Field(False, description="Whether configured steps are still to come.")
+    awaited: tuple[int, ...] = Field((), description="Those steps.")
+
+
+class SummaryRow(FileModel):
+    """A row of `summary.*`: one metric of one item. Stable: new columns go to the end."""
+
+    stage: str = Field(description="Name of the stage.")
+    step: int | None = Field(description="Step of the checkpoint.")
+    role: str = Field(description="`step` or `bridge`.")
+    tier: TierOf
+    item: str = Field(description="Slice, task or category, or `overall`.")
+    group: Group
+    metric: str = Field(description="Name of the metric.")
+    value: float = Field(description="Its value.")
+    low: float | None = Field(description="Lower end of its 95 % interval over items.")
+    high: High
+    chance: float | None = Field(description="Value of random choice.")
+    n: Items
+    delta: float | None = Field(description="The value minus the bridge's.")
+    delta_low: float | None = Field(description="Lower end of the delta's 95 % interval.")
+    delta_high: High
+    p_holm: float | None = Field(description="Corrected p-value of no difference.")
+    mde: Mde
+    verdict: str | None = Field(description="Of the item: better, worse, unclear.")
+    step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
+    gone: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
+    note: str | None = Field(None, description="Why the value has no interval.")
+
+
+class RetentionRow(FileModel):
+    """A row of `retention.csv`: what a later checkpoint has of an item that an earlier one had."""
+
+    earlier: str = Field(description="The earlier checkpoint: stage and step.")
+    later: str = Field(description="The later checkpoint.")
+    tier: TierOf
+    item: str = Field(
+        description="Slice, task or category; `overall`, or `overall of N shared items`: of those of every pair."
+    )
+    metric: str = Field(description="Name of the metric.")
+    earlier_value: float = Field(description="The earlier one's value.")
+    value: float = Field(description="The later one's value.")
+    delta: float = Field(description="`value` minus `earlier_value`.")
+    low: float | None = Field(description="Lower end of its 95 % interval.")
+    high: High
+    p_holm: float | None = Field(
+        description="p-value of no difference, corrected over all primary deltas of the pair."
+    )
+    n: Items
+    flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
+
+
+class QualityRow(FileModel):
+    """A metric of a slice or task over a stage. Stable: new columns go to the end."""
+
+    stage: str = Field(description="Name of the stage.")
+    tier: TierName = Field(description="Name of the tier.")
+    item: str = Field(description="Slice or task.")
+    group: str | None = Field(description="Group that objectives refer to.")
+    metric: str = Field(description="The headline, or the first secondary metric.")
+    checkpoints: int = Field(description="Checkpoints of the stage that have it.")
+    value: float = Field(description="Its value at the last one.")
+    above_chance: float | None = Field(
+        description="Standard errors by which that is above chance (z)."
+    )
+    monotonicity: float | None = Field(
+        description="Spearman's correlation with the steps; 1 is steady gain. Of 3 checkpoints or more."
+    )
+    noise: float | None = Field(
+        description="Standard deviation between neighbouring checkpoints, the trend taken off."
+    )
+    signal: float | None = Field(
+        description="Gain along a straight line from the first to the last checkpoint."
+    )
+    signal_to_noise: float | None = Field(description="Size of `signal` over `noise`.")
+    agreement: float | None = Field(
+        description="Share of pairs of checkpoints that gold bits per byte order alike."
+    )
+    n: int = Field(description="Blocks, questions or prompts.")
+    compared_with: str | None = Field(
+        description="What the last checkpoint's items were paired with."
+    )
+    difference: float = Field(description="Difference that is to be decided.")
+    needed: int | None = Field(
+        description="Blocks, questions or prompts that show it with probability 0.8 (paired)."
+    )
+    too_small: bool | None = Field(description="Whether there are fewer than `needed`.")
+    in_split: int | None = Field(
+        description="How many its data have, whatever the suite's limit; null if that is not known."
+    )
+
+
+class TaskQuality(FileModel):
+    """`task_quality.json`."""
+
+    stage: str = Field(description="Name of the stage.")
+    protocol: str = Field(description="Version of what reports show.")
+    alpha: float = Field(description="Significance level of the tests that `needed` refers to.")
+    power: float = Field(description="Power of these tests.")
+    advice: tuple[str, ...] = Field(description="What would decide the undecided objectives.")
+    rows: tuple[QualityRow, ...] = Field(description="Each slice's and task's metrics.")
+
+
+RETENTION_COLUMNS = columns_of(RetentionRow)
+SUMMARY_COLUMNS = columns_of(SummaryRow)
+QUALITY_COLUMNS = columns_of(QualityRow)
+
+_ROWS = TypeAdapter(list[SummaryRow])
+
+
+def read_recommendation(path: Path) -> Recommendation:
+    """Read a stage's recommendation; raise ResultsError."""
+    return read_model(path, Recommendation, RUN_AGAIN)
+
+
+def read_quality(path: Path) -> TaskQuality:
+    """Read a stage's `task_quality.json`; raise ResultsError, also where it is of another version."""
+    return read_versioned(path, TaskQuality, "report", protocol.REPORT, RUN_AGAIN)
+
+
+def read_summary(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a stage's `summary.parquet`; raise ResultsError."""
+    rows = as_rows(read_table(path, SUMMARY_COLUMNS, RUN_AGAIN))
+    try:
+        _ROWS.validate_python(rows)
+    except ValidationError as error:
+        number, column = (*error.errors()[0]["loc"], "")[:2]
+        raise ResultsError(
+            f"{path}: row {number}: {column}: {error.errors()[0]['msg']}; remove it and {RUN_AGAIN}"
+        ) from None
+    return rows
