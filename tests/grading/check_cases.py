@@ -1,15 +1,8 @@
-"""Answers that pass and answers that fail, for every check."""
+"""Answers that pass and answers that fail, for every check; those of code are in `code_cases`."""
 
 from typing import Any
 
-NESTED = {
-    "type": "object",
-    "properties": {"n": {"type": "integer"}, "tags": {"type": "array", "minItems": 1}},
-    "required": ["n"],
-    "additionalProperties": False,
-}
-FENCED = "Here it is:\n```python\ndef f(x, y=1):\n    return x\n```\nDone."
-METHOD = "class A:\n    def f(self, x, *, key):\n        return x"
+from tests.grading.code_cases import CODE_CASES
 
 # check, its keys, answers that pass, answers that fail
 CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
@@ -183,130 +176,6 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
         ],
     ),
     (
-        "strict_json",
-        {"matches": NESTED},
-        ['{"n": 1}', ' {"n": 2, "tags": ["a"]}\n', '{"n": 1.0}'],
-        [
-            "",
-            '```json\n{"n": 1}\n```',
-            'Here: {"n": 1}',
-            '{"n": 1} Done.',
-            '{"n": "1"}',
-            '{"n": true}',
-            '{"n": 1, "extra": 2}',
-            '{"n": 1, "tags": []}',
-            "{'n': 1}",
-            '{"n": 1,}',
-            "[" * 100_000,
-            '{"n": ' + "1" * 5000 + "}",
-        ],
-    ),
-    ("strict_json", {"matches": {}}, ["null", "[1]", '"a"'], ["NaN", "[Infinity]", "nope"]),
-    (
-        "python_parses",
-        {},
-        [
-            FENCED,
-            METHOD,
-            "print(1)",
-            "[x for x in y]",
-            "```\nx = 1\n```",
-            "```py\nx = 1",
-            r"x = '\d'",
-        ],
-        [
-            "",
-            "Sure",
-            "Sure, here",
-            "Here is the code:",
-            "```python\ndef f(:\n```",
-            "```python\n```",
-            "```bash\nls\n```",
-            "def f(x) return x",
-            "x = \0",
-            "-" * 20_000 + "1",
-            "(" * 5000,
-            "x" + "()" * 20_000,
-        ],
-    ),
-    (
-        "only_code",
-        {},
-        ["x = 1", "```python\nx = 1\n```", "\n```\nx = 1\n```\n"],
-        [
-            "",
-            FENCED,
-            "```python\nx = 1\n```\nDone.",
-            "```python\nx = 1\n```\n```python\ny = 2\n```",
-            "Sure",
-        ],
-    ),
-    (
-        "defines",
-        {"function": "f"},
-        [FENCED, METHOD, "async def f(): return 1"],
-        ["", "f = 1", "def g(): return 1", "def f(): pass"],
-    ),
-    (
-        "defines",
-        {"function": "f", "arguments": ["x", "y"]},
-        [FENCED],
-        ["def f(x): return 1", "def f(y, x): return 1"],
-    ),
-    (
-        "code_has",
-        {"any_of": ["_ + _", "for _ in _: ..."]},
-        ["a + 1", "for x in y:\n    f()\n    g()"],
-        ["", "a - 1"],
-    ),
-    (
-        "code_has",
-        {"any_of": ["def _(x, _): ..."]},
-        ["def f(x, y):\n    return 1"],
-        ["def f(y, x):\n    return 1"],
-    ),
-    (
-        "passes_tests",
-        {"tests": "assert f(2) == 4\nassert f(-3) == 9"},
-        [
-            "def f(x): return x * x",
-            "```python\nf = lambda x: x**2\n```",
-            "~~~\ndef f(x):\n return x*x\n~~~",
-        ],
-        [
-            "",
-            "Sure",
-            "def f(x): return 4",
-            "def f(x): return x + x",
-            "def g(x): return x * x",
-            "def f(x): raise SystemExit(0)",
-            "import os\nos._exit(0)",
-            "def f(x):\n    while True: pass",
-            "def f(x): return x * x)",
-            "class R:\n    __eq__ = lambda a, b: True\ndef f(x): return R()",
-        ],
-    ),
-    (
-        "code_is",
-        {"any_of": ["print('a')", "def f(x): return _"]},
-        ['print("a")', "```\nprint('a')\n```", "def f(x):\n    return x + 1", "# why\nprint('a')"],
-        [
-            "",
-            "Sure",
-            "print('a')\nprint('a')",
-            "print('b')",
-            "def f(y): return y",
-            "if 1: print('a')",
-        ],
-    ),
-    ("code_lacks", {"patterns": ["max(...)"]}, ["x = min(a)"], ["", "Sure", "x = max (a, key=b)"]),
-    (
-        "json_equals",
-        {"value": {"a": [1, "x"]}},
-        ['{"a": [1, "X"]}', '```\n{"a": [1.0, "x"]}\n```'],
-        ["", '{"a": ["x", 1]}', '{"a": [true, "x"]}'],
-    ),
-    (
         "list_items",
         {"texts": ["a", ["b", "c"]]},
         ["- a\n- c", "1. a\n2. b"],
@@ -367,34 +236,6 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
         ],
     ),
     (
-        "code_lines",
-        {"exactly": 1},
-        ["x = 1", "```python\nx = 1\n```", "`x = 1`", "\nx = [1, 2]\n"],
-        ["", "x = [\n1]", "x = 1\n# one", "```\nx = 1\ny = 2\n```"],
-    ),
-    (
-        "definitions_only",
-        {},
-        [
-            "def f():\n    return 1",
-            "import math\nVOWELS = set('aeiou')\ndef f(x):\n    return math.sin(x)",
-            "f = lambda x: x",
-            "class A:\n    x = 1",
-            '"""Module."""\nasync def f():\n    return 1',
-        ],
-        [
-            "",
-            "def f():\n    return 1\nf()",
-            "def f():\n    return 1\nx = f()",
-            "def f():\n    return 1\nprint(1)",
-            "def f():\n    return 1\nassert f() == 1",
-            "def f():\n    return 1\nif __name__ == '__main__':\n    f()",
-            "class A:\n    x = 1\na = A()",
-            '"""Text."""',
-            "for x in y:\n    z()",
-        ],
-    ),
-    (
         "starts_with",
         {"text": "Mars", "match_case": False},
         ["MARS.", "**Mars** it is", "# Mars", '"Mars is."', "_mars_"],
@@ -405,25 +246,6 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
         {"text": "Regards"},
         ["Green. **Regards**", "Green.\n\n*Regards*", '"Green. Regards"', "> Green Regards"],
         ["Green. Regards.", "Green. regards", "Disregards", "Regards, me"],
-    ),
-    (
-        "json_equals",
-        {"value": {"a": "007", "b": ["x"]}},
-        ['{"b": ["X"], "a": "007"}', '```json\n{"a": "007", "b": ["x"]}\n```'],
-        [
-            '{"a": "007.", "b": ["x"]}',
-            '{"a": "007", "b": ["**x**"]}',
-            '{"a": 7, "b": ["x"]}',
-            '{"a": "\'007\'", "b": ["x"]}',
-            '{"a": "007", "b": ["x", "x"]}',
-        ],
-    ),
-    ("json_equals", {"value": "ICE", "match_case": True}, ['"ICE"'], ['"Ice"', '"ICE!"']),
-    (
-        "strict_json",
-        {"matches": {"type": "array"}, "may_be_fenced": True},
-        ["[1]", "```json\n[1]\n```", "```\n[1]\n```\n"],
-        ["```json\n[1]", "```python\n[1]\n```", "Here:\n```\n[1]\n```", "```\n[1]\n```\nDone"],
     ),
     (
         "list_items",
@@ -437,17 +259,5 @@ CASES: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
         ["- c\n- a\n- b"],
         ["- a b c\n- a b c\n- a b c", "- a\n- b", "- a\n- b\n- b"],
     ),
-    (
-        "code_lacks",
-        {"patterns": ["max", "sorted"]},
-        ["max = 1\nfor n in m:\n    max = n if n > max else max", "x = minmax(1)"],
-        ["m = max\nm([1])", "x = sorted(y)", "f(key=max)"],
-    ),
-    (
-        "defines",
-        {"function": "f", "arguments": ["x"]},
-        ["f = lambda x: x + 1", "def f(x: int) -> int:\n    return x"],
-        ["f = lambda y: y", "f = lambda x: None", "g = lambda x: x"],
-    ),
-    ("defines", {"function": "f", "arguments": ["x", "key"]}, [METHOD], ["def f(self): return 1"]),
+    *CODE_CASES,
 ]
