@@ -83,7 +83,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def verify_by_hand(
     plan: StagePlan, name: str, path: Path
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The lines with their verdicts, and the task's summary; completions are cut at its stops.
+    """Return the lines with their verdicts, and the task's summary; completions are cut at stops.
 
     Raises:
         ResultsError: the file cannot be read as such.

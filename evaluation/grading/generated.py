@@ -147,7 +147,7 @@ def _completion(stored: Mapping[str, Completion], name: str, key: str, index: in
 
 
 def write_prompts(tables: Mapping[str, pa.Table]) -> Callable[[Path], object]:
-    """How `tier5_verified_prompts.parquet` is written: all tasks' prompts under each other."""
+    """Return how `tier5_verified_prompts.parquet` is written: all tasks' prompts, stacked."""
     stacked = [
         table.add_column(0, "task", pa.array([name] * table.num_rows, pa.string()))
         for name, table in tables.items()

@@ -15,7 +15,7 @@ def header(
     summaries: Iterable[Mapping[str, Any]],
     items: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """`about` is of the job's record, `summaries` are those of the scores."""
+    """Return the header; `about` is of the job's record, `summaries` are those of the scores."""
     summaries = list(summaries)
     seconds = sum(summary["seconds"] for summary in summaries)
     tokens = sum(summary["tokens_processed"] for summary in summaries)

@@ -35,7 +35,7 @@ def end_of_thinking(answer_after: str | None, template: str | None) -> str | Non
 
 
 def checked_part(response: str, mark: str | None) -> str:
-    """What checks read: what follows the mark, without an empty thought or white space around it.
+    """Return what checks read: what follows the mark, without an empty thought and outer space.
 
     An indentation that all lines have is such white space, too.
     """

@@ -44,7 +44,7 @@ class TierFiles:
 
 
 def summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
-    """Tier2. The overall perplexity is exp of the unweighted mean of the slices' nats per token."""
+    """Summarize Tier2; the overall perplexity is exp of the slices' mean nats per token, unweighted."""
     scores = _scores(store, entry, plan.suite.slices)
     slices = {
         name: {
@@ -65,7 +65,7 @@ def summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
 
 
 def summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
-    """Tier3. Overall values are unweighted means over tasks, of the primary accuracies and others."""
+    """Summarize Tier3; overall values are unweighted means over tasks."""
     scored = {
         name: scored_task(plan, store, name, entry["items"][name]) for name in plan.suite.tasks
     }
@@ -88,7 +88,7 @@ def summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]
 
 
 def verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
-    """Tier4: stored answers, checked as the suite asks for now."""
+    """Check the stored answers of Tier4 as the suite asks for now."""
     prompts = entry["prompts"]
     stored, used = store.find_rows(entry["answers"], prompts.values(), lambda row, _: row)
     mark = end_of_thinking(plan.suite.answer_after, entry["chat_template"])
@@ -103,7 +103,7 @@ def verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
 
 
 def verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
-    """Tier5. The overall pass rate is the unweighted mean of the tasks' primary ones."""
+    """Verify Tier5; the overall pass rate is the unweighted mean of the tasks' primary ones."""
     verified = {
         name: verify_task(plan, store, name, entry["tasks"][name])
         for name in plan.suite.generation_tasks

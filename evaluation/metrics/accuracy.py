@@ -87,7 +87,7 @@ def standard_error(
 
 
 def group_names(table: pa.Table, column: str, groups: Groups) -> list[str] | None:
-    """What each item belongs to; None if the task has no such groups (older tables: no column)."""
+    """Return what each item belongs to; None without such groups (older tables: no column)."""
     if column not in table.column_names or table[column].null_count:
         return None
     names: list[str] = table[column].take(groups.starts).to_pylist()
@@ -95,7 +95,7 @@ def group_names(table: pa.Table, column: str, groups: Groups) -> list[str] | Non
 
 
 def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]:
-    """Accuracy of every kind; `accuracy`, `centered`, `stderr` and `ties` are of the primary one.
+    """Return accuracies of every kind; `accuracy`, `centered`, `stderr` and `ties` of the primary.
 
     `centered` is 0 at chance and 1 if all are right: (accuracy - chance) / (1 - chance).
 
@@ -130,7 +130,7 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
 
 
 def check_items(table: pa.Table) -> Groups:
-    """The items of a table of which accuracies can be told; raises ScoringError for any other."""
+    """Return the items of a table that has accuracies; raise ScoringError for any other."""
     groups = group_items(table)
     if not len(groups.starts):
         raise ScoringError("the task has no items; look at its cache and `limit`")

@@ -45,7 +45,7 @@ def choice_measures(table: pa.Table) -> dict[str, Floats]:
 
 
 def with_measures(table: pa.Table) -> pa.Table:
-    """The table with a column for each measure: a question's value beside its first candidate."""
+    """Add a column for each measure to a table: a question's value at its first candidate."""
     starts = check_items(table).starts
     for name, values in choice_measures(table).items():
         column = np.full(table.num_rows, np.nan)

@@ -42,7 +42,7 @@ def pass_at_k(n: int, right: int, k: int) -> float:
 
 
 def powers(n: int) -> list[int]:
-    """1, 2, 4 … and n itself."""
+    """Return 1, 2, 4 … and n itself."""
     return sorted({2**i for i in range(n.bit_length())} | {n})
 
 

@@ -87,7 +87,7 @@ def rates(rows: Sequence[Row]) -> dict[str, float | None]:
 
 
 def summarize(table: pa.Table) -> dict[str, Any]:
-    """`summary`, `by_category` and `prompts` of `tier4_sft_native.json`."""
+    """Return `summary`, `by_category` and `prompts` of `tier4_sft_native.json`."""
     rows = table.to_pylist()
     categories = dict.fromkeys(row["category"] for row in rows)
     members = {name: [row for row in rows if row["category"] == name] for name in categories}

@@ -44,7 +44,7 @@ class Spread(NamedTuple):
 
 
 def wilson(rate: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a rate of n, which also holds for rates of 0 and 1 (JASA 22:209, 1927)."""
+    """Return Wilson's interval of a rate of n, which also holds for 0 and 1 (JASA 22:209, 1927)."""
     z = float(special.ndtri((1 + level) / 2))
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -56,7 +56,7 @@ def grouped_spread(
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
 ) -> Spread:
-    """Spread of influences (items,) that add up to zero, by the names of their groups.
+    """Return the spread of influences (items,) that add up to zero, by the names of their groups.
 
     A stratum of one unit shows no spread within it; such units are taken together as one stratum.
     """

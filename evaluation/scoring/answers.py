@@ -58,7 +58,7 @@ class Stopping:
     decode: Callable[[list[int]], str]
 
     def answer(self, tokens: list[int], reason: StopReason) -> Answer:
-        """An answer that ended for this reason; a stop string in it is a reason before others."""
+        """Return an answer that ended for this reason; a stop string in it comes before others."""
         raw = self.decode(tokens)
         text = cut(raw, self.strings)
         if text is None:

@@ -42,7 +42,7 @@ LINE = "line"
 
 
 def command_name(command: str) -> str:
-    """A command as results name it: its program and a fingerprint, since it may hold secrets."""
+    """Return how results name a command: program and fingerprint, since it may hold secrets."""
     try:
         words = shlex.split(command)
     except ValueError:

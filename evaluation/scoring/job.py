@@ -70,7 +70,7 @@ def score_subject(subject: Subject) -> Record:
 
 
 def current_caches(plan: StagePlan) -> dict[str, dict[str, str]]:
-    """What is known of each cache of a stage, by folder; raises CacheError if one is not current."""
+    """Return what is known of each cache of a stage; raise CacheError if one is not current."""
     states = CacheStates()
     return {
         entry.place: describe_entry(entry, check_current(states, entry))

@@ -28,7 +28,7 @@ def score_slice(
 
 
 def scored_bytes(cache: SliceCache, attention: Literal["block", "document"]) -> NDArray[np.int64]:
-    """UTF-8 bytes of the text of each block's scored tokens; (blocks,)."""
+    """Return the UTF-8 bytes of the text of each block's scored tokens; (blocks,)."""
     total = np.array(cache.block_bytes.numpy(), dtype=np.int64)
     if attention == "document" and cache.start_bytes is not None:
         length = cache.tokens.shape[1]

@@ -65,7 +65,7 @@ def prepare(
     max_length: int,
     vocab_size: int,
 ) -> list[Request]:
-    """Rows of a file as requests that fit the window, each with a context; tells how many were cut.
+    """Return rows as requests that fit the window, each with a context; log how many were cut.
 
     Raises:
         ScoringError: names the file (`source`) and the line of a row that cannot be scored.

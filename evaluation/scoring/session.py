@@ -111,7 +111,7 @@ class Job:
         }
 
     def lacking(self, prefix: str, asked: Mapping[str, Asked]) -> dict[str, Asked]:
-        """What of `asked`, by the keys of its rows, is not stored; what is used of the store is named."""
+        """Return what of `asked`, by key, is not stored; the names of what is used are kept."""
         wanted = set(asked)
         for name, part in self.store.holding(prefix, wanted):
             self.names.append(name)
@@ -136,7 +136,7 @@ class Job:
 
     @contextmanager
     def naming(self, name: str) -> Iterator[None]:
-        """Errors of the block name checkpoint and item."""
+        """Have errors of the block name checkpoint and item."""
         try:
             yield
         except EvaluationError as error:

@@ -68,7 +68,7 @@ def stored_completions(
     stops: Sequence[str],
     count: Count | None = None,
 ) -> tuple[dict[str, Completion], dict[str, Mapping[str, Any]]]:
-    """By sample key, those that these stop strings leave complete; by name, their parts' summaries.
+    """Return those that these stop strings leave complete, by key; by name, their summaries.
 
     One that other stop strings had ended has as many tokens as `count` gives; without it, as many
     as were generated.
@@ -89,7 +89,7 @@ def stored_completions(
 
 
 def until_stopped(stopping: Stopping) -> Count:
-    """As generation does it: token by token, until a stop string is complete."""
+    """Return a count as generation does it: token by token, until a stop string is complete."""
 
     def count(tokens: Sequence[int]) -> int:
         search = StopSearch(stopping)

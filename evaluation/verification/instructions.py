@@ -19,7 +19,7 @@ from evaluation.verification.verdicts import Verdict, shortened
 def verify_instructions(
     settings: IFEval | IFBench, document: Mapping[str, Any], completion: str
 ) -> Verdict:
-    """All or nothing for a prompt, or the share of its instructions, with their number as weight."""
+    """Credit all or nothing of a prompt, or the share of its instructions, weighted by number."""
     ids = list(document["instruction_ids"])
     texts = _variants(completion) if settings.mode == "loose" else [completion]
     with _seeded(str(document["prompt"])):
@@ -66,7 +66,7 @@ def _variants(completion: str) -> list[str]:
 
 
 def some_text(settings: IFEval | IFBench, document: Mapping[str, Any]) -> str:
-    """Any text shows whether the instructions are known and fit their arguments."""
+    """Return any text: it shows whether the instructions are known and fit their arguments."""
     return "Some text."
 
 

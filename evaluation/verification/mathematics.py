@@ -62,7 +62,7 @@ def in_a_box(settings: Boxed | MathVerify, document: Mapping[str, Any]) -> str:
 
 
 def bare_boxed(settings: Boxed | MathVerify, answer: str) -> str:
-    """One spelling of an answer, without the full stop of its sentence; nothing is calculated."""
+    """Return one spelling of an answer, without its sentence's full stop; nothing is calculated."""
     return spelled(answer.strip().rstrip("."))
 
 
@@ -88,7 +88,7 @@ def load_math() -> None:
 
 
 def last_boxed(text: str) -> str | None:
-    r"""What the last `\boxed{…}` or `\fbox{…}` holds; None without one, or if it is not closed.
+    r"""Return what the last `\boxed{…}` or `\fbox{…}` holds; None if there is none, or it is open.
 
     `\boxed 5` without braces holds what stands before the next dollar.
     """

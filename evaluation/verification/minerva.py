@@ -104,7 +104,7 @@ def _without(answer: str, removed: str) -> str:
 
 @lru_cache(maxsize=1024)
 def equivalent(answer: str, gold: str) -> bool:
-    """Whether two normalized answers are the same text, or have a difference that sympy shows is 0.
+    """Return whether two normalized answers are one text, or differ by what sympy shows is 0.
 
     What it cannot read, subtract or simplify is not equivalent.
     """

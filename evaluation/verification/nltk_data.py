@@ -76,7 +76,7 @@ def missing(folder: Path, resources: Iterable[str]) -> tuple[str, ...]:
 
 
 def use(folder: Path) -> None:
-    """From now on NLTK looks into `folder` and nowhere else."""
+    """Have NLTK look into `folder` and nowhere else from now on."""
     import nltk
 
     nltk.data.path[:] = [str(folder)]
@@ -112,7 +112,7 @@ def _places() -> str:
 
 @contextmanager
 def no_download() -> Iterator[None]:
-    """Libraries that fetch what they miss when they are imported fetch nothing here."""
+    """Keep libraries from fetching what they miss when they are imported."""
     import nltk
 
     download = nltk.download

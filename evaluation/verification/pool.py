@@ -111,7 +111,7 @@ def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Ve
 
 
 def too_long(completion: str) -> Verdict | None:
-    """The verdict on a completion that nothing reads, as it is too long; None for any other."""
+    """Return the verdict on a completion that is too long to be read; None for any other."""
     if len(completion) <= LONGEST:
         return None
     reason = f"the completion has {len(completion):,} characters; {LONGEST:,} are verified at most"
@@ -136,7 +136,7 @@ def _verdict(done: "ProcessFuture[Verdict]", memory_mb: int) -> Verdict:
 
 
 def storable(verdict: Verdict) -> Verdict:
-    """Text that any file can hold: without halves of characters, and of a size to be read."""
+    """Return a verdict that any file can hold: without halves of characters, of bounded size."""
     answer = None if verdict.answer is None else _whole(verdict.answer)[:_LONGEST_ANSWER]
     return replace(
         verdict, answer=answer, reason=shortened(_whole(verdict.reason), _LONGEST_REASON)

@@ -82,6 +82,6 @@ def verify(settings: Verifier, document: Mapping[str, Any], completion: str) -> 
 
 
 def bare_answer(judge: Judge) -> Callable[[str], str] | None:
-    """`Entry.bare` of a verifier; None for a provider's, whose equality is not known."""
+    """Return `Entry.bare` of a verifier; None for a provider's, whose equality is not known."""
     entry = None if isinstance(judge, Provided) else VERIFIERS[judge.kind]
     return partial(entry.bare, judge) if entry is not None and entry.bare is not None else None

@@ -33,6 +33,6 @@ def different(answer: str, gold: str) -> str:
 
 
 def shortened(text: str, longest: int = 200) -> str:
-    """`text` on one line, its end left out where it is long."""
+    """Return `text` on one line, its end left out where it is long."""
     words = " ".join(text[: 2 * longest].split())
     return words if len(words) <= longest and len(text) <= 2 * longest else f"{words[:longest]}…"

@@ -40,7 +40,7 @@ def load(libraries: Iterable[str]) -> None:
 
 
 def end_with_parent() -> None:
-    """The kernel kills this process when its parent dies, whatever it is doing then."""
+    """Have the kernel kill this process when its parent dies, whatever it is doing then."""
     libc.die_with_parent(signal.SIGKILL)
     asker = multiprocessing.parent_process()
     if asker is not None and not asker.is_alive():  # it died before, and its server with it
@@ -66,7 +66,7 @@ def prepare(memory_mb: int, nltk_folder: Path | None, kinds: frozenset[str]) -> 
 
 
 def verify_here(settings: Verifier, document: Mapping[str, Any], completion: str) -> Verdict:
-    """The verdict of a job; a process that is out of memory ends, as nothing in it can be trusted."""
+    """Return the verdict of a job; end where memory is out, as nothing here can be trusted then."""
     try:
         verdict = verify(settings, document, completion)
     except MemoryError:

@@ -63,7 +63,7 @@ _SIGNS = 12
 
 
 def no_chat_artifacts(text: str) -> bool:
-    """False for an empty answer and for one with a template's tokens or another speaker's turn.
+    """Return False for an empty answer, or one with a template's tokens or another speaker's turn.
 
     A line that is a role alone (`assistant`) is such a turn, and so is `Q:` or `A:` at the start
     of a line, unless further letters (`B:`) show that it is a list.
@@ -85,7 +85,7 @@ def no_preamble(text: str) -> bool:
 
 
 def no_repetition(text: str) -> bool:
-    """False for an empty answer and for one that is stuck.
+    """Return False for an empty answer and for one that is stuck.
 
     Stuck is: a word five times in a row, a phrase of two or three words four times, one of up to
     thirty words three times; eight words three times anywhere; a line of three or more words four

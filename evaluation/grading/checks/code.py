@@ -27,7 +27,7 @@ def _is_python(fence: Fence) -> bool:
 
 
 def python_code(text: str) -> list[str]:
-    """The fenced Python of an answer, one string a fence; the whole answer if it has no fence.
+    """Return the fenced Python of an answer, a string a fence; all of it if it has no fence.
 
     Fences tagged as another language are left out; one that is never closed runs to the end.
     """
@@ -88,7 +88,7 @@ def code_lines(text: str) -> int:
 
 
 def definitions_only(text: str) -> bool:
-    """Whether the code defines things and runs nothing: no example, no print, no main block."""
+    """Return whether the code defines things and runs nothing: no example, print, main block."""
     body = [statement for tree in parse_python(text) or () for statement in tree.body]
     names = {getattr(statement, "name", None) for statement in body}
     return any(map(_does_something, body)) and all(_is_definition(part, names) for part in body)
@@ -122,7 +122,7 @@ def _functions(text: str) -> Iterable[Parameters]:
 
 
 def defines(answer: str, /, function: str, arguments: Sequence[str] | None) -> bool:
-    """Whether the code has a function or method of that name, with these arguments and a body.
+    """Return whether the code has a function of that name, with these arguments and a body.
 
     `self` and `cls` are not counted among the arguments. `pass`, `...`, a docstring, `return None` and
     `raise NotImplementedError` are no body.
@@ -235,7 +235,7 @@ LIMITS = Limits(seconds=5.0, memory_mb=512)
 
 
 def passes_tests(answer: str, /, tests: str) -> Outcome:
-    """Whether an answer's code, all its fences one after the other, passes the tests, and by which run.
+    """Run the tests against an answer's code, all its fences one after the other.
 
     Raises:
         ScoringError: the tests cannot be run, whatever the answer is.

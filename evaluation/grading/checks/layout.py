@@ -23,7 +23,7 @@ def numbers_in_order(answer: str, /, start: int) -> bool:
 
 
 def only_list(answer: str, /, marker: Literal["bullets", "numbers"]) -> bool:
-    """Whether all is list, and its outermost items have one marker; what they enclose is free."""
+    """Return whether all is list whose outermost items have one marker; what they enclose is free."""
     lists = read_lists(answer)
     numbered = marker == "numbers"
     top = _top(answer)
@@ -102,7 +102,7 @@ def word_count(text: str) -> int:
 
 
 def sentence_count(text: str) -> int:
-    """Sentences; a list item or paragraph without a full stop is one, an abbreviation ends none."""
+    """Count sentences; an item or paragraph without a full stop is one, an abbreviation ends none."""
     return sum(len(sentences(paragraph)) for paragraph in paragraphs(plain(text)))
 
 

@@ -163,7 +163,7 @@ def read_fences(text: str) -> tuple[Fence, ...]:
 
 
 def whole_fence(text: str) -> Fence | None:
-    """The fence that is all of an answer, and closed; None if there is another one or more text."""
+    """Return the fence that is all of an answer, and closed; None if there is anything else."""
     fences = read_fences(text.strip())
     lines = text.strip().count("\n") + 1
     if len(fences) != 1 or not fences[0].closed or fences[0].lines != (0, lines):

@@ -32,7 +32,7 @@ _Validator = extend(  # type: ignore[no-untyped-call]
 
 
 def strict_json(answer: str, /, matches: Mapping[str, Any], may_be_fenced: bool) -> bool:
-    """Whether the whole answer, or what is in the one fence around it, is JSON of the schema.
+    """Return whether all of the answer, or of the one fence around it, is JSON of the schema.
 
     NaN, Infinity and an object with a key twice are no JSON. A text nested too deeply to be read,
     or with a number too long, is not valid either.

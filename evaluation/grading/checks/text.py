@@ -38,7 +38,7 @@ _EMPHASIS = re.compile(r"[*`]+|~~|(?<![^\W_])_+|_+(?![^\W_])")
 
 
 def without_emphasis(text: str) -> str:
-    """Markdown's signs for bold, italics and code taken away; `snake_case` stays."""
+    """Take away Markdown's signs for bold, italics and code; `snake_case` stays."""
     return _EMPHASIS.sub("", text)
 
 
@@ -57,7 +57,7 @@ _HEADING = re.compile(r"\A(?:#{1,6}|>)[ \t]+")
 
 
 def shown(text: str) -> str:
-    """An answer as Markdown shows it: no signs for headings or emphasis, no quotes around it all."""
+    """Return an answer as Markdown shows it: no signs for headings or emphasis, no outer quotes."""
     read = without_emphasis(_HEADING.sub("", plain(text).strip())).strip()
     quoted = (
         len(read) > 2 and read[0] == read[-1] and read[0] in "\"'" and read[0] not in read[1:-1]
@@ -72,7 +72,7 @@ _WITHOUT_SPACES = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\uf
 
 
 def words(text: str) -> list[str]:
-    """Pieces between spaces or dashes that hold a letter or digit.
+    """Return the pieces between spaces or dashes that hold a letter or digit.
 
     `state-of-the-art` and `3.50` are one word each; a piece with more than four runs of letters
     is counted by its runs, so that hyphens in place of spaces save nothing. Of scripts without
@@ -99,7 +99,7 @@ _BEFORE_LOWER_CASE = frozenset(
 
 
 def sentences(paragraph: str) -> list[str]:
-    """The sentences of one paragraph of plain text; what has no full stop at its end is one too."""
+    """Return the sentences of a paragraph of plain text; what lacks a full stop is one, too."""
     ends = [found.end() for found in _SENTENCE_END.finditer(paragraph) if _ends(paragraph, found)]
     parts = [paragraph[start:end] for start, end in zip([0, *ends], [*ends, None], strict=True)]
     return [part.strip() for part in parts if _RUN.search(part)]
