@@ -16,11 +16,9 @@ from evaluation.scoring.engine.device import why_unusable
 from evaluation.scoring.engine.footprint import CONTEXT, Footprint, footprint, gigabytes, too_large
 from evaluation.scoring.engine.gpus import (
     HELD,
-    NOTED,
     Gpu,
-    holders,
-    in_use,
-    untold,
+    memory_in_use,
+    remark_on,
     visible_gpus,
 )
 from evaluation.scoring.engine.toolchain import compiler_fault
@@ -42,10 +40,9 @@ def check_gpu() -> Check:
 def _gpu_findings(gpus: list[Gpu]) -> Iterator[Finding]:
     """The first GPU is the one that is used; the others are only mentioned."""
     for number, gpu in enumerate(gpus):
-        if (remark := untold(gpu)) is not None:
-            yield Finding("warning", "", f"{remark}; look at it by `nvidia-smi`")
-        elif (part := in_use(gpu)) > NOTED:
-            yield Finding("fault" if part > HELD and number == 0 else "warning", "", holders(gpu))
+        if (remark := remark_on(gpu)) is not None:
+            is_held = memory_in_use(gpu) > HELD and number == 0
+            yield Finding("fault" if is_held else "warning", "", remark)
     if gpus:
         yield from _torch_findings(gpus[0])
 
@@ -108,7 +105,7 @@ def _dtype(plan: StagePlan, own: str) -> str:
 
 
 def _total(gpu: Gpu) -> int:
-    """Bytes; nvidia-smi tells MiB."""
+    """Bytes; NVML's are kept as MiB."""
     return (gpu.total or 0) << 20
 
 

@@ -1,16 +1,16 @@
-"""A prefilled world to break, and a stand-in for nvidia-smi."""
+"""A prefilled world to break, and a stand-in for NVML."""
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evaluation.doctor.examine import examine
 from evaluation.doctor.findings import Check
+from evaluation.scoring.engine import gpus
+from evaluation.scoring.engine.gpus import Gpu, Process
 from tests.workflow.world import World
 
 
@@ -31,38 +31,31 @@ def doctor(world: World, *arguments: str) -> tuple[subprocess.CompletedProcess[s
     return done, json.loads(done.stdout)
 
 
-NvidiaSmi = Callable[..., None]
+Nvml = Callable[..., None]
 
 
 @pytest.fixture
-def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NvidiaSmi:
-    """Puts a program of that name on PATH: it prints given lines, or any other end."""
+def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
+    """Has NVML answer with lists of GPUs or with errors, one after the other; the last for ever."""
 
-    def install(
-        gpus: str = "",
-        apps: str = "",
-        *,
-        otherwise: str = "",
-        driver: str = "",
-        listed: str = "",
-        document: str = "",
-    ) -> None:
-        folder = tmp_path / "bin"
-        folder.mkdir(exist_ok=True)
-        answers = {
-            "--query-gpu=driver_version": driver,
-            "--query-gpu=*": gpus,
-            "--query-compute-apps=*": apps,
-            "-L": listed,
-            "-q": document,
-        }
-        lines = ["#!/bin/sh", otherwise, 'case "$1" in']
-        lines += [f"{asked}) printf '%s' '{said}';;" for asked, said in answers.items()]
-        lines += ["esac"]
-        program = folder / "nvidia-smi"
-        program.write_text("\n".join(lines) + "\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    def install(*answers: list[Gpu] | Exception) -> None:
+        left = list(answers)
+
+        def read() -> list[Gpu]:
+            answer = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        monkeypatch.setattr(gpus, "read_gpus", read)
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return install
+
+
+def card(used: int | None, total: int = 81920, *processes: Process) -> Gpu:
+    """The first GPU of a machine; memory in MiB."""
+    return Gpu("0", "GPU-aaa", "NVIDIA A100", used, total, processes)
+
+
+HOLDER = Process(4242, "/usr/bin/python", 60000)

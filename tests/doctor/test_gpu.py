@@ -1,106 +1,108 @@
-"""A GPU that is dead, held, or not there, as nvidia-smi tells it."""
+"""GPUs that are dead, held by others, or not there, and which of them CUDA_VISIBLE_DEVICES names."""
 
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
 import pytest
 import torch
 
 from evaluation.doctor.gpu import check_gpu
 from evaluation.errors import ConfigError, ScoringError
-from evaluation.scoring.engine import gpus as gpu
+from evaluation.scoring.engine import gpus
 from evaluation.scoring.engine.device import choose_device
-from evaluation.scoring.engine.gpus import DeadGpu, check_free, visible_gpus
-from tests.doctor.conftest import NvidiaSmi, only
+from evaluation.scoring.engine.gpus import (
+    DeadGpu,
+    Gpu,
+    Process,
+    UnknownGpu,
+    check_free,
+    read_gpus,
+    visible_gpus,
+)
+from tests.doctor.conftest import HOLDER, Nvml, card, only
 
-TWO = "0, GPU-aaa, NVIDIA A100, {}, 81920\n1, GPU-bbb, NVIDIA A100, 4, 81920\n"
-HOLDER = "GPU-aaa, 4242, /usr/bin/python, 60000\n"
+FREE, FULL = card(3), card(60010, 81920, HOLDER)
+SECOND = Gpu("1", "GPU-bbb", "NVIDIA A100", 4, 81920)
+PARTS = (
+    Gpu("0", "MIG-1c2d", "NVIDIA A100 MIG 3g.40gb", 37, 40320),
+    Gpu("0", "MIG-77ee", "NVIDIA A100 MIG 1g.10gb", 9000, 9728),
+)
+DIVIDED = replace(FULL, parts=PARTS)
 
 
-def test_no_gpu_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
+def test_without_a_gpu(nvml: Nvml) -> None:
+    nvml([])
     check = check_gpu()
     assert (check.state, "none on this machine" in check.summary) == ("ok", True)
     assert choose_device("auto") == "cpu"
 
 
-@pytest.mark.parametrize(
-    "said", ["No devices were found", "NVIDIA-SMI couldn't communicate with the NVIDIA driver."]
-)
-def test_a_login_node_with_the_tools_only(nvidia_smi: NvidiaSmi, said: str) -> None:
-    nvidia_smi(otherwise=f'echo "{said}"; exit 9')
-    assert check_gpu().state == "ok"
-    assert choose_device("auto") == "cpu"
-
-
-def test_a_dead_gpu_is_named(nvidia_smi: NvidiaSmi) -> None:
-    said = "Unable to determine the device handle for GPU0000:01:00.0: GPU is lost"
-    nvidia_smi(otherwise=f'echo "{said}"; exit 15')
-    sentence = only(check_gpu())
-    assert said in sentence
-    assert "--exclude" in sentence
+def test_a_dead_gpu(nvml: Nvml) -> None:
+    nvml(DeadGpu("NVML fails on this node (GPU is lost)"))
+    assert "GPU is lost" in only(check_gpu())
     with pytest.raises(ScoringError, match="GPU is lost"):
         choose_device("auto")
     assert choose_device("cpu") == "cpu"
 
 
-def test_a_gpu_that_tells_no_memory_is_dead(nvidia_smi: NvidiaSmi) -> None:
-    nvidia_smi(TWO.format("[Unknown Error]"))
-    assert "GPU 0 (NVIDIA A100) does not tell its memory" in only(check_gpu())
-
-
-def test_a_query_that_hangs_is_given_up(
-    nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    nvidia_smi(otherwise="exec sleep 60")
-    monkeypatch.setattr(gpu, "_SECONDS", 0.2)
-    with pytest.raises(DeadGpu, match="does not answer"):
-        visible_gpus()
-
-
-def test_a_held_gpu_is_named_with_its_holder(nvidia_smi: NvidiaSmi) -> None:
-    nvidia_smi(TWO.format(60010), HOLDER)
-    finding = check_gpu().findings[0]
-    assert finding.state == "fault"
+def test_a_held_gpu_is_named_with_its_holder(nvml: Nvml) -> None:
+    nvml([FULL, SECOND])
     for word in ("GPU 0", "60,010 of 81,920 MiB", "process 4242 (/usr/bin/python, 60,000 MiB)"):
-        assert word in finding.sentence
+        assert word in check_gpu().findings[0].sentence
     with pytest.raises(ScoringError, match="process 4242"):
+        check_free(patience=0)
+    nvml([card(60010)])
+    with pytest.raises(ScoringError, match="processes that this user cannot see"):
         check_free(patience=0)
 
 
-def test_memory_of_its_own_is_not_anothers(
-    nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_gpu_of_a_checkpoint_has_to_be_free(nvml: Nvml) -> None:
+    nvml([FREE, replace(SECOND, used=60010)])
+    assert check_free(1, patience=0) is None
+    with pytest.raises(ScoringError, match=r"GPU 1 .* 60,010 of 81,920 MiB"):
+        check_free(2, patience=0)
+    assert check_gpu().findings[0].state == "warning"  # of one that may not be used
+
+
+def test_memory_of_its_own_is_not_anothers(nvml: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job's second checkpoint comes to a GPU on which its first one was scored."""
-    nvidia_smi(TWO.format(60010))
+    nvml([FULL])
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     assert choose_device("auto") == "cuda"
 
 
-def test_memory_of_hidden_processes_counts(nvidia_smi: NvidiaSmi) -> None:
-    nvidia_smi(TWO.format(60010))
-    with pytest.raises(ScoringError, match="processes that this user cannot see"):
-        check_free(patience=0)
+@pytest.mark.parametrize(
+    ("gpu", "word"),
+    [
+        (
+            card(9000, 81920, Process(7, "python", None)),
+            "9,000 of 81,920 MiB are held by process 7",
+        ),
+        (card(None), "whether others hold it is not checked"),
+    ],
+)
+def test_what_only_is_remarked(
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch, gpu: Gpu, word: str
+) -> None:
+    nvml([gpu])
+    assert word in (check_free(patience=0) or "")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert word in only(check_gpu(), "warning")
 
 
-def test_a_little_of_it_held_is_a_remark(nvidia_smi: NvidiaSmi) -> None:
-    nvidia_smi(TWO.format(9000), "GPU-aaa, 4242, python, 8990\n")
-    remark = check_free(patience=0)
-    assert remark is not None
-    assert "9,000 of 81,920 MiB" in remark
-
-
-def test_a_gpu_that_is_given_back_is_waited_for(nvidia_smi: NvidiaSmi) -> None:
-    once = 'if [ "$1" != "${1#--query-gpu}" ] && [ ! -e $0.asked ]; then touch $0.asked; '
-    once += 'echo "0, GPU-aaa, A100, 60000, 81920"; exit; fi'
-    nvidia_smi(TWO.format(3), otherwise=once)
+def test_a_gpu_that_is_given_back_is_waited_for(nvml: Nvml) -> None:
+    nvml([FULL], [FREE])
     assert check_free(patience=30) is None
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")
-def test_a_gpu_that_pytorch_cannot_use(
-    nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_that_pytorch_cannot_use(nvml: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that was given it stops; without being given one it goes on on the CPU."""
-    nvidia_smi(TWO.format(3))
+    nvml([FREE])
     assert "cannot use it" in only(check_gpu())
     with pytest.raises(ConfigError, match="PyTorch sees no GPU"):
         choose_device("cuda")
@@ -108,3 +110,144 @@ def test_a_gpu_that_pytorch_cannot_use(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with pytest.raises(ScoringError, match="cannot use it"):
         choose_device("auto")
+
+
+@pytest.mark.parametrize(
+    ("there", "value", "shown"),
+    [
+        ([FREE, SECOND], None, ["GPU-aaa", "GPU-bbb"]),
+        ([FREE, SECOND], " 1 , 0 ", ["GPU-bbb", "GPU-aaa"]),
+        ([FREE, SECOND], "GPU-b", ["GPU-bbb"]),
+        ([FREE, SECOND], "0,-1,1", ["GPU-aaa"]),
+        ([FREE, SECOND], "", []),
+        ([FREE, SECOND], "-1", []),
+        ([FREE, SECOND], "NoDevFiles", []),
+        ([FREE, SECOND], "MIG-9a", ["MIG-9a"]),  # of which this NVML lists none
+        ([DIVIDED, SECOND], None, ["MIG-1c2d", "GPU-bbb"]),
+        ([DIVIDED, SECOND], "0", ["MIG-1c2d"]),
+        ([DIVIDED, SECOND], "MIG-77", ["MIG-77ee"]),
+    ],
+)
+def test_which_gpus_are_shown(
+    nvml: Nvml,
+    monkeypatch: pytest.MonkeyPatch,
+    there: list[Gpu],
+    value: str | None,
+    shown: list[str],
+) -> None:
+    nvml(there)
+    if value is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    assert [gpu.uuid for gpu in visible_gpus()] == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        ("2", "'2', which is no GPU here (there are 0, 1, GPU-aaa, MIG-1c2d, MIG-77ee, GPU-bbb)"),
+        ("GPU-ccc", "'GPU-ccc', which is no GPU here"),
+        ("MIG-ffff", "'MIG-ffff', which is no GPU here"),
+        ("1,7", "'7', which is no GPU here"),
+        ("1gpu", "'1gpu', which is no GPU here"),
+        ("1,1", "'1' for a second time"),
+        ("1,GPU-bbb", "'GPU-bbb' for a second time"),
+    ],
+)
+def test_a_name_of_no_gpu(
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch, value: str, word: str
+) -> None:
+    """CUDA would show none, or fewer, and the job take days on the CPU."""
+    nvml([DIVIDED, SECOND])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    with pytest.raises(UnknownGpu) as caught:
+        choose_device("auto")
+    assert f"CUDA_VISIBLE_DEVICES={value} names {word}" in str(caught.value)
+    assert only(check_gpu()) == str(caught.value)
+    assert choose_device("cpu") == "cpu"
+
+
+@pytest.mark.parametrize(("chosen", "is_free"), [("1", True), ("0", True), ("MIG-77ee", False)])
+def test_only_the_jobs_own_gpu_counts(
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch, chosen: str, is_free: bool
+) -> None:
+    """Not what all parts of the first hold together."""
+    nvml([DIVIDED, SECOND])
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    if is_free:
+        assert check_free(patience=0) is None
+        return
+    with pytest.raises(ScoringError, match=r"MIG 1g.10gb\): 9,000 of 9,728 MiB are held"):
+        check_free(patience=0)
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, **found: Any) -> None:
+    """Sets what functions of NVML give or, being errors, raise."""
+
+    def function(value: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            given = value(*arguments) if callable(value) else value
+            if isinstance(given, Exception):
+                raise given
+            return given
+
+        return call
+
+    for name, value in {"Init": None, "Shutdown": None, **found}.items():
+        monkeypatch.setattr(pynvml, f"nvml{name}", function(value))
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, None),
+        (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, None),
+        (pynvml.NVML_ERROR_GPU_IS_LOST, "GPU is lost"),
+        (pynvml.NVML_ERROR_UNKNOWN, "Unknown Error"),
+    ],
+)
+def test_errors_of_nvml(monkeypatch: pytest.MonkeyPatch, error: int, word: str | None) -> None:
+    answer(monkeypatch, Init=pynvml.NVMLError(error))
+    if word is None:
+        assert read_gpus() == []
+        return
+    with pytest.raises(DeadGpu, match=f"{word}.*--exclude"):
+        read_gpus()
+
+
+def test_a_query_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, Init=lambda: time.sleep(5))
+    monkeypatch.setattr(gpus, "_SECONDS", 0.1)
+    with pytest.raises(DeadGpu, match="does not answer"):
+        read_gpus()
+
+
+def test_gpus_and_their_parts_as_nvml_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is divided, and its own memory may not be known to users."""
+    memory = {
+        "whole": pynvml.NVMLError(pynvml.NVML_ERROR_NO_PERMISSION),
+        "part": SimpleNamespace(used=9000 << 20, total=9728 << 20),
+        "second": SimpleNamespace(used=4 << 20, total=81920 << 20),
+    }
+    divided = {"whole": (1, 1), "part": pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT),
+               "second": pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)}  # fmt: skip
+    holder = SimpleNamespace(pid=4242, usedGpuMemory=None)
+    answer(
+        monkeypatch,
+        DeviceGetCount=2,
+        DeviceGetHandleByIndex=["whole", "second"].__getitem__,
+        DeviceGetUUID=lambda handle: f"UUID of {handle}",
+        DeviceGetName=lambda handle: f"name of {handle}",
+        DeviceGetMemoryInfo=memory.__getitem__,
+        DeviceGetMigMode=divided.__getitem__,
+        DeviceGetMaxMigDeviceCount=2,
+        DeviceGetMigDeviceHandleByIndex=lambda _, place: (
+            "part" if place else pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        ),
+        DeviceGetComputeRunningProcesses=lambda handle: [holder] if handle == "part" else [],
+        SystemGetProcessName="python",
+    )
+    part = Gpu("0", "UUID of part", "name of part", 9000, 9728, (Process(4242, "python", None),))
+    assert read_gpus() == [
+        Gpu("0", "UUID of whole", "name of whole", None, None, (), (part,)),
+        Gpu("1", "UUID of second", "name of second", 4, 81920),
+    ]

@@ -17,16 +17,16 @@ from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.flight import Flight
+from evaluation.scoring.engine.gpus import DeadGpu
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.job import score_subject
+from evaluation.settings.computing import Scoring
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import plan_stages
-from tests.doctor.conftest import NvidiaSmi
+from tests.doctor.conftest import HOLDER, Nvml, card
 from tests.scoring import tiny
 from tests.workflow.world import ROOT, World, stored_scores
 
-CARD = "0, GPU-aaa, NVIDIA A100, 60010, 81920\n"
-DEAD = "Unable to determine the device handle for GPU0000:01:00.0: GPU is lost"
 ILLEGAL = (
     "CUDA error: an illegal memory access was encountered\n"
     "CUDA kernel errors might be asynchronously reported at some other API call"
@@ -108,17 +108,17 @@ def test_what_is_no_fault_of_the_gpu_passes(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize(
-    ("smi", "words"),
+    ("found", "words"),
     [
-        ({"gpus": CARD}, ["GPU 0 (NVIDIA A100), GPU-aaa, of node7 failed"]),
-        ({"otherwise": f'echo "{DEAD}"; exit 15'}, ["the GPU of node7, of which", "GPU is lost"]),
-        ({"otherwise": 'echo "No devices were found"; exit 9'}, ["the GPU of node7 failed"]),
+        ([card(60010)], ["GPU 0 (NVIDIA A100), GPU-aaa, of node7 failed"]),
+        (DeadGpu("NVML fails (GPU is lost)"), ["the GPU of node7, of which", "GPU is lost"]),
+        ([], ["the GPU of node7 failed"]),
     ],
 )
 def test_the_gpu_and_its_node_are_named(
-    nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch, smi: dict[str, str], words: list[str]
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch, found: Any, words: list[str]
 ) -> None:
-    nvidia_smi(**smi)
+    nvml(found)
     monkeypatch.setenv("SLURMD_NODENAME", "node7")
     with pytest.raises(GpuFault) as caught, gpu_faults():
         raise torch.AcceleratorError(ILLEGAL)
@@ -227,12 +227,11 @@ def test_another_process_takes_the_next_step(world: World, tmp_path: Path) -> No
 
 
 def test_memory_that_another_process_takes_during_the_run(
-    nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pass is halved until nothing is left to halve; then the other is named."""
-    nvidia_smi(CARD, "GPU-aaa, 4242, /usr/bin/python, 60000\n")
-    one = object.__new__(EngineBackend)
-    one._row_tokens = 1024
+    nvml([card(60010, 81920, HOLDER)])
+    one = EngineBackend(Scoring(device="cpu", cpu_row_tokens=1024), None, lambda: None)  # type: ignore[arg-type]
     one.engine = Engine(tiny.model("llama"), row_tokens=1024, device="cpu")
 
     def hidden(*_: Any, **__: Any) -> Any:
@@ -247,14 +246,14 @@ def test_memory_that_another_process_takes_during_the_run(
 
 
 def test_weights_for_which_others_leave_no_memory(
-    world: World, nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
+    world: World, nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nvidia_smi(CARD, "GPU-aaa, 4242, /usr/bin/python, 60000\n")
+    nvml([card(60010, 81920, HOLDER)])
 
     def full(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(backend, "choose_device", lambda asked: "cpu")
+    monkeypatch.setattr(backend, "choose_device", lambda asked, gpus: "cpu")
     monkeypatch.setattr(backend, "load_model", full)
     with pytest.raises(ScoringError) as caught:
         score_subject(subject_of(world))

@@ -10,11 +10,10 @@ from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine import compile_cache
 from evaluation.scoring.engine.footprint import CONTEXT, check_fits, footprint
-from tests.doctor.conftest import NvidiaSmi, look, only
+from tests.doctor.conftest import Nvml, card, look, only
 from tests.workflow.world import World
 
 GPU = [torch.device("cuda")]
-CARD = "0, GPU-aaa, NVIDIA A100, {}, {}\n"
 
 
 @pytest.fixture
@@ -63,9 +62,9 @@ def test_a_checkpoint_that_fits_no_gpu(step: Path, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_doctor_compares_with_the_gpu(
-    world: World, nvidia_smi: NvidiaSmi, used: int, total: int, state: str, word: str | None
+    world: World, nvml: Nvml, used: int, total: int, state: str, word: str | None
 ) -> None:
-    nvidia_smi(CARD.format(used, total))
+    nvml([card(used, total)])
     check = look(world, "stage1")["GPU memory"]
     assert check.state == state
     assert "stage1 needs" in check.summary
@@ -87,13 +86,13 @@ def test_nothing_of_it_where_the_cpu_scores(world: World) -> None:
 
 
 def test_the_folder_of_compiled_kernels(
-    world: World, nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
+    world: World, nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert look(world)["compile cache"].state == "ok"
     assert not (world.folder / "cache/compiled").exists()
     monkeypatch.setattr(compile_cache, "LEAST_FREE", 1 << 60)
     assert "MB left), so every job" in only(look(world)["compile cache"], "warning")
-    nvidia_smi(CARD.format(4, 81920))
+    nvml([card(4)])
     check = look(world)["compile cache"]
     assert [finding.state for finding in check.findings] == ["warning", "fault"]
     assert "set TMPDIR" in check.findings[1].sentence

@@ -25,7 +25,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What PyTorch is given back of compiled kernels; it always has compiled one and the same."""
     taken: list[bytes] = []
     made = (b"kernels", SimpleNamespace(artifacts={"inductor": ["graph"]}))
-    monkeypatch.setattr(backend, "choose_device", lambda asked: "cuda")
+    monkeypatch.setattr(backend, "choose_device", lambda asked, gpus: "cuda")
     monkeypatch.setattr(
         backend,
         "load_model",

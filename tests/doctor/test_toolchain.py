@@ -7,12 +7,12 @@ import torch
 
 from evaluation.doctor.gpu import check_gpu
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine import toolchain
+from evaluation.scoring.engine import device, toolchain
 from evaluation.scoring.engine.device import choose_device
 from evaluation.scoring.engine.toolchain import compiler_fault, driver_fault
-from tests.doctor.conftest import NvidiaSmi, only
+from tests.doctor.conftest import Nvml, card, only
 
-ONE = "0, GPU-aaa, NVIDIA A100, 3, 81920\n"
+ONE = [card(3)]
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,6 @@ ONE = "0, GPU-aaa, NVIDIA A100, 3, 81920\n"
         ("12.8", "525.60.13", None),
         ("12.8", "580.65.06", None),
         ("12.8", None, None),
-        ("12.8", "[N/A]", None),
         ("14.1", "400.1", None),  # what NVIDIA asks for is not known here
         ("13.0", "575.57.08", ["CUDA 13.0", "driver 580 or newer", "575.57.08", "for CUDA 12"]),
         ("13.0", "470.82.01", ["driver is 470.82.01", "exclude the node", "docs/gpu.md"]),
@@ -43,9 +42,10 @@ def test_drivers(
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")
 def test_an_old_driver_is_named_by_doctor_and_by_the_job(
-    nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nvidia_smi(ONE, driver="535.129.03\n535.129.03\n")
+    nvml(ONE)
+    monkeypatch.setattr(device, "driver_version", lambda: "535.129.03")
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     sentence = only(check_gpu())
@@ -134,9 +134,9 @@ def test_compilers(
 
 
 def test_doctor_tells_of_the_compiler(
-    tools: Path, nvidia_smi: NvidiaSmi, monkeypatch: pytest.MonkeyPatch
+    tools: Path, nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nvidia_smi(ONE)
+    nvml(ONE)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert check_gpu().state == "ok"
     (tools / "gcc").unlink()

@@ -118,7 +118,7 @@ def test_the_fullest_gpu_is_the_one_with_a_head_or_an_embedding(tmp_path: Path) 
 
 def test_too_few_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_checkpoint(tmp_path / "7", llama(**SHAPE))
-    monkeypatch.setattr(engine_backend, "choose_device", lambda asked: "cuda")
+    monkeypatch.setattr(engine_backend, "choose_device", lambda asked, gpus: "cuda")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     backend = EngineBackend(scoring(3), open_checkpoint(tmp_path / "7"), lambda: None)
     with pytest.raises(ConfigError, match="3, but this process sees 2 GPUs; ask for as many"):

@@ -51,7 +51,7 @@ class Numerics:
 
 def choose_numerics(scoring: Scoring, checkpoint: Checkpoint) -> Numerics:
     """Resolves `auto`; raises like `choose_device`."""
-    device = choose_device(scoring.device)
+    device = choose_device(scoring.device, scoring.gpus_per_checkpoint)
     name: str = scoring.dtype
     if name == "auto":
         name = "float32" if device == "cpu" else checkpoint.dtype

@@ -12,8 +12,8 @@ from evaluation.scoring.engine.toolchain import compiler_fault, driver_fault
 log = logging.getLogger(__name__)
 
 
-def choose_device(asked: str) -> str:
-    """Resolves `auto` to `cuda` where there is a GPU; a GPU must answer and be free.
+def choose_device(asked: str, gpus: int = 1) -> str:
+    """Resolve `auto` to `cuda` where there is a GPU; those of a checkpoint must answer and be free.
 
     A job that was given a GPU and cannot use it would take days on the CPU, so it stops instead.
 
@@ -24,11 +24,11 @@ def choose_device(asked: str) -> str:
     """
     if asked == "cpu":
         return "cpu"
-    # GPU 0 of nvidia-smi is to be CUDA's, which else counts the fastest one first.
+    # GPU 0 of NVML is to be CUDA's, which else counts the fastest one first.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     # Once this process has begun to use it, what is held may be its own.
     is_ours = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    remark = None if is_ours else check_free()
+    remark = None if is_ours else check_free(gpus)
     if remark is not None:
         log.warning("%s", remark)
     if torch.cuda.is_available():
@@ -53,7 +53,7 @@ def _check_not_lost() -> None:
 
 
 def why_unusable(gpu: Gpu) -> str:
-    """A sentence on why PyTorch cannot use a GPU that nvidia-smi sees, and what to do."""
+    """A sentence on why PyTorch cannot use a GPU that NVML sees, and what to do."""
     reason = driver_fault(driver_version()) or (
         "the GPU is dead, or this build does not fit the driver; install one that does, or exclude "
         "the node"

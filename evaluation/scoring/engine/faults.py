@@ -72,7 +72,7 @@ def _of_gpu(said: str) -> str:
 
 
 def _gpu_of(node: str) -> str:
-    """Its title and UUID as nvidia-smi has them, which may not reach it any more."""
+    """Its title and UUID as NVML has them, which may not reach it any more."""
     try:
         gpus = visible_gpus()
     except ScoringError as error:
@@ -102,8 +102,8 @@ def too_little_memory(what: str) -> NotEnoughMemory:
         gpus = visible_gpus()
     except ScoringError as error:
         return NotEnoughMemory(f"{what}; {error}")
-    others = gpus and gpus[0].processes and gpus[0].used is not None
-    return NotEnoughMemory(f"{what}; {holders(gpus[0]) if others else rest}")
+    held = [gpu for gpu in gpus if gpu.processes and gpu.used is not None]
+    return NotEnoughMemory(f"{what}; {holders(held[0]) if held else rest}")
 
 
 def _said(text: str) -> str:

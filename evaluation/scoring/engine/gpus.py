@@ -1,19 +1,21 @@
-"""The GPU that a process will use: does it answer, and is it free?
+"""The GPUs that a process will use: do they answer, and are they free?
 
-Asked of nvidia-smi, which also names the processes of others. A dead GPU makes it hang, so that it
-is given up after a while.
+NVML tells, NVIDIA's library for monitoring. A dead GPU makes it hang, so it is given up after a while.
 """
 
-import csv
+import contextlib
 import os
-import re
-import shutil
-import subprocess
+import threading
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pynvml  # type: ignore[import-untyped]
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine.mig import Part, read_memory, read_parts
+
+T = TypeVar("T")
 
 _SECONDS = 30.0
 HELD = 0.5
@@ -21,8 +23,8 @@ HELD = 0.5
 NOTED = 0.05
 """Part that a driver and an idle desktop may use unmentioned."""
 
-_NO_GPU = re.compile(r"No devices were found|communicate with the NVIDIA driver")
-"""What nvidia-smi says on a machine without a GPU, such as a login node with the tools."""
+_NO_GPU = (pynvml.NVMLError_LibraryNotFound, pynvml.NVMLError_DriverNotLoaded)
+_UNKNOWN_MEMORY = (pynvml.NVMLError_NotSupported, pynvml.NVMLError_NoPermission)
 _OTHERS = "end it, choose another GPU by CUDA_VISIBLE_DEVICES, or have the node drained"
 _NONE = ("", "-1", "NoDevFiles")
 """Values of CUDA_VISIBLE_DEVICES that mean no GPU, or none from there on; Slurm's is the last."""
@@ -31,7 +33,7 @@ _DRAIN = "exclude the node (`sbatch --exclude`), have it drained, and run again"
 
 @dataclass(frozen=True)
 class Process:
-    """A process with memory on a GPU; `used` is in MiB, None where it is not told."""
+    """A process with memory on a GPU; `used` is in MiB, None where it is not known."""
 
     pid: int
     name: str
@@ -40,15 +42,15 @@ class Process:
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU, or a part of one (MIG); memory is in MiB, None where nvidia-smi cannot read it."""
+    """A GPU, or a part of one (MIG); memory is in MiB, None where NVML cannot know it."""
 
     index: str
     uuid: str
     name: str
     used: int | None
     total: int | None
-    processes: tuple[Process, ...]
-    is_part: bool = False
+    processes: tuple[Process, ...] = ()
+    parts: "tuple[Gpu, ...]" = ()
 
     @property
     def title(self) -> str:
@@ -64,159 +66,163 @@ class UnknownGpu(ScoringError):
 
 
 def visible_gpus() -> list[Gpu]:
-    """The GPUs that CUDA would show this process, in its order; none on a machine without.
+    """Return the GPUs that CUDA would show this process, in its order; none on a machine without.
 
     Of a GPU that is divided (MIG) CUDA shows a part, by the part's name or the first one.
 
     Raises:
-        DeadGpu: if there is one that nvidia-smi cannot reach, or if nvidia-smi does not end.
+        DeadGpu: if NVML cannot reach one, or does not return.
         UnknownGpu: if CUDA_VISIBLE_DEVICES names one that is not there, or one twice: CUDA would
             hide that and all after it, and the job go on without a GPU, or on fewer.
     """
-    if shutil.which("nvidia-smi") is None:
-        return []
-    rows = _ask("gpu", "index,uuid,name,memory.used,memory.total")
-    if not rows:
-        return []
-    held = _ask("compute-apps", "gpu_uuid,pid,process_name,used_memory")
-    gpus = [_gpu(row, held) for row in rows if len(row) == 5]
-    parts = read_parts(_run("-L") or "")
+    gpus = read_gpus()
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if chosen is not None:
-        shown = _named(chosen, gpus, parts)
-    else:
-        shown = [_first_part(gpu, parts) for gpu in gpus]
-    return _with_memory(shown, {part.uuid: part for part in parts})
-
-
-def driver_version() -> str | None:
-    """The NVIDIA driver's version, such as `580.65.06`; None where it is not told."""
-    if shutil.which("nvidia-smi") is None:
-        return None
-    rows = _ask("gpu", "driver_version")
-    return rows[0][0] if rows and len(rows[0]) == 1 else None
-
-
-def _ask(what: str, columns: str) -> list[list[str]]:
-    said = _run(f"--query-{what}={columns}", "--format=csv,noheader,nounits")
-    return [] if said is None else list(csv.reader(said.splitlines(), skipinitialspace=True))
-
-
-def _run(*arguments: str) -> str | None:
-    """What nvidia-smi prints; None on a machine without a GPU. Raises DeadGpu."""
-    try:
-        done = subprocess.run(
-            ["nvidia-smi", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        raise DeadGpu(
-            f"nvidia-smi does not answer within {_SECONDS:.0f} s: a GPU of this node is dead or its "
-            f"driver hangs; {_DRAIN}"
-        ) from None
-    said = " ".join((done.stdout + done.stderr).split())
-    if done.returncode:
-        if _NO_GPU.search(said):
-            return None
-        raise DeadGpu(f"nvidia-smi fails on this node ({said[:200]}): a GPU is dead; {_DRAIN}")
-    return done.stdout
-
-
-def _named(chosen: str, gpus: list[Gpu], parts: list[Part]) -> list[Gpu]:
-    """The GPUs of CUDA_VISIBLE_DEVICES, up to a name that means none."""
+    if not gpus or chosen is None:
+        return [_shown(gpu) for gpu in gpus]
     found: list[Gpu] = []
     for name in map(str.strip, chosen.split(",")):
         if name in _NONE:
             break
-        gpu = _by_name(name, gpus, parts)
+        gpu = _by_name(name, gpus)
         if gpu is None or gpu in found:
-            uuids = [*(each.uuid for each in gpus), *(part.uuid for part in parts)]
-            known = ", ".join([*(each.index for each in gpus), *uuids])
-            wrong = (
-                f"{name!r}, which is no GPU here" if gpu is None else f"{name!r} for a second time"
-            )
-            raise UnknownGpu(
-                f"CUDA_VISIBLE_DEVICES={chosen} names {wrong} (there are {known}), so that CUDA "
-                "would show fewer GPUs or none; correct it, or leave it unset"
-            )
+            raise _unknown(chosen, name, gpus, is_there=gpu is not None)
         found.append(gpu)
     return found
 
 
-def _by_name(name: str, gpus: list[Gpu], parts: list[Part]) -> Gpu | None:
-    """By its number or a UUID, which may be cut short; parts that are not listed are believed."""
+def _by_name(name: str, gpus: list[Gpu]) -> Gpu | None:
+    """By its number or a UUID, which may be cut short; parts that NVML does not list are believed."""
     if name.startswith("MIG-"):
+        parts = [part for gpu in gpus for part in gpu.parts]
         if not parts:
-            return Gpu("", name, "a part of a GPU", None, None, (), is_part=True)
-        by_uuid = {gpu.uuid: gpu for gpu in gpus}
-        return next(
-            (
-                _part(by_uuid[part.gpu], part)
-                for part in parts
-                if part.uuid.startswith(name) and part.gpu in by_uuid
-            ),
-            None,
-        )
+            return Gpu("", name, "a part of a GPU", None, None)
+        return next((part for part in parts if part.uuid.startswith(name)), None)
     for gpu in gpus:
         if name == gpu.index or (name.startswith("GPU-") and gpu.uuid.startswith(name)):
-            return _first_part(gpu, parts)
+            return _shown(gpu)
     return None
 
 
-def _first_part(gpu: Gpu, parts: list[Part]) -> Gpu:
-    return next((_part(gpu, part) for part in parts if part.gpu == gpu.uuid), gpu)
+def _shown(gpu: Gpu) -> Gpu:
+    return gpu.parts[0] if gpu.parts else gpu
 
 
-def _part(gpu: Gpu, part: Part) -> Gpu:
-    name = f"{gpu.name} MIG {part.profile}"
-    return Gpu(gpu.index, part.uuid, name, None, part.nominal, (), is_part=True)
-
-
-def _with_memory(gpus: list[Gpu], parts: dict[str, Part]) -> list[Gpu]:
-    """With the memory of those that are parts, where it is told."""
-    if not any(gpu.uuid in parts for gpu in gpus):
-        return gpus
-    memory = read_memory(_run("-q", "-x") or "")
-    known = {uuid: memory.get((part.gpu, part.number)) for uuid, part in parts.items()}
-    return [
-        replace(gpu, used=found[0], total=found[1]) if (found := known.get(gpu.uuid)) else gpu
-        for gpu in gpus
-    ]
-
-
-def _gpu(row: list[str], held: list[list[str]]) -> Gpu:
-    index, uuid, name, used, total = row
-    processes = tuple(
-        Process(int(pid), path, _number(memory))
-        for owner, pid, path, memory in (line for line in held if len(line) == 4)
-        if owner == uuid and pid.isdigit() and int(pid) != os.getpid()
+def _unknown(chosen: str, name: str, gpus: list[Gpu], *, is_there: bool) -> UnknownGpu:
+    uuids = [one.uuid for gpu in gpus for one in (gpu, *gpu.parts)]
+    known = ", ".join([*(gpu.index for gpu in gpus), *uuids])
+    wrong = f"{name!r} for a second time" if is_there else f"{name!r}, which is no GPU here"
+    return UnknownGpu(
+        f"CUDA_VISIBLE_DEVICES={chosen} names {wrong} (there are {known}), so that CUDA would show "
+        "fewer GPUs or none; correct it, or leave it unset"
     )
-    return Gpu(index, uuid, name, _number(used), _number(total), processes)
 
 
-def _number(text: str) -> int | None:
-    return int(text) if text.strip().isdigit() else None
+def read_gpus() -> list[Gpu]:
+    """Return all GPUs of this machine as NVML has them; raises DeadGpu."""
+
+    def read() -> list[Gpu]:
+        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+        return [_gpu(handle, str(index)) for index, handle in enumerate(handles)]
+
+    return _asked(read) or []
 
 
-def untold(gpu: Gpu) -> str | None:
-    """A sentence where it is a part of a GPU whose memory nvidia-smi does not tell."""
-    if not gpu.is_part or gpu.used is not None:
+def driver_version() -> str | None:
+    """Return the NVIDIA driver's version, such as `580.65.06`; None on a machine without."""
+    return _asked(lambda: str(pynvml.nvmlSystemGetDriverVersion()))
+
+
+def _asked(read: Callable[[], T]) -> T | None:
+    """What is read from NVML; None on a machine without a GPU. Raises DeadGpu."""
+    found: list[T] = []  # or the error in its place
+
+    def ask() -> None:
+        try:
+            pynvml.nvmlInit()
+            try:
+                found.append(read())
+            finally:
+                pynvml.nvmlShutdown()
+        except pynvml.NVMLError as error:
+            found.insert(0, error)
+
+    thread = threading.Thread(target=ask, daemon=True)  # which nobody can end where it hangs
+    thread.start()
+    thread.join(_SECONDS)
+    if not found:
+        raise DeadGpu(
+            f"NVML does not answer within {_SECONDS:.0f} s: a GPU of this node is dead or its driver "
+            f"hangs; {_DRAIN}"
+        )
+    first = found[0]
+    if isinstance(first, _NO_GPU):
         return None
-    return f"{gpu.title} is a part of a GPU (MIG): whether others hold its memory is not checked"
+    if isinstance(first, pynvml.NVMLError):
+        raise DeadGpu(f"NVML fails on this node ({first}): a GPU is dead; {_DRAIN}") from first
+    return first
 
 
-def in_use(gpu: Gpu) -> float:
-    """The part of a GPU's memory that is taken, 0 to 1; raises DeadGpu if that cannot be read."""
-    if gpu.used is None or not gpu.total:
-        raise DeadGpu(f"{gpu.title} does not tell its memory: it is dead or lost; {_DRAIN}")
-    return gpu.used / gpu.total
+def _gpu(handle: Any, index: str) -> Gpu:
+    used = total = None
+    with contextlib.suppress(*_UNKNOWN_MEMORY):
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+        used, total = memory.used >> 20, memory.total >> 20
+    return Gpu(
+        index,
+        pynvml.nvmlDeviceGetUUID(handle),
+        pynvml.nvmlDeviceGetName(handle),
+        used,
+        total,
+        _processes(handle),
+        _parts(handle, index),
+    )
+
+
+def _parts(handle: Any, index: str) -> tuple[Gpu, ...]:
+    """Those that a GPU is divided into; none where it is whole, or a part itself."""
+    try:
+        is_divided = pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_InvalidArgument):
+        return ()
+    found = []
+    for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_divided else 0):
+        with contextlib.suppress(pynvml.NVMLError_NotFound):  # a place that is not taken
+            part = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
+            found.append(_gpu(part, index))
+    return tuple(found)
+
+
+def _processes(handle: Any) -> tuple[Process, ...]:
+    """All but this one that NVML tells of."""
+    with contextlib.suppress(pynvml.NVMLError):
+        return tuple(
+            Process(one.pid, _name(one.pid), one.usedGpuMemory and one.usedGpuMemory >> 20)
+            for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+            if one.pid != os.getpid()
+        )
+    return ()
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(pynvml.NVMLError):
+        return str(pynvml.nvmlSystemGetProcessName(pid))
+    return "of another user"
+
+
+def memory_in_use(gpu: Gpu) -> float:
+    """Return the part of a GPU's memory that is taken, 0 to 1; 0 where that is not known."""
+    return gpu.used / gpu.total if gpu.used is not None and gpu.total else 0.0
+
+
+def remark_on(gpu: Gpu) -> str | None:
+    """Return a sentence where others hold more of its memory than goes unmentioned, or may do."""
+    if gpu.used is None:
+        return f"{gpu.title} does not tell its memory: whether others hold it is not checked"
+    return holders(gpu) if memory_in_use(gpu) > NOTED else None
 
 
 def holders(gpu: Gpu) -> str:
-    """A sentence on who holds a GPU's memory."""
+    """Return a sentence on who holds a GPU's memory."""
     known = [
         f"process {each.pid} ({each.name}{'' if each.used is None else f', {each.used:,} MiB'})"
         for each in gpu.processes
@@ -225,27 +231,21 @@ def holders(gpu: Gpu) -> str:
     return f"{gpu.title}: {gpu.used:,} of {gpu.total:,} MiB are held by {who}; {_OTHERS}"
 
 
-def check_free(patience: float = 30.0) -> str | None:
-    """Makes sure that the first visible GPU can be used by this process, before it does.
+def check_free(count: int = 1, patience: float = 30.0) -> str | None:
+    """Make sure that the first `count` visible GPUs can be used by this process, before it does.
 
     A job that has just ended may hold memory for some seconds more, so a held GPU is asked again for
-    `patience` s. Returns a sentence on a smaller part that others hold, None if there is none.
+    `patience` s. Returns a remark on memory that others hold, None if there is none.
 
     Raises:
-        ScoringError: if it is dead, or others hold more than HELD of its memory.
+        ScoringError: if one is dead, or others hold more than HELD of its memory.
     """
     end = time.monotonic() + patience
     while True:
-        gpus = visible_gpus()
-        if not gpus:
-            return None
-        if (remark := untold(gpus[0])) is not None:
-            return remark
-        part = in_use(gpus[0])
-        if part <= NOTED:
-            return None
-        if part <= HELD:
-            return holders(gpus[0])
+        gpus = visible_gpus()[:count]
+        held = [gpu for gpu in gpus if memory_in_use(gpu) > HELD]
+        if not held:
+            return "; ".join(filter(None, map(remark_on, gpus))) or None
         if time.monotonic() > end:
-            raise ScoringError(holders(gpus[0]))
+            raise ScoringError(holders(held[0]))
         time.sleep(2.0)
