@@ -14,7 +14,6 @@ from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.attention import moved_mask
-from evaluation.settings.computing import GPUS
 
 Copies = dict[tuple[int, torch.device], tuple[Any, Any]]
 """What was moved in a pass, by its id and where to, so that it is moved once: it, and its copy."""
@@ -30,7 +29,7 @@ def connect_layers(model: PreTrainedModel) -> None:
     if not isinstance(layers, nn.ModuleList):
         raise ScoringError(
             f"{type(model).__name__} has no list of decoder layers that could be dealt over several "
-            f"GPUs; set {GPUS}: 1"
+            "GPUs; set scoring.gpus_per_checkpoint: 1"
         )
     copies: Copies = {}
     for module in (*layers, model.get_output_embeddings()):
