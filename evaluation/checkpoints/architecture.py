@@ -1,7 +1,7 @@
 """What a Nanotron model configuration computes.
 
-A branch of Nanotron may add keys. What one of them computes cannot be told from its name, so that
-a model that sets one is refused: scored without it, it would be another model.
+A branch of Nanotron may add keys. Its name does not tell what a key computes, so a model that sets an
+unknown one is refused: scored without it, it would be another model.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 _MOST_LAYERS = 10_000
 """A number beyond it is a mistake, which must not cost memory."""
-
 
 _MODEL = frozenset(
     "hidden_act hidden_size intermediate_size num_attention_heads num_hidden_layers num_key_value_heads "
@@ -253,7 +252,7 @@ def contradiction(one: dict[str, Any], other: dict[str, Any]) -> str | None:
 
 
 def _are_same(one: Any, other: Any) -> bool:
-    """YAML reads `1e-05` as text, so text that is a number counts as one."""
+    """Compare two values; YAML reads `1e-05` as text, so text that is a number counts as one."""
     try:
         if isinstance(one, dict) and isinstance(other, dict):
             return all(_are_same(one[key], other[key]) for key in one.keys() & other.keys())

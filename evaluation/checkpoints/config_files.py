@@ -130,7 +130,7 @@ class Keys:
         return default if found is None else found
 
     def optional_number(self, key: str) -> float | None:
-        """YAML reads `1e-05` as text, so text that is a number counts as one."""
+        """Return a number; YAML reads `1e-05` as text, so text that is a number counts as one."""
         value = self.config.get(key)
         if value is None:
             return None

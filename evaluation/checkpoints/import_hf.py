@@ -1,7 +1,6 @@
 """A Hugging Face model as a Nanotron checkpoint, as Nanotron's trainer would have saved it."""
 
 import contextlib
-import json
 import logging
 import math
 import os
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from safetensors import safe_open
 
 from evaluation.checkpoints.architecture import Architecture, parse_architecture
@@ -22,12 +20,7 @@ from evaluation.checkpoints.format import TORCH_NAMES, Checkpoint, open_checkpoi
 from evaluation.checkpoints.headers import Header, read_folder_headers
 from evaluation.checkpoints.mapping import Source, expected_parameters
 from evaluation.checkpoints.pretrained import load_config
-from evaluation.checkpoints.save import (
-    checkpoint_metadata,
-    nanotron_model_config,
-    training_config,
-    write_parameters,
-)
+from evaluation.checkpoints.save import nanotron_model_config, write_configs, write_parameters
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.files import temporary_path, write_text
 from evaluation.settings.steps import step_named
@@ -65,21 +58,17 @@ def import_hf(
     _check_tp(arch, tp, source)
     padded = _padded_vocabulary(arch, tp, source)
     model_config["vocab_size"] = padded.vocab_size
-    length = sequence_length or arch.positions
     with _new_step(target, step) as folder:
         _write_weights(checkpoint, folder, arch, padded, tp)
-        training = training_config(
+        write_configs(
+            folder,
             model_config,
             dtype=checkpoint.dtype,
             tp=tp,
             step=step,
-            sequence_length=length,
+            sequence_length=sequence_length or arch.positions,
             tokenizer_name=tokenizer_name or str(source),
         )
-        metadata = checkpoint_metadata(tp=tp, step=step, sequence_length=length)
-        (folder / "checkpoint_metadata.json").write_text(json.dumps(metadata, indent=2))
-        (folder / "model_config.json").write_text(json.dumps(model_config))
-        (folder / "config.yaml").write_text(yaml.safe_dump(training))
     return target / str(step)
 
 

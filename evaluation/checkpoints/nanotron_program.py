@@ -28,7 +28,7 @@ OVERRIDDEN = {
 """Keys that say how training computed, not what: other implementations want more than one GPU."""
 
 REFUSED = 3
-"""Exit code beside a refused.json."""
+"""Exit code with a refused.json."""
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def _refuse(folder: Path, sentence: str) -> NoReturn:
 
 
 def _as_single_rank() -> None:
-    """What torchrun would set for one process on this machine."""
+    """Set what torchrun would for one process on this machine."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
@@ -62,7 +62,7 @@ def _as_single_rank() -> None:
 
 
 def _load(request: dict[str, Any], folder: Path) -> Any:
-    """Nanotron's model of the checkpoint, on the GPU."""
+    """Return Nanotron's model of the checkpoint, on the GPU."""
     import torch
     from nanotron.config import ParallelismArgs
     from nanotron.models import build_model
@@ -89,7 +89,7 @@ def _load(request: dict[str, Any], folder: Path) -> Any:
 
 
 def _config(request: dict[str, Any], folder: Path) -> Any:
-    """The model's configuration as Nanotron's dataclass."""
+    """Return the model's configuration as Nanotron's dataclass."""
     from nanotron.config import models_config
 
     name = {"llama": "LlamaConfig", "qwen2": "Qwen2Config"}[request["kind"]]
@@ -110,7 +110,7 @@ def _config(request: dict[str, Any], folder: Path) -> Any:
 
 
 def _write_logits(model: Any, kind: str, folder: Path) -> None:
-    """Row by row: (B, T, V) as `logits`, and for Qwen2 `logits_causal`, a row as one document."""
+    """Write row by row (B, T, V) as `logits`, and for Qwen2 `logits_causal`, a row as one document."""
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -118,9 +118,9 @@ def _write_logits(model: Any, kind: str, folder: Path) -> None:
     ids, positions = tensors["input_ids"], tensors["position_ids"]
     device = next(model.parameters()).device
     index = torch.arange(ids.shape[1]).expand_as(ids)
-    asked = (
-        {"logits": positions} if kind == "llama" else {"logits": positions, "logits_causal": index}
-    )
+    asked = {"logits": positions}
+    if kind != "llama":
+        asked["logits_causal"] = index
     found = {"input_ids": ids, "position_ids": positions}
     with torch.inference_mode():
         for name, places in asked.items():
@@ -134,7 +134,7 @@ def _write_logits(model: Any, kind: str, folder: Path) -> None:
 
 
 def _forward(model: Any, kind: str, ids: Any, positions: Any, device: Any) -> Any:
-    """Float32 logits (1, T, V) of one row on CPU."""
+    """Return float32 logits (1, T, V) of one row on CPU."""
     import torch
 
     ids = ids.to(device)

@@ -1,10 +1,12 @@
 """Files as Nanotron's trainer writes them: shards with their slices, and the configuration files."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
@@ -159,7 +161,8 @@ def _refuse_uncomputable(config: Any, folder: Path) -> None:
             )
 
 
-def training_config(
+def write_configs(
+    folder: Path,
     model_config: dict[str, Any],
     *,
     dtype: str,
@@ -167,9 +170,10 @@ def training_config(
     step: int,
     sequence_length: int,
     tokenizer_name: str,
-) -> dict[str, Any]:
-    """Return config.yaml, with what it can record of a model that was not trained here."""
-    return {
+) -> None:
+    """Write the configuration files, with what they can record of a model that was not trained here."""
+    sizes = {"dp": 1, "pp": 1, "tp": tp}
+    training = {
         "general": {"project": "imported", "run": "imported", "seed": 42, "step": step},
         "model": {
             "dtype": dtype,
@@ -177,20 +181,10 @@ def training_config(
             "make_vocab_size_divisible_by": 1,
             "model_config": model_config,
         },
-        "parallelism": {
-            "dp": 1,
-            "pp": 1,
-            "tp": tp,
-            "context_parallel_size": 1,
-            "expert_parallel_size": 1,
-        },
+        "parallelism": sizes | {"context_parallel_size": 1, "expert_parallel_size": 1},
         "tokenizer": {"tokenizer_name_or_path": tokenizer_name, "tokenizer_revision": None},
         "tokens": {"sequence_length": sequence_length},
     }
-
-
-def checkpoint_metadata(*, tp: int, step: int, sequence_length: int) -> dict[str, Any]:
-    """Return checkpoint_metadata.json."""
     stage = {
         "name": "imported",
         "start_training_step": 1,
@@ -205,4 +199,8 @@ def checkpoint_metadata(*, tp: int, step: int, sequence_length: int) -> dict[str
         "last_stage_idx": 0,
         "data_stages": [stage],
     }
-    return {"version": VERSION, "tp": tp, "dp": 1, "cp": 1, "custom_metas": None, "metas": metas}
+    parallel = {"version": VERSION, "tp": tp, "dp": 1, "cp": 1}
+    metadata = {**parallel, "custom_metas": None, "metas": metas}
+    (folder / "checkpoint_metadata.json").write_text(json.dumps(metadata, indent=2))
+    (folder / "model_config.json").write_text(json.dumps(model_config))
+    (folder / "config.yaml").write_text(yaml.safe_dump(training))

@@ -199,7 +199,7 @@ def parse_slices_pairs(
         pair = SlicesPair(
             _slices(path, sides[0], local_shape), _slices(path, sides[1], whole_shape)
         )
-        if _extents(pair.local) != _extents(pair.whole):
+        if [b - a for a, b in pair.local] != [b - a for a, b in pair.whole]:
             raise _bad_slices(path, part)
         pairs.append(pair)
     problem = coverage_problem([pair.local for pair in pairs], local_shape)
@@ -208,10 +208,6 @@ def parse_slices_pairs(
             f"{path}: its slices do not fit its own {local_shape}: {problem}; copy it again"
         )
     return tuple(pairs)
-
-
-def _extents(slices: Slices) -> list[int]:
-    return [stop - start for start, stop in slices]
 
 
 def _slices(path: Path, text: str, shape: tuple[int, ...]) -> Slices:

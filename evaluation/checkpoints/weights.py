@@ -1,7 +1,7 @@
 """Shards read straight into a model's parameters: several threads at once, a chunk each.
 
 One read after the other leaves a parallel file system idle for most of the time, and also a page
-cache, which a single thread copies from no faster than about a GB a second. Memory beside the model's
+cache, which a single thread copies from no faster than about a GB a second. Memory besides the model's
 is a chunk for each reader. For a GPU chunks are pinned, so that it fetches them itself.
 """
 

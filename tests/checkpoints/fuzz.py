@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ ODD: list[Any] = [
     [], [0], [1, -1], [[]], {}, {"a": 1}, {"": None}, [None] * 70, "é", "{{ x }}", "\n",
 ]  # fmt: skip
 
-Damage = Callable[[Path, random.Random], None]
+Damage = Callable[[Path, random.Random], object]
 
 
 def flip(path: Path, dice: random.Random) -> None:
@@ -61,29 +61,6 @@ def insert(path: Path, dice: random.Random) -> None:
         (b"\0", b"\xff", b"{", b"[" * 10**5, b"\xed\xa0\x80", b'"', b",", b"9" * 5000, b"\n")
     )
     path.write_bytes(content[:at] + new + content[at:])
-
-
-def double(path: Path, dice: random.Random) -> None:
-    content = path.read_bytes()
-    path.write_bytes(content + content)
-
-
-def empty(path: Path, dice: random.Random) -> None:
-    path.write_bytes(b"")
-
-
-def remove(path: Path, dice: random.Random) -> None:
-    path.unlink()
-
-
-def pipe(path: Path, dice: random.Random) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def folder(path: Path, dice: random.Random) -> None:
-    path.unlink()
-    path.mkdir()
 
 
 def link(path: Path, dice: random.Random) -> None:
@@ -125,10 +102,19 @@ def replaced(value: Any, dice: random.Random) -> Any:
     return dice.choice(ODD)
 
 
-DAMAGES: list[tuple[int, Damage]] = [
-    (12, values), (5, flip), (3, cut), (3, insert), (1, double), (1, empty), (1, remove), (1, pipe),
-    (1, folder), (1, link),
-]  # fmt: skip
+DAMAGES: dict[str, tuple[int, Damage]] = {
+    "values": (12, values),
+    "flip": (5, flip),
+    "cut": (3, cut),
+    "insert": (3, insert),
+    "double": (1, lambda path, _: path.write_bytes(path.read_bytes() * 2)),
+    "empty": (1, lambda path, _: path.write_bytes(b"")),
+    "remove": (1, lambda path, _: path.unlink()),
+    "pipe": (1, lambda path, _: (path.unlink(), os.mkfifo(path))),
+    "folder": (1, lambda path, _: (path.unlink(), path.mkdir())),
+    "link": (1, link),
+}
+"""Each with how often it comes."""
 
 
 @dataclass(frozen=True)
@@ -154,56 +140,58 @@ def damage(folder: Path, dice: random.Random) -> list[str]:
         if not files:
             break
         path = dice.choice(small if small and dice.random() < 0.5 else files)
-        change = dice.choices([d for _, d in DAMAGES], [weight for weight, _ in DAMAGES])[0]
+        name = dice.choices(list(DAMAGES), [weight for weight, _ in DAMAGES.values()])[0]
         try:
-            change(path, dice)
+            DAMAGES[name][1](path, dice)
         except (ValueError, struct.error, yaml.YAMLError, RecursionError, UnicodeError, TypeError):
             continue  # it was damaged already
-        done.append(f"{change.__name__} {path.relative_to(folder)}")
+        done.append(f"{name} {path.relative_to(folder)}")
     return done
 
 
 def run(targets: list[Target], number: int, seed: int) -> tuple[Counter[str], list[str]]:
-    """Counts of what came of the cases, and the findings."""
+    """Counts of what came of the cases, and the findings, which are printed as they come."""
     completeness.FRESH_SECONDS = 0.0  # nobody writes to them any more
     counts: Counter[str] = Counter()
     findings: list[str] = []
     expected = {target.name: target.read(target.source) for target in targets}
-    told = 0
     for case in range(number):
-        print(*findings[told:], sep="\n", end="\n" * (told < len(findings)), flush=True)
-        told = len(findings)
         dice = random.Random(f"{seed}/{case}")
         target = targets[case % len(targets)]
         with tempfile.TemporaryDirectory() as temporary:
             copy = Path(shutil.copytree(target.source, Path(temporary) / target.source.name))
             done = damage(copy, dice)
             begin = time.monotonic()
-            try:
-                answer = target.read(copy)
-            except EvaluationError as error:
-                counts["one sentence"] += 1
-                if "\n" in str(error) or len(str(error)) > 1500:
-                    findings.append(
-                        f"{case} {target.name} {done}: a long message: {str(error)[:300]}"
-                    )
-            except BaseException as error:
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-                findings.append(
-                    f"{case} {target.name} {done}: {type(error).__name__}: {str(error)[:300]}"
-                )
-            else:
-                counts["an answer"] += 1
-                if all(map(target.exact, done)):
-                    counts["of these compared"] += 1
-                    if answer != expected[target.name]:
-                        findings.append(f"{case} {target.name} {done}: another answer")
-            if time.monotonic() - begin > 10:
-                findings.append(
-                    f"{case} {target.name} {done}: {time.monotonic() - begin:.0f} seconds"
-                )
+            found = list(_problems(target, copy, done, expected[target.name], counts))
+            seconds = time.monotonic() - begin
+        if seconds > 10:
+            found.append(f"{seconds:.0f} seconds")
+        for problem in found:
+            findings.append(f"{case} {target.name} {done}: {problem}")
+            print(findings[-1], flush=True)
     return counts, findings
+
+
+def _problems(
+    target: Target, copy: Path, done: list[str], expected: object, counts: Counter[str]
+) -> Iterator[str]:
+    """Read a damaged copy; yield what is neither the right answer nor one sentence."""
+    try:
+        answer = target.read(copy)
+    except EvaluationError as error:
+        counts["one sentence"] += 1
+        if "\n" in str(error) or len(str(error)) > 1500:
+            yield f"a long message: {str(error)[:300]}"
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        yield f"{type(error).__name__}: {str(error)[:300]}"
+    else:
+        counts["an answer"] += 1
+        if all(map(target.exact, done)):
+            counts["of these compared"] += 1
+            if answer != expected:
+                yield "another answer"
 
 
 def main() -> None:

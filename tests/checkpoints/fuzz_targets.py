@@ -25,19 +25,16 @@ from evaluation.prefill.tokenizers import (
 )
 from evaluation.settings.plan import StagePlan
 from tests.checkpoints.fuzz import Target
+from tests.checkpoints.huggingface import SIZES, save_model
 from tests.checkpoints.nanotron import llama, make_checkpoint, moe, qwen2
-from tests.checkpoints.test_write import SIZES, save_model
 from tests.conftest import SHARED
 from tests.prefill.plans import make_plan
 
 TEXT = ["The quick brown fox jumps over the lazy dog.", "Who? A fox, of course!"] * 9
 
-
 FROM_NANOTRON = (
-    "llama_mup_tp1",
-    "llama_nt05_badnames_tp1",
-    "qwen2_tp2_numpy1",
-    "llama_traindir_tp2_dp2",
+    *("llama_mup_tp1", "llama_nt05_badnames_tp1"),
+    *("qwen2_tp2_numpy1", "llama_traindir_tp2_dp2"),
 )
 
 
@@ -69,15 +66,8 @@ def make_targets(folder: Path) -> list[Target]:
 
 
 def make_rows(folder: Path) -> None:
-    rows = [
-        {
-            "text": f"{TEXT[0]} {n}",
-            "question": "Who?",
-            "choices": ["a fox", "a dog"],
-            "label": n % 2,
-        }
-        for n in range(9)
-    ]
+    asked = {"question": "Who?", "choices": ["a fox", "a dog"]}
+    rows = [{"text": f"{TEXT[0]} {n}", **asked, "label": n % 2} for n in range(9)]
     folder.mkdir()
     (folder / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -85,18 +75,9 @@ def make_rows(folder: Path) -> None:
 def prefilled(data: Path, cache: Path, tokenizer: Path) -> StagePlan:
     """The plan of a slice and a task, both prefilled."""
     files: dict[str, Any] = {"files": (str(data / "train.jsonl"),)}
-    task = {
-        "choices": "choices",
-        "gold": "label",
-        "context": "{{ question }}",
-        "cluster": "{{ text }}",
-    }
-    plan = make_plan(
-        cache,
-        tokenizer,
-        slices={"s": files | {"tokens": 64}},
-        tasks={"t": files | task},
-    )
+    task = {"choices": "choices", "gold": "label", "context": "{{ question }}"}
+    tasks = {"t": files | task | {"cluster": "{{ text }}"}}
+    plan = make_plan(cache, tokenizer, slices={"s": files | {"tokens": 64}}, tasks=tasks)
     prefill_task(plan, "t")
     prefill_slice(plan, "s")
     return plan

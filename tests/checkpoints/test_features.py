@@ -12,11 +12,14 @@ from evaluation.checkpoints.load import load_model
 from tests.checkpoints.nanotron import (
     TRAINING,
     Config,
+    age,
     forward,
     llama,
     make_checkpoint,
     moe,
     qwen2,
+    rewrite,
+    shard_paths,
 )
 
 IDS = torch.tensor([3, 17, 42, 5, 9, 59, 0, 21, 33, 8])
@@ -148,8 +151,6 @@ def test_half_precision_is_read_exactly(tmp_path: Path, config: Config, dtype: t
 def test_mixed_dtypes_lose_nothing(tmp_path: Path) -> None:
     tensors = make_checkpoint(tmp_path / "7", llama(), dtype=torch.bfloat16)
     name = "model.decoder.0.pp_block.input_layernorm.weight"
-    from tests.checkpoints.nanotron import age, rewrite, shard_paths
-
     tensors[name] = torch.randn(32)
     rewrite(shard_paths(tmp_path / "7", name)[0], tensors[name])
     age(tmp_path)

@@ -15,7 +15,7 @@ from tests.checkpoints.nanotron import TRAINING, Config, llama, make_checkpoint,
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "named"),
     [
         (llama(qk_norm=True), "'qk_norm' is True, a key that Nanotron's Llama does not have"),
         (llama(residual_multiplier=0.22), "'residual_multiplier' is 0.22"),
@@ -26,19 +26,16 @@ from tests.checkpoints.nanotron import TRAINING, Config, llama, make_checkpoint,
         (llama(sliding_window_size=4), "'sliding_window_size' is 4, .* Nanotron's Llama"),
         (llama(no_rope_layer=2), "'no_rope_layer' is 2"),
         (llama(moe_config=moe()), "'moe_config' is keys and values"),
-        (
-            llama(rope_seq_len_interpolation_factor=2.0),
-            "'rope_seq_len_interpolation_factor' is 2.0",
-        ),
+        (llama(rope_seq_len_interpolation_factor=2.0), "'rope_seq_len_interpolation_factor' is 2.0"),
         (qwen2(sliding_window=4), "'sliding_window' is 4, .* Nanotron's Qwen2"),
         (qwen2(layer_types=["sliding_attention"]), "'layer_types' is a list \\(1\\)"),
         (qwen2(**{"a\nb": "c" * 900}), r"'a.nb' is 'ccc"),
         (qwen2(moe_config=moe(norm_topk_prob=True)), "'moe_config.norm_topk_prob' is True"),
         (qwen2(moe_config=moe(scoring_func="sigmoid")), "'moe_config.scoring_func' is 'sigmoid'"),
     ],
-)
-def test_a_key_that_may_change_the_model_is_refused(config: Config, told: str) -> None:
-    with pytest.raises(UnsupportedCheckpoint, match=f"^here: {told}") as raised:
+)  # fmt: skip
+def test_a_key_that_may_change_the_model_is_refused(config: Config, named: str) -> None:
+    with pytest.raises(UnsupportedCheckpoint, match=f"^here: {named}") as raised:
         parse_architecture(config, False, None, "here")
     assert len(str(raised.value)) < 400
     assert "\n" not in str(raised.value)
@@ -65,32 +62,24 @@ def with_both(folder: Path, config: Config, trained: Config) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("config", "trained", "told"),
+    ("config", "trained", "named"),
     [
-        (
-            llama(rope_theta=500_000.0),
-            llama(),
-            "`rope_theta` is 500000.0, but config.yaml says 1000.0",
-        ),
+        (llama(rope_theta=500_000.0), llama(), "`rope_theta` is 500000.0, but config.yaml says 1000.0"),
         (llama(rope_interleaved=True), llama(), "`rope_interleaved` is True, but .* False"),
         (llama(rms_norm_eps=1e-6), llama(), "`rms_norm_eps` is 1e-06, but .* 1e-05"),
         (llama(hidden_act="gelu"), llama(), "`hidden_act` is 'gelu'"),
         (llama(), llama(num_hidden_layers=40), "`num_hidden_layers` is 2, but .* 40"),
         (llama(vocab_size=60), llama(vocab_size=61), "`vocab_size` is 60"),
         (qwen2(sliding_window_size=4), qwen2(), "`sliding_window_size` is 4, but .* None"),
-        (
-            qwen2(moe_config=moe()),
-            qwen2(moe_config=moe(top_k=1)),
-            "`moe_config` is keys and values",
-        ),
+        (qwen2(moe_config=moe()), qwen2(moe_config=moe(top_k=1)), "`moe_config` is keys and values"),
         (llama(), qwen2(), "`is_llama_config` is True, but .* None"),
     ],
-)
+)  # fmt: skip
 def test_two_files_that_contradict_each_other(
-    tmp_path: Path, config: Config, trained: Config, told: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, config: Config, trained: Config, named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = with_both(tmp_path, config, trained)
-    with pytest.raises(CheckpointError, match=f"model_config.json: {told}"):
+    with pytest.raises(CheckpointError, match=f"model_config.json: {named}"):
         open_checkpoint(folder)
     assert main(["inspect", str(folder)]) == 1
     assert "if it was changed on purpose" in capsys.readouterr().err
@@ -114,15 +103,17 @@ def test_two_files_that_say_the_same(tmp_path: Path, trained: Config) -> None:
     assert open_checkpoint(folder).model_config == json.loads(json.dumps(llama()))
 
 
-def test_a_folder_that_holds_another_step_is_told_once(
+def test_a_folder_that_holds_another_step_is_named_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_checkpoint(tmp_path / "20", llama())
     for _ in range(2):
         assert open_checkpoint(tmp_path / "20").step == 20
-    (told,) = [record.message for record in caplog.records if "is taken for step" in record.message]
-    assert "is taken for step 20" in told
-    assert "its config.yaml says step 12" in told
+    (named,) = [
+        record.message for record in caplog.records if "is taken for step" in record.message
+    ]
+    assert "is taken for step 20" in named
+    assert "its config.yaml says step 12" in named
 
 
 def test_tables_without_an_end_are_refused(tmp_path: Path) -> None:

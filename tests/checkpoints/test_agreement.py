@@ -1,6 +1,5 @@
 """A checkpoint without config.yaml: what it would say is assumed only where that is written down."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,18 +77,10 @@ def test_commands_are_told_by_an_option(tmp_path: Path, capsys: pytest.CaptureFi
     make_checkpoint(tmp_path / "7", llama(), training=None)
     requests = tmp_path / "r.jsonl"
     requests.write_text('{"context_tokens": [1], "continuation_tokens": [2]}\n')
-    out = tmp_path / "out.jsonl"
-    score = [
-        "loglikelihood",
-        str(tmp_path / "7"),
-        "--requests",
-        str(requests),
-        "--output",
-        str(out),
-    ]
+    files = ["--requests", str(requests), "--output", str(tmp_path / "out.jsonl")]
+    score = ["loglikelihood", str(tmp_path / "7"), *files]
     for command in (["inspect", str(tmp_path / "7")], score):
         assert main(command) == 1
         assert "--no-use-mup" in capsys.readouterr().err
         for said in ("--use-mup", "--no-use-mup"):
             assert main([*command, said]) == 0
-    shutil.rmtree(tmp_path / "7")
