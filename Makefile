@@ -83,7 +83,7 @@ format: $(TOOLS)  ## let ruff and snakefmt rewrite what they can
 bench: .venv-bench/.complete $(MODEL)/config.json  ## speed beside lm-evaluation-harness
 	@.venv-bench/bin/python -m benchmarks
 
-bench-loading: $(VENV)  ## weights read in flight, beside one file after the other
+bench-loading: $(VENV)  ## weights read in flight, beside one after the other
 	@python -m benchmarks.loading
 
 bench-generation: .venv-bench/.complete $(MODEL)/config.json  ## answers beside transformers and lm-evaluation-harness (an hour)

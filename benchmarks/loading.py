@@ -21,7 +21,7 @@ from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.completeness import complete_parameters
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
 from evaluation.checkpoints.load import empty_model
-from evaluation.checkpoints.mapping import Source, Target, expected_parameters, half_split_row
+from evaluation.checkpoints.mapping import Source, expected_parameters
 from evaluation.checkpoints.save import write_parameters
 from evaluation.checkpoints.shards import Shard, weight_files
 from evaluation.checkpoints.weights import READERS, load_weights
@@ -39,7 +39,6 @@ MODEL: dict[str, Any] = {
     "hidden_act": "silu",
     "max_position_embeddings": 2048,
 }
-_CHUNK = 16 << 20
 
 Parts = list[tuple[Shard, Source]]
 Parameters = dict[str, torch.Tensor]
@@ -57,7 +56,7 @@ def main() -> None:
         ]
         files = weight_files(checkpoint.path)
         size = sum(path.stat().st_size for path in files)
-        ways: dict[str, Callable[[], None]] = {"one by one": lambda: one_by_one(parts, parameters)}
+        ways: dict[str, Callable[[], None]] = {}
         for readers in sorted({1, 2, READERS[device.type]}):
             ways[f"{readers} in flight"] = lambda n=readers: load_weights(
                 parts, parameters, readers=n
@@ -67,53 +66,6 @@ def main() -> None:
               "bytes": size, "files": len(files), "mb_per_s": speeds}  # fmt: skip
     write_json(options.output, result)
     print(json.dumps(result, indent=2))
-
-
-def one_by_one(parts: Parts, parameters: Parameters) -> None:
-    """A single thread, and fresh memory for each chunk of rows: how it was done before."""
-    for shard, source in parts:
-        entry = shard.entry
-        row_bytes = (entry.stop - entry.start) // entry.shape[0]
-        step = max(1, _CHUNK // row_bytes)
-        with open(shard.path, "rb", buffering=0) as file:
-            file.seek(entry.start)
-            for first in range(0, entry.shape[0], step):
-                shape = (min(step, entry.shape[0] - first), *entry.shape[1:])
-                rows = torch.empty(shape, dtype=torch.bfloat16)
-                file.readinto(rows.view(torch.uint8).numpy().reshape(-1).data)
-                _place(rows, first, shard, source, parameters)
-
-
-def _place(
-    rows: torch.Tensor, first: int, shard: Shard, source: Source, parameters: Parameters
-) -> None:
-    stop = first + len(rows)
-    for pair in shard.pairs:
-        (start, end), *others = pair.local
-        low, high = max(start, first), min(end, stop)
-        if low >= high:
-            continue
-        values = rows[(slice(low - first, high - first), *(slice(*pair) for pair in others))]
-        top = pair.whole[0][0] + low - start
-        for target in source.targets:
-            begin, last = max(top, target.start), min(top + high - low, target.stop)
-            if begin < last:
-                _copy(values[begin - top : last - top], begin, pair.whole[1:], target, parameters)
-
-
-def _copy(
-    values: torch.Tensor, row: int, others: Any, target: Target, parameters: Parameters
-) -> None:
-    parameter = parameters[target.name]
-    columns = tuple(slice(*pair) for pair in others)
-    begin = row - target.start
-    values = values.to(device=parameter.device, dtype=parameter.dtype)
-    if target.interleaved_head is None:
-        parameter[(slice(begin, begin + len(values)), *columns)].copy_(values)
-        return
-    order = [half_split_row(begin + n, target.interleaved_head) for n in range(len(values))]
-    index = torch.tensor(order, device=parameter.device)
-    parameter[(slice(None), *columns)].index_copy_(0, index, values)
 
 
 def _measured(

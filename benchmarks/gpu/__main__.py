@@ -1,8 +1,7 @@
 """python -m benchmarks.gpu: speed, parity and memory on the GPU at hand, as a table and as JSON.
 
 Models of random weights are made on the device, as Nanotron checkpoints, and run through the engine
-on real requests, beside a plain transformers loop and beside what peers are installed. Needs torch,
-transformers and numpy, no network, and the file that `make bench-gpu-data` writes. A part that fails
+on real requests, beside a plain transformers loop. Needs torch, transformers and numpy, no network, and the file that `make bench-gpu-data` writes. A part that fails
 is named in the table, the others go on, and the exit code is 1.
 """
 
@@ -17,7 +16,6 @@ import torch
 from benchmarks.gpu import about, host
 from benchmarks.gpu.data import Data, read
 from benchmarks.gpu.models import SIZES
-from benchmarks.gpu.peers import NAMES
 from benchmarks.gpu.report import Report
 from benchmarks.gpu.session import Options, Session
 from benchmarks.gpu.table import table
@@ -70,31 +68,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--row-tokens", type=int, help="of a pass (16,384; 1,024 on CPU)")
     parser.add_argument("--questions", type=int, default=0, help="of each task, spread; 0: all")
     parser.add_argument("--blocks", type=int, default=0, help="of each slice; 0: all")
-    parser.add_argument("--sample", type=int, default=400, help="questions that peers are asked")
-    parser.add_argument(
-        "--scratch", type=Path, help="folder for checkpoints (17 GB for the 8b, 33 with peers)"
-    )
+    parser.add_argument("--sample", type=int, default=400, help="questions that the loop is asked")
+    parser.add_argument("--scratch", type=Path, help="folder for checkpoints (17 GB for the 8b)")
     parser.add_argument("--threads", type=int, default=1, help="of torch on the host")
     parser.add_argument("--seed", type=int, default=0, help="of the weights")
-    parser.add_argument("--peers", nargs="*", choices=NAMES, default=list(NAMES))
-    parser.add_argument(
-        "--python",
-        nargs="+",
-        default=[],
-        metavar="PEER=PATH",
-        help="interpreters that have a peer, where this one has not",
-    )
     return parser
 
 
 def _options(given: argparse.Namespace) -> Options:
     device = choose_device(given.device)
-    pythons = {}
-    for pair in given.python:
-        name, _, path = pair.partition("=")
-        if name not in NAMES or not path:
-            raise ConfigError(f"--python {pair}: expected PEER=PATH with one of {', '.join(NAMES)}")
-        pythons[name] = Path(path)
     for key in ("sample", "threads"):
         if getattr(given, key) < 1:
             raise ConfigError(f"--{key} {getattr(given, key)}: must be at least 1")
@@ -110,8 +92,6 @@ def _options(given: argparse.Namespace) -> Options:
         data=given.data.absolute(),
         questions=given.questions,
         blocks=given.blocks,
-        peers=tuple(given.peers),
-        pythons=pythons,
     )
 
 

@@ -1,4 +1,4 @@
-"""Answers beside transformers' own: `generate` in padded batches, and its continuous batching.
+"""Answers beside those of transformers' `generate` in padded batches.
 
 Prompts are the contexts of a task's sample, each once. All answers are greedy and of one length:
 random weights end no sentence.
@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 import torch
-from transformers import ContinuousBatchingConfig, GenerationConfig, PreTrainedModel
+from transformers import GenerationConfig, PreTrainedModel
 
-from benchmarks.gpu.data import NEW, Ids, Task, prompts_of
+from benchmarks.gpu.data import Task
 from benchmarks.measure import measure, peak_bytes
 from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.generation.generate import generate
@@ -19,24 +19,29 @@ from evaluation.scoring.engine.generation.generate import generate
 ROWS = {"cpu": 8, "cuda": 64}
 """Answers at once, of ours as a job has them, and of padded batches."""
 
+NEW = 64
+"""Tokens of an answer."""
+
+Ids = tuple[int, ...]
 Write = Callable[[Sequence[Ids]], list[Ids]]
 
 
 def figures(model: PreTrainedModel, sample: Task) -> dict[str, Any]:
-    """Tokens a second of each way; of others how much faster ours is, and how many answers agree."""
-    prompts = prompts_of(sample)
-    ours = _measured(model, prompts, partial(_by_engine, model))
-    found: dict[str, Any] = {"prompts": len(prompts), "new_tokens": NEW, "engine": ours[0]}
-    peers = {"padded": _padded, "continuous_batching": _continuous}
-    for name, way in peers.items():
-        measured, answers = _measured(model, prompts, partial(way, model))
-        same = sum(one == other for one, other in zip(ours[1], answers, strict=True))
-        found[name] = {
-            **measured,
-            "times_faster": measured["seconds"] / ours[0]["seconds"],
-            "same_answers": same / len(prompts),
-        }
-    return found
+    """Tokens a second of both ways; how much faster ours is, and how many answers agree."""
+    prompts = list({one.context: None for one in sample.requests})
+    ours, answers = _measured(model, prompts, partial(_by_engine, model))
+    padded, others = _measured(model, prompts, partial(_padded, model))
+    same = sum(one == other for one, other in zip(answers, others, strict=True))
+    beside = {
+        "times_faster": padded["seconds"] / ours["seconds"],
+        "same_answers": same / len(prompts),
+    }
+    return {
+        "prompts": len(prompts),
+        "new_tokens": NEW,
+        "engine": ours,
+        "padded": {**padded, **beside},
+    }
 
 
 def _measured(
@@ -67,15 +72,12 @@ def _by_engine(model: PreTrainedModel, prompts: Sequence[Ids]) -> list[Ids]:
     return [answers[AnswerKey(i, 0)] for i in range(len(prompts))]
 
 
-def _config() -> GenerationConfig:
-    return GenerationConfig(max_new_tokens=NEW, do_sample=False, pad_token_id=0)
-
-
 @torch.inference_mode()
 def _padded(model: PreTrainedModel, prompts: Sequence[Ids]) -> list[Ids]:
     """Those of about one length together, padded on the left."""
     order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
     rows = ROWS[model.device.type]
+    config = GenerationConfig(max_new_tokens=NEW, do_sample=False, pad_token_id=0)
     found: dict[int, Ids] = {}
     for start in range(0, len(order), rows):
         chosen = order[start : start + rows]
@@ -86,19 +88,6 @@ def _padded(model: PreTrainedModel, prompts: Sequence[Ids]) -> list[Ids]:
             ids[row, longest - len(prompts[index]) :] = torch.tensor(prompts[index])
             mask[row, longest - len(prompts[index]) :] = 1
         ids, mask = ids.to(model.device), mask.to(model.device)
-        written = model.generate(ids, attention_mask=mask, generation_config=_config())
+        written = model.generate(ids, attention_mask=mask, generation_config=config)
         found |= zip(chosen, map(tuple, written[:, longest:].tolist()), strict=True)
     return [found[i] for i in range(len(prompts))]
-
-
-def _continuous(model: PreTrainedModel, prompts: Sequence[Ids]) -> list[Ids]:
-    """It takes as much memory for its cache as there is; of a host a part is enough."""
-    room = 0.02 if model.device.type == "cpu" else None
-    before = model.config._attn_implementation
-    found = model.generate_batch(
-        [list(ids) for ids in prompts],
-        generation_config=_config(),
-        continuous_batching_config=ContinuousBatchingConfig(max_memory_percent=room),
-    )
-    model.set_attn_implementation(before)
-    return [tuple(found[f"req_{i}"].generated_tokens) for i in range(len(prompts))]

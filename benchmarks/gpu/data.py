@@ -21,11 +21,6 @@ import torch
 from evaluation.errors import SourceError
 from evaluation.scoring.engine.window import Request
 
-Ids = tuple[int, ...]
-
-NEW = 64
-"""Tokens of an answer, where answers are measured."""
-
 _SLICE = "slice."
 _PARTS = ("contexts", "context_lengths", "ends", "end_lengths", "context", "question")
 
@@ -51,11 +46,6 @@ class Task:
         chosen = {numbers[place] for place in places}
         kept = [i for i, number in enumerate(self.question) if number in chosen]
         return Task(self.name, [self.requests[i] for i in kept], [self.question[i] for i in kept])
-
-
-def prompts_of(task: Task) -> list[Ids]:
-    """What is answered of a task: its contexts, each once."""
-    return list({one.context: None for one in task.requests})
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import gc
 import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from benchmarks.gpu import first_use, peers, tiers
+from benchmarks.gpu import first_use, tiers
 from benchmarks.gpu.data import Data
 from benchmarks.gpu.models import SIZES, WINDOW, write_checkpoint
 from benchmarks.gpu.report import Report
@@ -26,7 +25,7 @@ from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How everything runs; `questions` and `blocks` are what is read of the data, `sample` what
-    peers are asked of it."""
+    the loop is asked of it."""
 
     device: str
     dtype: str
@@ -37,8 +36,6 @@ class Options:
     data: Path
     questions: int
     blocks: int
-    peers: tuple[str, ...]
-    pythons: Mapping[str, Path]
 
 
 class Session:
@@ -54,7 +51,6 @@ class Session:
         self.device = torch.device(options.device)
         self.dtype = getattr(torch, options.dtype)
         self.samples = [task.spread(options.sample) for task in data.tasks]
-        self.peers = {peer: peers.find(peer, options.pythons) for peer in options.peers}
 
     def run(self) -> None:
         try:
@@ -128,8 +124,6 @@ class Session:
             )
         for task, sample in zip(self.data.tasks, self.samples, strict=True):
             self._part(f"tier3.{task.name}", partial(tiers.tier3, figures, task, sample))
-        if any(isinstance(place, Path) for place in self.peers.values()):
-            self._part("saved_for_peers", lambda: peers.save_for_peers(model, self.folder / "hf"))
         return figures
 
     def _warm(self, model: PreTrainedModel) -> Engine:
@@ -143,7 +137,7 @@ class Session:
         return engine
 
     def _beside(self, figures: "tiers.Figures") -> None:
-        """The plain loop on a model of its own, then the peers, with nothing of ours in memory."""
+        """The plain loop on a model of its own, with nothing of ours in memory."""
         figures.engine = None  # type: ignore[assignment]
         self._free()
         if self.device.type == "cuda":
@@ -161,8 +155,6 @@ class Session:
             self._answers(loop.model)
         del loop
         self._free()
-        for name in self.options.peers:
-            self._peer(name, figures, measured)
 
     def _answers(self, model: PreTrainedModel) -> None:
         try:
@@ -172,42 +164,6 @@ class Session:
             return
         for sample in self.samples:
             self._part(f"answers.{sample.name}", partial(answers.figures, model, sample))
-
-    def _peer(self, name: str, figures: "tiers.Figures", measured: dict[str, Any]) -> None:
-        python = self.peers[name]
-        if isinstance(python, str):
-            self.report.set("models", self.name, "peers", name, {"missing": python})
-            return
-        folder = self.folder / name
-        request = {
-            "model": str(self.folder / "hf"),
-            "data": str(self.options.data),
-            "device": self.options.device,
-            "dtype": self.options.dtype,
-            "threads": self.options.threads,
-            "window": WINDOW,
-            "sample": self.options.sample,
-            "questions": self.options.questions,
-            "cache": str(folder / "cache"),
-        }
-        rates = {
-            key: value["sample"]["engine_questions_per_second"] for key, value in measured.items()
-        }
-        written = {
-            task: value["engine"]["tokens_per_second"]
-            for task, value in self.report.content["models"][self.name].get("answers", {}).items()
-            if "engine" in value
-        }
-        self._part(
-            f"peers.{name}",
-            lambda: peers.compare(
-                peers.run(name, python, folder, request),
-                self.samples,
-                figures.scores,
-                rates,
-                written,
-            ),
-        )
 
     def _free(self) -> None:
         gc.collect()  # a model is a ring of references

@@ -59,12 +59,9 @@ def _model(name: str, model: dict[str, Any]) -> Iterator[Row]:
             yield from _beside(task, model)
     for task, run in model.get("answers", {}).items():
         if "engine" in run:
-            yield from _answers(task, run, model)
+            yield from _answers(task, run)
         elif task == "missing":
             yield f"answers: not measured, {run}", "", "", ""
-    for peer, found in model.get("peers", {}).items():
-        if "missing" in found:
-            yield f"{peer}: not measured, {found['missing']}", "", "", ""
 
 
 def _compiling(runs: dict[str, Any]) -> Iterator[Row]:
@@ -95,25 +92,15 @@ def _beside(task: str, model: dict[str, Any]) -> Iterator[Row]:
             f"{loop['times_faster']:.1f}x on its sample; differ by {loop['largest_difference']:.1e}",
             "" if aim is None else f">= {aim:.0f}x",
         )
-    for peer, found in model.get("peers", {}).items():
-        if task in found.get("tasks", {}):
-            its = found["tasks"][task]
-            told = f"differ by {its['largest_difference']:.1e}"
-            yield f"    beside {peer} {found['version']}", f"{its['times_faster']:.1f}x", told, ""
 
 
-def _answers(task: str, run: dict[str, Any], model: dict[str, Any]) -> Iterator[Row]:
+def _answers(task: str, run: dict[str, Any]) -> Iterator[Row]:
     rate, memory = run["engine"]["tokens_per_second"], run["engine"]["peak_memory_gb"]
     told = f"{run['prompts']} prompts, {memory:.1f} GB"
     yield f"answers to {task}", f"{rate:,.0f} tokens/s", told, ""
-    for name in ("padded", "continuous_batching"):
-        told = f"{run[name]['same_answers']:.0%} of the answers agree"
-        title = f"    beside transformers, {name.replace('_', ' ')}"
-        yield title, f"{run[name]['times_faster']:.1f}x", told, ""
-    for peer, found in model.get("peers", {}).items():
-        if task in found.get("answers", {}):
-            title = f"    beside {peer} {found['version']}"
-            yield title, f"{found['answers'][task]['times_faster']:.1f}x", "", ""
+    padded = run["padded"]
+    told = f"{padded['same_answers']:.0%} of the answers agree"
+    yield "    beside transformers, padded", f"{padded['times_faster']:.1f}x", told, ""
 
 
 def _is_there(model: dict[str, Any], part: str) -> bool:

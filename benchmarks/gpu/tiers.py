@@ -1,21 +1,24 @@
 """Tier2 and Tier3 through the engine, as a job runs them, and beside the plain loop."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-from benchmarks.gpu.busy import busy_share
 from benchmarks.gpu.data import Slice, Task, count_tokens
 from benchmarks.gpu.loop import BATCH, Loop
 from benchmarks.gpu.models import Size
 from benchmarks.gpu.work import Work, of_blocks, of_requests
-from benchmarks.measure import measure, peak_bytes
+from benchmarks.measure import Measured, measure, peak_bytes
+from evaluation.scoring.engine.busy import BUSY
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Score
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -45,7 +48,7 @@ def tier2(figures: Figures, slices: Sequence[Slice], *, documents: bool) -> dict
     def run() -> list[Any]:
         return [score_blocks(engine, tokens, starts)[0] for tokens, starts in inputs]
 
-    measured = measure(figures.device, run)
+    measured, busy = _measured(figures.device, run)
     work = sum((of_blocks(*one) for one in inputs), Work(0, 0, 0))
     return {
         "tokens": work.tokens,
@@ -53,7 +56,7 @@ def tier2(figures: Figures, slices: Sequence[Slice], *, documents: bool) -> dict
         "tokens_per_second": work.tokens / measured.seconds,
         "peak_share": figures.share(work, measured.seconds),
         "peak_memory_gb": peak_bytes(figures.device) / 1e9,
-        "busy": busy_share(figures.device, run),
+        "busy": busy,
         "nats_per_token": sum(float(nats.sum()) for nats in measured.result) / work.queries,
     }
 
@@ -62,7 +65,7 @@ def tier3(figures: Figures, task: Task, sample: Task) -> dict[str, Any]:
     """A whole task, and a sample of it; keeps the sample's scores."""
     engine = figures.engine
     before = engine.tokens_processed
-    whole = measure(figures.device, partial(score_requests, engine, task.requests))
+    whole, busy = _measured(figures.device, partial(score_requests, engine, task.requests))
     memory = peak_bytes(figures.device)
     read = engine.tokens_processed - before
     work = of_requests(task.requests)
@@ -79,7 +82,7 @@ def tier3(figures: Figures, task: Task, sample: Task) -> dict[str, Any]:
         "tokens_per_second": read / whole.seconds,
         "peak_share": figures.share(work, whole.seconds),
         "peak_memory_gb": memory / 1e9,
-        "busy": busy_share(figures.device, partial(score_requests, engine, task.requests)),
+        "busy": busy,
         "sample": {
             "questions": sample.questions,
             "requests": len(sample.requests),
@@ -87,6 +90,14 @@ def tier3(figures: Figures, task: Task, sample: Task) -> dict[str, Any]:
             "engine_questions_per_second": sample.questions / part.seconds,
         },
     }
+
+
+def _measured(device: torch.device, run: Callable[[], T]) -> tuple[Measured[T], float]:
+    """A run, and the share of its wall time inside forward passes."""
+    start, before = time.perf_counter(), BUSY.seconds()
+    measured = measure(device, run)
+    busy = BUSY.seconds() - before
+    return measured, busy / (time.perf_counter() - start)
 
 
 def beside_loop(

@@ -7,26 +7,23 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
-from benchmarks.gpu import answers, busy, host, peer_program, work
+from benchmarks.gpu import answers, host, work
 from benchmarks.gpu.__main__ import main
-from benchmarks.gpu.data import NEW, Data, Slice, Task, read, write
+from benchmarks.gpu.data import Data, Slice, Task, read, write
 from benchmarks.gpu.loop import Loop
 from benchmarks.gpu.models import SIZES, write_checkpoint
-from benchmarks.gpu.peer_program import word
-from benchmarks.gpu.peers import compare, save_for_peers
 from benchmarks.gpu.table import table
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import SourceError
-from evaluation.scoring.engine.window import Request, Score
+from evaluation.scoring.engine.window import Request
 from tests.conftest import ROOT
 
 LENGTH = 48
@@ -113,7 +110,6 @@ def test_every_part_is_there(found: dict[str, Any]) -> None:
     assert all(run["steps"]["load"] > 0 for run in model["first_use"].values())
     assert set(model["tier2"]) == {"block", "document"}
     assert set(model["tier3"]) == set(model["loop"]) == {"shared_3", "shared_30"}
-    assert set(model["peers"]) == {"lm_eval", "lighteval", "vllm"}
     assert model["answers"] == {"missing": "pydantic is not installed"}
     for run in (*model["tier2"].values(), *model["tier3"].values()):
         assert 0 < run["peak_share"] < 1.5  # the peak of so small shapes is no peak
@@ -134,12 +130,6 @@ def test_the_same_text_costs_the_same_nats_in_either_slice(found: dict[str, Any]
     assert whole["tokens"] == apart["tokens"] == 2 * 3 * LENGTH
     assert 5 < whole["nats_per_token"] < 20
     assert whole["nats_per_token"] != apart["nats_per_token"]
-
-
-def test_peers_that_are_not_there_are_told(found: dict[str, Any]) -> None:
-    vllm = found["models"]["tiny"]["peers"]["vllm"]
-    assert sys.executable in vllm["missing"]
-    assert "vllm: not measured, not installed" in table(found)
 
 
 def test_work_is_that_of_a_trie() -> None:
@@ -173,15 +163,6 @@ def test_flops_of_a_dense_layer() -> None:
 def test_sizes_are_those_they_are_named_after(name: str) -> None:
     billions = {"135m": 0.135, "1.7b": 1.71, "8b": 8.03}[name]
     assert SIZES[name].parameters / 1e9 == pytest.approx(billions, rel=0.01)
-
-
-def test_busy_is_the_union_of_spans() -> None:
-    assert busy.covered([(5, 6), (0, 2), (1, 3), (1, 2)]) == 4
-    assert busy.covered([]) == 0
-    share = busy.busy_share(
-        torch.device("cpu"), lambda: torch.randn(400, 400) @ torch.randn(400, 400)
-    )
-    assert 0 < share <= 1
 
 
 def test_the_host_lays_out_every_distinct_token() -> None:
@@ -246,8 +227,6 @@ def test_weights_depend_on_the_seed_and_on_nothing_else(tmp_path: Path) -> None:
     ("arguments", "told"),
     [
         (["--data", "absent.npz"], "no such file"),
-        (["--python", "vllm"], "expected PEER=PATH"),
-        (["--python", "other=/bin/python"], "expected PEER=PATH"),
         (["--sample", "0"], "--sample 0"),
         (["--row-tokens", "0"], "--row-tokens 0"),
         (["--device", "cuda"], "sees no GPU"),
@@ -289,7 +268,7 @@ def test_a_part_that_fails_is_named_and_the_others_go_on(
     monkeypatch.setattr("benchmarks.gpu.tiers.tier2", fail)
     monkeypatch.setattr("benchmarks.gpu.first_use.cold_and_warm", fail)
     output = tmp_path / "out.json"
-    arguments = ["--device", "cpu", "--models", "tiny", "--peers", "--sample", "2"]
+    arguments = ["--device", "cpu", "--models", "tiny", "--sample", "2"]
     assert main([*arguments, "--data", str(data), "--output", str(output)]) == 1
     content = json.loads(output.read_text())
     failed = [
@@ -323,46 +302,6 @@ def test_the_loop_goes_on_with_half_where_memory_is_not_enough(tmp_path: Path) -
     )
 
 
-def test_ids_are_the_words_of_the_tokenizer_that_peers_get(tmp_path: Path) -> None:
-    config = LlamaConfig(
-        hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
-        vocab_size=1000, bos_token_id=None, eos_token_id=None,
-    )  # fmt: skip
-    save_for_peers(LlamaForCausalLM(config), tmp_path)
-    ids = [900, 0, 10, 1, 0, 999, 7]
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    assert tokenizer(" ".join(map(word, ids)), add_special_tokens=False)["input_ids"] == ids
-
-
-def test_vllm_is_asked_for_the_prompt_and_its_end_is_summed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By its documented interface; it has never run here."""
-
-    class Llm:
-        def __init__(self, **_: Any) -> None:
-            pass
-
-        def generate(self, prompts: list[Any], wanted: Any, use_tqdm: bool) -> list[Any]:
-            if wanted["max_tokens"] > 1:
-                assert wanted["ignore_eos"]
-                written = [SimpleNamespace(token_ids=[1] * wanted["max_tokens"])]
-                return [SimpleNamespace(outputs=written) for _ in prompts]
-            assert wanted == {"max_tokens": 1, "prompt_logprobs": 0, "detokenize": False}
-            tables = [
-                [None, *({token: SimpleNamespace(logprob=-float(token))} for token in ids[1:])]
-                for ids in (prompt["prompt_token_ids"] for prompt in prompts)
-            ]
-            return [SimpleNamespace(prompt_logprobs=table) for table in tables]
-
-    stand_in = SimpleNamespace(LLM=Llm, SamplingParams=dict)
-    monkeypatch.setitem(sys.modules, "vllm", stand_in)  # type: ignore[arg-type]
-    peer = peer_program.vllm({"model": "none", "dtype": "float32", "window": 8})
-    assert peer.ask([Request((1, 2), (3, 4)), Request((9,), (5,))]) == [-7.0, -5.0]
-    assert peer.write is not None
-    assert peer.write([(1, 2), (9,), (7, 7)]) == 3 * NEW
-
-
 def test_answers_beside_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     """All ways write the same ones, in the same order."""
     monkeypatch.setattr(answers, "NEW", 5)
@@ -373,25 +312,8 @@ def test_answers_beside_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     sample = questions(10, 4, np.random.default_rng(1))
     found = answers.figures(model.eval(), sample)
     assert (found["prompts"], found["new_tokens"]) == (10, 5)
-    for way in ("engine", "padded", "continuous_batching"):
+    for way in ("engine", "padded"):
         assert found[way]["tokens_per_second"] == pytest.approx(50 / found[way]["seconds"])
         assert found[way].get("same_answers", 1) == 1
     shown = table({"models": {"tiny": {"answers": {"quiz": found}}}, "failed": []})
-    assert re.search(
-        r"beside transformers, continuous batching +[\d.]+x +100% of the answers", shown
-    )
-
-
-def test_a_peer_beside_the_engine() -> None:
-    task = Task("quiz", [Request((1,), (2,))] * 4, [0, 0, 1, 1])
-    answered = {
-        "version": "9",
-        "tasks": {"quiz": {"seconds": 2.0, "scores": [-1.0, -2, -3, -4.5]}},
-        "answers": {"quiz": 50.0, "another": 7.0},
-    }
-    ours = {"quiz": [Score(-float(n), True) for n in range(1, 5)]}
-    beside = compare(answered, [task], ours, {"quiz": 10.0}, {"quiz": 200.0})
-    assert beside["answers"] == {"quiz": {"tokens_per_second": 50.0, "times_faster": 4.0}}
-    assert beside["tasks"]["quiz"]["questions_per_second"] == 1.0
-    assert beside["tasks"]["quiz"]["times_faster"] == 10.0
-    assert beside["tasks"]["quiz"]["largest_difference"] == 0.5
+    assert re.search(r"beside transformers, padded +[\d.]+x +100% of the answers", shown)
