@@ -64,7 +64,7 @@ def make_deltas(plan: StagePlan, step: int) -> Record:
 
 
 def write_deltas(plan: StagePlan, step: int) -> Path:
-    """Compare a step with the bridge and writes `bridge_deltas.json` into its folder.
+    """Compare a step with the bridge and write `bridge_deltas.json` into its folder.
 
     Raises:
         ResultsError: results are missing or damaged.

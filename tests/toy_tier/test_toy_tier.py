@@ -64,7 +64,7 @@ EDITS = [
     ),
     Edit(
         "settings/suites.py",
-        "\n\ndef load_suite(",
+        "\n\nMOST_EXTENDED = ",
         '    riddles: dict[str, Slice] = Field({}, description="Toy: books by name.")\n',
     ),
     Edit(
