@@ -17,10 +17,10 @@ from typing import Any
 import yaml
 
 from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.reporting.comparison import write_configured
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.stage_page import stage_page
-from evaluation.reporting.runs import write_configured
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables

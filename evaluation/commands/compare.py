@@ -99,7 +99,7 @@ def _given(options: argparse.Namespace, name: str) -> bool:
 
 
 def compare_checkpoints(options: argparse.Namespace) -> int:
-    from evaluation.reporting.compare import compare_folders
+    from evaluation.reporting.comparison import compare_folders
 
     text, is_worse = compare_folders(options.ours, options.theirs)
     print(text)
@@ -108,7 +108,7 @@ def compare_checkpoints(options: argparse.Namespace) -> int:
 
 def compare_runs(options: argparse.Namespace) -> int:
     from evaluation.dependencies.by_hand import check_run
-    from evaluation.reporting.compare_runs import is_worse_at_last, runs_as_text
+    from evaluation.reporting.comparison import is_worse_at_last, runs_as_text
     from evaluation.runs.compare import compare_runs as compare_two
     from evaluation.runs.find import find_run, labels
     from evaluation.runs.matching import Matching
@@ -123,7 +123,7 @@ def compare_runs(options: argparse.Namespace) -> int:
     how = Matching(by=options.by or by, at=at, which="last" if options.last else "all")
     compared = compare_two(ours, theirs, how)
     if options.output is not None:
-        from evaluation.reporting.runs import write_runs
+        from evaluation.reporting.comparison import write_runs
 
         write_runs(options.output, [compared])
     print(runs_as_text(compared))
@@ -140,9 +140,9 @@ def _code(options: argparse.Namespace, is_worse: bool | None) -> int:
 
 
 def table(options: argparse.Namespace) -> int:
-    from evaluation.reporting.tables.checkpoints import ARROWS, table_of
+    from evaluation.reporting.tables.score_matrix import LEGEND, checkpoint_table
 
-    text, notes = table_of(_labelled(options.folders), options.format)
+    text, notes = checkpoint_table(_labelled(options.folders), options.format)
     if options.output is None:
         sys.stdout.write(text)
     else:
@@ -150,7 +150,7 @@ def table(options: argparse.Namespace) -> int:
     for note in notes:
         print(note, file=sys.stderr)
     if options.format == "text":
-        print(ARROWS, file=sys.stderr)
+        print(LEGEND, file=sys.stderr)
     return 0
 
 

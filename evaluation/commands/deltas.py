@@ -172,7 +172,7 @@ def front_page(options: argparse.Namespace) -> int:
 
 
 def tensorboard(options: argparse.Namespace) -> int:
-    from evaluation.reporting.exports.points import export_curves
+    from evaluation.reporting.exports import export_curves
 
     plans = _plans_with_tables(options)
     number = export_curves(list(plans.values()), options.output, options.to)

@@ -17,7 +17,7 @@ FILE = "prompts.parquet"
 def curriculum(
     results: Path, task: str, verifier: str | None, band: tuple[float, float], order: Order
 ) -> list[tuple[str, float]]:
-    """Ids of prompts whose pass rate is in the band, with their rates.
+    """Return ids of prompts whose pass rate is in the band, with their rates.
 
     Raises:
         ResultsError: no such results, or no prompt in the band.

@@ -35,7 +35,7 @@ LOG_END = 1 << 16
 def stage_status(
     plan: StagePlan, steps: Sequence[int], outdated: Outdated | None = None
 ) -> dict[str, Any]:
-    """State of each step and of the stage's own files; `complete` if nothing is missing.
+    """Return the state of each step and of the stage's own files; `complete` if nothing is missing.
 
     A state is `done`, `outdated`, `running`, `failed`, `missing` or `damaged`; `damaged` of a subject
     or of the stage has a sentence for each such file. `check` is what the check before the jobs ended
@@ -73,7 +73,7 @@ def _mark_outdated(
     files: dict[str, str],
     outdated: Outdated,
 ) -> None:
-    """Of what a run made; what has no record is nobody's, and stays as it is."""
+    """Mark what a run made and would make again; what has no record stays as it is."""
     is_made = read_record(plan.results, TABLES) is not None
     for name, subject in subjects.items():
         one = outdated.bridge(plan) if name == "bridge" else step_subject(plan, int(name))
@@ -89,7 +89,7 @@ def _mark_outdated(
 
 
 def _verdict(plan: StagePlan) -> dict[str, Any]:
-    """The stage's verdict so far, if any, and whether more steps are to come before it holds."""
+    """Return the stage's verdict so far, if any, and whether it is provisional."""
     try:
         advice = read_recommendation(plan.results / RECOMMENDATION)
     except ResultsError:  # not there yet, or named among what is damaged
@@ -98,7 +98,7 @@ def _verdict(plan: StagePlan) -> dict[str, Any]:
 
 
 def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
-    """State of the stage's own files, and a sentence for each that cannot be used."""
+    """Return the states of the stage's own files, and a sentence for each that cannot be used."""
     names = [*stage_outputs(plan)]
     names += [str(path.relative_to(plan.results)) for path in plan.figures.values()]
     readers: dict[str, Callable[[Path], object]]
@@ -113,7 +113,7 @@ def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
 def _states(
     paths: Mapping[str, Path], readers: Mapping[str, Callable[[Path], object]]
 ) -> tuple[dict[str, str], list[str]]:
-    """`done`, `missing` or `damaged` by name; of those without a reader, only empty ones are damaged."""
+    """Return `done`, `missing` or `damaged` by name; without a reader only an empty file is damaged."""
     states, damaged = {}, []
     for name, path in paths.items():
         states[name] = "done" if path.exists() else "missing"
@@ -130,7 +130,7 @@ def _states(
 
 
 def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
-    """What the jobs that failed said last, with their logs; empty if none has failed."""
+    """Return the last errors of the jobs that failed, with their logs."""
     found = stage_status(plan, steps)
     lines = [f"check: {found['check']} ({plan.check_log})"] if found["check"] else []
     return lines + [
@@ -161,7 +161,7 @@ def _read_tier_file(path: Path, *, tier: TierName) -> object:
 
 
 def last_error(log: Path) -> str | None:
-    """The sentence with which a job ended, if it did."""
+    """Return the sentence with which a job ended, if it did."""
     if not log.is_file():
         return None
     with open(log, "rb") as file:
@@ -176,13 +176,13 @@ def _is_fresh(log: Path) -> bool:
 
 
 def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """All stages in one table, then the sentences of failed jobs."""
+    """Return all stages in one table, then the sentences of failed jobs."""
     columns = (*TIERS, "deltas")
     rows = [["stage", "step", *columns]]
     errors = []
     for stage, entry in found.items():
         for name, subject in entry["subjects"].items():
-            label = f"{name} (gone)" if _is_scored_and_gone(subject) else name
+            label = f"{name} (deleted)" if _is_scored_and_deleted(subject) else name
             rows.append([stage, label, *(subject["files"].get(column, "–") for column in columns)])
             if subject["error"]:
                 errors.append(f"{stage} {name}: {subject['error']} ({subject['log']})")
@@ -199,7 +199,7 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join([*lines, *errors])
 
 
-def _is_scored_and_gone(subject: Mapping[str, Any]) -> bool:
+def _is_scored_and_deleted(subject: Mapping[str, Any]) -> bool:
     return bool(subject.get("gone")) and "done" in subject["files"].values()
 
 

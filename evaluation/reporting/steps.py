@@ -22,22 +22,24 @@ from evaluation.dependencies.steps import (
 )
 from evaluation.errors import BridgeError
 from evaluation.records import Record, read_record, record_path, write_record
+from evaluation.reporting.comparison import write_configured
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.stage_page import stage_page
-from evaluation.reporting.runs import write_configured
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.comparison_file import COMPARISON_FILES
 from evaluation.results.deltas_file import DELTAS
+from evaluation.results.read import reading_once
 from evaluation.results.stage_files import BRIDGE_FILES, FRONT_FILES, PAGE, stage_outputs
 from evaluation.settings.plan import StagePlan
 
 
+@reading_once()
 def make_tables(plan: StagePlan) -> Record:
-    """Writes tables, recommendation and report of whatever results there are."""
+    """Write tables, recommendation and report of whatever results there are."""
     steps = stage_steps(plan)
     key = tables_key(plan, steps, stage_records(plan, steps))
     if plan.stage.bridge is None:
@@ -52,7 +54,7 @@ def make_tables(plan: StagePlan) -> Record:
 
 
 def make_figures(plan: StagePlan) -> Record:
-    """Writes a stage's figures; raises BridgeError as long as it has no tables."""
+    """Write a stage's figures; raises BridgeError as long as it has no tables."""
     tables = read_record(plan.results, TABLES)
     if tables is None:
         again = evaluation(f"tables --stage {plan.name}")
@@ -60,8 +62,9 @@ def make_figures(plan: StagePlan) -> Record:
     return write_record(plan.results, FIGURES, figures_key(tables), write_figures(plan))
 
 
+@reading_once()
 def make_comparison(plans: Mapping[str, StagePlan]) -> Record:
-    """Lays the runs that the configuration names over this one.
+    """Compare this run with those that the configuration names.
 
     The record says which of them could not be compared; files and pages name them too.
     """
@@ -72,8 +75,9 @@ def make_comparison(plans: Mapping[str, StagePlan]) -> Record:
     return write_record(results, COMPARISON, key, files, error=error)
 
 
+@reading_once()
 def make_front_page(plans: Mapping[str, StagePlan]) -> Path:
-    """Writes the page of all stages, and the comparison anew if it is outdated; returns its path."""
+    """Write the page of all stages, and the comparison anew if it is outdated; return its path."""
     config = next(iter(plans.values())).config
     results = Path(config.results)
     if not config.runs:
@@ -87,7 +91,7 @@ def make_front_page(plans: Mapping[str, StagePlan]) -> Path:
 
 
 def _forget_comparison(results: Path) -> None:
-    """Removes what was made when the configuration named other runs."""
+    """Remove what was made when the configuration named other runs."""
     record_path(results, COMPARISON).unlink(missing_ok=True)
     for name in COMPARISON_FILES:
         (results / name).unlink(missing_ok=True)
@@ -99,7 +103,7 @@ def _is_compared(plan: StagePlan, step: int) -> bool:
 
 
 def _forget_bridge(plan: StagePlan, steps: tuple[int, ...]) -> None:
-    """Removes what was made when the stage had a bridge: nothing of it holds any more."""
+    """Remove what was made when the stage had a bridge: nothing of it holds any more."""
     for name in BRIDGE_FILES:
         (plan.results / name).unlink(missing_ok=True)
     for step in steps:

@@ -14,7 +14,7 @@ from evaluation.settings.tiers import TIERS, Tier
 
 
 def align(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells in columns, the first row underlined."""
+    """Return rows of cells in columns, the first row underlined."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows]
@@ -23,7 +23,7 @@ def align(rows: Sequence[Sequence[str]]) -> str:
 
 
 def bridge_table(plans: Mapping[str, StagePlan]) -> str:
-    """Every stage's overall deltas, verdicts and recommendation."""
+    """Return every stage's overall deltas, verdicts and recommendation."""
     return "\n\n".join(_stage(plan) for plan in plans.values())
 
 
@@ -72,7 +72,7 @@ def _overall(deltas: Iterable[DeltaRow], tier: Tier) -> str:
 
 
 def advice_lines(plan: StagePlan) -> list[str]:
-    """A stage's recommendation in words; nothing where there is none yet."""
+    """Return a stage's recommendation in words; nothing where there is none yet."""
     path = plan.results / RECOMMENDATION
     if not path.exists():
         return []

@@ -3,7 +3,9 @@
 Results of an external command may lack the per-item files; those of the engine may not.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -74,8 +76,50 @@ def read_tier_file(folder: Path, name: TierName) -> TierFile:
     return file
 
 
+KEPT_BYTES = 200 << 20
+"""Bytes of per-item files whose content `reading_once` keeps."""
+
+
+@dataclass
+class _Kept:
+    """Tiers that were read, and the bytes of files that others may still have."""
+
+    tiers: dict[tuple[Path, TierName], TierResults] = field(default_factory=dict)
+    left: int = KEPT_BYTES
+
+    def add(self, found: TierResults) -> None:
+        path = found.folder / found.tier.items_file
+        size = path.stat().st_size if path.exists() else 0
+        if size <= self.left:
+            self.left -= size
+            self.tiers[found.folder, found.tier.name] = found
+
+
+_KEPT: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def reading_once() -> Iterator[None]:
+    """Read each tier of a checkpoint once within, as far as there is memory to keep it."""
+    token = _KEPT.set(_Kept())
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
 def read_tier(folder: Path, name: TierName) -> TierResults:
     """One tier of a results folder; raises ResultsError naming file and key."""
+    kept = _KEPT.get()
+    if kept is not None and (folder, name) in kept.tiers:
+        return kept.tiers[folder, name]
+    found = _read_tier(folder, name)
+    if kept is not None:
+        kept.add(found)
+    return found
+
+
+def _read_tier(folder: Path, name: TierName) -> TierResults:
     tier = TIERS[name]
     file = read_tier_file(folder, name)
     found = reader_of(name).read(tier, file, folder)

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError
-from evaluation.reporting.compare import compare_folders
+from evaluation.reporting.comparison import compare_folders
 from evaluation.reporting.pages.provenance import provenance_tables
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage

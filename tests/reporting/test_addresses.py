@@ -112,15 +112,6 @@ def test_the_documented_address_opens_its_flip(browser: Browser, written: Path) 
         assert not page.locator("#unknown").is_visible()
 
 
-def test_titles_name_the_run(browser: Browser, written: Path) -> None:
-    for name, title in (
-        ("report.html", "Evaluation of the stages · results"),
-        ("second/report.html", "second · results"),
-    ):
-        with opened(browser, written / name) as page:
-            assert page.title() == title
-
-
 def saved(page: Page, name: str, folder: Path) -> list[list[str]]:
     with page.expect_download() as download:
         page.get_by_role("button", name=name, exact=True).click()
@@ -186,7 +177,7 @@ def test_flips_are_searched(stage: Page) -> None:
 
 
 def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> None:
-    """Also where it is not the last one; what others lack is folded, and their column is in view."""
+    """Also where it is not the last one, and on its card; what others lack is folded."""
     plans = write_pages(tmp_path, gain=0.5)
     second = plans["second"]
     write_side(second.step_folder(200), second, step=200, skill=-1.0, nats=3.5, seed=7)
@@ -211,15 +202,24 @@ def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> 
             assert names is not None
             assert frame["x"] + names["width"] - 1 <= cell["x"]
             assert cell["x"] + cell["width"] <= frame["x"] + frame["width"] + 1
+    front = second.results.parent / "report.html"
+    write_front_page(plans, front)
+    with opened(browser, front) as page:
+        headline = page.locator(".headline[data-stage=second]").inner_text()
+    assert re.search(r"\[.* at step 30, bridge", headline)
 
 
 def test_on_paper_the_verdict_comes_first(browser: Browser, written: Path) -> None:
     for name, verdict in (("report.html", ".stages"), ("second/report.html", "#objective")):
         with opened(browser, written / name) as page:
-            for media, first in (("screen", ".strip"), ("print", verdict), ("screen", ".strip")):
+            for media, first in (
+                ("screen", ".provenance"),
+                ("print", verdict),
+                ("screen", ".provenance"),
+            ):
                 page.emulate_media(media=media)  # type: ignore[arg-type]
-                tops = [page.locator(one).bounding_box() for one in (".strip", verdict)]
-                above = min((".strip", verdict), key=lambda one: tops[one == verdict]["y"])  # type: ignore[index]
+                tops = [page.locator(one).bounding_box() for one in (".provenance", verdict)]
+                above = min((".provenance", verdict), key=lambda one: tops[one == verdict]["y"])  # type: ignore[index]
                 assert above == first, (name, media)
 
 
@@ -235,7 +235,7 @@ def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
     write_front_page(plans, front)
     with opened(browser, front) as page:
         told = page.locator(".headline[data-stage=second]").inner_text()
-        assert told.startswith("tier2 hq: nats per token ")
+        assert told.startswith("tier2 nats per token of hq: ")
         assert pytest.approx(advised.headline.value, rel=1e-3) == numbers(told)[1]
     with opened(browser, write_report(second, STEPS)) as page:
         row = page.locator("#matrix tr").filter(has_text="hq (group)")

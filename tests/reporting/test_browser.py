@@ -6,7 +6,6 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
@@ -223,21 +222,6 @@ def test_every_kind_of_flip_has_something_to_read(browser: Browser, results: Pat
                 assert flips.first.locator("pre").first.inner_text().strip()
                 opened_tiers.add(kind.split("/")[0])
         assert {"tier2", "tier3"} <= opened_tiers
-
-
-def test_a_figure_is_saved(browser: Browser, results: Path, tmp_path: Path) -> None:
-    """As a file that draws by itself: standard XML that refers to no style of the page."""
-    with opened(browser, stage_page(results)) as page:
-        card = page.locator("#curves section").first
-        with page.expect_download() as download:
-            card.get_by_role("button", name="SVG").click()
-        download.value.save_as(tmp_path / "figure.svg")
-    root = ElementTree.parse(tmp_path / "figure.svg").getroot()
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    curve = root.find("{*}polyline")
-    assert curve is not None
-    assert curve.attrib["stroke"].startswith("rgb")
-    assert "var(" not in (tmp_path / "figure.svg").read_text()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.reporting.exports.points import export_curves
+from evaluation.reporting.exports import export_curves
 from evaluation.settings.exports import WeightsAndBiases
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans

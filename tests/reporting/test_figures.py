@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import ResultsError
-from evaluation.reporting.pages import stage_page as report
-from evaluation.reporting.tables.figures import COLOURS, write_figures
+from evaluation.reporting.tables.figures import write_figures
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, write_report
@@ -51,10 +50,3 @@ def test_a_stage_without_results_has_figures_that_say_so(tmp_path: Path) -> None
     paths = plan.figures
     assert texts(paths["curves", "tier2"]) == ["no results of tier2 yet"]
     assert "no step has been compared" in texts(paths["forest", "tier4"])[0]
-
-
-def test_one_palette() -> None:
-    style = Path(report.__file__).parent / "templates" / "style.css"
-    light = style.read_text(encoding="utf-8").split("@media")[0]
-    for name, colour in COLOURS.items():
-        assert f"--{name}: {colour};" in light

@@ -6,11 +6,8 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, Page
 
-from evaluation.bridge.write import write_deltas, write_stage
-from evaluation.reporting.pages.front_page import write_front_page
-from tests.bridge.folders import write_side
 from tests.reporting.browser import opened
-from tests.reporting.written import STEPS, write_pages
+from tests.reporting.written import write_pages
 
 UNITS = {"nats_per_token": "nats per token", "bits_per_byte": "bits per byte", "ppl": "perplexity"}
 
@@ -74,32 +71,21 @@ def test_noise_is_no_cliff(browser: Browser, tmp_path: Path) -> None:
         assert spark.locator("text").count() == 2
 
 
-def test_cards_tell_of_the_recommended_step(browser: Browser, tmp_path: Path) -> None:
-    """Even if it is not the last one."""
-    plans = write_pages(tmp_path, gain=0.5)
-    second = plans["second"]
-    write_side(second.step_folder(200), second, step=200, skill=-1.0, nats=3.5, seed=7)
-    write_deltas(second, 200)
-    write_stage(second, STEPS)
-    page = second.results.parent / "report.html"
-    write_front_page(plans, page)
-    with opened(browser, page) as shown:
-        told = shown.locator(".headline[data-stage=second]").inner_text()
-    assert "at step 30, bridge" in told
-    assert "[" in told
-
-
-def test_the_strip_says_where_numbers_come_from(browser: Browser, written: Path) -> None:
-    for name, own in (("report.html", "second (3 steps)"), ("second/report.html", "step 200")):
+def test_the_header_says_where_numbers_come_from(browser: Browser, written: Path) -> None:
+    for name, own, title in (
+        ("report.html", "second (3 steps)", "Evaluation of the stages · results"),
+        ("second/report.html", "step 200", "second · results"),
+    ):
         with opened(browser, written / name) as page:
-            strip = page.locator(".strip")
-            terms = strip.locator("dt").all_inner_texts()
+            assert page.title() == title
+            header = page.locator(".provenance")
+            terms = header.locator("dt").all_inner_texts()
             assert {"run", "configuration", "code", "packages", "device", "dtype"} <= set(terms)
-            text = strip.inner_text()
+            text = header.inner_text()
             assert own in text
             assert "torch 2.13.0" in text
             assert "written 20" in text
-            box = strip.bounding_box()
+            box = header.bounding_box()
             assert box is not None
             assert box["y"] < 200
 
@@ -109,7 +95,7 @@ def test_details_come_before_the_flips(stage: Page) -> None:
         box["y"]
         for box in (
             stage.locator(one).first.bounding_box()
-            for one in (".strip", "details.about", "#trust", "#turned")
+            for one in (".provenance", "details.about", "#trust", "#turned")
         )
         if box is not None
     ]
@@ -117,13 +103,17 @@ def test_details_come_before_the_flips(stage: Page) -> None:
     assert len(places) == 4
 
 
-def test_a_saved_figure_says_what_it_is(stage: Page, tmp_path: Path) -> None:
+def test_a_saved_figure_draws_by_itself_and_says_what_it_is(stage: Page, tmp_path: Path) -> None:
     names = {}
     for place, words in (("#curves", "web"), ("#forest", "tier3: Δ accuracy")):
         with stage.expect_download() as download:
             stage.locator(place).get_by_role("button", name=f"save {words} as SVG").click()
         download.value.save_as(tmp_path / "figure.svg")
         root = ElementTree.parse(tmp_path / "figure.svg").getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert "var(" not in (tmp_path / "figure.svg").read_text()
+        if place == "#curves":
+            assert root.find("{*}polyline").attrib["stroke"].startswith("rgb")  # type: ignore[union-attr]
         texts = [root.findtext("{*}title") or "", root.findtext("{*}desc") or ""]
         names[download.value.suggested_filename] = texts
     assert names["second_tier2_web_nats_per_token_curve.svg"] == [

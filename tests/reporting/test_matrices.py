@@ -12,7 +12,7 @@ from evaluation.bridge.delta import Delta
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.write import write_deltas
 from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.reporting.tables.retention import landmarks, retention
+from evaluation.reporting.tables.retention import anchors, retention
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.read import read_results
 from evaluation.results.stage_files import FRONT_FILES, stage_outputs
@@ -78,7 +78,7 @@ def three(plans: dict[str, StagePlan]) -> dict[str, StagePlan]:
 def test_retention_is_the_paired_delta(three: dict[str, StagePlan]) -> None:
     """One checkpoint with two folders of results is one column; pairs agree with the bridge's."""
     found = [read_stage(three["first"], (100,)), read_stage(three["second"], STEPS)]
-    assert [(one.label, len(one.sides)) for one in landmarks(found)] == [
+    assert [(one.label, len(one.sides)) for one in anchors(found)] == [
         ("first/100", 2),
         ("second/30", 1),
     ]

@@ -14,7 +14,7 @@ import pytest
 
 from evaluation.errors import ResultsError
 from evaluation.files import write_json
-from evaluation.reporting.compare import compare_folders
+from evaluation.reporting.comparison import compare_folders
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.joined import follows, joined_series
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
@@ -102,14 +102,14 @@ def test_page_answers_in_the_order_of_the_questions(plans: dict[str, StagePlan])
     text = page.read_text(encoding="utf-8")
     questions = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
     assert questions == [
-        "Did this stage do what it was for?",
-        "Which checkpoint do we take on?",
+        "Did this stage achieve its objective?",
+        "Which checkpoint should we use next?",
         "Where did it gain and lose?",
         "Can I trust it?",
-        "Which items turned?",
+        "Which items changed?",
     ]
     assert "Recommended: step 30" in text
-    assert "its acc" in text  # why the others fell out
+    assert "its acc" in text  # why the others were rejected
     assert "<h3>What was scored</h3>" in text
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in text

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from evaluation.reporting.runs import write_runs
+from evaluation.reporting.comparison import write_runs
 from evaluation.results.comparison_file import Comparison, read_comparison
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run

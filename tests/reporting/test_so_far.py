@@ -58,15 +58,15 @@ def test_and_holds_when_they_are(plan: StagePlan) -> None:
 
 def test_a_deleted_checkpoint_is_marked(plan: StagePlan) -> None:
     text = write_report(plan, STEPS).read_text(encoding="utf-8")
-    assert "Gone from disk since they were scored: step 10." in text
-    assert "Gone since scored: step 10\n" in (plan.results / "summary.md").read_text()
+    assert "Deleted since they were scored: step 10." in text
+    assert "Deleted since scored: step 10\n" in (plan.results / "summary.md").read_text()
     with open(plan.results / "summary.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     steps = [row for row in rows if row["role"] == "step"]
     assert {row["step"] for row in steps if row["gone"] == "True"} == {"10"}
     assert {row["step"] for row in steps if row["gone"] == "False"} == {"20", "30"}
     lines = status_table({"second": stage_status(plan, AWAITED)}).splitlines()
-    assert [line.split("  ")[1] for line in lines if "gone" in line] == ["10 (gone)"]
+    assert [line.split("  ")[1] for line in lines if "deleted" in line] == ["10 (deleted)"]
 
 
 def test_a_stage_without_checkpoints_is_shown_as_one(plans: dict[str, StagePlan]) -> None:

@@ -72,7 +72,7 @@ def test_undecided_comes_with_what_to_do(plan: StagePlan) -> None:
     quality = read_quality(plan.results / "task_quality.json")
     (line,) = quality.advice
     assert line.startswith(
-        "tier3: accuracy is undecided; a difference of 0.01 in the mean of 2 tasks"
+        "tier3: accuracy is undecided; a difference of 1 point in the mean of 2 tasks"
     )
     assert "Too small alone: 2 of 2 tasks: " in line
     assert "quiz (400 of " in line

@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 
-from evaluation.reporting.runs import write_runs
+from evaluation.reporting.comparison import write_runs
 from evaluation.results.documents import FOLDER, LIST, documents, listing, tables
 from evaluation.results.items import ITEM_READERS, reader_of
 from evaluation.runs.compare import compare_runs

@@ -9,8 +9,8 @@ import pytest
 
 from evaluation.dependencies.other_runs import references, run_state
 from evaluation.dependencies.steps import tables_key
+from evaluation.reporting.comparison import write_configured
 from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.reporting.runs import write_configured
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import OtherRun
 from tests.bridge.folders import edit_json

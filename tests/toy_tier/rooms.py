@@ -22,8 +22,8 @@ from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.doctor.examine import examine
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.files import write_json, write_parquet
-from evaluation.reporting.compare import compare_folders
-from evaluation.reporting.exports.points import export_curves
+from evaluation.reporting.comparison import compare_folders
+from evaluation.reporting.exports import export_curves
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures

@@ -71,7 +71,7 @@ class BlockTexts:
 
     @cached_property
     def _tokenizer(self) -> Decoder | None:
-        """Of the `tokenizers` library where it will do: transformers takes seconds to import."""
+        """Use the `tokenizers` library where it will do: transformers takes seconds to import."""
         folder = self._plan.tokenizer_folder
         if (folder / "tokenizer.json").exists():
             from tokenizers import Tokenizer

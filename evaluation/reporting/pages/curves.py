@@ -1,25 +1,43 @@
-"""Curves over steps: one series for each tier, item and metric."""
+"""Curves over steps: a series for each tier, item and metric, of one run or of several.
+
+References, models that were scored once, are levels that curves are seen against.
+"""
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.deltas import FREE_OF_TOKENS
+from evaluation.dependencies.other_runs import references
+from evaluation.errors import EvaluationError, ResultsError
 from evaluation.reporting.headlines import steps_in_words
+from evaluation.reporting.tables.values import Value, values_of
+from evaluation.results.read import read_results, tiers_in
+from evaluation.runs.find import RunCheckpoint
+from evaluation.runs.references import Shared, shared
+from evaluation.settings.config import Config
 from evaluation.settings.tiers import TIERS, TierName
 
 LAST_STEPS = 5
 """Checkpoints at the end of a curve whose scatter about a line tells how noisy it is."""
 
+WIDE = 8
+"""A perplexity whose largest value is so many times its smallest has a logarithmic axis."""
+
+Key = tuple[TierName, str, str]
+"""Tier, item and metric."""
 Row = Mapping[str, Any]
 Series = dict[str, Any]
+Points = dict[Key, list[dict[str, Any]]]
 
 
 def stage_series(rows: Sequence[Row]) -> list[Series]:
-    """Series of a stage's summary rows, each with the bridge's value; overall ones first."""
-    lines: dict[tuple[str, str, str], list[Row]] = {}
-    references: dict[tuple[str, str, str], Row] = {}
+    """Return the series of a stage's summary rows, each with the bridge's value; overall ones first."""
+    lines: dict[Key, list[Row]] = {}
+    references: dict[Key, Row] = {}
     for row in rows:
         key = (row["tier"], row["item"], row["metric"])
         if row["role"] == "bridge":
@@ -29,20 +47,27 @@ def stage_series(rows: Sequence[Row]) -> list[Series]:
     return [_series(key, lines[key], references.get(key)) for key in sorted(lines, key=rank_of)]
 
 
-def rank_of(key: tuple[str, str, str]) -> tuple[int, int, bool]:
-    """By tier and metric as the table of tiers has them; what it does not name comes last."""
+def rank_of(key: Key) -> tuple[int, int, bool]:
+    """Order by tier and metric as the table of tiers does; what it does not name comes last."""
     tier, item, metric = key
     names = [known.name for known in TIERS[tier].metrics]
     rank = names.index(metric) if metric in names else len(names)
     return list(TIERS).index(tier), rank, item != OVERALL
 
 
-def is_logarithmic(tier: TierName, metric: str) -> bool:
-    """Whether an axis of it is logarithmic where values span much."""
-    return TIERS[tier].metric(metric).unit == "perplexity"
+def is_logarithmic(series: Series) -> bool:
+    """Return whether its axis is logarithmic: a perplexity that varies much, bounds included."""
+    if TIERS[series["tier"]].metric(series["metric"]).unit != "perplexity":
+        return False
+    lines = series.get("lines") or [series]
+    names = ("value", "low", "high", "paired_low", "paired_high")
+    drawn = [point.get(name) for line in lines for point in line["points"] for name in names]
+    drawn += [level["value"] for level in (series["bridge"], *series.get("levels", ())) if level]
+    values: list[float] = [value for value in drawn if value is not None]
+    return min(values) > 0 and max(values) > WIDE * min(values)
 
 
-def _series(key: tuple[str, str, str], rows: Sequence[Row], bridge: Row | None) -> Series:
+def _series(key: Key, rows: Sequence[Row], bridge: Row | None) -> Series:
     tier, item, metric = key
     rows = sorted(rows, key=lambda row: row["step"])
     return {
@@ -67,7 +92,7 @@ def _series(key: tuple[str, str, str], rows: Sequence[Row], bridge: Row | None) 
 
 
 def _paired(row: Row, bridge: Row | None) -> dict[str, float | None]:
-    """Where the value may be beside the bridge's, by the interval of the paired delta."""
+    """Return the paired delta's interval about the bridge's value."""
     low, high = row.get("delta_low"), row.get("delta_high")
     if bridge is None or low is None or high is None:
         return {"paired_low": None, "paired_high": None}
@@ -75,7 +100,7 @@ def _paired(row: Row, bridge: Row | None) -> dict[str, float | None]:
 
 
 def _note(rows: Sequence[Row]) -> str | None:
-    """Why some values have no interval, and at which steps."""
+    """Return why some values have no interval, and at which steps."""
     lacking = [row for row in rows if row["low"] is None]
     if not lacking:
         return None
@@ -87,7 +112,7 @@ def _note(rows: Sequence[Row]) -> str | None:
 
 
 def spread_of(rows: Sequence[Row]) -> dict[str, Any] | None:
-    """How far the last steps scatter about a straight line, beside the last interval's half-width.
+    """Return how far the last steps scatter about a line, and the last interval's half-width.
 
     A trend is no noise, so it is taken off: SD = sqrt(sum of squared residuals / (steps - 2)).
     """
@@ -102,4 +127,89 @@ def spread_of(rows: Sequence[Row]) -> dict[str, Any] | None:
         "steps": len(last),
         "sd": math.sqrt(math.fsum(one**2 for one in off) / (len(last) - 2)),
         "half": None if low is None else (high - low) / 2,
+    }
+
+
+def points_of(checkpoints: Iterable[RunCheckpoint], damaged: list[str]) -> tuple[Points, set[str]]:
+    """Return the points of a run's curves, and its tokenizers.
+
+    What cannot be read is left out, with a sentence in `damaged`.
+    """
+    points: Points = {}
+    tokenizers: set[str] = set()
+    for one in checkpoints:
+        try:
+            results = read_results(one.folder, tiers_in(one.folder))
+        except ResultsError as error:
+            damaged.append(str(error))
+            continue
+        tokenizers.add(str(results.header.tokenizer.identity))
+        for value in values_of(results):
+            points.setdefault((value.tier, value.item, value.metric), []).append(_point(one, value))
+    return points, tokenizers
+
+
+def _point(one: RunCheckpoint, value: Value) -> dict[str, Any]:
+    bounds = {name: getattr(value, name) for name in ("value", "low", "high", "chance")}
+    return {"step": one.step, "tokens": one.tokens, **bounds}
+
+
+def overlaid_series(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]:
+    """Return a series for each measure, with a line for each run that has it, numbered in order.
+
+    Of runs whose tokenizer is not the first one's, only what no token is counted in.
+    """
+    first = next((tokenizers for _, tokenizers in runs.values() if tokenizers), set())
+    lines: dict[Key, list[dict[str, Any]]] = {}
+    for number, (name, (points, tokenizers)) in enumerate(runs.items()):
+        for key, own in points.items():
+            if tokenizers <= first or TIERS[key[0]].metric(key[2]).unit in FREE_OF_TOKENS:
+                line = {"name": name, "number": number, "points": own}
+                lines.setdefault(key, []).append(line)
+    return list(_overlaid(lines))
+
+
+def _overlaid(lines: Mapping[Key, Sequence[Mapping[str, Any]]]) -> Iterator[Series]:
+    for key in sorted(lines, key=rank_of):
+        chance = lines[key][0]["points"][0]["chance"]
+        known = {"tier": key[0], "item": key[1], "metric": key[2], "chance": chance}
+        yield {**known, "points": [], "lines": lines[key], "bridge": None, "spread": None}
+
+
+def with_levels(
+    series: Sequence[Series], config: Config, folders: Sequence[Path], number: int
+) -> tuple[list[Series], list[str]]:
+    """Return the series with a level for each reference that has their measure, and notes.
+
+    Results are compared with those in `folders`. Colours are numbered from `number` on.
+    """
+    levels: dict[Key, list[dict[str, Any]]] = {}
+    notes: dict[str, None] = {}
+    for place, (name, path) in enumerate(references(config).items()):
+        measures: dict[Key, float] = {}
+        for folder in folders:
+            try:
+                found = shared(name, path, read_results(folder, tiers_in(folder)))
+            except EvaluationError as error:
+                notes[f"{name} has no line: {error}"] = None
+                continue
+            notes |= dict.fromkeys(found.notes)
+            measures = {**_measures(found), **measures}
+        for key, value in measures.items():
+            level = {"name": name, "number": number + place, "value": value}
+            levels.setdefault(key, []).append(level)
+    keys = [(one["tier"], one["item"], one["metric"]) for one in series]
+    drawn = [
+        {**one, "levels": levels[key]} if key in levels else one
+        for one, key in zip(series, keys, strict=True)
+    ]
+    return drawn, list(notes)
+
+
+def _measures(found: Shared) -> Mapping[Key, float]:
+    tiers = found.results.tiers
+    return {
+        (value.tier, value.item, value.metric): value.value
+        for value in values_of(found.results)
+        if found.has_line(value.tier, value.item, tiers[value.tier].tier.metric(value.metric).unit)
     }

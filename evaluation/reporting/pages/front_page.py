@@ -10,11 +10,9 @@ from evaluation.bridge.deltas import PER_BYTE
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
-from evaluation.reporting.headlines import provisional, tier_words
-from evaluation.reporting.pages.aims import group_series
-from evaluation.reporting.pages.curves import Series, stage_series
+from evaluation.reporting.headlines import provisional, tier_words, value_in_words
+from evaluation.reporting.pages.curves import Series, stage_series, with_levels
 from evaluation.reporting.pages.joined import follows, joined_series
-from evaluation.reporting.pages.levels import levels
 from evaluation.reporting.pages.page import (
     DEFAULTS,
     packed_retention,
@@ -24,15 +22,16 @@ from evaluation.reporting.pages.page import (
     some,
     write_page,
 )
+from evaluation.reporting.pages.provenance_header import front_header
 from evaluation.reporting.pages.runs_page import stage_title
-from evaluation.reporting.pages.stage_page import (
+from evaluation.reporting.pages.verdicts import (
     advice,
     aim_title,
     chosen_step,
+    group_series,
     headline_item,
     stage_verdict,
 )
-from evaluation.reporting.pages.strip import front_strip
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.retention import retention, write_retention
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
@@ -50,7 +49,7 @@ from evaluation.settings.tiers import TIERS
 
 
 def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
-    """Writes the page that shows all stages in a row; what is not there yet is named.
+    """Write the page that shows all stages in a row; what is not there yet is named.
 
     Beside it the lines with which Snakemake's report opens, and what later stages kept of earlier ones.
     """
@@ -74,7 +73,7 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
         "title": "Evaluation of the stages",
         "run": Path(config.results).name,
         "stages": cards,
-        "strip": front_strip(found),
+        "header": front_header(found),
     }
     beside = COMPARISON_PAGE if config.runs else None
     write_page(output, render("front.html", data, **words, runs=runs, comparison=beside))
@@ -83,7 +82,7 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
 
 
 def _pages(plans: Mapping[str, StagePlan], output: Path) -> dict[str, dict[str, str]]:
-    """Links to the stages' pages, and to that of several runs."""
+    """Return links to the stages' pages, and to that of several runs."""
     found = {name: plan.results / PAGE for name, plan in plans.items()}
     if next(iter(plans.values())).config.runs:
         found[COMPARISON_PAGE] = output.with_name(COMPARISON_PAGE)
@@ -95,12 +94,12 @@ def _joined(
 ) -> list[Series]:
     plans = {name: stage.plan for name, stage in found.items()}
     last = [one.results.folder for stage in found.values() for one in [*stage.steps.values()][-1:]]
-    known = levels(next(iter(plans.values())).config, last, len(plans))
-    return known.beside(joined_series(series, follows(plans)))
+    config = next(iter(plans.values())).config
+    return with_levels(joined_series(series, follows(plans)), config, last, len(plans))[0]
 
 
 def runs_in_words(results: Path, config: Config) -> list[dict[str, Any]]:
-    """What is said of each of the other runs that the configuration names, its mistake or its leads."""
+    """Return for each other run of the configuration its error, or who is better since when."""
     if not config.runs:
         return []
     try:
@@ -123,12 +122,12 @@ def runs_in_words(results: Path, config: Config) -> list[dict[str, Any]]:
 
 
 def _is_headline(lead: LeadRow) -> bool:
-    """An overall headline, or what takes its place where the tokenizers differ."""
+    """Return whether it is of an overall headline, or what replaces it where tokenizers differ."""
     return lead.item == OVERALL and lead.metric in (headline_delta(lead.tier), f"delta_{PER_BYTE}")
 
 
 def _overview(cards: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> str:
-    """Each stage in a few lines of reStructuredText; the report has little room where it opens."""
+    """Return each stage in a few lines of reStructuredText, for where the report opens."""
     lines = [line for card in cards for line in (*_in_words(card), "")]
     for run in runs:
         said = [f"not compared: {run['error']}"] if run["error"] else run["leads"]
@@ -155,12 +154,12 @@ def _in_words(card: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Text in which no sign is markup."""
+    """Return text in which no sign is markup."""
     return re.sub(r"([^\w\s]|_)", r"\\\1", " ".join(text.split()))
 
 
 def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
-    """The headline's overall curve in each of its units, the headline's own first.
+    """Return the headline's overall curve in each of its units, the headline's own first.
 
     Without an objective that of the last tier there is.
     """
@@ -198,23 +197,26 @@ def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
 
 
 def _headline(found: StageResults, spark: Series) -> str:
-    """The value at the recommended step (else the last one), with its interval or why it has none."""
+    """Return the value at the recommended (or else the last) step, with its interval if it has one."""
     points = {point["step"]: point for point in spark["points"]}
     point = points.get(chosen_step(found) or 0, spark["points"][-1])
     low, high = point["low"], point["high"]
     paired = ""
     if low is None and point["paired_low"] is not None:
         low, high, paired = point["paired_low"], point["paired_high"], " paired with the bridge"
-    bounds = "no interval" if low is None else f"[{low:.4g}, {high:.4g}]{paired}"
-    bridge = f", bridge {spark['bridge']['value']:.4g}" if spark["bridge"] else ""
-    group = "" if spark["item"] == OVERALL else f" {spark.get('group', spark['item'])}:"
-    name = f"{spark['tier']}{group} {TIERS[spark['tier']].metric(spark['metric']).words}"
-    value = f"{point['value']:.4g} {bounds} at step {point['step']}{bridge}"
-    return f"{name} {value}" if group else f"{name}: {value}"
+    metric = TIERS[spark["tier"]].metric(spark["metric"])
+    bounds = "no interval"
+    if low is not None:
+        bounds = f"[{', '.join(value_in_words(metric, one) for one in (low, high))}]{paired}"
+    bridge = spark["bridge"]
+    against = f", bridge {value_in_words(metric, bridge['value'])}" if bridge else ""
+    value = f"{value_in_words(metric, point['value'])} {bounds} at step {point['step']}{against}"
+    group = "" if spark["item"] == OVERALL else f" of {spark.get('group', spark['item'])}"
+    return f"{spark['tier']} {metric.words}{group}: {value}"
 
 
 def _counts(found: StageResults) -> str | None:
-    """How many slices, tasks and rates are significantly better and worse at the chosen step."""
+    """Return how many items are significantly better and worse at the chosen step."""
     chosen = chosen_step(found)
     if chosen is None or chosen not in found.deltas:
         return None

@@ -20,7 +20,7 @@ Follows = Mapping[str, tuple[str, int] | None]
 
 
 def follows(plans: Mapping[str, StagePlan]) -> dict[str, tuple[str, int] | None]:
-    """The stage and step that each stage's bridge is."""
+    """Return the stage and step that each stage's bridge is."""
     return {name: _bridge_of(plan, plans) for name, plan in plans.items()}
 
 
@@ -40,7 +40,7 @@ def _bridge_of(plan: StagePlan, plans: Mapping[str, StagePlan]) -> tuple[str, in
 
 
 def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> list[Series]:
-    """Series that more than one stage has, each stage from where it begins.
+    """Return series that more than one stage has, each stage from where it begins.
 
     Stages that follow one another are one line; where some do not, each way has a line of its own. A
     mean over slices or tasks is left out where stages have others: it would jump at their border.
@@ -60,7 +60,7 @@ def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> lis
 
 
 def _start(name: str, known: Follows) -> int:
-    """Training steps before a stage; bridges that run in a circle lead nowhere."""
+    """Return the training steps before a stage; bridges that run in a circle lead nowhere."""
     total, seen, at = 0, {name}, known.get(name)
     while at is not None:
         if at[0] in seen:
@@ -73,7 +73,7 @@ def _start(name: str, known: Follows) -> int:
 def _chains(
     stages: Mapping[str, Sequence[Series]], known: Follows, starts: Mapping[str, int]
 ) -> list[list[str]]:
-    """Stages that follow one another from end to end; the others begin chains of their own."""
+    """Return chains of stages that follow one another; the others begin chains of their own."""
     chains: list[list[str]] = []
     for name in stages:
         before = known.get(name) if starts[name] else None
@@ -120,7 +120,7 @@ def _points(
 
 
 def _is_one_mean(key: tuple[str, str, str], stages: Mapping[str, Sequence[Series]]) -> bool:
-    """Whether an overall value is of the same slices or tasks in every stage that has it."""
+    """Return whether an overall value is of the same slices or tasks in every stage that has it."""
     items = {
         frozenset(one["item"] for one in series if (one["tier"], one["metric"]) == key[::2])
         for series in stages.values()

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,15 @@ from urllib.parse import quote
 
 import jinja2
 
+from evaluation.bridge.delta import OVERALL
 from evaluation.escaping import printable_lines
 from evaluation.files import write_text
-from evaluation.reporting.pages.curves import Series
+from evaluation.reporting.pages.curves import Series, is_logarithmic
+from evaluation.reporting.palette import DARK, LIGHT, as_css
+from evaluation.results.comparison_file import ComparisonRow
+from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.stage_files import RetentionRow
+from evaluation.settings.tiers import TIERS
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +46,7 @@ ENVIRONMENT = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
 )
+ENVIRONMENT.globals |= {"light": as_css(LIGHT), "dark": as_css(DARK)}
 
 DEFAULTS = {
     "step": None,
@@ -56,6 +62,22 @@ DEFAULTS = {
 }
 """What a page shows of each choice that stands in its address, until a reader chooses."""
 
+
+@dataclass(frozen=True)
+class Table:
+    """A table of words and numbers as text, under its title."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    note: str = ""
+
+
+def cells_of(columns: Mapping[str, Callable[..., str]], *of: Any) -> tuple[str, ...]:
+    """Return the cells of a row, by the function of each column."""
+    return tuple(cell(*of) for cell in columns.values())
+
+
 Links = dict[str, dict[str, str]]
 """By what a page calls another: how it refers to it, see `page_link`."""
 
@@ -64,7 +86,7 @@ SHOWN = 6
 
 
 def render(template: str, data: Any, **values: Any) -> str:
-    """A page of a template, its data embedded."""
+    """Render a page from a template, its data embedded."""
     return ENVIRONMENT.get_template(template).render(data=embedded(data), **values)
 
 
@@ -85,7 +107,7 @@ def _json(data: Any) -> bytes:
 
 
 def embedded(data: Any) -> str:
-    """Compressed JSON in base64: a third of the size, and nothing in it can end its element."""
+    """Return compressed JSON in base64: a third of the size, and it cannot end its element."""
     return base64.b64encode(gzip.compress(_json(data), mtime=0)).decode()
 
 
@@ -96,7 +118,7 @@ class SpaceLeft:
     left: float
 
     def take(self, data: Any) -> bool:
-        """Takes the room that data will need, at most; False if there is not as much."""
+        """Take the room that data will need at most; return False if there is not as much."""
         needed = len(zlib.compress(_json(data))) * 4 / 3
         if needed > self.left:
             return False
@@ -105,7 +127,7 @@ class SpaceLeft:
 
 
 def seven_digits(value: Any) -> Any:
-    """Seven digits of a float, more than any plot or table shows."""
+    """Round a float to seven digits, more than any plot or table shows."""
     return float(f"{value:.7g}") if isinstance(value, float) else value
 
 
@@ -113,13 +135,14 @@ POINT = ("x", "step", "value", "low", "high", "paired_low", "paired_high", "stag
 
 
 def packed_series(series: Iterable[Series]) -> list[dict[str, Any]]:
-    """Series whose points are columns (of POINT), not objects: there may be hundreds of steps."""
+    """Return series whose points are columns (of POINT), as there may be hundreds of steps."""
     return [_packed(one) for one in series]
 
 
 def _packed(series: Series) -> dict[str, Any]:
     lines = [{**line, "points": _columns(line["points"])} for line in series.get("lines", ())]
-    packed = {**series, "points": _columns(series["points"])}
+    log_scale = is_logarithmic(series)
+    packed = {**series, "points": _columns(series["points"]), "log": log_scale}
     return {**packed, "lines": lines} if lines else packed
 
 
@@ -136,7 +159,7 @@ VALUES = ("value", "bridge", "delta", "low", "high", "p_holm", "mde", "n", "flag
 
 
 def packed_deltas(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Rows as arrays [step, index into `keys`, *VALUES]; what steps share is there once."""
+    """Return rows as arrays [step, index into `keys`, *VALUES]; what steps share is there once."""
     keys: dict[tuple[Any, ...], int] = {}
     notes: dict[str | None, int] = {}
     packed: list[list[Any]] = []
@@ -147,12 +170,24 @@ def packed_deltas(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {"keys": list(keys), "notes": list(notes), "rows": packed, "of": [KEY, VALUES]}
 
 
+def delta_row(row: DeltaRow | ComparisonRow, **more: Any) -> dict[str, Any]:
+    """Return a row of `packed_deltas`: a page draws it by `name` in the forest plot of its `label`."""
+    metric, has_rates = row.metric.removeprefix("delta_"), TIERS[row.tier].rates
+    return {
+        **row.model_dump(),
+        "metric": metric,
+        "name": metric if has_rates and row.item == OVERALL else row.item,
+        "label": "rates" if has_rates else metric,
+        **more,
+    }
+
+
 KEPT = ("tier", "item", "metric")
 KEPT_VALUES = ("earlier_value", "value", "delta", "low", "high", "p_holm", "n", "flag")
 
 
 def packed_retention(rows: Iterable[RetentionRow]) -> dict[str, Any]:
-    """Rows as arrays [earlier, later, index into `keys`, *KEPT_VALUES]; `labels` name checkpoints."""
+    """Return arrays [earlier, later, index into `keys`, *KEPT_VALUES]; `labels` name checkpoints."""
     labels: dict[str, int] = {}
     keys: dict[tuple[Any, ...], int] = {}
     packed: list[list[Any]] = []
@@ -164,7 +199,7 @@ def packed_retention(rows: Iterable[RetentionRow]) -> dict[str, Any]:
 
 
 def page_link(page: Path, start: Path) -> dict[str, str]:
-    """How the page in the folder `start` refers to another: as a file, and in Snakemake's report.zip.
+    """Return how the page in `start` refers to another: as a file, and in Snakemake's report.zip.
 
     There every file lies in a folder that is named by 16 digits of the SHA-256 of its path.
     """
@@ -174,6 +209,6 @@ def page_link(page: Path, start: Path) -> dict[str, str]:
 
 
 def some(names: Sequence[str], most: int = SHOWN) -> str:
-    """The first few of many names, in words."""
+    """Return the first few of many names, in words."""
     more = [f"and {len(names) - most} more"] if len(names) > most else []
     return "; ".join([*names[:most], *more])

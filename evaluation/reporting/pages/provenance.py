@@ -1,52 +1,35 @@
 """What a reader needs to believe the numbers: protocols, data, losses on the way, speed."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.reporting.flips.items import scored_cache
-from evaluation.reporting.pages.answers import (
-    ASKED,
-    CHANGES,
-    GROUPS,
-    RATES,
-    asked_rows,
-    change_rows,
-    group_rows,
-    rate_rows,
-)
+from evaluation.reporting.headlines import change_in_words, size_in_words
+from evaluation.reporting.pages.page import Table, cells_of
+from evaluation.reporting.pages.provenance_header import packages_in_words
+from evaluation.reporting.pages.verified_answers import verified_tables
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import notes_by_steps
 from evaluation.results.read import Results, TierResults
+from evaluation.results.stage_files import QualityRow, TaskQuality
 from evaluation.results.tier_files import Counts, TierFile
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 from evaluation.settings.suites import ProviderChoices
-from evaluation.settings.tiers import TIERS
-
-
-@dataclass(frozen=True)
-class Table:
-    title: str
-    columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    note: str = ""
+from evaluation.settings.tiers import TIERS, Metric
 
 
 def provenance_tables(found: StageResults) -> list[Table]:
-    """Tables in words; those with nothing in them are left out."""
+    """Return the tables of sources, jobs and losses on the way; those with nothing in them are left out."""
     sides = _sides(found)
     tables = [
         _notes(found),
         _disagreements(found),
         _items(found.plan, sides),
         _templates(sides),
-        Table("Verified answers", RATES, rate_rows(sides)),
-        Table("Verified answers by group", GROUPS, group_rows(sides)),
-        Table("Verified answers by group, against the bridge", CHANGES, change_rows(found.deltas)),
-        Table("How answers were asked for", ASKED, asked_rows(sides)),
+        *verified_tables(sides, found.deltas),
     ]
     return [table for table in tables if table.rows or table.note]
 
@@ -61,51 +44,46 @@ def _text(value: Any) -> str:
 
 
 def _notes(found: StageResults) -> Table:
-    """What differs between steps and bridge without forbidding that they are compared."""
+    """Return what differs between steps and bridge without forbidding that they are compared."""
     rows: list[tuple[str, ...]] = [*notes_by_steps(found.deltas)]
     return Table("Comparison", ("note", "steps"), rows)
 
 
 def jobs_table(found: StageResults) -> Table:
-    """What every checkpoint was scored with."""
+    """Return what every checkpoint was scored with."""
     sides = _sides(found)
-    columns = (
-        "step", "tier", "device", "dtype", "row tokens", "seconds", "tokens/s", "items", "protocol", "tokenizer",
-        "sequence", "checkpoint", "packages",
-    )  # fmt: skip
     rows = [
-        (step, name, *_job(tier.file))
+        (step, name, *cells_of(JOB, tier.file))
         for step, results in sides.items()
         for name, tier in results.tiers.items()
     ]
     files = [tier.file for results in sides.values() for tier in results.tiers.values()]
     seconds = sum(file.seconds or 0.0 for file in files)
     note = f"{seconds:.0f} seconds of the device, spent wherever a score was computed first."
-    return Table("Jobs", columns, rows, note if rows else "")
-
-
-def _job(file: TierFile) -> tuple[str, ...]:
-    return (
-        _text(file.gpu or file.device),
-        _text(file.dtype),
-        ", ".join(map(str, file.row_tokens)) or "–",
-        _text(file.seconds),
-        _text(file.tokens_per_second),
-        _count(file.items),
-        file.protocol,
-        f"{file.tokenizer.name} ({file.tokenizer.identity})",
-        str(file.sequence_length),
-        f"{file.checkpoint} ({file.checkpoint_identity})",
-        ", ".join(f"{name} {' and '.join(v)}" for name, v in file.packages.items()) or "–",
-    )
+    return Table("Jobs", ("step", "tier", *JOB), rows, note if rows else "")
 
 
 def _count(items: Any) -> str:
-    """Used of asked, with what was left out and why."""
+    """Return how many of the requested items were used, and why others were left out."""
     if not isinstance(items, Counts):
         return "–"
     left = "; ".join(f"{n} left out: {why}" for why, n in items.left_out.items())
     return f"{items.used} of {items.asked}" + (f" ({left})" if left else "")
+
+
+JOB: Mapping[str, Callable[[TierFile], str]] = {
+    "device": lambda file: _text(file.gpu or file.device),
+    "dtype": lambda file: _text(file.dtype),
+    "row tokens": lambda file: ", ".join(map(str, file.row_tokens)) or "–",
+    "seconds": lambda file: _text(file.seconds),
+    "tokens/s": lambda file: _text(file.tokens_per_second),
+    "items": lambda file: _count(file.items),
+    "protocol": lambda file: file.protocol,
+    "tokenizer": lambda file: f"{file.tokenizer.name} ({file.tokenizer.identity})",
+    "sequence": lambda file: str(file.sequence_length),
+    "checkpoint": lambda file: f"{file.checkpoint} ({file.checkpoint_identity})",
+    "packages": lambda file: packages_in_words(file.packages) or "–",
+}
 
 
 def _items(plan: StagePlan, sides: Mapping[str, Results]) -> Table:
@@ -126,7 +104,7 @@ def _steps(steps: list[str], of: int) -> str:
 
 
 def _item_rows(plan: StagePlan, results: Results) -> Iterable[tuple[str, ...]]:
-    """One row an item; equal rows of several steps are shown once."""
+    """Yield one row an item; equal rows of several steps are shown once."""
     for found in results.tiers.values():
         if found.tier.rates:
             yield _rates_row(found)
@@ -143,7 +121,7 @@ def _item_rows(plan: StagePlan, results: Results) -> Iterable[tuple[str, ...]]:
 
 
 def _rates_row(found: TierResults) -> tuple[str, ...]:
-    """All units of a tier of rates together, as they come from the suite itself."""
+    """Return all units of a tier of rates together, as they come from the suite itself."""
     rate = found.overall.values.get("truncated_rate") if found.overall else None
     cut = "–" if rate is None else f"{100 * rate:.1f} % of answers"
     data, used = _text(getattr(found.file, "data", None)), _count(found.file.items)
@@ -151,7 +129,7 @@ def _rates_row(found: TierResults) -> tuple[str, ...]:
 
 
 def _source(item: Any, folder: Path | None, checksum: Any) -> str:
-    """Data set, split and revision: the one that was fetched, if the cache still tells."""
+    """Return the data set, split and revision: the one that was fetched, if the cache still tells."""
     if item is None:
         return "no longer in the suites"
     if isinstance(item, ProviderTask | ProviderChoices):
@@ -191,7 +169,7 @@ def _tier_templates(found: TierResults) -> Iterable[tuple[str, ...]]:
 
 
 def _disagreements(found: StageResults) -> Table:
-    """Items whose metrics move in opposite directions, by each one's 95 % interval."""
+    """Return the items whose metrics move in opposite directions, by each one's 95 % interval."""
     columns = ("step", "task", "better by", "worse by")
     rows: list[tuple[str, ...]] = []
     for step, content in found.deltas.items():
@@ -201,7 +179,8 @@ def _disagreements(found: StageResults) -> Table:
             if tier.kind == "nats" or tier.rates or delta.low is None or delta.high is None:
                 continue
             better, worse = moved.setdefault(delta.item, ([], []))
-            name = f"{delta.metric.removeprefix('delta_')} {delta.delta:+.4f}"
+            metric = tier.metric(delta.metric.removeprefix("delta_"))
+            name = f"{metric.words} {change_in_words(metric, delta.delta)}"
             is_up, is_down = delta.low > 0, delta.high < 0
             if delta.want == "<= 0":
                 is_up, is_down = is_down, is_up
@@ -214,3 +193,55 @@ def _disagreements(found: StageResults) -> Table:
         ]
     note = "" if rows or not found.deltas else "No task's metrics move in opposite directions."
     return Table("Metrics that disagree about the direction", columns, rows, note)
+
+
+def quality_tables(quality: TaskQuality) -> list[Table]:
+    """Return the table of how much each slice and task can tell; none where nothing is scored."""
+    if not quality.rows:
+        return []
+    sides = {row.compared_with for row in quality.rows if row.compared_with is not None}
+    note = (
+        "Over the stage's checkpoints: rank correlation with the steps (1: steady gain), scatter "
+        "between neighbours with the trend taken off, gain over that scatter, and the share of pairs "
+        "of checkpoints that gold bits per byte put in the same order."
+    )
+    if sides:
+        note += (
+            f" Last: how many items show such a difference with probability {quality.power:g}, by the "
+            f"paired differences of the last checkpoint with the {' or '.join(sorted(sides))}; "
+            "▼ where there are fewer."
+        )
+    return [
+        Table(
+            "What each slice and task can tell",
+            tuple(QUALITY),
+            [cells_of(QUALITY, row) for row in quality.rows],
+            note,
+        )
+    ]
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None else f"{value:{form}}"
+
+
+def _needed(row: QualityRow) -> str:
+    return "–" if row.needed is None else f"{row.needed:,}{' ▼' if row.too_small else ''}"
+
+
+def _metric(row: QualityRow) -> Metric:
+    return TIERS[row.tier].metric(row.metric)
+
+
+QUALITY: Mapping[str, Callable[[QualityRow], str]] = {
+    "item": lambda row: row.item,
+    "metric": lambda row: _metric(row).words,
+    "above chance (z)": lambda row: _number(row.above_chance, ".1f"),
+    "monotone": lambda row: _number(row.monotonicity, ".2f"),
+    "noise": lambda row: _number(row.noise, ".3g"),
+    "signal / noise": lambda row: _number(row.signal_to_noise, ".1f"),
+    "agrees with bits per byte": lambda row: _number(row.agreement, ".0%").replace("%", " %"),
+    "items": lambda row: f"{row.n:,} {TIERS[row.tier].unit}",
+    "to decide": lambda row: size_in_words(_metric(row), row.difference),
+    "it takes": _needed,
+}

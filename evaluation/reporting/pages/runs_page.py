@@ -11,31 +11,29 @@ from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.deltas import PER_BYTE
 from evaluation.errors import BridgeError
 from evaluation.reporting.headlines import tier_words
-from evaluation.reporting.pages.curves import Series
-from evaluation.reporting.pages.levels import levels
-from evaluation.reporting.pages.overlay import overlaid_series, points_of
+from evaluation.reporting.pages.curves import Series, overlaid_series, points_of, with_levels
 from evaluation.reporting.pages.page import (
     DEFAULTS,
     LARGEST,
     SpaceLeft,
+    delta_row,
     packed_deltas,
     packed_series,
     page_link,
     render,
     some,
 )
-from evaluation.results.comparison_file import ComparisonRow, RunComparison, StageComparison
+from evaluation.results.comparison_file import RunComparison, StageComparison
 from evaluation.results.stage_files import PAGE
 from evaluation.runs.find import Run
 from evaluation.runs.matching import paired_stages
 from evaluation.settings.config import Config
-from evaluation.settings.tiers import TIERS
 
 
 def runs_page(
     runs: Sequence[Run], comparisons: Sequence[RunComparison], config: Config | None = None
 ) -> str:
-    """The page of comparisons; `runs` are those whose results could be found, A first.
+    """Return the page of comparisons; `runs` are those whose results could be found, A first.
 
     `config` names what their curves are seen against.
     """
@@ -43,7 +41,10 @@ def runs_page(
     notes: list[str] = []
     curves = _curves(runs, damaged)
     if config is not None:
-        curves = _against_levels(curves, runs, config, notes)
+        for stage, series in curves.items():
+            last = [runs[0].stages[stage][-1].folder]
+            curves[stage], found = with_levels(series, config, last, len(runs))
+            notes += [f"{stage}: {note}" for note in found]
     data: dict[str, Any] = {
         "tiers": tier_words(),
         "other": "B",
@@ -70,25 +71,25 @@ def runs_page(
 
 
 def _unit(curves: Mapping[str, Sequence[Series]]) -> str:
-    """The unit of losses at first; runs of two tokenizers share none but bits per byte."""
+    """Return the unit of losses at first; runs of two tokenizers share none but bits per byte."""
     known = {one["metric"] for series in curves.values() for one in series}
     return str(DEFAULTS["unit"]) if DEFAULTS["unit"] in known else PER_BYTE
 
 
 def _axis(comparisons: Sequence[RunComparison]) -> str:
-    """What curves are drawn over at first."""
+    """Return what curves are drawn over at first."""
     by = [stage.by for one in comparisons for stage in one.stages]
     return by[0] if by else "steps"
 
 
 def _stage(comparisons: Sequence[RunComparison], stages: Sequence[str]) -> int:
-    """Place of the stage that is drawn at first: one that is compared, if there is any."""
+    """Return the place of the stage that is drawn at first: one that is compared, if any is."""
     names = [stage.stage_a for one in comparisons for stage in one.stages]
     return stages.index(names[0]) if names and names[0] in stages else 0
 
 
 def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:
-    """Series by A's stages; a run's stage that is paired with none of these is left out."""
+    """Return the series by A's stages; a run's stage that is paired with none of these is left out."""
     if not runs:
         return {}
     first, found = runs[0], {}
@@ -102,17 +103,6 @@ def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:
     return found
 
 
-def _against_levels(
-    curves: dict[str, list[Series]], runs: Sequence[Run], config: Config, notes: list[str]
-) -> dict[str, list[Series]]:
-    found = {}
-    for stage, series in curves.items():
-        known = levels(config, [runs[0].stages[stage][-1].folder], len(runs))
-        notes += [f"{stage}: {note}" for note in known.notes]
-        found[stage] = known.beside(series)
-    return found
-
-
 def _same_stage(ours: Run, theirs: Run) -> dict[str, str]:
     try:
         return dict(paired_stages(ours, theirs))
@@ -121,7 +111,7 @@ def _same_stage(ours: Run, theirs: Run) -> dict[str, str]:
 
 
 def _words(one: RunComparison) -> dict[str, Any]:
-    """A comparison as the page says it."""
+    """Return a comparison as the page says it."""
     return {
         **one.model_dump(exclude={"stages"}),
         "stages": [
@@ -153,7 +143,7 @@ def _matched(stage: StageComparison) -> str:
 def _deltas(
     comparisons: Sequence[RunComparison], space: SpaceLeft
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Packed deltas of all stages, the last checkpoints first, and what there is no room for."""
+    """Return packed deltas of all stages, the last steps first, and what there is no room for."""
     packed, left_out = [], []
     for one in comparisons:
         for stage in one.stages:
@@ -172,20 +162,9 @@ def _deltas(
 
 
 def _rows(stage: StageComparison, step: int) -> Iterator[dict[str, Any]]:
-    """Rows of `packed_deltas` of one match; see `stage_page`."""
-    spoken = {(lead.tier, lead.item, lead.metric) for lead in stage.leads}
+    """Yield rows of `packed_deltas` of one match; what a lead is about is in a forest plot."""
+    leads = {(lead.tier, lead.item, lead.metric) for lead in stage.leads}
     for row in stage.deltas:
         if row.step_a == step:
-            metric = row.metric.removeprefix("delta_")
-            is_rate = TIERS[row.tier].rates and row.item == OVERALL
-            yield {
-                **_values(row),
-                "metric": metric,
-                "headline": (row.tier, row.item, row.metric) in spoken,
-                "name": metric if is_rate else row.item,
-                "label": "rates" if TIERS[row.tier].rates else metric,
-            }
-
-
-def _values(row: ComparisonRow) -> Mapping[str, Any]:
-    return {**row.model_dump(), "step": row.step_a, "value": row.value_a, "bridge": row.value_b}
+            values = {"step": row.step_a, "value": row.value_a, "bridge": row.value_b}
+            yield delta_row(row, **values, headline=(row.tier, row.item, row.metric) in leads)

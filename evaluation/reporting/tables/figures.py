@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.files import atomic_path
-from evaluation.reporting.headlines import beside_forest, in_forest, name_in_forest
+from evaluation.reporting.headlines import has_own_forest, in_forest, name_in_forest
 from evaluation.reporting.pages.curves import Series, is_logarithmic, stage_series
+from evaluation.reporting.palette import LIGHT
 from evaluation.results.deltas_file import (
     DELTAS,
     DeltaRow,
@@ -37,16 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {
-    "main": "#0072b2",
-    "bridge": "#8a5a00",
-    "better": "#0072b2",
-    "worse": "#c2410c",
-    "unclear": "#626a73",
-    "line": "#d5dae0",
-}
-"""Those of the pages in light mode, safe for colour-blind readers."""
-
 MARKERS = {"better": "^", "worse": "v", "unclear": "o"}
 ACROSS = 4
 SETTINGS: Any = {
@@ -60,7 +51,7 @@ SETTINGS: Any = {
 
 
 def write_figures(plan: StagePlan) -> list[Path]:
-    """Writes a stage's figures; what there is nothing to draw of is an empty one that says so.
+    """Write a stage's figures; what there is nothing to draw of is an empty one that says so.
 
     Those of a bridge or a tier that the stage has no more are removed.
 
@@ -112,7 +103,7 @@ def _empty(text: str) -> "Figure":
 
 
 def _curves(tier: TierName, series: Sequence[Series], metrics: Sequence[str]) -> "Figure":
-    """A panel for each item, those of a metric in rows of their own, which its name begins."""
+    """Draw a panel for each item, those of each metric in rows that begin with its name."""
     of = [[one for one in series if (one["tier"], one["metric"]) == (tier, m)] for m in metrics]
     groups = [own for own in of if own]
     if not groups:
@@ -145,7 +136,7 @@ def _curve(axis: "Axes", series: Series) -> None:
     axis.plot(
         steps,
         [point["value"] for point in points],
-        color=COLOURS["main"],
+        color=LIGHT["main"],
         marker="o" if len(steps) <= 60 else None,
         markersize=3,
         linewidth=1.2,
@@ -155,16 +146,15 @@ def _curve(axis: "Axes", series: Series) -> None:
         [point["step"] for point in banded],
         [point["low"] for point in banded],
         [point["high"] for point in banded],
-        color=COLOURS["main"],
+        color=LIGHT["main"],
         alpha=0.16,
         linewidth=0,
     )
     if series["bridge"] is not None:
-        axis.axhline(series["bridge"]["value"], color=COLOURS["bridge"], ls="--", lw=1)
+        axis.axhline(series["bridge"]["value"], color=LIGHT["bridge"], ls="--", lw=1)
     if series["chance"] is not None:
-        axis.axhline(series["chance"], color=COLOURS["unclear"], ls=":", lw=1)
-    values = [point["value"] for point in points]
-    if is_logarithmic(series["tier"], series["metric"]) and max(values) > 8 * min(values):
+        axis.axhline(series["chance"], color=LIGHT["unclear"], ls=":", lw=1)
+    if is_logarithmic(series):
         axis.set_yscale("log")
     axis.set_title(_plain(series["item"], 30), fontsize=8)
     axis.locator_params(axis="x", nbins=4)
@@ -174,7 +164,7 @@ def _forest(plan: StagePlan, tier: TierName) -> "Figure":
     rows, step = _deltas(plan, tier)
     if not rows:
         return _empty(f"{tier}: no step has been compared with the bridge yet")
-    beside, _ = _deltas(plan, tier, beside_forest)
+    beside, _ = _deltas(plan, tier, has_own_forest)
     sides = [own for own in (rows, beside) if own]
     drawn = _new(5.2 * len(sides), 0.24 * max(map(len, sides)) + 0.9)
     for axis, own in zip(drawn.subplots(1, len(sides), squeeze=False).ravel(), sides, strict=True):
@@ -187,7 +177,7 @@ def _forest_axis(axis: "Axes", tier: TierName, rows: Sequence[DeltaRow], step: i
         _delta(axis, height, row)
     reach = max(abs(x or 0.0) for row in rows for x in (row.delta, row.low, row.high)) or 1.0
     axis.set_xlim(-1.05 * reach, 1.05 * reach)
-    axis.axvline(0, color=COLOURS["unclear"], lw=0.8, zorder=0)
+    axis.axvline(0, color=LIGHT["unclear"], lw=0.8, zorder=0)
     axis.set_yticks(range(len(rows)), [_plain(name_in_forest(row), 36) for row in reversed(rows)])
     metric = TIERS[tier].metric(rows[0].metric.removeprefix("delta_"))
     lower = "" if metric.higher_is_better or TIERS[tier].rates else " (lower is better)"
@@ -198,7 +188,7 @@ def _forest_axis(axis: "Axes", tier: TierName, rows: Sequence[DeltaRow], step: i
 def _deltas(
     plan: StagePlan, tier: TierName, is_wanted: Callable[[DeltaRow], bool] = in_forest
 ) -> tuple[list[DeltaRow], int | None]:
-    """The headline deltas of the recommended or else the last step, best first."""
+    """Return the headline deltas of the recommended or else the last step, best first."""
     if not (plan.results / DELTAS).exists():
         return [], None
     rows = read_stage_deltas(plan.results / DELTAS).deltas
@@ -231,7 +221,7 @@ def _moves(plan: StagePlan, tier: TierName) -> "Figure":
 
 
 def _grid(axis: "Axes", moves: Moves) -> None:
-    """A cell for each pair of bands, the darker the more prompts; gains, losses, and the diagonal."""
+    """Draw a cell for each pair of bands, the darker the more prompts; gains, losses, and no change."""
     most = max(max(row) for row in moves.counts) or 1
     for before, row in enumerate(moves.counts):
         for after, count in enumerate(row):
@@ -241,7 +231,7 @@ def _grid(axis: "Axes", moves: Moves) -> None:
                 [after - 0.5, after + 0.5],
                 before - 0.5,
                 before + 0.5,
-                color=COLOURS[what],
+                color=LIGHT[what],
                 alpha=shade,
                 linewidth=0,
             )
@@ -259,19 +249,19 @@ def _loss(row: DeltaRow) -> float:
 def _delta(axis: "Axes", height: int, row: DeltaRow) -> None:
     flag = row.flag or "unclear"
     if row.low is not None and row.high is not None:
-        axis.plot([row.low, row.high], [height, height], color=COLOURS[flag], lw=1.4)
+        axis.plot([row.low, row.high], [height, height], color=LIGHT[flag], lw=1.4)
     if row.mde is not None:
         axis.plot(
             [-row.mde, row.mde],
             [height, height],
-            color=COLOURS["line"],
+            color=LIGHT["line"],
             lw=6,
             solid_capstyle="butt",
             zorder=0,
         )
-    axis.plot(row.delta, height, MARKERS[flag], color=COLOURS[flag], markersize=5)
+    axis.plot(row.delta, height, MARKERS[flag], color=LIGHT[flag], markersize=5)
 
 
 def _plain(name: str, most: int) -> str:
-    """A name as matplotlib draws it: a dollar sign would begin a formula."""
+    """Return a name as matplotlib draws it: a dollar sign would begin a formula."""
     return (name if len(name) <= most else f"{name[: most - 1]}…").replace("$", r"\$")

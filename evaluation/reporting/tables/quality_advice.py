@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 from evaluation.bridge.statistics import POWER
+from evaluation.reporting.headlines import size_in_words
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import AimRow
 from evaluation.results.stage_files import QualityRow
-from evaluation.settings.tiers import TIERS
+from evaluation.settings.tiers import TIERS, Tier
 from evaluation.wording import first_few
 
 NAMED = 6
@@ -15,7 +16,7 @@ NAMED = 6
 
 
 def advice_of(found: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
-    """A sentence for each undecided aim of the recommended step, or else of the last one compared."""
+    """Yield a sentence for each undecided aim of the recommended, or else of the last step."""
     advised = found.recommendation.step if found.recommendation else None
     step = advised if advised in found.deltas else max(found.deltas, default=None)
     if step is None:
@@ -39,28 +40,27 @@ def _of_aim(aim: AimRow, rows: Sequence[QualityRow]) -> Iterator[str]:
     group = f" of {aim.group}" if aim.group else ""
     text = f"{aim.tier}: {metric.words}{group} is undecided"
     if aim.mde is not None:
-        text += f"; {_times(aim, difference, len(own), tier.unit, tier.item)}"
+        text += f"; {_times(aim, difference, len(own), tier)}"
     small = [row for row in own if row.too_small]
     yield f"{text}{_small(small, len(own), tier.item) if small else ''}"
 
 
-def _times(aim: AimRow, difference: float, count: int, unit: str, item: str) -> str:
-    """How many times as many units the mean over the items takes: its error falls with their root."""
+def _times(aim: AimRow, difference: float, count: int, tier: Tier) -> str:
+    """Say how many times as many units the mean takes: its error falls with their root."""
     assert aim.mde is not None
     times = (aim.mde / difference) ** 2
-    where = f"the mean of {count} {_plural(item, count)}" if count > 1 else "it"
+    size = size_in_words(tier.metric(aim.metric.removeprefix("delta_")), difference)
+    where = f"the mean of {count} {_plural(tier.item, count)}" if count > 1 else "it"
     if times <= 1:
-        return (
-            f"the {unit} of {where} show a difference of {difference:g} with probability {POWER:g}"
-        )
+        return f"the {tier.unit} of {where} show a difference of {size} with probability {POWER:g}"
     return (
-        f"a difference of {difference:g} in {where} takes {_rounded(times)} times as many {unit} "
+        f"a difference of {size} in {where} takes {_rounded(times)} times as many {tier.unit} "
         f"(probability {POWER:g})"
     )
 
 
 def _small(rows: Sequence[QualityRow], of: int, item: str) -> str:
-    """The smallest first, as a share of what they need."""
+    """List the smallest first, as a share of what they need."""
     ordered = sorted(rows, key=lambda row: row.n / (row.needed or 1))
     named = first_few([_one(row) for row in ordered], NAMED)
     return f". Too small alone: {len(rows)} of {of} {_plural(item, of)}: {named}"

@@ -1,49 +1,246 @@
-"""A stage's score matrix, an item a row and a step a column: `score_matrix.csv`, `score_matrix.tex`.
+"""Checkpoints as columns, items as rows: a stage's score matrix, or chosen checkpoints side by side.
 
-Cells are compared with the bridge. Values and arrows are those of `summary.*` and `bridge_deltas.*`.
+`score_matrix.csv` and `score_matrix.tex` compare every step with the bridge; values and arrows are
+those of `summary.*` and `bridge_deltas.*`. The command `table` compares each checkpoint with the
+column before, as text, CSV or LaTeX, by Holm's correction over all items of the two.
 """
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Literal
 
-from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.delta import OVERALL, headline_delta
+from evaluation.bridge.deltas import compare
+from evaluation.errors import BridgeError, ResultsError
+from evaluation.escaping import csv_cell, latex
 from evaluation.files import write_text
-from evaluation.reporting.tables.side_by_side import Column, as_csv, heat_map, shown_metric
+from evaluation.reporting.palette import LIGHT
 from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.reporting.tables.values import Value, values_of
+from evaluation.reporting.terminal import align
 from evaluation.results.deltas_file import DeltaRow
+from evaluation.results.read import Results, read_results, tiers_in
 from evaluation.results.stage_files import MATRIX, MATRIX_TEX
+from evaluation.settings.tiers import TIERS, Metric, TierName
 
+Format = Literal["text", "csv", "latex"]
+Key = tuple[TierName, str]
+"""Tier and item."""
+
+LEGEND = (
+    "▲ better, ▼ worse than the column before by the paired test (Holm's correction over all items of "
+    "the two); a value without an interval has too few items for one"
+)
 NOTE = (
     "Colour: difference from the bridge, blue for the better. Arrows: significant by the paired test "
     "(Holm's correction over the step's items; an overall value by its own test)."
 )
 
+_ARROWS = {"better": "▲", "worse": "▼"}
+_LATEX = {"▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$", "–": "--"}
+
+DARKEST = 0.45
+"""The share of its colour that the darkest cell has."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A checkpoint's headline values, and what differs from the column that it is compared with.
+
+    `deltas` are there where cells are to be coloured by them.
+    """
+
+    label: str
+    values: Mapping[Key, Value]
+    flags: Mapping[Key, str]
+    deltas: Mapping[Key, float] = field(default_factory=dict)
+
 
 def write_matrix(found: StageResults) -> None:
-    """Writes both files."""
-    columns = matrix(found)
+    """Write both files of a stage's score matrix: the bridge, then every step."""
+    columns = [] if found.bridge is None else [_scored_column("bridge", found.bridge, ())]
+    for step, scored in sorted(found.steps.items()):
+        content = found.deltas.get(step)
+        columns.append(_scored_column(f"step {step}", scored, content.deltas if content else ()))
     write_text(found.plan.results / MATRIX, as_csv(columns))
     write_text(found.plan.results / MATRIX_TEX, heat_map(columns, NOTE))
 
 
-def matrix(found: StageResults) -> list[Column]:
-    """The bridge, then every step."""
-    columns = [] if found.bridge is None else [_column("bridge", found.bridge, ())]
-    for step, scored in sorted(found.steps.items()):
-        content = found.deltas.get(step)
-        columns.append(_column(f"step {step}", scored, content.deltas if content else ()))
-    return columns
-
-
-def _column(label: str, scored: Scored, rows: Sequence[DeltaRow]) -> Column:
-    values = [value for value in scored.values if value.metric == shown_metric(value.tier)]
+def _scored_column(label: str, scored: Scored, rows: Sequence[DeltaRow]) -> Column:
     own = {
-        (row.tier, row.item): row for row in rows if row.metric == f"delta_{shown_metric(row.tier)}"
+        (row.tier, row.item): row for row in rows if row.metric == f"delta_{TIERS[row.tier].shown}"
     }
     return Column(
         label=label,
-        values={
-            (v.tier, v.item): v for v in sorted(values, key=lambda value: value.item != OVERALL)
-        },
+        values=_shown_values(scored.values),
         flags={key: row.flag for key, row in own.items() if row.flag is not None},
         deltas={key: row.delta for key, row in own.items()},
     )
+
+
+def _shown_values(values: Iterable[Value]) -> dict[Key, Value]:
+    """Return a value for each item, each tier's overall one first."""
+    shown = [value for value in values if value.metric == TIERS[value.tier].shown]
+    return {(v.tier, v.item): v for v in sorted(shown, key=lambda v: v.item != OVERALL)}
+
+
+def checkpoint_table(folders: Mapping[str, Path], form: Format) -> tuple[str, list[str]]:
+    """Return a table of result folders by label, and a sentence for each pair that is not tested.
+
+    Raises:
+        ResultsError: a folder has no results, or damaged ones.
+    """
+    sides = {label: _read(folder) for label, folder in folders.items()}
+    flags: dict[str, dict[Key, str]] = {}
+    notes = []
+    for before, label in pairwise(sides):
+        try:
+            flags[label] = _flags(sides[label], sides[before])
+        except BridgeError as error:
+            notes.append(f"{label} is not tested against {before}: {error}")
+    columns = [
+        Column(label, _shown_values(values_of(side)), flags.get(label, {}))
+        for label, side in sides.items()
+    ]
+    return {"text": as_text, "csv": as_csv, "latex": as_latex}[form](columns), notes
+
+
+def _read(folder: Path) -> Results:
+    if not (tiers := tiers_in(folder)):
+        raise ResultsError(
+            f"{folder}: no tier files; name a folder such as by_checkpoint/step_1000"
+        )
+    return read_results(folder, tiers)
+
+
+def _flags(ours: Results, theirs: Results) -> dict[Key, str]:
+    """Compare the tiers that both have."""
+    shared = {name: tier for name, tier in ours.tiers.items() if name in theirs.tiers}
+    if not shared:
+        return {}
+    return {
+        (delta.tier, delta.item): delta.flag
+        for delta in compare(replace(ours, tiers=shared), theirs)
+        if delta.flag is not None and delta.metric == headline_delta(delta.tier)
+    }
+
+
+def as_text(columns: Sequence[Column]) -> str:
+    """Return an aligned table, with the interval of each value."""
+    rows = [["", "item", *(column.label for column in columns)]]
+    for key in _keys(columns):
+        rows.append([_title(key[0]), key[1], *(_cell(column, key) for column in columns)])
+    return align(rows) + "\n"
+
+
+def as_csv(columns: Sequence[Column]) -> str:
+    """Return numbers in full, in the units of the result files."""
+    names = ["value", "low", "high", "flag"]
+    if any(column.deltas for column in columns):
+        names.insert(3, "delta")
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    heads = [f"{column.label} {name}" for column in columns for name in names]
+    writer.writerow(map(csv_cell, ["tier", "item", "metric", *heads]))
+    for key in _keys(columns):
+        cells = [_numbers(column, key).get(name) for column in columns for name in names]
+        writer.writerow(map(csv_cell, [*key, TIERS[key[0]].shown, *cells]))
+    return out.getvalue()
+
+
+def as_latex(columns: Sequence[Column]) -> str:
+    """Return a `tabular` in the style of booktabs; the arrows need amssymb."""
+    return _tabular(columns, lambda column, key: _escaped(_cell(column, key)))
+
+
+def heat_map(columns: Sequence[Column], note: str) -> str:
+    """Return a `tabular` whose cells are coloured by their deltas, without intervals.
+
+    The darkest cell of a tier is the one that changed most. `note` says what is compared with what.
+    """
+    most: dict[TierName, float] = dict.fromkeys(TIERS, 0.0)
+    for column in columns:
+        for (tier, _), delta in column.deltas.items():
+            most[tier] = max(most[tier], abs(delta))
+    lines = (
+        "% \\usepackage{booktabs, amssymb} \\usepackage[table]{xcolor}",
+        f"% {note}",
+        _tabular(columns, lambda column, key: _tinted(column, key, most[key[0]])),
+    )
+    return "\n".join(lines)
+
+
+def _keys(columns: Sequence[Column]) -> list[Key]:
+    found = dict.fromkeys(key for column in columns for key in column.values)
+    order = list(TIERS)
+    return sorted(found, key=lambda key: order.index(key[0]))
+
+
+def _metric(tier: TierName) -> Metric:
+    return TIERS[tier].metric(TIERS[tier].shown)
+
+
+def _title(tier: TierName) -> str:
+    unit = _metric(tier).unit
+    return f"{TIERS[tier].title} ({'%' if unit == 'fraction' else unit})"
+
+
+def _cell(column: Column, key: Key, *, has_interval: bool = True) -> str:
+    value = column.values.get(key)
+    if value is None:
+        return "–"
+    metric = TIERS[value.tier].metric(value.metric)
+    scale, digits = (100, 1) if metric.unit == "fraction" else (1, metric.digits)
+    words = [f"{scale * value.value:.{digits}f}"]
+    if has_interval and value.low is not None and value.high is not None:
+        words.append(f"[{scale * value.low:.{digits}f}, {scale * value.high:.{digits}f}]")
+    words.append(_ARROWS.get(column.flags.get(key, ""), ""))
+    return " ".join(filter(None, words))
+
+
+def _numbers(column: Column, key: Key) -> Mapping[str, object]:
+    value = column.values.get(key)
+    if value is None:
+        return {}
+    return {
+        "value": value.value,
+        "low": value.low,
+        "high": value.high,
+        "delta": column.deltas.get(key),
+        "flag": column.flags.get(key),
+    }
+
+
+def _tinted(column: Column, key: Key, most: float) -> str:
+    text, delta = _escaped(_cell(column, key, has_interval=False)), column.deltas.get(key)
+    if not delta or not most:
+        return text
+    is_gain = (delta > 0) == _metric(key[0]).higher_is_better
+    share = DARKEST * abs(delta) / most
+    colour = bytes.fromhex(LIGHT["better" if is_gain else "worse"].removeprefix("#"))
+    mixed = "".join(f"{round(255 - share * (255 - part)):02X}" for part in colour)
+    return rf"\cellcolor[HTML]{{{mixed}}}{text}"
+
+
+def _tabular(columns: Sequence[Column], cell: Callable[[Column, Key], str]) -> str:
+    """Return rows of escaped cells, a heading above those of each tier."""
+    lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
+    lines.append(" & ".join(["", *(_escaped(column.label) for column in columns)]) + r" \\")
+    for tier, keys in groupby(_keys(columns), key=lambda key: key[0]):
+        lines.append(r"\midrule")
+        lines.append(rf"\multicolumn{{{1 + len(columns)}}}{{l}}{{{_escaped(_title(tier))}}} \\")
+        for key in keys:
+            cells = [_escaped(key[1]), *(cell(column, key) for column in columns)]
+            lines.append(" & ".join(cells) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _escaped(text: str) -> str:
+    text = latex(text)
+    for char, command in _LATEX.items():
+        text = text.replace(f" {char}", command) if char in "▲▼" else text.replace(char, command)
+    return text

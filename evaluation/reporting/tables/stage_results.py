@@ -25,7 +25,7 @@ class Scored:
     values: tuple[Value, ...]
 
     def tier(self, name: TierName) -> TierResults:
-        """A tier with its per-item table, read again; raises ResultsError."""
+        """Read a tier with its per-item table; raises ResultsError."""
         return read_tier(self.results.folder, name)
 
 
@@ -80,7 +80,7 @@ class _Reader:
 
 
 def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
-    """Reads whatever of a stage's results is there and can be read."""
+    """Read whatever of a stage's results is there and can be read."""
     reader = _Reader()
     found = {
         step: reader.checkpoint(plan.step_folder(step), plan, f"step {step}") for step in steps

@@ -15,6 +15,7 @@ from evaluation.reporting.tables.score_matrix import write_matrix
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
 from evaluation.results.columns import arrow_schema, write_csv
+from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.stage_files import SUMMARY, SUMMARY_COLUMNS, SUMMARY_TABLE, SUMMARY_TEXT
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -25,45 +26,42 @@ MARKUP = re.compile(r"[\\`*|~$]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\][(\[:])")
 """What begins Markdown's markup within a line."""
 
 
+FROM_DELTA = {"delta_low": "low", "delta_high": "high", "verdict": "flag"}
+"""Columns that a delta calls otherwise; every other one has the name that its value or delta has."""
+
+
 def summary_rows(found: StageResults) -> list[dict[str, Any]]:
-    """Rows of SCHEMA, the bridge's last."""
+    """Return rows of SCHEMA, the bridge's last."""
     rows: list[dict[str, Any]] = []
     for step, scored in found.steps.items():
-        gone = step in found.gone
         content = found.deltas.get(step)
-        rows_of_step = content.deltas if content else ()
-        deltas = {(row.tier, row.item, row.metric): row for row in rows_of_step}
-        for row, value in _rows(found.plan, scored, "step"):
-            delta = deltas.get((value.tier, value.item, f"delta_{value.metric}"))
-            if delta is not None:
-                row |= {
-                    "delta": delta.delta,
-                    "delta_low": delta.low,
-                    "delta_high": delta.high,
-                    "p_holm": delta.p_holm,
-                    "mde": delta.mde,
-                    "verdict": delta.flag,
-                }
-            step_verdict = content.verdict if content else None
-            rows.append({**row, "step_verdict": step_verdict, "gone": gone})
+        known = {"role": "step", "gone": step in found.gone}
+        known["step_verdict"] = content.verdict if content else None
+        rows += _rows(found.plan, scored, content.deltas if content else (), known)
     if found.bridge is not None:
         gone = is_deleted(Path(found.bridge.results.header.checkpoint))
-        rows += [{**row, "gone": gone} for row, _ in _rows(found.plan, found.bridge, "bridge")]
+        rows += _rows(found.plan, found.bridge, (), {"role": "bridge", "gone": gone})
     return rows
 
 
-def _rows(plan: StagePlan, scored: Scored, role: str) -> Iterator[tuple[dict[str, Any], Value]]:
+def _rows(
+    plan: StagePlan, scored: Scored, deltas: Iterable[DeltaRow], known: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    by_key = {(row.tier, row.item, row.metric): row for row in deltas}
+    known = {**known, "stage": plan.name, "step": scored.results.header.step}
     for value in scored.values:
-        row = dict.fromkeys(SCHEMA.names)
-        known = {name: getattr(value, name) for name in SCHEMA.names if hasattr(value, name)}
-        yield (
-            {**row, "stage": plan.name, "step": scored.results.header.step, "role": role, **known},
-            value,
-        )
+        delta = by_key.get((value.tier, value.item, f"delta_{value.metric}"))
+        yield {name: known.get(name, _column(name, value, delta)) for name in SCHEMA.names}
+
+
+def _column(name: str, value: Value, delta: DeltaRow | None) -> Any:
+    if hasattr(value, name):
+        return getattr(value, name)
+    return getattr(delta, FROM_DELTA.get(name, name), None)
 
 
 def write_tables(found: StageResults) -> None:
-    """Writes the three tables, and the score matrix."""
+    """Write the three tables, and the score matrix."""
     plan, rows = found.plan, summary_rows(found)
     write_csv(plan.results / SUMMARY_TABLE, SUMMARY_COLUMNS, rows)
     write_parquet(plan.results / SUMMARY, pa.Table.from_pylist(rows, schema=SCHEMA))
@@ -72,13 +70,13 @@ def write_tables(found: StageResults) -> None:
 
 
 def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
-    """A table of each tier's headline, and of each measure beside it.
+    """Return a table of each tier's headline, and of each secondary metric.
 
     An item is a row, a step a column; the delta against the bridge stands in brackets.
     """
     parts = [f"# {_plain(found.plan.name)}\n"]
     parts += [f"Missing: {_plain(', '.join(found.missing))}\n"] if found.missing else []
-    parts += [f"Gone since scored: {_plain(steps_in_words(found.gone))}\n"] if found.gone else []
+    parts += [f"Deleted since scored: {_plain(steps_in_words(found.gone))}\n"] if found.gone else []
     parts += [f"Damaged: {_plain(line)}\n" for line in found.damaged]
     parts += [_plain(line) + "\n" for line in _verdict_lines(found)]
     for name, tier in TIERS.items():
@@ -126,6 +124,6 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text in which no sign is markup, HTML or the end of a cell."""
+    """Return text in which no sign is markup, HTML or the end of a cell."""
     text = MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

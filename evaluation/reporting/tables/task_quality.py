@@ -4,20 +4,24 @@ The formulas are in `bridge.signal_noise` and `bridge.power`. Series are those o
 counted by the paired differences of the last checkpoint with the bridge, or else with the one before.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from evaluation import protocol
 from evaluation.bridge.power import needed_units
 from evaluation.bridge.signal_noise import agreement, monotonicity, neighbour_noise, trend
 from evaluation.bridge.statistics import ALPHA, POWER
+from evaluation.bridge.text_blocks import ratio_influence, serial_spread
 from evaluation.errors import ResultsError
-from evaluation.reporting.tables.item_variance import paired_items, standard_error
+from evaluation.metrics.spread import Floats, grouped_spread
 from evaluation.reporting.tables.quality_advice import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
-from evaluation.results.kinds import Item, NatsItem
+from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
 from evaluation.results.read import TierResults
 from evaluation.results.stage_files import (
     QUALITY,
@@ -43,7 +47,7 @@ class Sides(NamedTuple):
 
 
 def write_quality(found: StageResults) -> TaskQuality:
-    """Writes both files, and returns what is in them."""
+    """Write both files, and returns what is in them."""
     quality = stage_quality(found)
     rows = [row.model_dump() for row in quality.rows]
     write_csv(found.plan.results / QUALITY_TABLE, QUALITY_COLUMNS, rows)
@@ -52,7 +56,7 @@ def write_quality(found: StageResults) -> TaskQuality:
 
 
 def stage_quality(found: StageResults) -> TaskQuality:
-    """Of all tiers whose items are slices or tasks; rates of few prompts are none."""
+    """Return the quality of all slices and tasks; the rates of few prompts are left out."""
     tiers = [TIERS[name] for name in found.plan.tiers if not TIERS[name].rates]
     rows = [row for tier in tiers for row in _tier_rows(found, tier)]
     return TaskQuality(
@@ -105,7 +109,7 @@ def _read(scored: Scored, tier: Tier) -> TierResults | None:
 
 
 def _points(found: StageResults, tier: Tier) -> Mapping[tuple[str, str], Points]:
-    """By item and metric."""
+    """Return the values of each item and metric."""
     points: dict[tuple[str, str], dict[int, float]] = {}
     for step, scored in sorted(found.steps.items()):
         for value in scored.values:
@@ -156,14 +160,14 @@ def _row(
 
 
 def _ratio(signal: float | None, noise: float | None, gains: Sequence[float]) -> float | None:
-    """Unknown where checkpoints lie on a line to the last digits, of which rounding is the scatter."""
+    """Return None where checkpoints lie on a line, so that the scatter is rounding alone."""
     if signal is None or noise is None or noise <= 1e-9 * max(map(abs, gains)):
         return None
     return abs(signal) / noise
 
 
 def difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric: Metric) -> float:
-    """The smallest margin above zero of an aim at the item, or else what is worth telling."""
+    """Return the smallest margin above zero of an aim at the item, or else what is worth telling."""
     margins = [
         aim.margin
         for aim in plan.stage.objective
@@ -180,7 +184,7 @@ def _above_chance(item: Item, metric: Metric, value: float) -> float | None:
 
 
 def _agreement(tier: Tier, metric: Metric, series: Mapping[str, Points]) -> float | None:
-    """Of the headline with the first companion; both have values at the steps that count."""
+    """Return that of the headline with the first secondary metric, over the steps of both."""
     if metric.companion or not tier.companions:
         return None
     other = tier.companions[0]
@@ -196,10 +200,74 @@ def _size(item: Item) -> int:
 
 
 def _in_split(item: Item) -> int | None:
-    """By what was left out at prefill: questions beyond the limit, or blocks where the data ended."""
+    """Count what prefill left out, too: questions beyond the limit, or blocks where data ended."""
     counts = getattr(item.entry, "items", None)
     if not isinstance(counts, Counts):
         return None
     if isinstance(item, NatsItem):
         return counts.used if counts.left_out else None
     return counts.asked
+
+
+class PairedItems(NamedTuple):
+    """`variance` of one unit's paired difference, and the share of units that turn, for credits.
+
+    Clusters, strata and neighbouring blocks count: it is n times the variance of the mean.
+    """
+
+    n: int
+    variance: float
+    turning: float | None = None
+
+
+def paired_items(mine: Item, other: Item, metric: str) -> PairedItems | None:
+    """Return None where the units are not known, or are not the same on both sides."""
+    if isinstance(mine, NatsItem) and isinstance(other, NatsItem):
+        return _blocks(mine.blocks, other.blocks, metric)
+    if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):
+        return None
+    if metric in mine.credits and metric in other.credits:
+        return _credits(mine.credits[metric], other.credits[metric])
+    return _companions(mine.companions, other.companions, metric)
+
+
+def standard_error(item: Item, metric: str) -> float | None:
+    """Return that of the mean credit of a checkpoint's own items."""
+    units = item.credits.get(metric) if isinstance(item, CreditItem) else None
+    if units is None or len(units.ids) < 2:
+        return None
+    influence = (units.credit - units.credit.mean()) / len(units.ids)
+    return math.sqrt(grouped_spread(influence, units.clusters, units.strata).variance)
+
+
+def _blocks(mine: Blocks | None, other: Blocks | None, metric: str) -> PairedItems | None:
+    if mine is None or other is None or not np.array_equal(mine.ids, other.ids):
+        return None
+    weights: Floats = mine.bytes * math.log(2) if metric == "bits_per_byte" else mine.tokens
+    if len(mine.ids) < 2 or not weights.sum():
+        return None
+    spread = serial_spread(ratio_influence(mine.nats - other.nats, weights))
+    return PairedItems(len(mine.ids), spread.variance * len(mine.ids))
+
+
+def _credits(mine: Credits, other: Credits) -> PairedItems | None:
+    mine, other = mine.without(other), other.without(mine)
+    if mine.ids != other.ids or len(mine.ids) < 2:
+        return None
+    difference = mine.credit - other.credit
+    known = _of_mean(difference, mine)
+    return known._replace(turning=np.count_nonzero(difference) / len(difference))
+
+
+def _companions(
+    mine: Companions | None, other: Companions | None, metric: str
+) -> PairedItems | None:
+    if mine is None or other is None or mine.ids != other.ids or len(mine.ids) < 2:
+        return None
+    return _of_mean(mine.values[metric] - other.values[metric], mine)
+
+
+def _of_mean(difference: Floats, units: Credits | Companions) -> PairedItems:
+    n = len(difference)
+    influence = (difference - difference.mean()) / n
+    return PairedItems(n, grouped_spread(influence, units.clusters, units.strata).variance * n)

@@ -1,5 +1,5 @@
 /* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders,
-   spread, lines: [{name, number, points}], levels: [{name, number, value}]}, lines where there are several */
+   spread, log, lines: [{name, number, points}], levels: [{name, number, value}]}, lines where there are several */
 function unpackPoints(columns) {
   const names = Object.keys(columns);
   return (columns.step || []).map((step, i) => {
@@ -34,10 +34,9 @@ function scaleOf(series, bare) {
   ]);
   let low = Math.min(...bounds), high = Math.max(...bounds);
   [low, high] = spanning(low, high, smallestSpan(series, high));
-  const isLog = metricOf(series).unit === "perplexity" && low > 0 && high / low > 8;
-  const at = isLog ? Math.log : (value) => value, powers = isLog ? logTicks(low, high) : [];
+  const at = series.log ? Math.log : (value) => value, powers = series.log ? logTicks(low, high) : [];
   const marks = powers.length > 1 ? powers : enoughTicks(low, high, 4);
-  return { isLog, marks, height: (value) => (at(high) - at(value)) / (at(high) - at(low)) };
+  return { marks, height: (value) => (at(high) - at(value)) / (at(high) - at(low)) };
 }
 
 /* Ten times what is worth telling, of a perplexity what that is of its logarithm */

@@ -1,5 +1,5 @@
 /* DATA.flips: {items: {"tier/item": {id: shared}}, steps: {step: [moved]}, left: [step]} */
-const TURNS = { wrong: ["worse", "turned wrong", "lost most"], right: ["better", "turned right", "gained most"], same: ["unclear", "did not turn", ""] };
+const TURNS = { wrong: ["worse", "became wrong", "lost most"], right: ["better", "became right", "gained most"], same: ["unclear", "did not change", ""] };
 const DRAWN = 400, PREVIEW = 100;
 
 function flips() {
@@ -22,12 +22,12 @@ function flips() {
     for (const flip of shown) if (drawn < DRAWN) { drawn += 1; drawFlip(place, moved, flip, DATA.flips.items[key][flip.id]); }
   }
   if (drawn >= DRAWN) html(place, "p", { class: "soft" }, `the first ${DRAWN} are shown; choose an item to see others`);
-  if (!drawn) html(place, "p", { class: "soft" }, DATA.flips.steps[step] ? (said ? "no item that is shown has these words" : "nothing turned here") : "there are no per-item scores to compare");
+  if (!drawn) html(place, "p", { class: "soft" }, DATA.flips.steps[step] ? (said ? "no item that is shown has these words" : "nothing changed here") : "there are no per-item scores to compare");
 }
 
 function counted(moved, shown) {
   const { kind, unit } = DATA.tiers[moved.tier];
-  const [gained, lost] = kind === "nats" ? ["gained", "lost"] : ["turned right", "turned wrong"];
+  const [gained, lost] = kind === "nats" ? ["gained", "lost"] : ["became right", "became wrong"];
   return `${moved.tier}: of ${moved.of} ${unit}, ${moved.gained} ${gained} and ${moved.lost} ${lost}; ${shown} shown`;
 }
 
@@ -105,7 +105,7 @@ function drawAnswers(box, moved, flip, shared) {
 }
 
 if (byId("flips")) {
-  fill(byId("flip-turn"), [["", "all"], ["wrong", "wrong"], ["right", "right"], ["same", "not at all"]]);
+  fill(byId("flip-turn"), [["", "all"], ["wrong", "wrong"], ["right", "right"], ["same", "neither"]]);
   byId("flip-turn").addEventListener("change", flips);
   view(["step", "item"], flips);
   searchField("flip-search", "said", flips);

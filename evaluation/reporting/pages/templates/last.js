@@ -6,7 +6,7 @@ window.addEventListener("resize", () => {
   redraw(["width"]);
 });
 /* On paper a page begins with its verdict, and ends with where its numbers come from */
-const provenance = [...document.querySelectorAll(".strip, details.about")];
+const provenance = [...document.querySelectorAll(".provenance, details.about")];
 
 function forPaper() {
   const main = document.querySelector("main");

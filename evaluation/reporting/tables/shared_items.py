@@ -1,5 +1,8 @@
 """Two checkpoints over all items that both were scored on: one pair, one family of tests.
 
+The items may be of any stage's suite: a bridge was scored on the suite of the stage that follows it.
+An overall value is the mean over the items of every pair, so that a row compares like with like.
+
 Where one is a stage's bridge and the other its last step, their deltas are those of the stage's own
 files; only what its suite does not have is tested here.
 """
@@ -28,7 +31,7 @@ Pairs = Mapping[TierName, Pair]
 
 
 @dataclass(frozen=True)
-class Landmark:
+class Anchor:
     """A checkpoint that stands for what a stage ended with, and the results that there are of it."""
 
     label: str
@@ -36,35 +39,31 @@ class Landmark:
     sides: tuple[Results, ...]
 
 
-def paired(earlier: Landmark, later: Landmark, read: Read) -> Pairs:
-    """By tier both checkpoints over all items of theirs that hold the same data."""
+def paired(earlier: Anchor, later: Anchor, read: Read) -> Pairs:
+    """Return by tier both checkpoints over all items of theirs that hold the same data."""
     found = {tier: _joined(list(_comparable(earlier, later, tier, read))) for tier in TIERS}
     return {tier: pair for tier, pair in found.items() if pair is not None}
 
 
-def _comparable(earlier: Landmark, later: Landmark, tier: TierName, read: Read) -> Iterator[Pair]:
-    """Of each two results what they share."""
+def _comparable(earlier: Anchor, later: Anchor, tier: TierName, read: Read) -> Iterator[Pair]:
+    """Yield what each two of their results share."""
     for theirs, ours in product(earlier.sides, later.sides):
         if tier not in theirs.tiers or tier not in ours.tiers:
             continue
         mine, other = read(ours.folder, tier), read(theirs.folder, tier)
         if mine is not None and other is not None:
-            pair = _over(Pair(mine, other), _shared(mine, other))
+            same = [
+                name
+                for name, item in mine.items.items()
+                if name in other.items and item.same == other.items[name].same
+            ]
+            pair = _over(Pair(mine, other), same)
             if pair.ours.items and _may_be_compared(pair):
                 yield pair
 
 
-def _shared(ours: TierResults, theirs: TierResults) -> list[str]:
-    """Items of the same data on both sides."""
-    return [
-        name
-        for name, item in ours.items.items()
-        if name in theirs.items and item.same == theirs.items[name].same
-    ]
-
-
 def _over(pair: Pair, names: Sequence[str]) -> Pair:
-    """The pair over some of its items; a tier of rates keeps those over all units."""
+    """Return the pair over some of its items; a tier of rates keeps those over all units."""
     ours, theirs = (
         replace(side, items={name: side.items[name] for name in names})
         for side in (pair.ours, pair.theirs)
@@ -73,7 +72,7 @@ def _over(pair: Pair, names: Sequence[str]) -> Pair:
 
 
 def _may_be_compared(pair: Pair) -> bool:
-    """Not where the two have another tokenizer, say."""
+    """Return whether nothing forbids it, such as another tokenizer."""
     sides = (
         Results(folder=side.folder, tiers={side.tier.name: side})
         for side in (pair.ours, pair.theirs)
@@ -87,7 +86,7 @@ def _may_be_compared(pair: Pair) -> bool:
 
 
 def _joined(pairs: Sequence[Pair]) -> Pair | None:
-    """Each item from the results that share most; rates over all units only where these share all."""
+    """Take each item from the results that share most, and rates over all units if these share all."""
     if not pairs:
         return None
     first, *others = sorted(pairs, key=lambda pair: -len(pair.ours.items))
@@ -102,7 +101,7 @@ def _joined(pairs: Sequence[Pair]) -> Pair | None:
 
 
 def shared_by_all(pairs: Sequence[Pairs]) -> dict[TierName, tuple[str, ...]]:
-    """By tier the items of every pair, where some pair has more; a mean over others compares nothing."""
+    """Return by tier the items of every pair, where some pair has more."""
     found: dict[TierName, tuple[str, ...]] = {}
     for tier in TIERS:
         known = [pair[tier].ours.items for pair in pairs if tier in pair]
@@ -112,14 +111,14 @@ def shared_by_all(pairs: Sequence[Pairs]) -> dict[TierName, tuple[str, ...]]:
     return found
 
 
-def kept_rows(
-    earlier: Landmark,
-    later: Landmark,
+def retention_rows(
+    earlier: Anchor,
+    later: Anchor,
     pairs: Pairs,
     shared: Mapping[TierName, Sequence[str]],
     known: Sequence[DeltaRow],
 ) -> Iterator[RetentionRow]:
-    """All rows of two checkpoints; `known` are the deltas that a stage has of these two."""
+    """Yield all rows of two checkpoints; `known` are the deltas that a stage has of these two."""
     deltas = [delta for tier, pair in pairs.items() for delta in _deltas(pair, shared.get(tier))]
     of_stage = {
         (row.tier, row.item, row.metric): row
@@ -137,16 +136,13 @@ def kept_rows(
             **{name: found[name] for name in _ALIKE},
         }
         if delta.item == OVERALL and (names := shared.get(delta.tier)) is not None:
-            values["item"] = _overall_of(names)
+            count = f"{len(names)} shared {'item' if len(names) == 1 else 'items'}"
+            values["item"] = f"{OVERALL} of {count}"
         yield RetentionRow(earlier=earlier.label, later=later.label, **values)
 
 
-def _overall_of(names: Sequence[str]) -> str:
-    return f"{OVERALL} of {len(names)} shared {'item' if len(names) == 1 else 'items'}"
-
-
 def _deltas(pair: Pair, shared: Sequence[str] | None) -> list[Delta]:
-    """Of all items; the mean is over the shared ones, where these are given."""
+    """Return the deltas of all items, and of the mean over the shared ones where these are given."""
     found = tier_deltas(pair)
     if shared is None:
         return found

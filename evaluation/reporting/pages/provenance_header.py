@@ -1,4 +1,4 @@
-"""The strip on top of a page: where its numbers come from, in a line or two.
+"""The header of a page that says where its numbers come from, in a line or two.
 
 All of it is read from what the page is made of, so that a page made again says the same. When it was
 written a browser knows from the file.
@@ -15,27 +15,27 @@ from evaluation.results.tier_files import Counts, TierFile
 from evaluation.settings.effective import origin_of
 from evaluation.settings.plan import StagePlan
 
-Strip = list[tuple[str, str]]
-"""What each entry is, and what there is to say."""
+Header = list[tuple[str, str]]
+"""The name and the text of each entry."""
 
 code_of_now = cache(code_commit)
 
 
-def stage_strip(found: StageResults, chosen: int | None) -> Strip:
-    """Of a stage's page; checkpoint and items are those of the step that it is about."""
+def stage_header(found: StageResults, chosen: int | None) -> Header:
+    """Return that of a stage's page; checkpoint and items are those of the step that it is about."""
     scored = found.steps.get(chosen) if chosen is not None else None
     return [
         ("run", run_name(found.plan)),
         ("stage", found.plan.name),
-        *([("checkpoint", _checkpoint(chosen, scored))] if scored and chosen is not None else []),
+        *([("checkpoint", f"step {chosen}, {_identity(scored)}")] if scored else []),
         *([("bridge", _identity(found.bridge))] if found.bridge else []),
         *_shared([found]),
         *([("items used", _items([scored]))] if scored else []),
     ]
 
 
-def front_strip(stages: Mapping[str, StageResults]) -> Strip:
-    """Of the page of all stages; items are those of each stage's last step."""
+def front_header(stages: Mapping[str, StageResults]) -> Header:
+    """Return that of the page of all stages; items are those of each stage's last step."""
     found = list(stages.values())
     last = [stage.steps[max(stage.steps)] for stage in found if stage.steps]
     return [
@@ -47,12 +47,11 @@ def front_strip(stages: Mapping[str, StageResults]) -> Strip:
 
 
 def run_name(plan: StagePlan) -> str:
-    """What a run is called is the name of its folder."""
+    """Return the name of a run, which is that of its folder."""
     return Path(plan.config.results).name
 
 
-def _shared(stages: Sequence[StageResults]) -> Strip:
-    plan = stages[0].plan
+def _shared(stages: Sequence[StageResults]) -> Header:
     files = [file for stage in stages for file in _files(stage)]
     packages = {name: versions for file in files for name, versions in file.packages.items()}
     told = [
@@ -60,13 +59,14 @@ def _shared(stages: Sequence[StageResults]) -> Strip:
         ("code", code_of_now() or "not under version control"),
         ("device", _distinct(file.gpu or file.device for file in files)),
         ("dtype", _distinct(file.dtype for file in files)),
-        (
-            "packages",
-            ", ".join(f"{name} {' and '.join(v)}" for name, v in sorted(packages.items())),
-        ),
-        ("tokenizer", plan.tokenizer.name),
+        ("packages", packages_in_words(dict(sorted(packages.items())))),
+        ("tokenizer", stages[0].plan.tokenizer.name),
     ]
     return [(name, text) for name, text in told if text]
+
+
+def packages_in_words(packages: Mapping[str, Iterable[str]]) -> str:
+    return ", ".join(f"{name} {' and '.join(versions)}" for name, versions in packages.items())
 
 
 def _files(found: StageResults) -> Iterable[TierFile]:
@@ -79,7 +79,7 @@ def _distinct(values: Iterable[str | None]) -> str:
 
 
 def _configuration(stages: Sequence[StageResults]) -> str:
-    """Fingerprint of all that the page's stages are asked for, and the commit of it."""
+    """Return the fingerprint of all that the page's stages are asked for, and the commit of it."""
     asked = [
         [
             stage.plan.suite.model_dump(mode="json"),
@@ -95,10 +95,6 @@ def _configuration(stages: Sequence[StageResults]) -> str:
     return f"{fingerprint(asked)[:12]}{f' ({origin})' if origin else ''}"
 
 
-def _checkpoint(step: int, scored: Scored) -> str:
-    return f"step {step}, {_identity(scored)}"
-
-
 def _identity(scored: Scored) -> str:
     header = scored.results.header
     name = "/".join(Path(header.checkpoint).parts[-2:])
@@ -106,7 +102,7 @@ def _identity(scored: Scored) -> str:
 
 
 def _items(scored: Iterable[Scored]) -> str:
-    """Units of each tier, e.g. `320 blocks, 4,000 questions`."""
+    """Return the units of each tier, e.g. `320 blocks, 4,000 questions`."""
     counts: dict[str, int] = {}
     for one in scored:
         for tier in one.results.tiers.values():

@@ -1,0 +1,132 @@
+"""Curves for the tools that show the training loss, next to which they are to stand.
+
+Tags are `eval/<stage>/<tier>/<item>/<metric>` in all of them, training steps are step numbers.
+TensorBoard reads event files; Weights & Biases gets an offline run, which `wandb sync` sends where
+there is a network.
+"""
+
+import importlib
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from evaluation.command_hints import snakemake
+from evaluation.errors import EvaluationError
+from evaluation.files import fingerprint
+from evaluation.results.stage_files import SUMMARY, read_summary
+from evaluation.settings.config import Config
+from evaluation.settings.plan import StagePlan
+
+Tool = Literal["tensorboard", "wandb"]
+
+SUFFIX = ".staged-evaluation"
+"""How our event files end, so that an export anew replaces them and no others."""
+
+STEP = "step"
+"""The x-axis in Weights & Biases: stages begin anew, and a run's own count never goes back."""
+
+
+class Point(NamedTuple):
+    """A value that is shown under a tag at a training step."""
+
+    tag: str
+    step: int
+    value: float
+
+
+Write = Callable[[Sequence[Point], Path], None]
+
+
+def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensorboard") -> int:
+    """Write the values of all stages that have tables into `output`; return how many there are.
+
+    Raises:
+        EvaluationError: the tool's package is not installed, or no stage has tables yet.
+        ResultsError: a stage's table is damaged.
+    """
+    write = _tensorboard() if tool == "tensorboard" else _weights_and_biases(plans[0].config)
+    points = [point for plan in plans for point in _points(plan)]
+    if not points:
+        names = ", ".join(plan.name for plan in plans)
+        raise EvaluationError(f"no tables of {names} yet; run `{snakemake(plans[0].name)}` first")
+    write(points, output)
+    return len(points)
+
+
+def _points(plan: StagePlan) -> Iterator[Point]:
+    path = plan.results / SUMMARY
+    for row in read_summary(path) if path.exists() else ():
+        if row["role"] == "step":
+            tag = "/".join(("eval", *(row[key] for key in ("stage", "tier", "item", "metric"))))
+            yield Point(tag, row["step"], row["value"])
+
+
+def _tensorboard() -> Write:
+    """Raises EvaluationError where tensorboard is not installed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # not ours
+        package = _package("torch.utils.tensorboard", "tensorboard")
+    return partial(_write_events, package.SummaryWriter)
+
+
+def _write_events(writer_of: Any, points: Sequence[Point], output: Path) -> None:
+    for old in output.glob(f"events.out.tfevents.*{SUFFIX}"):
+        old.unlink()
+    with writer_of(str(output), filename_suffix=SUFFIX) as writer:
+        for tag, step, value in points:
+            writer.add_scalar(tag, value, step)
+
+
+def _weights_and_biases(config: Config) -> Write:
+    """Raises EvaluationError where wandb is not installed."""
+    return partial(_write_run, _package("wandb", "wandb"), config)
+
+
+def _write_run(wandb: Any, config: Config, points: Sequence[Point], output: Path) -> None:
+    """Write the run that `config` names; what was there is replaced."""
+    settings = config.weights_and_biases
+    results = Path(config.results).resolve()
+    name = settings.run or results.name
+    number = f"eval-{fingerprint([settings.project, name, str(results)])[:12]}"
+    for old in (output / "wandb").glob(f"offline-run-*-{number}"):
+        shutil.rmtree(old)
+    output.mkdir(parents=True, exist_ok=True)
+    run = wandb.init(
+        mode="offline",
+        dir=str(output),
+        project=settings.project,
+        id=number,  # of the run, wherever it is exported to: sent again it is still one run
+        name=name,
+        config=_shown(config),
+        resume="allow",
+        settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
+    )
+    run.define_metric("eval/*", step_metric=STEP)
+    rows: dict[tuple[str, int], dict[str, float]] = {}
+    for tag, step, value in points:
+        rows.setdefault((tag.split("/")[1], step), {STEP: step})[tag] = value
+    for row in rows.values():
+        run.log(row)
+    run.finish()
+
+
+def _shown(config: Config) -> dict[str, Any]:
+    """Return the configuration; of a command, which may hold secrets, only a fingerprint."""
+    shown = config.model_dump(mode="json")
+    for stage in shown["stages"].values():
+        if stage["command"] is not None:
+            stage["command"] = f"fingerprint {fingerprint(stage['command'])[:12]}"
+    return shown
+
+
+def _package(module: str, install: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise EvaluationError(
+            f"the export needs a package that is not installed ({error.name}); run "
+            f"`pip install {install}`"
+        ) from None

@@ -1,1 +1,0 @@
-"""Curves for tools that show the training loss."""

@@ -1,0 +1,133 @@
+"""Tables of verified answers: every verifier's rates side by side, and how answers were generated."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from evaluation.reporting.pages.page import Table, cells_of
+from evaluation.results.answer_files import GenerationEntry, OtherEngine, Told, VerifierRates
+from evaluation.results.deltas_file import GroupDelta, StepDeltas
+from evaluation.results.read import Results
+
+Sides = Mapping[str, Results]
+"""Results by step, or of the bridge."""
+
+
+def verified_tables(sides: Sides, deltas: Mapping[int, StepDeltas]) -> list[Table]:
+    """Return a table of rates, two of groups such as levels or subjects, and one of settings."""
+    groups = ("step", "task", "by", "group", "prompts")
+    settings = dict.fromkeys((name, *_settings(entry)) for _, name, entry in _entries(sides))
+    return [
+        Table("Verified answers", ("step", "task", "verifier", *RATES), list(_rates(sides))),
+        Table(
+            "Verified answers by group", (*groups, "pass rate [95 %]"), list(_group_rates(sides))
+        ),
+        Table(
+            "Verified answers by group, against the bridge",
+            (*groups, *CHANGES),
+            [
+                (str(step), row.item, row.by, row.group, str(row.prompts), *cells_of(CHANGES, row))
+                for step, content in deltas.items()
+                for row in content.groups
+            ],
+        ),
+        Table("How answers were asked for", ("task", *SETTINGS), list(settings)),
+    ]
+
+
+def _entries(sides: Sides) -> Iterator[tuple[str, str, GenerationEntry]]:
+    """Yield step, task, and the task's entry in its file."""
+    for step, results in sides.items():
+        for tier in results.tiers.values():
+            for name, item in tier.items.items():
+                if isinstance(item.entry, GenerationEntry):
+                    yield step, name, item.entry
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def _rate(share: float | None, low: float | None, high: float | None) -> str:
+    return _percent(share) + ("" if low is None else f" [{_percent(low)}, {_percent(high)}]")
+
+
+def _by_instruction(rates: VerifierRates) -> str:
+    """Return what IFEval calls `inst_level_*_acc`, where that is another number."""
+    share = _percent(rates.weighted_rate)
+    return "–" if share == _percent(rates.pass_rate) else share
+
+
+def _at_k(found: Mapping[str, Told]) -> str:
+    return ", ".join(f"{k}: {_percent(one.value)}" for k, one in found.items()) or "–"
+
+
+RATES: Mapping[str, Callable[[VerifierRates, GenerationEntry], str]] = {
+    "pass rate [95 %]": lambda view, _: _rate(view.pass_rate, view.low, view.high),
+    "by instruction": lambda view, _: _by_instruction(view),
+    "has its form": lambda view, _: _percent(view.format_rate),
+    "right, not in its form": lambda view, _: _percent(view.right_but_format_rate),
+    "pass@k": lambda view, _: _at_k(view.pass_at_k),
+    "majority": lambda view, _: _percent(view.cons_at_n.value if view.cons_at_n else None),
+    "unguarded": lambda view, _: str(view.unguarded or "–"),
+    "forged": lambda view, _: str(view.forged or "–"),
+    "errors": lambda view, task: f"{view.errors} of {task.samples}",
+    "truncated": lambda _, task: _percent(task.truncated_rate),
+    "empty": lambda _, task: _percent(task.empty_rate),
+    "tokens": lambda _, task: "–" if task.mean_tokens is None else f"{task.mean_tokens:.0f}",
+}
+
+
+def _rates(sides: Sides) -> Iterator[tuple[str, ...]]:
+    """Yield a row per step, task and verifier, the primary verifier first."""
+    for step, name, entry in _entries(sides):
+        for view in sorted(entry.verifiers, key=lambda one: one != entry.primary):
+            yield step, name, view, *cells_of(RATES, entry.verifiers[view], entry)
+
+
+def _group_rates(sides: Sides) -> Iterator[tuple[str, ...]]:
+    for step, name, entry in _entries(sides):
+        for grouping, groups in entry.strata.items():
+            for group, one in groups.items():
+                rate = _rate(one.value, one.low, one.high)
+                yield step, name, grouping, group, str(one.prompts), rate
+
+
+def _points(row: GroupDelta) -> str:
+    change = f"{100 * row.delta:+.1f}"
+    if row.low is not None and row.high is not None:
+        change += f" [{100 * row.low:+.1f}, {100 * row.high:+.1f}]"
+    return f"{change} points"
+
+
+CHANGES: Mapping[str, Callable[[GroupDelta], str]] = {
+    "before": lambda row: _percent(row.bridge_value),
+    "after": lambda row: _percent(row.value),
+    "Δ [95 %]": _points,
+    "p (Holm)": lambda row: "–" if row.p_holm is None else f"{row.p_holm:.2g}",
+    "minimum detectable": lambda row: "–" if row.mde is None else f"{100 * row.mde:.1f} points",
+    "significant": lambda row: row.flag or "–",
+}
+
+SETTINGS = ("sampling", "tokens at most", "stops", "verifiers", "left out", "written by")
+
+
+def _settings(entry: GenerationEntry) -> tuple[str, ...]:
+    decoding = entry.decoding
+    drawn = decoding.get("sampling") or {}
+    is_greedy = not drawn.get("temperature")
+    kinds = {name: view.get("kind") for name, view in entry.views.items() if isinstance(view, dict)}
+    views = sorted(kinds, key=lambda name: name != entry.primary)
+    return (
+        "greedy" if is_greedy else ", ".join(f"{k} {v}" for k, v in drawn.items()),
+        str(decoding.get("max_new_tokens", "–")),
+        ", ".join(map(repr, decoding.get("stop") or ())) or "EOS and end of turn only",
+        ", ".join(f"{name} ({kinds[name]})" for name in views),
+        ", ".join(entry.too_long) or "–",
+        _engine(entry.engine),
+    )
+
+
+def _engine(engine: OtherEngine | None) -> str:
+    if engine is None:
+        return "built-in engine"
+    agree = f"{engine.equal} of {engine.asked} greedy answers as by the built-in engine"
+    return f"{engine.name} {engine.version}, {agree}"
