@@ -21,7 +21,7 @@ from evaluation.exit_codes import exit_code, prepare_streams, report, start_logg
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command; returns its exit code."""
+    """Run one command; return its exit code."""
     prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
     return exit_code(lambda: _run(given), is_scoring="score" in given[:2])

@@ -38,7 +38,7 @@ _HOW = ("--profile", "--workflow-profile", "--executor", "--cores", "--jobs")
 
 
 def note_command(config: Path) -> None:
-    """Notes the configuration of a command, unless it is a run's, which has noted its own."""
+    """Note the configuration of a command, unless it is a run's, which has noted its own."""
     if STARTED_WITH in os.environ and str(config) == os.environ.get(CONFIG_VARIABLE):
         return
     found = any(map(os.path.exists, ("Snakefile", "workflow/Snakefile")))  # by Snakemake, here
@@ -47,26 +47,26 @@ def note_command(config: Path) -> None:
 
 
 def configured(config: Path) -> list[str]:
-    """Snakemake's option for a configuration, which that in its usual place does not need."""
+    """Return Return Snakemake's option for a configuration, which that in its usual place does not need."""
     return [] if config == DEFAULT_CONFIG else ["--configfile", str(config)]
 
 
 def note_run(arguments: Sequence[str]) -> None:
-    """Notes the arguments of a Snakemake that a user has started."""
+    """Note the arguments of a Snakemake that a user has started."""
     given = _read(arguments).items()
     os.environ[STARTED_WITH] = shlex.join(word for name, all in given for word in (name, *all))
 
 
 def snakemake(target: str) -> str:
-    """`snakemake TARGET …`, the target first, as some options take all words behind them."""
+    """Return `snakemake TARGET …`, the target first, as some options take all words behind them."""
     options = os.environ.get(STARTED_WITH, "")
-    is_told = _read(shlex.split(options)).keys() & set(_HOW) or "SNAKEMAKE_PROFILE" in os.environ
-    how = "" if is_told else f"--profile {shlex.quote(_profile())}"
+    is_given = _read(shlex.split(options)).keys() & set(_HOW) or "SNAKEMAKE_PROFILE" in os.environ
+    how = "" if is_given else f"--profile {shlex.quote(_profile())}"
     return " ".join(filter(None, ("snakemake", target, how, options)))
 
 
 def evaluation(command: str) -> str:
-    """`python -m evaluation COMMAND …`; it takes one file, so what was merged is read from the run's."""
+    """Return `python -m evaluation COMMAND …`, which takes one file: what was merged is the run's."""
     given = _read(shlex.split(os.environ.get(STARTED_WITH, "")))
     files = given.get("--configfile", [])
     if len(files) > 1 or "--config" in given:
@@ -76,13 +76,13 @@ def evaluation(command: str) -> str:
 
 
 def _profile() -> str:
-    """The one that is shipped, by its name where that is enough."""
+    """Return the one that is shipped, by its name where that is enough."""
     shipped = _ROOT / "slurm_profile"
     return str(shipped) if shipped.is_dir() and not os.path.isdir(shipped.name) else shipped.name
 
 
 def _read(words: Sequence[str]) -> dict[str, list[str]]:
-    """The options to keep among words of a command line."""
+    """Return the options to keep among words of a command line."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name, number in _KEPT.items():
         names = [name, _SHORT[name]] if name in _SHORT else [name]

@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def commit_of(path: Path) -> str | None:
-    """The last commit that changed a file or folder, e.g. `1a2b3c4d5e6f of 2026-03-01, modified since`.
+    """Return the last commit that changed a file or folder, e.g. `1a2b3c4d5e6f of 2026-03-01, modified since`.
 
     None where it is under no version control, or git is not to be had.
     """
@@ -18,18 +18,18 @@ def commit_of(path: Path) -> str | None:
     known = _git(
         folder, "log", "-1", "--abbrev=12", "--format=%h of %cs", "--", str(path.resolve())
     )
-    return _told(folder, known, ("--", str(path.resolve())))
+    return _with_changes(folder, known, ("--", str(path.resolve())))
 
 
 def code_commit(root: Path = ROOT) -> str | None:
-    """The commit that the code is checked out at; None for code that was installed."""
+    """Return the commit that the code is checked out at; None for code that was installed."""
     if not _git(root, "ls-files", "--", "evaluation/protocol.py"):
         return None
     known = _git(root, "log", "-1", "--abbrev=12", "--format=%h of %cs")
-    return _told(root, known, ("--", "evaluation", "workflow"))
+    return _with_changes(root, known, ("--", "evaluation", "workflow"))
 
 
-def _told(folder: Path, known: str | None, where: Sequence[str]) -> str | None:
+def _with_changes(folder: Path, known: str | None, where: Sequence[str]) -> str | None:
     if not known:
         return None
     is_modified = _git(folder, "status", "--porcelain", *where)
@@ -37,7 +37,7 @@ def _told(folder: Path, known: str | None, where: Sequence[str]) -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git says; None where it fails, as outside of a repository."""
+    """Return what git says; None where it fails, as outside of a repository."""
     command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)

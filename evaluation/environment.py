@@ -14,7 +14,7 @@ NEEDED = ("pydantic", "yaml")
 
 
 def missing_environment() -> str | None:
-    """A sentence on what is missing and how to install it; None if all is there."""
+    """Return a sentence on what is missing and how to install it; None if all is there."""
     if sys.version_info < PYTHON:
         return "Python {}.{} or newer is needed, and this is {} ({}); {}".format(
             *PYTHON, sys.version.split()[0], sys.executable, how_to_install()

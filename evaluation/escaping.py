@@ -19,7 +19,7 @@ _COMMANDS = str.maketrans(
 
 
 def printable(text: str) -> str:
-    """Characters that cannot be printed, such as those that steer a terminal, as Python writes them."""
+    """Return characters that cannot be printed, such as those that steer a terminal, as Python writes them."""
     if text.isprintable():
         return text
     return "".join(
@@ -28,18 +28,18 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same of text of several lines, which stay lines."""
+    """Return the same of text of several lines, which stay lines."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def terminal_text(text: str) -> str:
-    """What is said of a mistake: the same, and values that would fill a page are cut."""
+    """Return the same for a message, with values cut that would fill a page."""
     cut = _LONG.sub(lambda word: f"{word[0][:100]}… ({len(word[0]):,} characters)", text)
     return printable_lines(cut)
 
 
 def csv_cell(value: object) -> object:
-    """A value as a cell: text that would be computed begins with an apostrophe; numbers stay."""
+    """Return a value as a cell: text that would be computed begins with an apostrophe; numbers stay."""
     if not isinstance(value, str):
         return value
     text = printable(value)
@@ -47,5 +47,5 @@ def csv_cell(value: object) -> object:
 
 
 def latex(text: str) -> str:
-    """Text that TeX sets as it is."""
+    """Return text that TeX sets as it is."""
     return printable(text).translate(_COMMANDS)

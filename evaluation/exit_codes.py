@@ -30,8 +30,8 @@ OUTPUT = "standard output"
 SHARED_MEMORY = "/dev/shm"
 
 
-def exit_code(action: Callable[[], int], *, is_scoring: bool = False) -> int:
-    """Runs something to its exit code, 1 for an error that is told in a sentence on stderr.
+def exit_code(action: Callable[[], int], *, is_scoring: bool) -> int:
+    """Run something to its exit code, 1 for an error that is reported in a sentence on stderr.
 
     `is_scoring` is for the sentence: what was scored until then is kept. SIGTERM ends the process.
     """
@@ -54,7 +54,7 @@ def exit_code(action: Callable[[], int], *, is_scoring: bool = False) -> int:
 
 
 def prepare_streams() -> None:
-    """Text that the terminal's encoding lacks is escaped, and a closed stream leads nowhere."""
+    """Escape text that the terminal's encoding lacks, and lead a closed stream nowhere."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -90,7 +90,7 @@ def _without_errors(action: Callable[[], int], *, is_scoring: bool) -> int:
 
 @contextlib.contextmanager
 def _flushed_output() -> Iterator[None]:
-    """Writes out what was printed while an error can still be reported."""
+    """Write out what was printed while an error can still be reported."""
     try:
         yield
     finally:
@@ -104,12 +104,12 @@ def _flushed_output() -> Iterator[None]:
 
 
 def _discard_output() -> None:
-    """What is still to be printed goes nowhere, so that Python does not try again as it ends."""
+    """Drop what is still to be printed, so that Python does not try again as it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
-    """A sentence on what the system refused, where, and what to do."""
+    """Return a sentence on what the system refused, where, and what to do."""
     if error.errno == errno.ENOMEM:
         return out_of_memory()
     if error.errno is None:
@@ -125,18 +125,18 @@ def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
     else:
         remedy = "correct that"
     again = " (an item that is in the score store is not scored again)" * is_scoring
-    said = os.strerror(error.errno)  # a library may put numbers and details into its own
-    return f"{where}: {said}; {remedy} and run the command again{again}"
+    reason = os.strerror(error.errno)  # a library may put numbers and details into its own
+    return f"{where}: {reason}; {remedy} and run the command again{again}"
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory was refused, be it to the loader of a library."""
-    said = ("failed to map segment", "annot allocate memory", "cannot map zero-fill")
-    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
+    """Return whether memory was refused, be it to the loader of a library."""
+    phrases = ("failed to map segment", "annot allocate memory", "cannot map zero-fill")
+    return isinstance(error, MemoryError) or any(words in str(error) for words in phrases)
 
 
 def out_of_memory() -> str:
-    """A sentence on memory that was refused, with the shell's limit if there is one."""
+    """Return a sentence on memory that was refused, with the shell's limit if there is one."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
         return (
@@ -147,7 +147,7 @@ def out_of_memory() -> str:
 
 
 def _is_full(folder: str) -> bool:
-    """Whether a folder's file system has no room, be it for bytes or for another file."""
+    """Return whether a folder's file system has no room, be it for bytes or for another file."""
     try:
         room = os.statvfs(folder)
     except OSError:
@@ -156,7 +156,7 @@ def _is_full(folder: str) -> bool:
 
 
 def _nobody_reads() -> bool:
-    """Whether standard output is a pipe whose reader has ended, such as `head`."""
+    """Return whether standard output is a pipe whose reader has ended, such as `head`."""
     watched = select.poll()
     watched.register(1, 0)
     return any(event & select.POLLERR for _, event in watched.poll(0))
@@ -186,7 +186,7 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 
 
 def _stop_again(ignored: Any) -> None:
-    """Where a library drops exceptions, as pydantic does in places, SIGTERM must not be lost."""
+    """Raise SIGTERM again where a library has dropped its exception, as pydantic does in places."""
     if isinstance(ignored.exc_value, _Terminated):
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
     else:

@@ -1,6 +1,6 @@
 """Atomic files and fingerprints.
 
-A file is written beside its place and renamed, so it is there whole or not at all, also when two
+A file is written next to its place and renamed, so it is there whole or not at all, also when two
 jobs write it at once. A link in its place is replaced and what it points to stays as it is, since
 others may write to a shared folder; links to folders are followed. Folders, devices, pipes and sockets
 are never replaced. New files follow the umask.
@@ -48,7 +48,7 @@ _KINDS = {
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Gives a temporary path beside `path`, moved into place at the end, removed on error.
+    """Give a temporary path next to `path`, moved into place at the end, removed on error.
 
     Raises:
         OutputError: `path` is a folder, a device, a pipe or a socket, which stays as it is.
@@ -69,7 +69,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def check_replaceable(path: Path, *, follow: bool = False) -> None:
-    """Raises OutputError for what is no file; a link is one, unless it is to be followed."""
+    """Raise OutputError for what is no file; a link is one, unless it is to be followed."""
     try:
         kind = _KINDS.get(stat.S_IFMT(path.stat(follow_symlinks=follow).st_mode))
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def check_replaceable(path: Path, *, follow: bool = False) -> None:
 
 
 def link_target(path: Path) -> Path:
-    """For a file that the user names: what a link points to, be it there or not.
+    """Return what a link that the user names points to, be it there or not; else the path itself.
 
     Raises OutputError for what is no file, OSError for a path that cannot be followed.
     """
@@ -90,7 +90,7 @@ def link_target(path: Path) -> Path:
 
 
 def forget_link(path: Path) -> None:
-    """Removes a link from where a log is to be written, which would else go to its target.
+    """Remove a link from where a log is to be written, which would else go to its target.
 
     Raises OutputError for what is no file: to open a pipe would wait for its reader.
     """
@@ -100,17 +100,17 @@ def forget_link(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those above it; raises OSError naming the one that stands in the way."""
+    """Make a folder and those above it; raise OSError naming the one that stands in the way."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:  # said of a file, or of a link to nothing
+    except FileExistsError:  # raised for a file, or of a link to nothing
         reason = errno.ENOTDIR
         raise NotADirectoryError(reason, os.strerror(reason), str(folder)) from None
 
 
 @contextlib.contextmanager
 def _naming(path: Path, temporary: Path) -> Iterator[None]:
-    """Faults of writing the temporary file name the path that the user knows."""
+    """Name, in faults of writing the temporary file, the path that the user knows."""
     try:
         yield
     except OSError as error:
@@ -121,7 +121,7 @@ def _naming(path: Path, temporary: Path) -> Iterator[None]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes a renaming durable, as a file's own fsync does not."""
+    """Make a renaming durable, as a file's own fsync does not."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -133,7 +133,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """A hidden path to write to before it is renamed to `path`; removes what killed writers left."""
+    """Return a hidden path to write to before renaming it to `path`; remove what killed writers left."""
     name = path.name
     if len(os.fsencode(name)) > LONGEST_NAME:
         name = f"{name[:32]}~{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
@@ -146,7 +146,7 @@ def temporary_path(path: Path) -> Path:
 
 
 def _is_abandoned(temporary: Path) -> bool:
-    """Whether its writer is gone from this host; of another host's, whether it is a day old."""
+    """Return whether its writer has ended on this host; of another host's, whether it is a day old."""
     age = time.time() - temporary.stat().st_mtime
     writer = temporary.name.rsplit("+", 2)
     if len(writer) == 3 and writer[0].endswith(f".{socket.gethostname()}"):
@@ -160,19 +160,19 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Writes standard JSON; raises ValueError for NaN, which JSON does not have."""
+    """Write standard JSON; raise ValueError for NaN, which JSON does not have."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     with atomic_path(path) as temporary:
         temporary.write_bytes(as_utf8(text + "\n"))
 
 
 def as_utf8(text: str) -> bytes:
-    """JSON text as bytes; half of a surrogate pair, which UTF-8 lacks, becomes JSON's escape."""
+    """Encode JSON; half of a surrogate pair, which UTF-8 lacks, becomes JSON's escape."""
     return text.encode("utf-8", "backslashreplace")
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
-    """Writes one JSON value a line; returns how many."""
+    """Write one JSON value a line; return how many."""
     count = 0
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         for row in rows:
@@ -189,7 +189,7 @@ def write_parquet(path: Path, table: "pa.Table") -> None:
 
 
 def fingerprint(content: Any) -> str:
-    """First 16 hex digits of the SHA-256 of a JSON value, whose order is a part of it.
+    """Return the first 16 hex digits of the SHA-256 of a JSON value, whose order is a part of it.
 
     Variables are computed in order, and "the first" may be the primary one. Where the order of a
     mapping says nothing, pass it through `unordered`.
@@ -199,26 +199,26 @@ def fingerprint(content: Any) -> str:
 
 
 def unordered(content: Any) -> Any:
-    """A JSON value with the keys of all its mappings sorted; lists keep their order."""
+    """Return a JSON value with the keys of all its mappings sorted; lists keep their order."""
     if isinstance(content, Mapping):
         return {key: unordered(content[key]) for key in sorted(content)}
     return [unordered(one) for one in content] if isinstance(content, list | tuple) else content
 
 
 def read_text(path: Path) -> str:
-    """The text of a regular file; raises OSError like `open_regular`, ValueError if it is no UTF-8."""
+    """Return the text of a regular file; raise OSError like `open_regular`, ValueError if it is no UTF-8."""
     with open_regular(path) as file:
         return file.read().decode()
 
 
 def file_checksum(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex."""
+    """Return the SHA-256 of a file's bytes, in hex."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Opens a file to read its bytes; raises OSError for a pipe, socket or device.
+    """Open a file to read its bytes; raise OSError for a pipe, socket or device.
 
     To open a pipe that nobody writes to would wait for ever.
     """
@@ -227,7 +227,7 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def check_regular(path: Path) -> None:
-    """Raises OSError unless a path, or what it links to, is a file with content of its own."""
+    """Raise OSError unless a path, or what it links to, is a file with content of its own."""
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file", str(path))

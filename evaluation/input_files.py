@@ -1,6 +1,6 @@
 """Files that a user names on the command line: plain or gzipped, a pipe as the shell's `<(…)`, or `-`.
 
-Gzip is told by its first bytes, as a pipe has no suffix. Nothing that is named by mistake is waited
+Gzip is recognized by its first bytes, as a pipe has no suffix. Nothing that is named by mistake is waited
 for or read for ever: a pipe that nobody writes to, a device, a file that unpacks to far more.
 """
 
@@ -38,7 +38,7 @@ _GZIP = b"\x1f\x8b"
 def read_lines(
     path: Path, kind: type[EvaluationError], expected: str
 ) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers; raises an error of `kind` that names the file and what is `expected`."""
+    """Yield lines with their numbers; raise an error of `kind` that names the file and what is `expected`."""
     try:
         with _opened(path) as file:
             number = size = 0
@@ -60,14 +60,14 @@ def read_lines(
 
 
 def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
-    """The value of a line; `place` names file and line."""
+    """Return the value of a line; `place` names file and line."""
     try:
         return load_json(line)
     except UnicodeDecodeError as error:
         raise kind(f"{place}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
     except ValueError as error:
-        said = getattr(error, "msg", error)  # without a line of its own to be mistaken for
-        raise kind(f"{place}: not valid JSON ({said}); one object on each line") from None
+        reason = getattr(error, "msg", error)  # without a line of its own to be mistaken for
+        raise kind(f"{place}: not valid JSON ({reason}); one object on each line") from None
 
 
 @contextlib.contextmanager
@@ -91,7 +91,7 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _open_pipe(path: Path) -> BinaryIO:
-    """To open a pipe waits for its writer, so another thread does it, until we write ourselves."""
+    """Open a pipe in another thread, as that waits for its writer, until we write ourselves."""
     found: list[BinaryIO] = []
     waiting = threading.Thread(target=lambda: found.append(path.open("rb")), daemon=True)
     waiting.start()

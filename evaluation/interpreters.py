@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _LIBC = ctypes.CDLL(None)  # loaded before a fork, after which little is safe
 _SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2); kept when another program is executed
 _POLL = 0.1
-_TOLD = 300
+_SHOWN = 300
 """Characters of a program's last words that an error repeats."""
 _KEPT = 1 << 16
 """Bytes at the end of what a program prints."""
@@ -34,11 +34,11 @@ class ProgramEnd:
     """How a program ended: its exit code, None where it was stopped, and its last words."""
 
     code: int | None
-    said: str
+    last_line: str
 
     def __str__(self) -> str:
         how = "was stopped" if self.code is None else f"ended with code {self.code}"
-        return f"{how}: {self.said}" if self.said else how
+        return f"{how}: {self.last_line}" if self.last_line else how
 
 
 class NotStarted(Exception):
@@ -46,7 +46,7 @@ class NotStarted(Exception):
 
 
 def is_python(path: Path) -> bool:
-    """Whether there is something that can be run."""
+    """Return whether there is something that can be run."""
     return os.access(path, os.X_OK) and not path.is_dir()
 
 
@@ -63,7 +63,7 @@ class Program:
     """Set beside ours."""
 
     def run(self, keep_on: Callable[[], bool]) -> ProgramEnd:
-        """Runs it until it ends, or `keep_on` says that it has taken too long."""
+        """Run it until it ends, or `keep_on` says that it has taken too long."""
         with self.started() as running:
             while running.is_alive and keep_on():
                 time.sleep(_POLL)
@@ -71,7 +71,7 @@ class Program:
 
     @contextmanager
     def started(self) -> "Iterator[Running]":
-        """The process, which ends with all that it started when the block does.
+        """Start the process, which ends with all that it started when the block does.
 
         Raises NotStarted if its Python cannot be run.
         """
@@ -106,7 +106,7 @@ def _end_with(parent: int) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Ours, but for what would lead another Python to our packages."""
+    """Return our variables but for those that would lead another Python to our packages."""
     given = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return given | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
 
@@ -131,7 +131,7 @@ class Running:
         if code is not None:
             self._reader.join(_LAST_WORDS_SECONDS)
         lines = [line.strip() for line in self._printed.decode(errors="replace").splitlines()]
-        return ProgramEnd(code, next((line[:_TOLD] for line in reversed(lines) if line), ""))
+        return ProgramEnd(code, next((line[:_SHOWN] for line in reversed(lines) if line), ""))
 
     def _read(self) -> None:
         output = self._process.stdout

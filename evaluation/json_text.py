@@ -5,7 +5,7 @@ from typing import Any
 
 
 def load_json(text: str | bytes, *, finite: bool = False) -> Any:
-    """The value that a text is; `finite` refuses NaN and Infinity, which are no JSON.
+    """Return the value that a text is; `finite` refuses NaN and Infinity, which are no JSON.
 
     Raises:
         ValueError: it is none, gives a key twice, is nested too deeply, or (UnicodeDecodeError) no

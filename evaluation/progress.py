@@ -7,7 +7,7 @@ from tqdm import tqdm
 
 
 def progress(what: str, total: int, unit: str, *, delay: float = 0.0) -> "tqdm[Any]":
-    """A progress bar on stderr with rate and remaining time; rare lines where it is a log file.
+    """Return a progress bar on stderr with rate and remaining time; rare lines where it is a log file.
 
     It is not shown for what ends within `delay` seconds.
     """

@@ -3,7 +3,7 @@
 Snakemake does not see a change in an imported module, so versions are part of every step's key
 (records.py) and every result records them. Raise a version when its numbers would change: what was
 made under the old one is then made again, and a bridge refuses to compare the two. RESULTS is about
-what is written into the tier files beside numbers, REPORT about what pages and figures show.
+what is written into the tier files besides numbers, REPORT about what pages and figures show.
 """
 
 PREFILL_TOKENIZER = "tokenizer-1"

@@ -61,6 +61,13 @@ LINES: list[tuple[str, str, dict[str, str], int, str]] = [
     ("standard output closed", f"{WIDE} >&-", {}, 1, ""),
     ("standard error closed", f"{WIDE} 2>&-", {}, 1, ""),
     ("all closed", f"{WIDE} <&- >&- 2>&-", {}, 1, ""),
+    (
+        "standard error closed, and an error",
+        f"{PYTHON} -m evaluation status --config nope 2>&-",
+        {},
+        1,
+        "",
+    ),
     ("standard output full", f"{STATUS} > /dev/full", {}, 1, "standard output: No space left"),
     (
         "ASCII",
@@ -68,6 +75,13 @@ LINES: list[tuple[str, str, dict[str, str], int, str]] = [
         {"PYTHONIOENCODING": "ascii"},
         1,
         r"\xe9.yaml: no such file",
+    ),
+    (
+        "ASCII, strictly",
+        f"{PYTHON} -m evaluation status --config \U0001f600.yaml",
+        {"PYTHONIOENCODING": "ascii:strict"},
+        1,
+        r"\U0001f600.yaml: no such file",
     ),
     (
         "no locale",
@@ -220,7 +234,7 @@ def test_too_little_memory_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
     hook = sys.unraisablehook
     try:
-        assert exit_code(fails) == 1
+        assert exit_code(fails, is_scoring=False) == 1
     finally:
         sys.unraisablehook = hook
         for number, handler in handlers.items():

@@ -1,15 +1,53 @@
 """The command line: argument parsing, and nothing that computes."""
 
 import argparse
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from evaluation.command_hints import CONFIG_VARIABLE, DEFAULT_CONFIG
 
+Commands = argparse._SubParsersAction  # the only name argparse has for it
+
+
+def add_command(
+    commands: "Commands[argparse.ArgumentParser]",
+    run: Callable[[argparse.Namespace], int],
+    help: str,
+    **keywords: Any,
+) -> argparse.ArgumentParser:
+    """Return the parser of a new command, which has the name of the function that runs it."""
+    command = commands.add_parser(run.__name__.replace("_", "-"), help=help, **keywords)
+    command.set_defaults(run=run)
+    return command
+
+
+def add_configured(
+    commands: "Commands[argparse.ArgumentParser]",
+    run: Callable[[argparse.Namespace], int],
+    help: str,
+    *,
+    stage: bool | None = None,
+    **keywords: Any,
+) -> argparse.ArgumentParser:
+    """Return a new command with `--config` and, if `stage` says whether it is needed, `--stage`."""
+    command = add_command(commands, run, help, **keywords)
+    command.add_argument(
+        "--config",
+        "--configfile",
+        type=a_path,
+        default=os.environ.get(CONFIG_VARIABLE, DEFAULT_CONFIG),
+        help="configuration file (%(default)s)",
+    )
+    if stage is not None:
+        command.add_argument("--stage", type=a_name, required=stage, help="name of the stage")
+    return command
+
 
 def a_name(text: str) -> str:
-    """A type for argparse: text that is not empty, as that of a variable that is not set would be."""
+    """Convert, for argparse, text that is not empty, as that of a variable that is not set would be."""
     if not text.strip():
         raise argparse.ArgumentTypeError(
             "is empty; give a name or path (is a variable of your shell not set?)"
@@ -18,27 +56,12 @@ def a_name(text: str) -> str:
 
 
 def a_path(text: str) -> Path:
-    """The same of a path, as an empty one would be the current folder."""
+    """Convert the same to a path, as an empty one would be the current folder."""
     return Path(a_name(text))
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    default = os.environ.get(CONFIG_VARIABLE, DEFAULT_CONFIG)
-    parser.add_argument(
-        "--config",
-        "--configfile",
-        type=a_path,
-        default=default,
-        help="configuration file (%(default)s)",
-    )
-
-
-def add_stage(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    parser.add_argument("--stage", type=a_name, required=required, help="name of the stage")
-
-
 def whole_number(at_least: int) -> Callable[[str], int]:
-    """A type for argparse: whole numbers from `at_least` on."""
+    """Return a type for argparse: whole numbers from `at_least` on."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or not at_least <= int(text) < 2**63:
@@ -46,5 +69,20 @@ def whole_number(at_least: int) -> Callable[[str], int]:
                 f"{text!r} is no whole number from {at_least:,} to 2⁶³ - 1"
             )
         return int(text)
+
+    return read
+
+
+def finite_number(at_least: float) -> Callable[[str], float]:
+    """Return a type for argparse: numbers from `at_least` on, which a clock can count as seconds."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not at_least <= number < 1e9:
+            raise argparse.ArgumentTypeError(f"{text!r} is no finite number from {at_least:g} on")
+        return number
 
     return read

@@ -4,18 +4,16 @@ import argparse
 import json
 import sys
 
-from evaluation.commands import a_name, a_path, add_config
-from evaluation.commands.prefill import Commands
+from evaluation.commands import Commands, a_name, a_path, add_command, add_configured
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan, named_stage, plan_stages
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "verify-answers", help="verdicts on a JSONL file of completions (id, completion, sample)"
+    command = add_configured(
+        commands, verify_answers, "verdicts on a JSONL file of completions (id, completion, sample)"
     )
-    add_config(command)
     command.add_argument(
         "completions", type=a_path, help="JSONL with `id` and `completion`: a file, a pipe, or -"
     )
@@ -26,10 +24,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--stage", type=a_name, help="stage that has it; the first one if not given"
     )
     command.add_argument("--output", type=a_path, help="JSONL with the verdicts")
-    command.set_defaults(run=verify_answers)
 
-    command = commands.add_parser(
-        "curriculum", help="ids of prompts by pass rate, one a line, for a trainer"
+    command = add_command(
+        commands, curriculum, "ids of prompts by pass rate, one a line, for a trainer"
     )
     command.add_argument("results", type=a_path, help="a checkpoint's folder of results")
     command.add_argument("--task", type=a_name, required=True, help="generation task")
@@ -48,7 +45,6 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--rates", action="store_true", help="a tab and the pass rate after each")
     command.add_argument("--known", type=a_path, help="the trainer's ids, one a line, to check by")
     command.add_argument("--output", type=a_path, help="file to write; else standard output")
-    command.set_defaults(run=curriculum)
 
 
 def verify_answers(options: argparse.Namespace) -> int:
@@ -65,12 +61,10 @@ def verify_answers(options: argparse.Namespace) -> int:
 
 
 def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> StagePlan:
-    """The stage that has the task."""
-    if options.stage is not None and options.stage not in plans:
-        raise ConfigError(
-            f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
-        )
-    chosen = [plans[options.stage]] if options.stage else list(plans.values())
+    """Return the stage that has the task."""
+    chosen = list(plans.values())
+    if options.stage is not None:
+        chosen = [named_stage(plans, options.stage, options.config)]
     for plan in chosen:
         if options.task in plan.suite.generation_tasks:
             return plan

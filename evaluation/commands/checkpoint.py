@@ -2,14 +2,12 @@
 
 import argparse
 import json
-import math
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.commands import a_name, a_path, whole_number
-from evaluation.commands.prefill import Commands
+from evaluation.commands import Commands, a_name, a_path, add_command, finite_number, whole_number
 from evaluation.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,19 +15,14 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "inspect", help="what a checkpoint is, and whether it is complete"
-    )
+    command = add_command(commands, inspect, "what a checkpoint is, and whether it is complete")
     command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
     command.add_argument("--json", action="store_true", help="as JSON")
-    command.set_defaults(run=inspect)
 
     _add_verify(commands)
 
-    command = commands.add_parser(
-        "import-hf", help="a Hugging Face folder as a Nanotron checkpoint"
-    )
+    command = add_command(commands, import_hf, "a Hugging Face folder as a Nanotron checkpoint")
     command.add_argument("source", type=a_path, help="Hugging Face folder")
     command.add_argument("target", type=a_path, help="folder that gets STEP/ and latest.txt")
     command.add_argument(
@@ -42,12 +35,11 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument(
         "--tokenizer", type=a_name, help="name recorded in config.yaml; SOURCE if not given"
     )
-    command.set_defaults(run=import_hf)
 
 
 def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "verify", help="compare a checkpoint's logits with stored ones, or with Nanotron's own"
+    command = add_command(
+        commands, verify, "compare a checkpoint's logits with stored ones, or with Nanotron's own"
     )
     command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
@@ -59,7 +51,7 @@ def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--against", choices=("nanotron",), help="run Nanotron's code on it, which needs a GPU"
     )
     command.add_argument(
-        "--tolerance", type=_tolerance, help="relative L2 (1e-4; against nanotron 0.05)"
+        "--tolerance", type=finite_number(0), help="relative L2 (1e-4; against nanotron 0.05)"
     )
     command.add_argument(
         "--python",
@@ -72,7 +64,6 @@ def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument(
         "--limit", type=whole_number(1), help="of --against: seconds it may take (1800)"
     )
-    command.set_defaults(run=verify)
 
 
 def add_use_mup(command: argparse.ArgumentParser) -> None:
@@ -81,16 +72,6 @@ def add_use_mup(command: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="for a checkpoint without config.yaml, which alone says it",
     )
-
-
-def _tolerance(text: str) -> float:
-    try:
-        tolerance = float(text)
-    except ValueError:
-        tolerance = math.nan
-    if not 0 <= tolerance < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no finite number from 0 on")
-    return tolerance
 
 
 def inspect(options: argparse.Namespace) -> int:
@@ -115,8 +96,6 @@ def verify(options: argparse.Namespace) -> int:
     tolerance = options.tolerance
     if tolerance is None:
         tolerance = TOLERANCE if options.against else 1e-4
-    if not (math.isfinite(tolerance) and tolerance >= 0):
-        raise ConfigError(f"--tolerance {tolerance:g}: must be a number from 0 on")
     _check_verify(options)
     checkpoint = open_checkpoint(options.checkpoint, use_mup=options.use_mup)
     if options.against:
@@ -129,14 +108,14 @@ def verify(options: argparse.Namespace) -> int:
 
 
 def _check_verify(options: argparse.Namespace) -> None:
-    """Raises ConfigError for options that would be ignored."""
+    """Raise ConfigError for options that would be ignored."""
     for name in ("python", "ids", "limit"):
         if options.reference and getattr(options, name) is not None:
             raise ConfigError(f"--{name} goes with --against nanotron; leave it out")
 
 
 def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> float:
-    """The largest error, after telling each."""
+    """Print each error; return the largest."""
     from evaluation.checkpoints.nanotron_reference import nanotron_errors
 
     python = Path(os.path.abspath(options.python or sys.executable))
@@ -166,10 +145,8 @@ def import_hf(options: argparse.Namespace) -> int:
 
 
 def _check_import(options: argparse.Namespace) -> None:
-    """Raises ConfigError for what would spoil the source, or be recorded wrongly."""
-    length, target = options.sequence_length, options.target
-    if length is not None and length < 1:
-        raise ConfigError(f"--sequence-length {length}: must be at least 1 token, or left out")
+    """Raise ConfigError for what would spoil the source, or be recorded wrongly."""
+    target = options.target
     if target.exists() and not target.is_dir():
         raise ConfigError(f"{target}: is a file; give a folder, which gets STEP/ and latest.txt")
     source, place = (Path(os.path.realpath(path)) for path in (options.source, target))

@@ -1,4 +1,4 @@
-"""Any results beside one another: two checkpoints or two runs paired, or a column for each folder."""
+"""Any results compared: two checkpoints or two runs paired, or a column for each folder."""
 
 import argparse
 import sys
@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from evaluation.commands import a_name, a_path, whole_number
-from evaluation.commands.prefill import Commands
+from evaluation.commands import Commands, a_name, a_path, add_command, whole_number
 from evaluation.errors import BridgeError, ConfigError, ResultsError
 from evaluation.files import link_target, write_text
 from evaluation.results.comparison_file import COMPARISON_FILES
@@ -20,9 +19,10 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _add_compare(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "compare",
-        help="two checkpoints' results, or two runs, of one suite, paired",
+    command = add_command(
+        commands,
+        compare,
+        "two checkpoints' results, or two runs, of one suite, paired",
         epilog="Two runs are compared at every checkpoint that both have scored. Exit code 0: compared "
         "(with --fail-on-regression: and nothing is significantly worse). 1: the two cannot be "
         "compared, as one line on stderr says, or (with --fail-on-regression) A is significantly "
@@ -42,7 +42,6 @@ def _add_compare(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="exit code 1 if A is significantly worse anywhere; of runs, at the last checkpoints",
     )
     _add_run_options(command)
-    command.set_defaults(run=compare)
 
 
 def _add_run_options(command: argparse.ArgumentParser) -> None:
@@ -63,8 +62,8 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
 
 
 def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "table", help="checkpoints side by side, a column each, as text, CSV or LaTeX"
+    command = add_command(
+        commands, table, "checkpoints side by side, a column each, as text, CSV or LaTeX"
     )
     command.add_argument(
         "folders",
@@ -75,7 +74,6 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("--format", choices=("text", "csv", "latex"), default="text")
     command.add_argument("--output", type=a_path, help="file to write; else standard output")
-    command.set_defaults(run=table)
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -107,7 +105,7 @@ def compare_checkpoints(options: argparse.Namespace) -> int:
 
 
 def compare_runs(options: argparse.Namespace) -> int:
-    from evaluation.dependencies.by_hand import check_run
+    from evaluation.dependencies.command_inputs import check_run
     from evaluation.reporting.comparison import is_worse_at_last, runs_as_text
     from evaluation.runs.compare import compare_runs as compare_two
     from evaluation.runs.find import find_run, labels
@@ -155,7 +153,7 @@ def table(options: argparse.Namespace) -> int:
 
 
 def _labelled(given: Sequence[str]) -> dict[str, Path]:
-    """Folders by label; one without a label is called by its own name."""
+    """Return folders by label; one without a label is called by its own name."""
     found: dict[str, Path] = {}
     for one in given:
         label, is_labelled, folder = one.partition("=")

@@ -4,25 +4,21 @@ import argparse
 import json
 import os
 
-from evaluation.commands import add_config, add_stage
-from evaluation.commands.prefill import Commands
+from evaluation.commands import Commands, add_configured
 from evaluation.commands.score import OFFLINE
 from evaluation.errors import EvaluationError
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "doctor", help="what would stop a scoring job, and how to correct it"
+    command = add_configured(
+        commands, doctor, "what would stop a scoring job, and how to correct it", stage=False
     )
-    add_config(command)
-    add_stage(command, required=False)
     command.add_argument("--json", action="store_true", help="as JSON, with every finding")
     command.add_argument(
         "--gate",
         action="store_true",
         help="as the workflow's first rule: what stops only some of the jobs is a warning",
     )
-    command.set_defaults(run=doctor)
 
 
 def doctor(options: argparse.Namespace) -> int:

@@ -3,22 +3,21 @@
 import argparse
 from pathlib import Path
 
-from evaluation.commands import a_name, a_path, add_config, add_stage
+from evaluation.commands import Commands, a_name, a_path, add_command, add_configured
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan, named_stage, plan_stages
 from evaluation.settings.tiers import TIERS, Tier
-
-Commands = argparse._SubParsersAction  # the only name argparse has for it
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "prefill", help="make the caches of a stage, or of all (needs the internet or mirrors)"
+    command = add_configured(
+        commands,
+        prefill,
+        "make the caches of a stage, or of all (needs the internet or mirrors)",
+        stage=False,
     )
-    add_config(command)
-    add_stage(command, required=False)
     only = command.add_mutually_exclusive_group()
     only.add_argument("--tokenizer", action="store_true", help="only the tokenizer")
     for tier in TIERS.values():
@@ -29,22 +28,18 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
             only.add_argument(
                 option, type=a_name, metavar="NAME", help=f"only this {tier.item} of {what}"
             )
-    command.set_defaults(run=prefill)
 
-    command = commands.add_parser(
-        "schema", help="write the JSON schema and the table of keys in config/README.md"
+    command = add_command(
+        commands, schema, "write the JSON schema and the table of keys in config/README.md"
     )
     command.add_argument("--root", type=a_path, default=Path(), help="root of the project")
-    command.set_defaults(run=schema)
 
 
 def prefill(options: argparse.Namespace) -> int:
     plans = plan_stages(load_config(options.config))
-    if options.stage is not None and options.stage not in plans:
-        raise ConfigError(
-            f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
-        )
-    chosen = [plans[options.stage]] if options.stage else list(plans.values())
+    chosen = list(plans.values())
+    if options.stage is not None:
+        chosen = [named_stage(plans, options.stage, options.config)]
     asked = _asked(options)
     if asked is not None:
         chosen = _with_entries(chosen, *asked)
@@ -54,7 +49,7 @@ def prefill(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> tuple[Tier, str | None] | None:
-    """The one tier that is asked for, with the name of its item unless an entry holds all."""
+    """Return the one tier that is asked for, with the name of its item unless an entry holds all."""
     for tier in TIERS.values():
         value = getattr(options, tier.cache.name)
         if value not in (None, False):
@@ -63,7 +58,7 @@ def _asked(options: argparse.Namespace) -> tuple[Tier, str | None] | None:
 
 
 def _with_entries(plans: list[StagePlan], tier: Tier, name: str | None) -> list[StagePlan]:
-    """The stages that have what is asked for; raises ConfigError where none has."""
+    """Return the stages that have what is asked for; raise ConfigError where none has."""
     found = [plan for plan in plans if _entries(plan, tier, name)]
     if found:
         return found

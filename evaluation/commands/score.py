@@ -5,12 +5,11 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from evaluation.commands import a_name, a_path, add_config, add_stage, whole_number
+from evaluation.commands import Commands, a_name, a_path, add_command, add_configured, whole_number
 from evaluation.commands.checkpoint import add_use_mup
-from evaluation.commands.prefill import Commands
-from evaluation.errors import ConfigError, ScoringError
+from evaluation.errors import ScoringError
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan, named_stage, plan_stages
 
 if TYPE_CHECKING:
     from evaluation.checkpoints.subjects import Subject
@@ -32,9 +31,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _add_score(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser("score", help="score checkpoints of a stage (offline)")
-    add_config(command)
-    add_stage(command)
+    command = add_configured(commands, score, "score checkpoints of a stage (offline)", stage=True)
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--step",
@@ -47,32 +44,27 @@ def _add_score(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument(
         "--scores-only", action="store_true", help="leave the tier files to `collect`"
     )
-    command.set_defaults(run=score)
 
 
 def _add_collect(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "collect", help="a scored checkpoint's tier files, from its stored scores"
+    command = add_configured(
+        commands, collect, "a scored checkpoint's tier files, from its stored scores", stage=True
     )
-    add_config(command)
-    add_stage(command)
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--step", type=whole_number(0), nargs="+", help="steps of the stage")
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
-    command.set_defaults(run=collect)
 
 
 def _add_expect(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "expect", help="whether a result file is there; if not, why it could not be made"
+    command = add_command(
+        commands, expect, "whether a result file is there; if not, why it could not be made"
     )
     command.add_argument("file", type=a_path)
-    command.set_defaults(run=expect)
 
 
 def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "loglikelihood", help="log-probabilities of a JSONL file of contexts and continuations"
+    command = add_command(
+        commands, loglikelihood, "log-probabilities of a JSONL file of contexts and continuations"
     )
     command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
@@ -93,7 +85,6 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     command.add_argument("--max-length", type=whole_number(1), help="context window, in tokens")
-    command.set_defaults(run=loglikelihood)
 
 
 def score(options: argparse.Namespace) -> int:
@@ -112,12 +103,12 @@ def score(options: argparse.Namespace) -> int:
 
 
 def collect(options: argparse.Namespace) -> int:
-    from evaluation.dependencies.by_hand import ByHand
+    from evaluation.dependencies.command_inputs import CommandInputs
     from evaluation.orchestration.checkpoints import collect_checkpoint
 
     plan, plans = _plans(options)
     subjects = _subjects(plan, plans, options)
-    asked = ByHand(options.config, plans)
+    asked = CommandInputs(options.config, plans)
     asked.check_scores(subjects)
     asked.check_documents(plan)
     return max([collect_checkpoint(subject) for subject in subjects])
@@ -137,11 +128,7 @@ def expect(options: argparse.Namespace) -> int:
 
 def _plans(options: argparse.Namespace) -> tuple[StagePlan, dict[str, StagePlan]]:
     plans = plan_stages(load_config(options.config))
-    if options.stage not in plans:
-        raise ConfigError(
-            f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
-        )
-    return plans[options.stage], plans
+    return named_stage(plans, options.stage, options.config), plans
 
 
 def _subjects(
@@ -169,6 +156,6 @@ def loglikelihood(options: argparse.Namespace) -> int:
         max_length=options.max_length,
         use_mup=options.use_mup,
     )
-    told = sys.stderr if is_standard_output(options.output) else sys.stdout
-    print(f"{rows} rows written to {options.output}", file=told)
+    stream = sys.stderr if is_standard_output(options.output) else sys.stdout
+    print(f"{rows} rows written to {options.output}", file=stream)
     return 0

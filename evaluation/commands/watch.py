@@ -1,19 +1,17 @@
 """`watch`: evaluates checkpoints as a training run saves them."""
 
 import argparse
-import math
 import os
 import signal
-from collections.abc import Callable
 
 from evaluation.command_hints import configured, note_run
-from evaluation.commands import add_config, add_stage, whole_number
-from evaluation.commands.prefill import Commands
+from evaluation.commands import Commands, add_configured, finite_number, whole_number
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
+from evaluation.settings.plan import named_stage
 
 HOW = ("--cores", "-c", "--jobs", "-j", "--profile", "--executor", "-e")
-"""Arguments of Snakemake that say where jobs run."""
+"""Arguments of Snakemake that decide where jobs run."""
 
 OWN = ("--config", "-C", "--configfile", "--configfiles")
 """Those by which Snakemake would get another configuration than the one that is watched."""
@@ -23,24 +21,24 @@ SHORTEST = 0.1
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "watch",
-        help="evaluate checkpoints as training saves them",
+    command = add_configured(
+        commands,
+        watch,
+        "evaluate checkpoints as training saves them",
+        stage=False,
         usage="%(prog)s [options] -- SNAKEMAKE ARGUMENTS",
         epilog="Exit code 0: it came to its end. 1: some evaluation or page failed, as its line says, or "
         "it could not start. 130, 143: Ctrl-C, SIGTERM.",
     )
-    add_config(command)
-    add_stage(command, required=False)
     command.add_argument(
         "--interval",
-        type=_seconds(SHORTEST),
+        type=finite_number(SHORTEST),
         default=300.0,
         help="seconds between two looks (%(default)g)",
     )
     command.add_argument(
         "--quiet",
-        type=_seconds(0),
+        type=finite_number(0),
         default=10.0,
         help="seconds in which no file of a checkpoint may change (%(default)g)",
     )
@@ -50,26 +48,15 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="end when this step, or a later one, is evaluated",
     )
     command.add_argument(
-        "--give-up", type=_seconds(0), metavar="HOURS", help="end when nothing new came for so long"
+        "--give-up",
+        type=finite_number(0),
+        metavar="HOURS",
+        help="end when nothing new came for so long",
     )
     command.add_argument("--once", action="store_true", help="one look, and what follows from it")
     command.add_argument(
         "snakemake", nargs="*", metavar="-- …", help="how it runs: `-- --profile slurm_profile`"
     )
-    command.set_defaults(run=watch)
-
-
-def _seconds(at_least: float) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not at_least <= number < 1e9:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number from {at_least:g} on")
-        return number
-
-    return read
 
 
 def watch(options: argparse.Namespace) -> int:
@@ -78,12 +65,10 @@ def watch(options: argparse.Namespace) -> int:
     # A shell's background process ignores it, and so would the Snakemake that is stopped by it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config = load_config(options.config)
-    if options.stage is not None and options.stage not in config.stages:
-        raise ConfigError(
-            f"{options.config}: no stage {options.stage!r}; there are {', '.join(config.stages)}"
-        )
+    if options.stage is not None:
+        named_stage(config.stages, options.stage, options.config)
     note_run([*options.snakemake, *configured(options.config)])
-    told = Options(
+    settings = Options(
         configuration=options.config.absolute(),
         stages=(options.stage,) if options.stage else tuple(config.stages),
         interval=options.interval,
@@ -93,11 +78,11 @@ def watch(options: argparse.Namespace) -> int:
         once=options.once,
         arguments=_arguments(options.snakemake),
     )
-    return Watcher(config, told).watch()
+    return Watcher(config, settings).watch()
 
 
 def _arguments(given: list[str]) -> tuple[str, ...]:
-    """Snakemake's own arguments; raises ConfigError where they cannot do."""
+    """Return Snakemake's own arguments; raise ConfigError where they cannot do."""
     if given and not given[0].startswith("-"):
         raise ConfigError(
             f"{given[0]!r}: `watch` itself decides what is made; after `--`, give options of Snakemake only"
@@ -106,8 +91,8 @@ def _arguments(given: list[str]) -> tuple[str, ...]:
     for name in names:
         if name in OWN:
             raise ConfigError(f"{name}: give the configuration to `watch` itself, before the `--`")
-    is_told = any(name.startswith(HOW) for name in names) or "SNAKEMAKE_PROFILE" in os.environ
-    if not is_told:
+    is_given = any(name.startswith(HOW) for name in names) or "SNAKEMAKE_PROFILE" in os.environ
+    if not is_given:
         raise ConfigError(
             "how is Snakemake to run? End the command with `-- --profile slurm_profile` on a cluster, "
             "or with `-- --cores 4` to run on this machine"

@@ -1,7 +1,7 @@
 """Which caches a stage reads, and whether they are what the configuration asks for now.
 
 Told from records alone: neither torch nor transformers is imported, and a large file is read only for
-its checksum, where the file system tells something else of it than when it was read.
+its checksum, where the file system shows another size or time than when it was read.
 """
 
 import os
@@ -36,7 +36,7 @@ class CacheEntry:
 
     @property
     def kind(self) -> str:
-        """What it is called: tokenizer, slice, task, …"""
+        """Return what it is called: tokenizer, slice, task, …"""
         return "tokenizer" if self.tier is None else TIERS[self.tier].cache.name
 
     @property
@@ -45,12 +45,12 @@ class CacheEntry:
 
     @property
     def place(self) -> str:
-        """How records of scores name it: its folder below the cache."""
+        """Return how records of scores name it: its folder below the cache."""
         return self.folder.relative_to(self.plan.config.cache).as_posix()
 
     @property
     def define_asked(self) -> Define | None:
-        """The part of its definition that scores depend on, if that is not the whole.
+        """Return the part of its definition that scores depend on, if that is not the whole.
 
         A command may read whatever the entry holds.
         """
@@ -60,7 +60,7 @@ class CacheEntry:
 
 
 def stage_entries(plan: StagePlan) -> list[CacheEntry]:
-    """All that scoring a stage reads, the tokenizer first."""
+    """Return the entries that scoring a stage reads, the tokenizer first."""
     return [tokenizer_entry(plan), *tier_entries(plan)]
 
 
@@ -69,7 +69,7 @@ def tokenizer_entry(plan: StagePlan) -> CacheEntry:
 
 
 def tier_entries(plan: StagePlan) -> list[CacheEntry]:
-    """Those of a stage's tiers, in the order of the tiers."""
+    """Return the entries of a stage's tiers, in the order of the tiers."""
     return [
         CacheEntry(plan, tier, name, plan.cache_folder(tier, name))
         for tier in plan.tiers
@@ -97,16 +97,16 @@ class CacheStates:
         return self._states[entry.folder]
 
     def wanted(self, entry: CacheEntry) -> str | None:
-        """The definition that the configuration gives; None as long as there is no tokenizer."""
+        """Return the definition that the configuration gives; None as long as there is no tokenizer."""
         if entry.folder not in self._wanted:
             self._wanted[entry.folder] = self._define(entry)
         return self._wanted[entry.folder]
 
     def agrees(self, entry: CacheEntry, used: Any, *, graded: bool = False) -> bool:
-        """Whether what was made from an entry is what the configuration asks for now.
+        """Return whether what was made from an entry is what the configuration asks for now.
 
         `used` is what `describe_entry` gave then, or `describe_documents` for what is graded. Where
-        the cache itself is gone or damaged, its definition tells: it will be made anew, of the same
+        the cache itself is missing or damaged, its definition decides: it will be made anew, of the same
         data.
         """
         record = self.record(entry)
@@ -120,7 +120,7 @@ class CacheStates:
         return isinstance(used, dict) and (wanted is None or used.get("definition") == wanted)
 
     def _asked(self, entry: CacheEntry) -> str | None:
-        """The part of the wanted definition that scores depend on."""
+        """Return the part of the wanted definition that scores depend on."""
         define = entry.define_asked
         return self._define(entry, define) if define else self.wanted(entry)
 
@@ -133,7 +133,7 @@ class CacheStates:
         return "stale" if self._moved_on(entry, record) else "current"
 
     def _moved_on(self, entry: CacheEntry, record: Record) -> bool:
-        """Whether the files that an entry was made of hold something else by now.
+        """Return whether the files that an entry was made of hold something else by now.
 
         Not where they cannot be looked at, as on a node without the mirrors.
         """
@@ -163,7 +163,7 @@ class CacheStates:
 
 
 def check_current(states: CacheStates, entry: CacheEntry) -> Record:
-    """The record of an entry that is what the configuration asks for; raises CacheError for any other."""
+    """Return the record of an entry that is what the configuration asks for; raise CacheError for any other."""
     record = states.record(entry)
     if record is None or states.state(entry) == "missing":
         raise CacheError(f"{entry.folder} is not prefilled; run `{snakemake('prefill')}`")
@@ -176,7 +176,7 @@ def check_current(states: CacheStates, entry: CacheEntry) -> Record:
 
 
 def describe_entry(entry: CacheEntry, record: Record) -> dict[str, str]:
-    """What a score keeps of a cache that it was made from: its definition, and its content."""
+    """Return what a score keeps of a cache that it was made from: its definition, and its content."""
     asked = record.about.get("asked") if entry.define_asked else None
     others = (META,) if asked is None else (META, DOCUMENTS)
     data = {name: state.checksum for name, state in record.files.items() if name not in others}
@@ -185,17 +185,17 @@ def describe_entry(entry: CacheEntry, record: Record) -> dict[str, str]:
 
 
 def describe_documents(record: Record) -> dict[str, str]:
-    """What graded answers keep of the documents that they were judged by."""
+    """Return what graded answers keep of the documents that they were judged by."""
     documents = record.files.get(DOCUMENTS)
     return {"definition": record.key, "content": documents.checksum if documents else ""}
 
 
 def graded_entries(plan: StagePlan) -> list[CacheEntry]:
-    """Those that hold documents."""
+    """Return the entries that hold documents."""
     return [e for e in tier_entries(plan) if e.tier and PREFILLS[e.tier].define_asked]
 
 
 def documents_used(plan: StagePlan) -> dict[str, dict[str, str]]:
-    """What is known of a stage's documents, by the place of their cache."""
+    """Return what is known of a stage's documents, by the place of their cache."""
     records = {entry.place: read_record(entry.folder, STEP) for entry in graded_entries(plan)}
     return {name: describe_documents(one) for name, one in records.items() if one is not None}

@@ -25,7 +25,7 @@ class Work:
 
 
 def estimate_answers(plan: StagePlan, to_score: Sequence[Subject], meta_of: MetaOf) -> str:
-    """In a line: checkpoints, completions, tokens, and hours where a speed was measured before."""
+    """Return, in a line, checkpoints, completions, tokens, and hours where a speed was measured before."""
     work = _work(plan, meta_of)
     count = sum(subject.plan.name == plan.name for subject in to_score)
     if work is None:
@@ -44,7 +44,7 @@ def estimate_answers(plan: StagePlan, to_score: Sequence[Subject], meta_of: Meta
 
 
 def _work(plan: StagePlan, meta_of: MetaOf) -> Work | None:
-    """None where a task is not prefilled."""
+    """Count a checkpoint's work; None where a task is not prefilled."""
     completions = tokens = 0
     for name, task in plan.suite.generation_tasks.items():
         meta = meta_of(plan.generation_folder(name))
@@ -57,13 +57,13 @@ def _work(plan: StagePlan, meta_of: MetaOf) -> Work | None:
 
 
 def _last_speed(plan: StagePlan) -> float | None:
-    """Tokens per second when a checkpoint of the stage was last asked; None if none was."""
+    """Return the tokens per second when a checkpoint of the stage was last asked; None if none was."""
     name = TIERS["tier5"].summary_file
     files = [*plan.results.glob(f"by_checkpoint/*/{name}"), *plan.results.glob(f"bridge/{name}")]
     for path in sorted(files, key=lambda file: -file.stat().st_mtime):
         try:
             speed = json.loads(read_text(path)).get("tokens_per_second")
-        except (OSError, ValueError, AttributeError):  # what is damaged tells no speed
+        except (OSError, ValueError, AttributeError):  # what is damaged holds no speed
             continue
         if isinstance(speed, int | float) and speed > 0:
             return float(speed)

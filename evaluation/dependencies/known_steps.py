@@ -1,8 +1,8 @@
 """Steps whose checkpoint the trainer has deleted since it was scored: their results stay.
 
 Where `steps` is a list, its steps are a stage's whether they are on disk or not. `all` and `every: N`
-mean those on disk, and those that are gone from it but scored as the configuration asks for now. What
-was scored otherwise can neither be shown beside the others nor scored again, so it is left out.
+mean those on disk, and those that are deleted but scored as the configuration asks for now. What
+was scored otherwise can neither be shown next to the others nor scored again, so it is left out.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ from evaluation.settings.steps import step_named
 
 
 def with_known_steps(config: Config) -> Config:
-    """The configuration with a list of steps for each stage; as it is where there are none yet.
+    """Return the configuration with a list of steps for each stage; as it is where there are none yet.
 
     Raises ConfigError where a stage cannot be resolved.
     """
@@ -32,16 +32,16 @@ def with_known_steps(config: Config) -> Config:
 
 
 def is_open_ended(stage: Stage) -> bool:
-    """Whether nobody knows which steps are to come."""
+    """Return whether nobody knows which steps are to come."""
     return stage.open_ended or not isinstance(stage.steps, tuple)
 
 
 def known_steps(config: Config, name: str) -> tuple[int, ...]:
-    """A stage's steps, gone ones among them; none as long as there is no checkpoint."""
+    """Return a stage's steps, deleted ones among them; none as long as there is no checkpoint."""
     stage = config.stages[name]
     try:
         found = find_steps(Path(stage.checkpoints), stage.steps)
-    except CheckpointError:  # said when the stage is asked for; another one may be
+    except CheckpointError:  # reported when the stage is asked for; another one may be
         found = ()
     if isinstance(stage.steps, tuple):
         return found
@@ -63,12 +63,12 @@ def is_deleted(checkpoint: Path) -> bool:
 
 
 def is_retained(subject: Subject, outdated: Outdated) -> bool:
-    """Whether there are scores of it that are asked for, and that nothing could make again."""
+    """Return whether there are scores of it that are asked for, and that nothing could make again."""
     return outdated.has_lost_files(subject) and not outdated.score(subject)
 
 
 def _steps_with_results(results: Path) -> list[int]:
-    """Of the folders that hold a record of scores; all else could be made again."""
+    """Return the steps that have a record of scores; all else could be made again."""
     found = results.glob(f"by_checkpoint/step_*/{FOLDER}/{SCORE}.json")
     steps = (step_named(path.parents[1].name.removeprefix("step_")) for path in found)
     return [step for step in steps if step is not None]

@@ -21,7 +21,7 @@ CHECKPOINTS = "by_checkpoint"
 
 
 def run_folders(path: Path) -> dict[str, list[Path]]:
-    """Folders of scored checkpoints by stage, in ascending steps.
+    """Return folders of scored checkpoints by stage, in ascending steps.
 
     Raises ConfigError for a file that is no configuration, ResultsError for what cannot be read.
     """
@@ -38,22 +38,22 @@ def step_of(folder: Path) -> int:
 
 
 def is_scored(folder: Path) -> bool:
-    """Whether a folder holds the results of a checkpoint."""
+    """Return whether a folder holds the results of a checkpoint."""
     return any((folder / tier.summary_file).exists() for tier in TIERS.values())
 
 
 def references(config: Config) -> dict[str, Path]:
-    """Those of a configuration's runs that are the results of a single checkpoint, by name."""
+    """Return those of a configuration's runs that are the results of a single checkpoint, by name."""
     named = {name: Path(run.path) for name, run in config.runs.items()}
-    with contextlib.suppress(OSError):  # said when it is looked for as a run
+    with contextlib.suppress(OSError):  # reported when it is looked for as a run
         return {name: path for name, path in named.items() if is_scored(path)}
     return {}
 
 
 def run_state(path: Path) -> object:
-    """Name, size and time of change (ns) of all of a run's results; or why there are none.
+    """Return name, size and time of change (ns) of all of a run's results; or why there are none.
 
-    They are made elsewhere, so nothing else tells that they have changed.
+    They are made elsewhere, so nothing else shows that they have changed.
     """
     try:
         found = {"": [path]} if is_scored(path) else run_folders(path)
@@ -71,7 +71,7 @@ def _states(folder: Path) -> Iterator[list[object]]:
 
 
 def _configured(path: Path) -> dict[str, list[Path]]:
-    """Folders of the steps that a configuration asks for."""
+    """Return folders of the steps that a configuration asks for."""
     config = load_config(path)
     found = {}
     for name, stage in config.stages.items():
@@ -87,7 +87,7 @@ def _is_asked(step: int, steps: Steps) -> bool:
 
 
 def _stages_in(path: Path) -> dict[str, list[Path]]:
-    """Of a stage's folder itself, or of all folders in a folder of results."""
+    """Return the steps of a stage's folder itself, or of all folders in a folder of results."""
     if (path / CHECKPOINTS).is_dir():
         return {path.resolve().name: list(_steps_in(path))}
     inner = sorted(one.parent for one in path.glob(f"*/{CHECKPOINTS}") if one.is_dir())

@@ -1,4 +1,9 @@
-"""What of a run's outputs is not what the configuration asks for now, from their records."""
+"""Which outputs are not what the configuration asks for now, as their records show.
+
+`Outdated` asks whether they are all that the configuration wants. The functions below it ask whether
+tables, figures and pages show the results that there are, be they all or not: a watcher, a run in
+which a job failed, and a command by hand make pages of what there is.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +16,13 @@ from evaluation.checkpoints.state import (
     has_lost_files,
     is_left_of,
 )
-from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
+from evaluation.checkpoints.subjects import (
+    Subject,
+    bridge_subject,
+    stage_steps,
+    step_subject,
+    steps_so_far,
+)
 from evaluation.checkpoints.training import metadata_state
 from evaluation.dependencies import steps as keys
 from evaluation.dependencies.caches import (
@@ -21,12 +32,6 @@ from evaluation.dependencies.caches import (
     stage_entries,
     tokenizer_entry,
 )
-from evaluation.dependencies.so_far import (
-    are_figures_late,
-    are_tables_late,
-    is_comparison_late,
-    is_front_late,
-)
 from evaluation.records import Record, is_intact, read_record
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
@@ -34,10 +39,10 @@ from evaluation.settings.plan import StagePlan
 
 @dataclass
 class Outdated:
-    """Asks each record once. A step is outdated, too, if one is that it reads from.
+    """Answers of a run, which asks each record once; a step is outdated, too, if one is that it reads.
 
-    A run tries again what has failed, and makes what is missing. With `as_made` neither is outdated,
-    but only what was made from something else than there is now.
+    A run tries again what has failed, and makes what is missing. With `as_made` neither scores,
+    results nor deltas are outdated for that, but only if made from something else than there is now.
     """
 
     plans: Mapping[str, StagePlan]
@@ -47,11 +52,11 @@ class Outdated:
     _states: dict[Path, State] = field(default_factory=dict)
 
     def look_at(self, subjects: Iterable[Subject]) -> None:
-        """Looks at many checkpoints at once, for the questions about each that follow."""
+        """Look at many checkpoints at once, for the questions about each that follow."""
         self._states |= checkpoint_states(subject.checkpoint for subject in subjects)
 
     def cache(self, entry: CacheEntry) -> bool:
-        """Whether it has to be made, even if nothing needs it; one that is missing may wait."""
+        """Return whether it has to be made, even if nothing needs it; one that is missing may wait."""
         if self.caches.state(entry) == "stale":
             return True
         tokenizer = tokenizer_entry(entry.plan)
@@ -61,7 +66,7 @@ class Outdated:
         return self._once(("score", subject.folder), lambda: not self._is_scored(subject))
 
     def has_lost_files(self, subject: Subject) -> bool:
-        """Whether files of the checkpoint have gone since it was scored, all of them or some."""
+        """Return whether files of the checkpoint were deleted since it was scored, all or some."""
         record = read_record(subject.folder, keys.SCORE)
         recorded = record.about.get("checkpoint_state") if record else None
         return has_lost_files(self._state(subject.checkpoint), recorded)
@@ -79,25 +84,20 @@ class Outdated:
         return self.tables(plan) or are_figures_late(plan)
 
     def comparison(self) -> bool:
-        """Of the runs that the configuration names; one that failed is tried again."""
+        """Return whether the page of other runs is to be made; one that failed is tried again."""
         record = read_record(Path(self._config.results), keys.COMPARISON)
-        if record is None:
-            return not self.as_made
-        if self._lacks_tables() or self._is_late(record):
-            return True
-        return is_comparison_late(self.plans)
+        has_failed = record is None or record.error is not None
+        return has_failed or self._lacks_tables() or is_comparison_late(self.plans)
 
     def front(self) -> bool:
-        if self._lacks_tables() or (self._config.runs and self.comparison()):
-            return True
-        return is_front_late(self.plans)
+        lacks_comparison = bool(self._config.runs) and self.comparison()
+        return lacks_comparison or self._lacks_tables() or is_front_late(self.plans)
 
     @property
     def _config(self) -> Config:
         return next(iter(self.plans.values())).config
 
     def _lacks_tables(self) -> bool:
-        """Whether a stage's tables are to be made."""
         return any(self.tables(plan) for plan in self.plans.values())
 
     def bridge(self, plan: StagePlan) -> Subject:
@@ -121,7 +121,7 @@ class Outdated:
         for entry in stage_entries(subject.plan):
             if not self.caches.agrees(entry, used.get(entry.place)):
                 return False
-        # A checkpoint that is gone, or of which a part is, stays scored; another is scored anew.
+        # A checkpoint that is deleted, or a part of it, stays scored; another is scored anew.
         state = self._state(subject.checkpoint)
         is_same = not state or is_left_of(state, record.about.get("checkpoint_state"))
         return is_same and is_intact(record, subject.folder)
@@ -172,3 +172,45 @@ class Outdated:
         ):
             return False
         return not are_tables_late(plan)
+
+
+def is_made(folder: Path, step: str, key: str) -> bool:
+    """Return whether a step's outputs in a folder are there, and of this key."""
+    record = read_record(folder, step)
+    return record is not None and record.key == key and is_intact(record, folder)
+
+
+def tables_records(plans: Mapping[str, StagePlan]) -> dict[str, Record]:
+    """Return the records of the tables that there are, by stage."""
+    found = {name: read_record(plan.results, keys.TABLES) for name, plan in plans.items()}
+    return {name: record for name, record in found.items() if record is not None}
+
+
+def are_tables_late(plan: StagePlan) -> bool:
+    """Return whether there are results that the stage's tables do not show."""
+    steps = steps_so_far(plan)
+    records = keys.stage_records(plan, steps)
+    key = keys.tables_key(plan, steps, records)
+    return any(records) and not is_made(plan.results, keys.TABLES, key)
+
+
+def are_figures_late(plan: StagePlan) -> bool:
+    """Return whether there are tables that the stage's figures do not show."""
+    tables = read_record(plan.results, keys.TABLES)
+    return tables is not None and not is_made(plan.results, keys.FIGURES, keys.figures_key(tables))
+
+
+def is_comparison_late(plans: Mapping[str, StagePlan]) -> bool:
+    """Return whether the page of other runs is of other tables, or of other runs."""
+    tables, config = tables_records(plans), next(iter(plans.values())).config
+    key = keys.comparison_key(tables, config.runs)
+    is_asked = bool(tables and config.runs)
+    return is_asked and not is_made(Path(config.results), keys.COMPARISON, key)
+
+
+def is_front_late(plans: Mapping[str, StagePlan]) -> bool:
+    """Return whether the page of all stages is of other tables."""
+    tables, config = tables_records(plans), next(iter(plans.values())).config
+    results = Path(config.results)
+    comparison = read_record(results, keys.COMPARISON) if config.runs else None
+    return bool(tables) and not is_made(results, keys.FRONT, keys.front_key(tables, comparison))

@@ -38,10 +38,10 @@ FRONT = "front"
 
 
 def command_files(command: str | None) -> list[list[Any]]:
-    """Name, size and time of change of the files that a command names: a script may be edited."""
+    """Return name, size and time of change of the files that a command names: a script may be edited."""
     try:
         words = shlex.split(command or "")
-    except ValueError:  # the shell will say so
+    except ValueError:  # the shell will report it
         words = (command or "").split()
     paths = [Path(word) for word in words]
     return [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in paths if _is_file(p)]
@@ -55,7 +55,7 @@ def _is_file(path: Path) -> bool:
 
 
 def score_key(subject: Subject) -> str:
-    """Of everything but caches and checkpoint, which the record names one by one."""
+    """Return the key of everything but caches and checkpoint, which the record names one by one."""
     plan = subject.plan
     return fingerprint(
         {
@@ -103,7 +103,7 @@ def collect_key(subject: Subject, score: Record) -> str:
 
 
 def _judging(plan: StagePlan) -> dict[str, Any]:
-    """What verdicts depend on beside the items, where there are any that are ours."""
+    """Return what verdicts depend on besides the items, where there are any that are ours."""
     if plan.stage.command:
         return {}
     found: dict[str, Any] = {}
@@ -127,8 +127,8 @@ def deltas_key(plan: StagePlan, step: int, ours: Record, bridge: Record) -> str:
 
 
 def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record | None]) -> str:
-    """`made_from` are the records of the steps' and the bridge's results and deltas, in order."""
-    gone = [step for step in steps if not configuration_file(plan.checkpoint(step))]
+    """Return a key; `made_from` are the records of the steps' and the bridge's results and deltas, in order."""
+    deleted = [step for step in steps if not configuration_file(plan.checkpoint(step))]
     return fingerprint(
         {
             "protocol": [protocol.BRIDGE, protocol.REPORT],
@@ -140,7 +140,7 @@ def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record
             "objective": [aim.model_dump() for aim in plan.stage.objective],
             "suite": plan.suite.model_dump(mode="json"),
             "made_from": [record and record.identity for record in made_from],
-            "gone": gone,
+            "gone": deleted,
             **({"is_bridge_gone": True} if _is_bridge_gone(plan) else {}),
             **_levels(plan),
         }
@@ -148,14 +148,14 @@ def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record
 
 
 def _is_bridge_gone(plan: StagePlan) -> bool:
-    """Whether the checkpoint was deleted that the bridge's results are of."""
+    """Return whether the checkpoint was deleted that the bridge's results are of."""
     score = read_record(plan.bridge_folder, SCORE) if plan.stage.bridge else None
     path = score.about.get("checkpoint") if score else None
     return isinstance(path, str) and not configuration_file(Path(path))
 
 
 def _levels(plan: StagePlan) -> dict[str, Any]:
-    """The state of what curves are seen against, where the configuration names some."""
+    """Return the state of what curves are seen against, where the configuration names some."""
     found = references(plan.config)
     return {"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}
 
@@ -179,7 +179,7 @@ def figures_key(tables: Record) -> str:
 
 
 def comparison_key(tables: Mapping[str, Record], runs: Mapping[str, OtherRun]) -> str:
-    """`runs` are those of the configuration, which `dependencies.other_runs` looks at."""
+    """Return a key; `runs` are those of the configuration, which `dependencies.other_runs` looks at."""
     return fingerprint(
         {
             "protocol": [protocol.BRIDGE, protocol.REPORT],
@@ -191,11 +191,11 @@ def comparison_key(tables: Mapping[str, Record], runs: Mapping[str, OtherRun]) -
     )
 
 
-def front_key(tables: Mapping[str, Record], comparison: Record | None = None) -> str:
-    """`comparison` is there if the configuration names other runs."""
+def front_key(tables: Mapping[str, Record], comparison: Record | None) -> str:
+    """Return a key; `comparison` is there if the configuration names other runs."""
     stages = {name: record.identity for name, record in tables.items()}
-    beside = [] if comparison is None else [comparison.identity]
-    return fingerprint([protocol.REPORT, stages, *beside])
+    others = [] if comparison is None else [comparison.identity]
+    return fingerprint([protocol.REPORT, stages, *others])
 
 
 def _items(plan: StagePlan, tier: str) -> Mapping[str, Any]:

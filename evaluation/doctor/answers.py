@@ -22,7 +22,7 @@ from evaluation.verification.golds import check_golds
 def check_answers(
     plans: Sequence[StagePlan], subjects: Sequence[Subject], caches: Caches
 ) -> list[Check]:
-    """A line for all stages that have generation tasks; none if no stage has."""
+    """Check, in a line, all stages that have generation tasks; none if no stage has."""
     asked = [plan for plan in plans if plan.suite.generation_tasks]
     if not asked:
         return []
@@ -53,7 +53,7 @@ def _findings(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
 
 
 def _golds(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
-    """Gold answers that verifiers which were changed after prefill do not take."""
+    """Yield gold answers that verifiers which were changed after prefill do not take."""
     seen: set[tuple[Path, str]] = set()
     for plan in plans:
         check = partial(check_golds, nltk_data=plan.nltk_data)
@@ -70,7 +70,7 @@ def _golds(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
 
 
 def _providers(plans: Sequence[StagePlan]) -> Iterator[Finding]:
-    """Each provider that is asked for and not installed, once."""
+    """Yield each provider that is asked for and not installed, once."""
     missing: dict[str, str] = {}
     for plan in plans:
         for task in plan.suite.generation_tasks.values():

@@ -24,12 +24,12 @@ class Caches:
     states: CacheStates = field(default_factory=CacheStates)
 
     def of(self, plan: StagePlan) -> list[dict[str, Any]]:
-        """What is known of a stage's items."""
+        """Return what is known of a stage's items."""
         folders = [entry.folder for entry in tier_entries(plan)]
         return [self.metas[folder] for folder in folders if folder in self.metas]
 
     def complete(self, plan: StagePlan) -> bool:
-        """Whether a job of the stage finds all that it reads."""
+        """Return whether a job of the stage finds all that it reads."""
         found = len(self.of(plan)) == len(tier_entries(plan))
         return found and plan.tokenizer_folder in self.tokenizers
 
@@ -37,13 +37,13 @@ class Caches:
         return max((int(meta["vocab_size_needed"]) for meta in self.of(plan)), default=0)
 
     def check(self, entry: CacheEntry) -> None:
-        """Notes an entry that is sound, of its own definition where none can be told."""
+        """Note an entry that is sound, of its own definition where the configuration gives none."""
         wanted = self.states.wanted(entry) or str(read_meta(entry.folder).get("definition"))
         self.metas[entry.folder] = check_entry(entry.folder, wanted)
 
 
 def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Each stage's tokenizer is saved whole and can be loaded from there; notes what it finds."""
+    """Check that each stage's tokenizer is whole and can be loaded; note what it finds."""
     seen: dict[Path, str] = {}
     findings = []
     for plan in plans:
@@ -60,7 +60,7 @@ def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
 
 
 def check_caches(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Every tier's entries are there with their checksums; notes what it finds."""
+    """Check that every tier's entries are there with their checksums; note what it finds."""
     entries = {entry.folder: entry for plan in plans for entry in tier_entries(plan)}
     findings = []
     for entry in entries.values():
@@ -81,7 +81,7 @@ def _count(folders: Collection[Path], findings: list[Finding]) -> str:
 
 
 def check_offline(plans: Collection[StagePlan], caches: Caches) -> Check:
-    """A GPU job reads the checkpoint and these caches, nothing else; external programs may."""
+    """Check that a GPU job finds all that it reads; external programs may read more."""
     findings = []
     lacking = [plan.name for plan in plans if not caches.complete(plan)]
     if lacking:
@@ -91,7 +91,7 @@ def check_offline(plans: Collection[StagePlan], caches: Caches) -> Check:
         if plan.stage.command:
             sentence = (
                 f"stages.{plan.name}.command is a program of yours, and whether it needs a network "
-                "cannot be told; try it once under `unshare -n`"
+                "cannot be checked; try it once under `unshare -n`"
             )
             findings.append(Finding("warning", plan.name, sentence))
     return Check("offline", "jobs read checkpoints and caches, nothing else", tuple(findings))

@@ -33,7 +33,7 @@ class Subjects:
 
 
 def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -> Subjects:
-    """All steps and bridges of the chosen stages; those that are scored are not read again."""
+    """Return all steps and bridges of the chosen stages; those that are scored are not read again."""
     outdated = Outdated(plans)
     to_score, scored, problems = [], 0, []
     for plan in chosen:
@@ -55,53 +55,35 @@ def label(subject: Subject) -> str:
 
 
 def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list[Check]:
-    """Checkpoints, bridges, and how they agree with their stages.
+    """Check checkpoints, bridges, and how they agree with their stages.
 
     With `gate` all of it is a warning: each job records what is wrong with its own checkpoint.
     """
     opened = _open_all({_key(subject) for subject in subjects.to_score})
-    broken: list[tuple[Subject, str]] = []
-    foreign: list[tuple[Subject, str]] = []
+    broken: dict[str, list[Finding]] = {"step": [], "bridge": []}
+    foreign: list[Finding] = []
+    state: State = "warning" if gate else "fault"
     for subject in subjects.to_score:
         found = opened[_key(subject)]
         if isinstance(found, str):
-            broken.append((subject, found))
+            broken[subject.role].append(Finding(state, label(subject), found))
         elif sentence := _disagreement(subject.plan, found, caches):
-            foreign.append((subject, sentence))
-    steps = [subject for subject in subjects.to_score if subject.role == "step"]
-    bridges = [subject for subject in subjects.to_score if (subject.role == "bridge")]
-    state: State = "warning" if gate else "fault"
-
-    def findings(pairs: list[tuple[Subject, str]], role: bool | None) -> tuple[Finding, ...]:
-        return tuple(
-            Finding(
-                state,
-                label(subject),
-                sentence,
-            )
-            for subject, sentence in pairs
-            if role in (None, (subject.role == "bridge"))
-        )
-
+            foreign.append(Finding(state, label(subject), sentence))
     done = f"; {subjects.scored} already scored" if subjects.scored else ""
+    unreadable = f"; {len(broken['step'])} cannot be read" if broken["step"] else ""
     return [
         Check(
             "checkpoints",
-            f"{_count(steps)}{done}{_broken(broken)}",
-            subjects.problems + findings(broken, False),
+            f"{_count(subjects, 'step')}{done}{unreadable}",
+            (*subjects.problems, *broken["step"]),
         ),
-        Check("bridges", _count(bridges), findings(broken, True)),
-        Check("agreement", "tokenizer, vocabulary and sequence length", findings(foreign, None)),
+        Check("bridges", _count(subjects, "bridge"), tuple(broken["bridge"])),
+        Check("agreement", "tokenizer, vocabulary and sequence length", tuple(foreign)),
     ]
 
 
-def _broken(broken: list[tuple[Subject, str]]) -> str:
-    number = sum(subject.role == "step" for subject, _ in broken)
-    return f"; {number} cannot be read" if number else ""
-
-
-def _count(subjects: list[Subject]) -> str:
-    return f"{len(subjects)} to score" if subjects else "none to score"
+def _count(subjects: Subjects, role: str) -> str:
+    return f"{sum(one.role == role for one in subjects.to_score) or 'none'} to score"
 
 
 _Key = tuple[Path, bool | None]
@@ -114,7 +96,7 @@ def _key(subject: Subject) -> _Key:
 
 
 def _open_all(keys: set[_Key]) -> dict[_Key, Checkpoint | str]:
-    """Each checkpoint, or the sentence that says what is wrong with it."""
+    """Return each checkpoint, or the sentence that says what is wrong with it."""
     ordered = sorted(keys, key=str)
     with (
         progress("checkpoints", len(ordered), "ckpt", delay=3.0) as bar,

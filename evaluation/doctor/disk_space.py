@@ -39,7 +39,7 @@ class Need:
 
 
 def estimate(subjects: Iterable[Subject], caches: Caches) -> Need:
-    """Room that the results of these checkpoints take, rather too much than too little."""
+    """Return the room that the results of these checkpoints take, rather too much than too little."""
     size = files = 0
     each: dict[str, Need] = {}
     for subject in subjects:
@@ -69,7 +69,7 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
 
 
 def check_disk_space(results: Path, need: Need) -> Check:
-    """Bytes and inodes free in the results' file system; quotas it does not know of."""
+    """Check the bytes and inodes free in the results' file system, which may not know of quotas."""
     folder = nearest(results)
     there = os.statvfs(folder)
     free, inodes = there.f_bavail * there.f_frsize, there.f_favail
@@ -97,7 +97,7 @@ def _size(count: int) -> str:
 
 
 def nearest(path: Path) -> Path:
-    """The folder itself, or the one above it in which it would be made."""
+    """Return the folder itself, or the one above it in which it would be made."""
     path = path.absolute()
     while not path.exists():
         path = path.parent
@@ -105,7 +105,7 @@ def nearest(path: Path) -> Path:
 
 
 def check_folders(plans: Mapping[str, StagePlan]) -> Check:
-    """Results can be written; caches need not be once everything is prefilled."""
+    """Check that results can be written; caches need not be once everything is prefilled."""
     config = next(iter(plans.values())).config
     results = dict.fromkeys([Path(config.results), *(plan.results for plan in plans.values())])
     findings = [
@@ -120,7 +120,7 @@ def check_folders(plans: Mapping[str, StagePlan]) -> Check:
 
 
 def write_problem(path: Path) -> str | None:
-    """Why nothing can be written there, tried with one block of a file that has no name."""
+    """Return why nothing can be written there, tried with one block of a file that has no name."""
     folder = nearest(path)
     if not folder.is_dir():
         return f"{folder} is a file where a folder is needed"

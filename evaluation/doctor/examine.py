@@ -12,12 +12,12 @@ from evaluation.doctor.gpu import check_compile_cache, check_gpu, check_gpu_memo
 from evaluation.doctor.machine import check_sandbox, check_slurm, check_versions
 from evaluation.errors import ConfigError
 from evaluation.settings.config import Config, load_config, stage_suite
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan, named_stage, plan_stages
 from evaluation.settings.tiers import TIERS
 
 
-def examine(path: Path, stage: str | None = None, *, gate: bool = False) -> list[Check]:
-    """Everything that scoring one stage, or all, needs.
+def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
+    """Check everything that scoring one stage, or all, needs.
 
     As the workflow's `gate`, what other jobs can do without is a warning: a single broken
     checkpoint, or the GPU of the machine that Snakemake runs on.
@@ -37,9 +37,7 @@ def examine(path: Path, stage: str | None = None, *, gate: bool = False) -> list
         plans = plan_stages(config)
     except ConfigError as error:
         return [_faults("configuration", f"{path} cannot be used", error), *machine]
-    if stage is not None and stage not in plans:
-        raise ConfigError(f"{path}: no stage {stage!r}; there are {', '.join(plans)}")
-    chosen = {stage: plans[stage]} if stage else plans
+    chosen = {stage: named_stage(plans, stage, path)} if stage else plans
     summary = f"{path}: {', '.join(chosen)}"
     findings = tuple(_aimless(chosen.values()))
     return [
@@ -56,7 +54,7 @@ def _faults(name: str, summary: str, error: ConfigError) -> Check:
 
 
 def _check_suites(config: Config) -> Check:
-    """Raises ConfigError where a suite cannot be read."""
+    """Raise ConfigError where a suite cannot be read."""
     suites = [stage_suite(config, name) for name in config.stages]
     counts = [
         f"{len({name for suite in suites for name in getattr(suite, tier.section)})} {tier.section}"
@@ -66,7 +64,7 @@ def _check_suites(config: Config) -> Check:
 
 
 def _aimless(plans: Iterable[StagePlan]) -> Iterable[Finding]:
-    """Aims at what the stage does not measure, found out only after scoring otherwise."""
+    """Yield aims at what the stage does not measure, found out only after scoring otherwise."""
     for plan in plans:
         if plan.stage.objective and plan.stage.bridge is None:
             yield Finding(

@@ -1,4 +1,4 @@
-"""What the checks have to say, and how it is shown on one screen."""
+"""Findings of the checks, and how they are shown on one screen."""
 
 import re
 import shutil
@@ -24,7 +24,7 @@ class Finding:
 
     state: State
     subject: str
-    """What it is about, e.g. `stage1/2000`; empty where the sentence says it."""
+    """What it is about, e.g. `stage1/2000`; empty where the sentence names it."""
     sentence: str
 
 
@@ -41,7 +41,7 @@ class Check:
         return max((finding.state for finding in self.findings), key=_STATES.index, default="ok")
 
     def as_warning(self) -> "Check":
-        """The same with every fault as a warning."""
+        """Return the same with every fault as a warning."""
         return replace(
             self, findings=tuple(replace(finding, state="warning") for finding in self.findings)
         )
@@ -52,7 +52,7 @@ def worst(checks: Iterable[Check]) -> State:
 
 
 def as_json(checks: Sequence[Check]) -> dict[str, Any]:
-    """All checks with all findings."""
+    """Return all checks with all findings."""
     return {
         "state": worst(checks),
         "checks": [
@@ -68,7 +68,7 @@ def as_json(checks: Sequence[Check]) -> dict[str, Any]:
 
 
 def screen(checks: Sequence[Check]) -> str:
-    """The table of all checks, then a sentence for each kind of finding."""
+    """Return the table of all checks, then a sentence for each kind of finding."""
     names = max(len(check.name) for check in checks)
     room = max(shutil.get_terminal_size((110, 24)).columns - names - 12, 40)
     lines = [
@@ -104,5 +104,5 @@ def _subjects(group: Sequence[Finding]) -> str:
 
 
 def _remedy(sentence: str) -> str:
-    """What a sentence says to do, without the paths and numbers in it: the same for one kind."""
+    """Return a sentence's remedy, without the paths and numbers in it: the same for one kind."""
     return re.sub(r"\S*[/\d]\S*", "", sentence.rpartition(";")[2])

@@ -23,7 +23,7 @@ _INSTALL = "run `pip install -r requirements.lock`"
 
 
 def check_versions() -> Check:
-    """What is installed, against pyproject.toml (at least) and requirements.lock (tried with)."""
+    """Check what is installed against pyproject.toml (at least) and requirements.lock (tried with)."""
     summary = f"Python {sys.version.split()[0]}, " + ", ".join(
         f"{name.removeprefix('snakemake-executor-plugin-')} {_installed(name) or 'missing'}"
         for name in ("snakemake", PLUGIN, "torch", "transformers")
@@ -66,7 +66,7 @@ def _untried() -> Iterator[Finding]:
 
 
 def check_slurm() -> Check:
-    """Slurm's commands are there and the controller answers; without Slurm, that is said."""
+    """Check that Slurm's commands are there and the controller answers."""
     missing = [name for name in _COMMANDS if shutil.which(name) is None]
     if len(missing) == len(_COMMANDS):
         sentence = (
@@ -77,10 +77,10 @@ def check_slurm() -> Check:
     if missing:
         sentence = f"not on PATH: {', '.join(missing)}; load the site's Slurm module"
         return Check("Slurm", "incomplete", (Finding("fault", "", sentence),))
-    said = _ping()
-    if "UP" in said:
-        return Check("Slurm", said)
-    sentence = f"the controller does not answer ({said}); wait until `scontrol ping` says UP"
+    answer = _ping()
+    if "UP" in answer:
+        return Check("Slurm", answer)
+    sentence = f"the controller does not answer ({answer}); wait until `scontrol ping` says UP"
     return Check("Slurm", "does not answer", (Finding("warning", "", sentence),))
 
 
@@ -95,7 +95,7 @@ def _ping() -> str:
 
 
 def check_sandbox() -> Check:
-    """Where the code of answers would run; verification may be on another machine than this."""
+    """Check where the code of answers would run, though they may be verified on another machine."""
     from evaluation.verification.sandbox.run import describe_sandbox
 
     try:

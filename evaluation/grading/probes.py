@@ -11,7 +11,7 @@ from evaluation.errors import ScoringError
 from evaluation.grading.checks.registry import run_checks
 from evaluation.metrics.rates import COLUMNS
 from evaluation.settings.generation import read_part
-from evaluation.settings.probes import Probe
+from evaluation.settings.suites import Probe
 
 ENDS = (
     "</think>",

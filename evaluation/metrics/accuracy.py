@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.metrics.spread import Floats, grouped_spread
-from evaluation.settings.suites import Normalization
+from evaluation.settings.sources import Normalization
 
 
 class Outcomes(NamedTuple):

@@ -8,8 +8,8 @@ from evaluation.grading.collect import collect
 from evaluation.records import RECORDED, Record
 
 
-def score_checkpoint(subject: Subject, *, scores_only: bool = False) -> int:
-    """Scores it and writes its tier files; returns 0, or RECORDED if its record says why not.
+def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
+    """Score it and write its tier files; return 0, or RECORDED if its record says why not.
 
     With `scores_only` the tier files are left to another step, which takes no GPU.
 
@@ -26,15 +26,15 @@ def score_checkpoint(subject: Subject, *, scores_only: bool = False) -> int:
     from evaluation.scoring.job import score_subject  # torch, which collecting starts without
 
     record = score_subject(subject)
-    return _told(record, subject) if scores_only else collect_checkpoint(subject)
+    return _report(record, subject) if scores_only else collect_checkpoint(subject)
 
 
 def collect_checkpoint(subject: Subject) -> int:
-    """Writes the tier files of stored scores; returns what `score_checkpoint` does."""
-    return _told(collect(subject), subject)
+    """Write the tier files of stored scores; return what `score_checkpoint` does."""
+    return _report(collect(subject), subject)
 
 
-def _told(record: Record, subject: Subject) -> int:
+def _report(record: Record, subject: Subject) -> int:
     if record.error is not None:
         print(f"error: {record.error}", file=sys.stderr)
         return RECORDED

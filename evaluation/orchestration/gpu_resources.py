@@ -1,6 +1,6 @@
 """What a scoring job asks for where a checkpoint is spread over several GPUs.
 
-`scoring.gpus_per_checkpoint` is the one place that says over how many; the profile says what a job with
+`scoring.gpus_per_checkpoint` is the one place that sets over how many; the profile sets what a job with
 one GPU gets, and a job with four gets four times that.
 """
 
@@ -14,7 +14,7 @@ _PER_GPU = ("cpus_per_task", "mem_mb")
 def for_spread_model(
     defaults: Mapping[str, Any], own: Mapping[str, Any], gpus: int
 ) -> dict[str, Any]:
-    """Resources by name that a job with so many GPUs has in place of the profile's defaults.
+    """Return resources by name that a job with so many GPUs has in place of the profile's defaults.
 
     What the profile sets for the rule itself (`own`) stands as it is.
     """

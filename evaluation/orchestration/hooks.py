@@ -14,7 +14,7 @@ from typing import Any
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import stage_entries
-from evaluation.dependencies.so_far import are_tables_late
+from evaluation.dependencies.outdated import are_tables_late
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
 from evaluation.errors import EvaluationError
 from evaluation.orchestration.internals import before_execution
@@ -67,10 +67,10 @@ def start(workflow: Any) -> None:
     for left in CHECKED.glob("*"):  # of runs that were killed: this one holds the folder's lock
         shutil.rmtree(left, ignore_errors=True)
     for job in workflow.dag.needrun_jobs():
-        _remove_what_is_no_file(map(Path, job.output))
+        remove_special_files(map(Path, job.output))
 
 
-def _remove_what_is_no_file(outputs: Iterable[Path]) -> None:
+def remove_special_files(outputs: Iterable[Path]) -> None:
     """Remove pipes, devices and links to them, which Snakemake would copy for ever, from results."""
     for path in outputs:
         if os.path.lexists(path) and not path.is_file() and not path.is_dir():
@@ -131,7 +131,7 @@ def _vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
 
 
 def _recorded_errors(plan: StagePlan) -> Iterator[str]:
-    """A line for each checkpoint without results, and for each that could not be compared."""
+    """Yield a line for each checkpoint without results, and for each that could not be compared."""
     subjects = [(f"step {step}", plan.step_folder(step)) for step in stage_steps(plan)]
     subjects += [("bridge", plan.bridge_folder)] if plan.stage.bridge is not None else []
     without = set()
@@ -147,7 +147,7 @@ def _recorded_errors(plan: StagePlan) -> Iterator[str]:
 
 
 def _comparison_error(inputs: RuleInputs) -> Iterator[str]:
-    """A line on the runs that could not be compared with this one."""
+    """Yield a line on the runs that could not be compared with this one."""
     record = read_record(inputs.results, COMPARISON)
     if record is not None and record.error is not None:
         yield f"comparison: {record.error}"

@@ -14,7 +14,7 @@ workflow.scheduler._executor            the Slurm executor, and the name of its 
 executor.check_active_jobs, report_job_…    while the controller is away all queries of a round fail;
                                         the executor then forgets the jobs that it asked about, and
                                         waits for ever. Here they stay on its list
-plugin.query_job_status                 tells of jobs that are stuck (slurm.py), so that the queue is
+plugin.query_job_status                 shows which jobs are stuck (slurm.py), so that the queue is
                                         asked once a round
 plugin.get_min_job_age                  asked for in every round, though it does not change
 """

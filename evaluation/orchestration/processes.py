@@ -1,4 +1,4 @@
-"""Processes told apart over time: a number alone may by now be another process's."""
+"""Processes distinguished over time: a number alone may by now be another process's."""
 
 import os
 import socket
@@ -20,18 +20,18 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs; a process of another host is taken to."""
+        """Return whether it still runs; a process of another host is taken to."""
         return not self.is_here or started(self.pid) == self.started
 
 
 def process(pid: int | None = None) -> Process:
-    """A process of this host, this one if none is given."""
+    """Return a process of this host, this one if none is given."""
     number = os.getpid() if pid is None else pid
     return Process(socket.gethostname(), number, started(number))
 
 
 def started(pid: int) -> str:
-    """When a process of this host started, in ticks since boot; empty if there is none."""
+    """Return when a process of this host started, in ticks since boot; empty if there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:

@@ -228,13 +228,8 @@ class RuleInputs:
     def _bridge(self, plan: StagePlan) -> Subject:
         return or_stop(bridge_subject, plan, self.plans)
 
-    def _is_late(
-        self,
-        question: Callable[Arguments, bool],
-        *arguments: Arguments.args,
-        **keywords: Arguments.kwargs,
-    ) -> bool:
-        return self._is_main and or_stop(question, *arguments, **keywords)
+    def _is_late(self, question: Callable[..., bool], *arguments: object) -> bool:
+        return self._is_main and or_stop(question, *arguments)
 
     def _read(
         self,

@@ -28,10 +28,10 @@ def run_config(
     files: Sequence[str | Path],
     arguments: Sequence[str],
 ) -> tuple[Config, Path]:
-    """The configuration and its file, which `keep_config` writes and jobs read.
+    """Return the configuration and its file, which `keep_config` writes and jobs read.
 
     `content` is the configuration as Snakemake merged it from `files` and the command line, whose
-    `arguments` remedies are to repeat; those of the watcher's are known from it.
+    `arguments` messages are to repeat; those of the watcher's are known from it.
     Raises ConfigError, also for what Snakemake lets pass in a file, such as a key given twice.
     """
     if not is_main and CONFIG_VARIABLE in os.environ:
@@ -52,7 +52,7 @@ def run_config(
 
 
 def _validated(content: dict[str, Any], files: Sequence[str | Path]) -> Config:
-    """Raises ConfigError, which tells of `--configfile` where it may have taken a target for a file."""
+    """Validate it; an error mentions `--configfile` where that may have taken a target for a file."""
     try:
         return validate_config(content, " + ".join(map(str, files)) or "configuration")
     except ConfigError as error:
@@ -65,12 +65,12 @@ def _validated(content: dict[str, Any], files: Sequence[str | Path]) -> Config:
 
 
 def keep_config(config: Config, files: Sequence[str | Path]) -> None:
-    """Writes the file that the jobs of a run read; `files` are what it was merged from."""
+    """Write the file that the jobs of a run read; `files` are what it was merged from."""
     write_effective(config, _origins(files))
 
 
 def _origins(files: Sequence[str | Path]) -> list[str]:
-    """Each file by its name, with its commit where it has one; not what an earlier run wrote."""
+    """Return each file by its name, with its commit where it has one; not what an earlier run wrote."""
     given = [Path(file) for file in files if not is_effective(Path(file))]
     known = [(file.name, commit_of(file)) for file in given]
     return [f"{name} at {commit}" if commit else name for name, commit in known]

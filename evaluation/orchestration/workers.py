@@ -40,9 +40,9 @@ SCORES_ONLY = "--scores-only"
 
 
 def score_on_all_gpus(
-    plan: StagePlan, steps: Sequence[int], config: Path, *, scores_only: bool = False
+    plan: StagePlan, steps: Sequence[int], config: Path, *, scores_only: bool
 ) -> int:
-    """Scores steps of a stage on all GPUs that the job sees; without one, one after the other.
+    """Score steps of a stage on all GPUs that the job sees; without one, one after the other.
 
     Returns 0, or RECORDED if some cannot be scored and their records say why.
 
@@ -67,7 +67,7 @@ def score_on_all_gpus(
 
 
 def gpus_to_use(plan: StagePlan) -> list[str | None]:
-    """What CUDA_VISIBLE_DEVICES may be for one process each; [None] to leave it as it is.
+    """Return what CUDA_VISIBLE_DEVICES may be for one process each; [None] to leave it as it is.
 
     Each has as many GPUs as a checkpoint is dealt over; raises ConfigError if there are fewer.
     """
@@ -93,7 +93,7 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
 
 
 class _Worker:
-    """A process that scores the steps it is told, on one GPU."""
+    """A process that scores the steps it is given, on one GPU."""
 
     def __init__(self, arguments: Sequence[str], gpu: str | None, threads: int) -> None:
         environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
@@ -105,7 +105,7 @@ class _Worker:
         )  # fmt: skip
 
     def score(self, step: int, following: int | None) -> tuple[int, float]:
-        """Exit code of a step, and for how many seconds the GPU had work; `following` may be next.
+        """Return the exit code of a step, and for how many seconds the GPU had work; `following` may be next.
 
         The exit code is the process's own, negative for a signal, if it has died.
         """
@@ -128,7 +128,7 @@ class Queue:
         self._lock = threading.Lock()
 
     def next(self, process: int) -> tuple[int | None, int | None]:
-        """The step to do now, and the one in view after it; None where there is none."""
+        """Return the step to do now, and the one in view after it; None where there is none."""
         with self._lock:
             step = self._in_view.pop(process, None)
             if step not in self._left:
@@ -143,7 +143,7 @@ class Queue:
             return step, following
 
     def _free(self) -> int | None:
-        """The first that no process has in view."""
+        """Return the first that no process has in view."""
         seen = self._in_view.values()
         return next((step for step in self._left if step not in seen), None)
 
@@ -165,7 +165,7 @@ class _Workers:
         self.todo = Queue(steps)
 
     def work(self, number: int, gpu: str | None) -> None:
-        """Has steps scored on a GPU until none is left."""
+        """Have steps scored on a GPU until none is left."""
         worker = None
         begun, busy = time.perf_counter(), 0.0
         while True:
@@ -180,7 +180,7 @@ class _Workers:
             start = time.perf_counter()
             code, worked = worker.score(step, following)
             busy += worked
-            self._tell(step, code, time.perf_counter() - start)
+            self._report(step, code, time.perf_counter() - start)
         if worker is not None:
             worker.process.communicate()  # closes its input, so that it ends
         if gpu is not None and busy:
@@ -194,7 +194,7 @@ class _Workers:
             self.workers.append(_Worker(self.arguments, gpu, self.threads))
             return self.workers[-1]
 
-    def _tell(self, step: int, code: int, seconds: float) -> None:
+    def _report(self, step: int, code: int, seconds: float) -> None:
         if code == 0:
             log.info("step %d: done in %.1f s", step, seconds)
         elif not self.stopping:
@@ -204,7 +204,7 @@ class _Workers:
 
     @contextmanager
     def ended(self) -> Iterator[None]:
-        """Leaves no process behind, however the block is left."""
+        """Leave no process behind, however the block is left."""
         try:
             yield
         finally:
@@ -222,7 +222,7 @@ class _Workers:
 
 
 def serve(stage: str, *, scores_only: bool) -> None:
-    """Scores the steps that stdin names, one a line and maybe behind it the one that may be next.
+    """Score the steps that stdin names, one a line and maybe behind it the one that may be next.
 
     Answers each with its exit code and for how many seconds the device had work.
     """
@@ -252,7 +252,7 @@ def serve(stage: str, *, scores_only: bool) -> None:
 
 
 def is_prefetched(plan: StagePlan) -> bool:
-    """Not for a CPU, whose memory and cores scoring itself needs."""
+    """Return whether the next checkpoint is read ahead: not for a CPU, which scoring itself needs."""
     if plan.config.scoring.device == "cpu" or plan.stage.command:
         return False
     import torch
@@ -261,7 +261,7 @@ def is_prefetched(plan: StagePlan) -> bool:
 
 
 def _worked() -> float:
-    """Seconds in which this process's device had work; 0 where an external program scores."""
+    """Return seconds in which this process's device had work; 0 where an external program scores."""
     busy = sys.modules.get("evaluation.scoring.engine.busy")
     return 0.0 if busy is None else float(busy.BUSY.seconds())
 
@@ -275,7 +275,7 @@ def _noting_faults(score: Callable[[], int], faults: list[GpuFault]) -> int:
 
 
 def _write_to(path: Path) -> None:
-    """All output goes to a file; what Python says as it dies does too."""
+    """Send all output to a file, also what Python prints as it dies."""
     path.parent.mkdir(parents=True, exist_ok=True)
     forget_link(path)
     with open(path, "wb") as file:

@@ -23,7 +23,7 @@ from evaluation.prefill.tokenizers import (
 )
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import ProviderChoices
+from evaluation.settings.provided import ProviderChoices
 
 _BATCH = 256
 """Questions tokenized at once."""

@@ -23,7 +23,7 @@ from evaluation.prefill.templates import (
     fields_of,
 )
 from evaluation.settings.generation import GenerationTask
-from evaluation.settings.probes import Message
+from evaluation.settings.suites import Message
 
 
 @dataclass(frozen=True)

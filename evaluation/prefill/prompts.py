@@ -17,7 +17,7 @@ from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.tokenizers import AnyTokenizer, bos_ids, encode, prefill_tokenizer
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.probes import Message
+from evaluation.settings.suites import Message
 
 _DATE = "01 Jan 2025"
 """The date for templates that write it, so that a prompt is the same on every day."""

@@ -25,9 +25,8 @@ from evaluation.providers.render import (
 )
 from evaluation.providers.score import Case, Limits, Outcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.probes import Message
-from evaluation.settings.provided import ProviderTask
-from evaluation.settings.suites import ProviderChoices
+from evaluation.settings.provided import ProviderChoices, ProviderTask
+from evaluation.settings.suites import Message
 from evaluation.settings.verifiers import Provided
 from evaluation.verification.verdicts import shortened
 

@@ -23,7 +23,7 @@ from evaluation.prefill.templates import (
 )
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import LARGEST_COUNT
-from evaluation.settings.suites import Task
+from evaluation.settings.sources import Task
 
 _BETWEEN = "\n\n"
 

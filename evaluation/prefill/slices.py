@@ -32,7 +32,7 @@ from evaluation.prefill.tokenizers import (
 )
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import Slice
+from evaluation.settings.sources import Slice
 
 log = logging.getLogger(__name__)
 

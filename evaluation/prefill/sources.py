@@ -15,9 +15,8 @@ from evaluation.providers.adapters.data import Status, mirrored_files, user_file
 from evaluation.providers.render import ReadSource, TaskInfo
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import ProviderTask
-from evaluation.settings.sources import Source
-from evaluation.settings.suites import ProviderChoices, Task
+from evaluation.settings.provided import ProviderChoices, ProviderTask
+from evaluation.settings.sources import Source, Task
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from evaluation.bridge.write import write_stage
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.command_hints import evaluation
-from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.so_far import tables_records
+from evaluation.dependencies.outdated import Outdated, tables_records
 from evaluation.dependencies.steps import (
     COMPARISON,
     FIGURES,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.results.files import FileModel
-from evaluation.settings.suites import Normalization
+from evaluation.settings.sources import Normalization
 
 EXTERNAL = "external"
 """How the protocol begins where an external command wrote the files."""

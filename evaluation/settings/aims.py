@@ -61,6 +61,6 @@ class Aim(Settings):
 
     @property
     def decided_on(self) -> Metric:
-        """The metric that decides it."""
+        """Return the metric that decides it."""
         tier = TIERS[self.tier]
         return tier.metric(self.metric or tier.headline)

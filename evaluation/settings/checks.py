@@ -16,6 +16,8 @@ from evaluation.settings.check_kinds import (
     Kind,
     Texts,
     Words,
+    only_json,
+    usable_schema,
 )
 from evaluation.settings.code_checks import (
     CodeHas,
@@ -28,7 +30,6 @@ from evaluation.settings.code_checks import (
     PassesTests,
     PythonParses,
 )
-from evaluation.settings.json_schemas import only_json, usable_schema
 from evaluation.settings.model import Boolean, Integer, Settings, Text
 
 
@@ -261,4 +262,4 @@ Check = Annotated[
     | PythonParses,
     Field(discriminator="check"),
 ]
-"""Any check, told apart by its key `check`."""
+"""Any check, distinguished by its key `check`."""

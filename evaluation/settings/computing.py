@@ -74,11 +74,11 @@ class Generation(Settings):
 
     @property
     def interpreter(self) -> Path | None:
-        """Links are not followed, as a virtual environment is one."""
+        """Return vLLM's Python; links are not followed, as a virtual environment is one."""
         return None if self.python is None else Path(os.path.abspath(self.python))
 
     def decoding(self) -> dict[str, str]:
-        """What of it decides an answer: another engine gives others, and they are not compared."""
+        """Return what of it decides an answer: another engine gives others, and they are not compared."""
         return {} if self.engine == "own" else {"engine": self.engine}
 
 
@@ -99,5 +99,5 @@ class Verification(Settings):
     )
 
     def deciding(self) -> dict[str, Any]:
-        """What of it decides results; how many work on them does not."""
+        """Return what of it decides results; how many work on them does not."""
         return self.model_dump(exclude={"workers"})

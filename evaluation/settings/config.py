@@ -11,7 +11,6 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from evaluation.errors import ConfigError
 from evaluation.settings.aims import Aim as Aim
 from evaluation.settings.computing import Generation, Scoring, Verification
-from evaluation.settings.exports import WeightsAndBiases
 from evaluation.settings.model import (
     LARGEST_COUNT,
     LARGEST_WINDOW,
@@ -27,7 +26,7 @@ from evaluation.settings.model import (
 )
 from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.provided import Providers
-from evaluation.settings.runs import OtherRun, RunName
+from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
 from evaluation.settings.steps import step_named
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS, TierName
@@ -44,7 +43,7 @@ class Every(Settings):
 
 
 def _read_steps(value: Any) -> Any:
-    """One of the three spellings, or ValueError; what is read already is left as it is."""
+    """Read one of the three spellings, or raise ValueError; leave what is read already as it is."""
     if isinstance(value, Every) or value == "all":
         return value
     if isinstance(value, list | tuple):
@@ -110,7 +109,7 @@ class Bridge(Settings):
 
 
 class Assumed(Settings):
-    """What a stage takes for granted of checkpoints whose config.yaml is not there to say it."""
+    """What a stage takes for granted of checkpoints whose config.yaml is missing."""
 
     use_mup: Boolean = Field(
         description="Whether they were trained with muP. Their tokenizer and sequence length are "
@@ -161,7 +160,7 @@ class Stage(Settings):
 
 
 class Config(Settings):
-    """Everything a run is told."""
+    """Everything that a run is configured by."""
 
     results: OutputPath = Field(description="Folder for all results.")
     cache: OutputPath = Field(description="Folder for prefilled tokens, examples and prompts.")
@@ -214,7 +213,7 @@ class Config(Settings):
 
 
 def _check_training(key: str, given: Config | Stage) -> None:
-    """Refuses a training configuration that nothing would be taken from, so nobody looks at."""
+    """Refuse a training configuration that nothing would be taken from."""
     if given.training_config and given.tokenizer and given.sequence_length:
         raise ValueError(
             f"{key}training_config: nothing is taken from {given.training_config}, as `tokenizer` and "
@@ -223,7 +222,7 @@ def _check_training(key: str, given: Config | Stage) -> None:
 
 
 def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, Stage]) -> None:
-    """Refuses an unknown stage, and a bridge that is one of the stage's own steps by any path."""
+    """Refuse an unknown stage, and a bridge that is one of the stage's own steps by any path."""
     key = f"stages.{name}.bridge"
     if bridge.stage is not None and bridge.stage not in stages:
         hint = did_you_mean(bridge.stage, stages)
@@ -241,7 +240,7 @@ def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, St
 
 
 def _own_folders(stage: Stage, folder: str) -> set[str]:
-    """The folders of a stage's steps, links followed; of `all`, only whether `folder` is one."""
+    """Return the folders of a stage's steps, links followed; of `all`, only whether `folder` is one."""
     home, name = os.path.realpath(stage.checkpoints), os.path.basename(folder)
     if isinstance(stage.steps, tuple):
         names = set(map(str, stage.steps))
@@ -260,7 +259,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _bridge_folder(bridge: Bridge, stages: dict[Name, Stage]) -> str:
-    """The bridge's checkpoint, as far as it is known before the disk is looked at."""
+    """Return the bridge's checkpoint, as far as it is known before the disk is looked at."""
     if bridge.stage is None:
         return bridge.path or ""
     owner = stages[bridge.stage]
@@ -269,7 +268,7 @@ def _bridge_folder(bridge: Bridge, stages: dict[Name, Stage]) -> str:
 
 
 def load_config(path: str | Path) -> Config:
-    """Reads and validates a configuration file.
+    """Read and validate a configuration file.
 
     Raises:
         ConfigError: naming the file, the key and what to do.
@@ -278,7 +277,7 @@ def load_config(path: str | Path) -> Config:
 
 
 def validate_config(content: dict[str, Any], origin: str) -> Config:
-    """Validates a mapping that came from `origin`; raises ConfigError like `load_config`."""
+    """Validate a mapping that came from `origin`; raise ConfigError like `load_config`."""
     try:
         return Config.model_validate(content)
     except ValidationError as error:
@@ -286,7 +285,7 @@ def validate_config(content: dict[str, Any], origin: str) -> Config:
 
 
 def stage_suite(config: Config, stage: str) -> Suite:
-    """All that a stage evaluates; raises ConfigError where two suites clash or nothing is left."""
+    """Return all that a stage evaluates; raise ConfigError where two suites clash or nothing is left."""
     if stage not in config.stages:
         raise ConfigError(
             f"no stage {stage!r} in the configuration; there are {', '.join(config.stages)}"
@@ -307,5 +306,5 @@ def stage_suite(config: Config, stage: str) -> Suite:
 
 
 def stage_tiers(suite: Suite) -> tuple[TierName, ...]:
-    """The tiers that a suite fills."""
+    """Return the tiers that a suite fills."""
     return tuple(name for name, tier in TIERS.items() if getattr(suite, tier.section))

@@ -17,13 +17,13 @@ from evaluation.settings.config import Config
 FOLDER = ".config"
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 FROM = "# from "
-"""What the line begins with that tells where a configuration comes from."""
+"""What the line begins with that names where a configuration comes from."""
 
 
 def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
-    """Writes the file at `effective_path` unless it is there as it should be; returns its path.
+    """Write the file at `effective_path` unless it is there as it should be; return its path.
 
-    Its first line tells the `origins`: files, and their commits.
+    Its first line names the `origins`: files, and their commits.
     """
     path, content = effective_path(config), _content(config)
     text = f"{FROM}{' + '.join(origins)}\n" if origins else ""
@@ -37,7 +37,7 @@ def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
 
 
 def effective_path(config: Config) -> Path:
-    """`<results>/.config/<user's number>/<fingerprint>.yaml`.
+    """Return `<results>/.config/<user's number>/<fingerprint>.yaml`.
 
     Named by its content, so that two runs with different settings never share one.
     """
@@ -46,12 +46,12 @@ def effective_path(config: Config) -> Path:
 
 
 def is_effective(path: Path) -> bool:
-    """Whether a run has written this file."""
+    """Return whether a run has written this file."""
     return path.parent.parent.name == FOLDER
 
 
 def _is_private(path: Path) -> bool:
-    """Whether the file is there, and readable by its owner alone."""
+    """Return whether the file is there, and readable by its owner alone."""
     try:
         return stat.S_IMODE(path.lstat().st_mode) == PRIVATE
     except FileNotFoundError:
@@ -59,7 +59,7 @@ def _is_private(path: Path) -> bool:
 
 
 def origin_of(config: Config) -> str | None:
-    """What `write_effective` was told of where a configuration comes from; None if it was not."""
+    """Return where a configuration comes from, as `write_effective` noted it; None if it did not."""
     try:
         with open_regular(effective_path(config)) as file:
             line = file.readline().decode().strip()

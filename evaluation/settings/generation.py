@@ -20,7 +20,7 @@ from evaluation.settings.sources import MOST_SHOTS, Source
 from evaluation.settings.verifiers import Judge, Program, Verifier
 
 COLDEST = 0.01
-"""Logits divided by less are beyond what is told apart."""
+"""Logits divided by less are beyond what floats distinguish."""
 
 
 class Sampling(Settings):
@@ -61,7 +61,7 @@ ANSWER_AFTER = Field(
 
 
 def read_part(completion: str, mark: str | None) -> str:
-    """What follows the last `mark`, or all where there is none.
+    """Return what follows the last `mark`, or all where there is none.
 
     lm-evaluation-harness's `think_end_token` cuts in the same way.
     """
@@ -83,12 +83,12 @@ class Judged(Settings):
 
     @property
     def headline(self) -> str:
-        """Name of the primary verifier."""
+        """Return the name of the primary verifier."""
         return self.primary or next(iter(self.verifiers))
 
     @property
     def views(self) -> Mapping[str, Judge]:
-        """The verifiers, the primary one first."""
+        """Return the verifiers, the primary one first."""
         return {self.headline: self.verifiers[self.headline], **self.verifiers}
 
     @property
@@ -96,15 +96,15 @@ class Judged(Settings):
         return any(isinstance(verifier, Program) for verifier in self.verifiers.values())
 
     def read_part(self, completion: str) -> str:
-        """What verifiers read."""
+        """Return what verifiers read."""
         return read_part(completion, self.answer_after)
 
     def decoding(self) -> dict[str, Any]:
-        """All that decides the completions of a prompt."""
+        """Return all that decides the completions of a prompt."""
         return self.model_dump(mode="json", include={"sampling", "stop", "max_new_tokens"})
 
     def verifying(self) -> dict[str, Any]:
-        """All that decides what a gold answer is checked by."""
+        """Return all that decides what a gold answer is checked by."""
         return self.model_dump(mode="json", include={"verifiers"})
 
 
@@ -160,7 +160,7 @@ class GenerationTask(Source, Judged):
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
     def asked(self) -> dict[str, Any]:
-        """All that decides the prompts."""
+        """Return all that decides the prompts."""
         return self.model_dump(mode="json", exclude={*self.VIEWS, "document", "strata"})
 
     @model_validator(mode="after")

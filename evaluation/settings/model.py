@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from evaluation.errors import ConfigError
 
 MOST_LINES = 8
-"""Mistakes that are told at once."""
+"""Mistakes that are reported at once."""
 
 LONGEST_PATH = 3000
 LONGEST_PART = 200
@@ -51,7 +51,7 @@ def _name(variable: str) -> str:
 
 
 def expand_path(text: str) -> str:
-    """Replaces `$NAME`, `${NAME}` and a leading `~`.
+    """Replace `$NAME`, `${NAME}` and a leading `~`.
 
     Raises ValueError for a variable without a value, and for what is no path of this machine.
     """
@@ -115,7 +115,7 @@ class Settings(BaseModel):
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The settings models inside an annotation such as `dict[str, Stage] | None`."""
+    """Return the settings models inside an annotation such as `dict[str, Stage] | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
@@ -123,9 +123,9 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> ConfigError:
-    """Turns pydantic's report on `root` into a line per mistake, naming file, key and remedy.
+    """Turn pydantic's report on `root` into a line per mistake, naming file, key and remedy.
 
-    A variable that is not set is told once, however many paths use it.
+    A variable that is not set is reported once, however many paths use it.
     """
     lines: list[str] = []
     unset: dict[str, list[str]] = {}
@@ -148,7 +148,7 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
 
 
 def _is_written(part: str) -> bool:
-    """Whether a part of a place is a key or number of the file, not pydantic's name of a type."""
+    """Return whether a part of a place is a key or number of the file, not pydantic's name of a type."""
     return part != "constrained-str" and not (part.endswith("]") and "[" in part)
 
 
@@ -183,7 +183,7 @@ def _wrong_kind(mistake: Any) -> str:
 
 
 def unknown_key(key: str, known: list[str]) -> str:
-    """What to say of a key that is not `known`."""
+    """Return a hint on a key that is not `known`."""
     return f"unknown key; {_hint(key, known)}" if known else "unknown key; remove it"
 
 
@@ -198,7 +198,7 @@ def _shortened(value: Any) -> str:
 
 
 def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
-    """The keys that may stand at a place, as far as its parts are keys of models."""
+    """Return the keys that may stand at a place, as far as its parts are keys of models."""
     models = [root]
     for part in place:
         fields = [model.model_fields[part] for model in models if part in model.model_fields]
@@ -209,6 +209,6 @@ def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
 
 
 def _tag(model: type[BaseModel]) -> str | None:
-    """The value of the key, `check` or `kind`, that tells the models of a union apart."""
+    """Return the value of the key, `check` or `kind`, that distinguishes the models of a union."""
     field = model.model_fields.get("check") or model.model_fields.get("kind")
     return get_args(field.annotation)[0] if field and get_args(field.annotation) else None

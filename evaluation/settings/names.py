@@ -30,11 +30,11 @@ SHARED_FILES = (
     *("comparison.csv", "comparison.json", "comparison.html", "comparison.log"),
     "front_page.log",
 )
-"""What lies in the results folder beside the folders of the stages."""
+"""What lies in the results folder next to the folders of the stages."""
 
 
 def check_name(name: str) -> str:
-    """The name itself; raises ValueError for one that no folder should have."""
+    """Return the name itself; raise ValueError for one that no folder should have."""
     if not re.fullmatch(NAME, name) or len(name) > LONGEST:
         raise ValueError(
             f"{name!r}: a name is made of letters, digits, `.`, `_` and `-`, begins with a letter or "
@@ -44,7 +44,7 @@ def check_name(name: str) -> str:
 
 
 def check_label(name: str, longest: int = LONGEST) -> str:
-    """The name itself; raises ValueError for one that cannot be shown everywhere as it is."""
+    """Return the name itself; raise ValueError for one that cannot be shown everywhere as it is."""
     if not re.fullmatch(LABEL, name) or len(name) > longest:
         raise ValueError(
             f"{name!r}: a name has 1 to {longest} characters: letters, digits, spaces and "
@@ -59,7 +59,7 @@ Label = Annotated[str, AfterValidator(check_label)]
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raises ValueError, naming the stage, where two things would have one name."""
+    """Raise ValueError, naming the stage, where two things would have one name."""
     known: dict[str, str] = {}
     for name in names:
         key = f"stages.{name}"
@@ -96,7 +96,7 @@ def _check_rules(names: list[str]) -> None:
 
 
 def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
-    """Raises ValueError where a stage's results would lie among what belongs to another.
+    """Raise ValueError where a stage's results would lie among what belongs to another.
 
     `stages` maps each to its results folder. Links and `..` are followed.
     """

@@ -15,11 +15,11 @@ Folders, under the configured `cache` and `results`:
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evaluation.errors import ConfigError
 from evaluation.files import fingerprint, unordered
@@ -27,6 +27,8 @@ from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, st
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,7 @@ class StagePlan:
 
     @cached_property
     def cache(self) -> Path:
-        """Folder of everything prefilled for this tokenizer and sequence length."""
+        """Return the folder of everything prefilled for this tokenizer and sequence length."""
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(self.tokenizer.name).name)
         wanted = self.tokenizer.model_dump(exclude={"also_known_as"})
         key = fingerprint(unordered(wanted))[:8]
@@ -57,11 +59,11 @@ class StagePlan:
         return self.cache / "tokenizer"
 
     def cache_folder(self, tier: TierName, name: str) -> Path:
-        """Folder of a tier's entry, which is an item's or, where it has one a stage, the stage's."""
+        """Return the folder of a tier's entry, which is an item's or, where it has one a stage, the stage's."""
         return self.cache / TIERS[tier].cache.folder / name
 
     def cache_entries(self, tier: TierName) -> tuple[str, ...]:
-        """Names of a tier's entries."""
+        """Return the names of a tier's entries."""
         items = getattr(self.suite, TIERS[tier].section)
         if TIERS[tier].cache.per_stage:
             return (self.name,) if items else ()
@@ -79,7 +81,7 @@ class StagePlan:
 
     @property
     def nltk_data(self) -> Path:
-        """What verifiers of instructions read, shared by all tokenizers."""
+        """Return what verifiers of instructions read, shared by all tokenizers."""
         return Path(self.config.cache) / "nltk_data"
 
     def generation_folder(self, name: str) -> Path:
@@ -91,7 +93,7 @@ class StagePlan:
 
     @property
     def scores(self) -> Path:
-        """Root of the score store, shared by all stages."""
+        """Return the root of the score store, shared by all stages."""
         return Path(self.config.results) / "scores"
 
     def step_folder(self, step: int) -> Path:
@@ -102,7 +104,7 @@ class StagePlan:
         return self.results / "bridge"
 
     def step_log(self, step: int) -> Path:
-        """Log of the job that scores a step, or of its part of a job of several steps."""
+        """Return the log of the job that scores a step, or of its part of a job of several steps."""
         return self.results / "eval_logs" / "slurm" / f"{self.name}_step_{step}.log"
 
     @property
@@ -111,7 +113,7 @@ class StagePlan:
 
     @property
     def check_log(self) -> Path:
-        """Log of the check before the stage's scoring jobs."""
+        """Return the log of the check before the stage's scoring jobs."""
         return self.results / "eval_logs" / "check.log"
 
     @property
@@ -120,7 +122,7 @@ class StagePlan:
 
     @property
     def figures(self) -> dict[tuple[str, TierName], Path]:
-        """By kind and tier: those over steps of every tier, and the others where there is a bridge."""
+        """Return files by kind and tier: those over steps of every tier, the others where there is a bridge."""
         return {
             (kind, tier): self.figures_folder / f"{tier}_{kind}.svg"
             for tier in self.tiers
@@ -129,7 +131,7 @@ class StagePlan:
         }
 
     def tier_files(self, folder: Path) -> list[Path]:
-        """All files that scoring one checkpoint writes into its folder."""
+        """Return all files that scoring one checkpoint writes into its folder."""
         tiers = [TIERS[name] for name in self.tiers]
         summaries = [folder / tier.summary_file for tier in tiers]
         # An external program may give no per-item files.
@@ -140,7 +142,7 @@ class StagePlan:
 
 
 def plan_stage(config: Config, name: str) -> StagePlan:
-    """Resolves a stage; raises ConfigError where tokenizer or sequence length cannot be found."""
+    """Resolve a stage; raise ConfigError where tokenizer or sequence length cannot be found."""
     suite = stage_suite(config, name)
     stage = config.stages[name]
     return StagePlan(
@@ -154,7 +156,7 @@ def plan_stage(config: Config, name: str) -> StagePlan:
 
 
 def plan_stages(config: Config) -> dict[str, StagePlan]:
-    """All stages; raises ConfigError where one name in one cache would mean two things."""
+    """Return all stages; raise ConfigError where one name in one cache would mean two things."""
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, str]] = {}
     for plan in plans.values():
@@ -168,8 +170,15 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
     return plans
 
 
+def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
+    """Return a stage by its name; raise ConfigError, which names `origin`, where there is none."""
+    if name not in stages:
+        raise ConfigError(f"{origin}: no stage {name!r}; there are {', '.join(stages)}")
+    return stages[name]
+
+
 def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, str]]:
-    """Folders that stages of one cache share by the item's name, and what decides their content."""
+    """Yield folders that stages of one cache share by the item's name, and what decides their content."""
     for name in plan.tiers:
         if not TIERS[name].cache.per_stage:
             for key, item in getattr(plan.suite, TIERS[name].section).items():
@@ -224,13 +233,13 @@ def _training_config(
         raise ConfigError(
             f"stages.{name}.checkpoints: {stage.checkpoints}: no such folder; correct the path"
         )
-    beside = sorted(
+    configs = sorted(
         Path(stage.checkpoints).glob("*/config.yaml"),
         key=lambda path: (not path.parent.name.isdigit(), path.parent.name.zfill(20)),
     )
-    if not beside:
+    if not configs:
         raise ConfigError(
             f"stages.{name}: no `{wanted}` is given, and no checkpoint under {stage.checkpoints} has a "
             f"config.yaml to take it from; set `{wanted}:` or `training_config:`"
         )
-    return beside[0], read_yaml(beside[0])
+    return configs[0], read_yaml(configs[0])

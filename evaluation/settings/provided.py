@@ -1,4 +1,4 @@
-"""Generation tasks that lighteval or lm-evaluation-harness has, by their name there."""
+"""Tasks that lighteval or lm-evaluation-harness has, by their name there."""
 
 import os
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from evaluation.settings.model import (
     Text,
 )
 from evaluation.settings.names import Label
-from evaluation.settings.sources import MOST_SHOTS
+from evaluation.settings.sources import MOST_SHOTS, Normalization
 from evaluation.settings.verifiers import Provided
 
 ProviderName = Literal["lighteval", "lm_eval"]
@@ -41,12 +41,12 @@ class Providers(Settings):
     )
 
     def python(self, provider: str) -> Path:
-        """The interpreter's path; links are not followed, as a virtual environment is one."""
+        """Return the interpreter's path; links are not followed, as a virtual environment is one."""
         return Path(os.path.abspath(getattr(self, provider)))
 
 
 class SettledTask(Judged):
-    """A provider's task with all that the provider said of it at prefill."""
+    """A provider's task with all that the provider reported of it at prefill."""
 
     verifiers: Mapping[str, Provided]
 
@@ -112,7 +112,7 @@ class ProviderTask(Settings):
         return self.asked()
 
     def asked(self) -> dict[str, Any]:
-        """All that decides the prompts."""
+        """Return all that decides the prompts."""
         keys = {
             "provider",
             "task",
@@ -125,33 +125,67 @@ class ProviderTask(Settings):
         return {**self.model_dump(mode="json", include=keys), "version": self.version}
 
     def decoding(self) -> dict[str, Any]:
-        """All that decides the completions of a prompt, as far as it is known before prefill."""
+        """Return all that decides the completions of a prompt, as far as it is known before prefill."""
         keys = {"sampling", "stop", "max_new_tokens"}
         return {**self.asked(), **self.model_dump(mode="json", include=keys)}
 
-    def settled(self, said: Mapping[str, Any]) -> SettledTask:
-        """With what the provider said, as the task's meta.json holds it under `provider`."""
+    def settled(self, reported: Mapping[str, Any]) -> SettledTask:
+        """Complete the task by what the provider reported, which meta.json holds under `provider`."""
         return SettledTask(
-            stop=tuple(said["stop"]) if self.stop is None else self.stop,
-            max_new_tokens=self.max_new_tokens or said["max_new_tokens"],
+            stop=tuple(reported["stop"]) if self.stop is None else self.stop,
+            max_new_tokens=self.max_new_tokens or reported["max_new_tokens"],
             sampling=self.sampling,
-            verifiers={n: self._judge(n, said) for n in self.metrics or said["metrics"]},
+            verifiers={n: self._judge(n, reported) for n in self.metrics or reported["metrics"]},
             primary=self.primary,
             group=self.group,
             answer_after=self.answer_after,
         )
 
-    def _judge(self, metric: str, said: Mapping[str, Any]) -> Provided:
+    def _judge(self, metric: str, reported: Mapping[str, Any]) -> Provided:
         return Provided(
             provider=self.provider,
             version=self.version,
             task=self.task,
             include_path=self.include_path,
-            task_files=said.get("task_files"),
+            task_files=reported.get("task_files"),
             metric=metric,
         )
 
 
+class ProviderChoices(Settings):
+    """A task of ranked choices by its name in a provider, which gives contexts and candidates."""
+
+    provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
+    task: Text = Field(description="Name of a task, or of a group of tasks, there.")
+    include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
+    num_fewshot: Integer | None = Field(
+        None,
+        ge=0,
+        le=MOST_SHOTS,
+        description="Solved examples; as many as the provider takes if not given.",
+    )
+    primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
+    limit: Integer = Field(
+        12_000,
+        gt=0,
+        le=LARGEST_COUNT,
+        description="Maximum number of items, for each task of a group.",
+    )
+    group: Label | None = Field(None, description="Name that objectives refer to.")
+
+    @property
+    def version(self) -> str:
+        return VERSIONS[self.provider]
+
+    def definition(self) -> dict[str, Any]:
+        return self.asked()
+
+    def asked(self) -> dict[str, Any]:
+        """Return all that decides what is scored."""
+        keys = {"provider", "task", "include_path", "num_fewshot", "limit"}
+        return {**self.model_dump(mode="json", include=keys), "version": self.version}
+
+
 def judged_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> Judged:
-    """What generating and verifying need to know of a task, by its entry's meta.json."""
+    """Return what generating and verifying need to know of a task, by its entry's meta.json."""
     return task.settled(meta["provider"]) if isinstance(task, ProviderTask) else task

@@ -1,10 +1,10 @@
-"""Other runs that are laid over the one of a configuration."""
+"""Other runs that are laid over the one of a configuration, and the run that curves are exported to."""
 
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from evaluation.settings.model import ExpandedPath, Settings
+from evaluation.settings.model import ExpandedPath, Settings, Text
 from evaluation.settings.names import check_label
 
 By = Literal["steps", "tokens"]
@@ -32,3 +32,12 @@ def _check_run(name: str) -> str:
 
 
 RunName = Annotated[str, AfterValidator(_check_run)]
+
+
+class WeightsAndBiases(Settings):
+    """The run that curves are exported to; an export anew goes to the same one."""
+
+    project: Text = Field("staged-evaluation", description="Project, such as that of the training.")
+    run: Text | None = Field(
+        None, description="Name of the run; that of the results folder if not given."
+    )

@@ -1,10 +1,21 @@
-"""Where rows of data come from."""
+"""Where rows of data come from, and the texts and questions that are made of them."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from evaluation.settings.model import Boolean, ExpandedPath, Settings, Text
+from evaluation.settings.model import (
+    LARGEST_COUNT,
+    Boolean,
+    ExpandedPath,
+    Integer,
+    Seed,
+    Settings,
+    Text,
+)
+from evaluation.settings.names import Label
+
+Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
 
 MOST_SHOTS = 1000
 """Solved examples before a question."""
@@ -29,11 +40,78 @@ class Source(Settings):
     )
 
     def definition(self) -> dict[str, Any]:
-        """All that decides what is fetched and scored."""
+        """Return all that decides what is fetched and scored."""
         return self.model_dump(mode="json", exclude=set(self.VIEWS))
 
     @model_validator(mode="after")
     def _one_origin(self) -> "Source":
         if (self.dataset is None) == (not self.files):
             raise ValueError("give either `dataset` or `files`")
+        return self
+
+
+class Slice(Source):
+    """Text that is packed into token blocks and scored by perplexity."""
+
+    text: Text = Field("text", description="Field that is the text, or a template over fields.")
+    tokens: Integer = Field(
+        5_000_000, gt=0, le=LARGEST_COUNT, description="Tokens to keep (whole blocks)."
+    )
+    skip_documents: Integer = Field(
+        0, ge=0, le=LARGEST_COUNT, description="Documents to skip at the beginning."
+    )
+    seed: Seed | None = Field(None, description="Shuffles the documents before they are taken.")
+    group: Label | None = Field(None, description="Name that objectives refer to, e.g. `hq`.")
+
+
+class Task(Source):
+    """Questions whose candidate answers are ranked by log-likelihood (cloze formulation)."""
+
+    VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"primary"}
+
+    configs: tuple[Text, ...] = Field(
+        (), description="Several configurations read as one task, e.g. MMLU's subjects."
+    )
+    let: dict[str, Text] = Field(
+        {}, description="Expressions computed first, in order, for use in the templates."
+    )
+    choices: Text = Field(description="Expression: the list of candidate answers.")
+    gold: Text = Field(description="Expression: index of the right candidate.")
+    context: str = Field(description="Template; `choice` and `index` are those of the candidate.")
+    continuation: Text = Field(" {{ choice }}", description="Template of what is scored.")
+    cluster: Text | None = Field(
+        None, description="Template: groups that were sampled, e.g. the passage of a question."
+    )
+    stratum: Text | None = Field(
+        None, description="Template: groups of a fixed list, e.g. the subject of an exam."
+    )
+    unconditional_context: str | None = Field(
+        None, description="Template of the context that `pmi` subtracts, e.g. `Answer:`."
+    )
+    primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
+    limit: Integer = Field(
+        12_000,
+        gt=0,
+        le=LARGEST_COUNT,
+        description="Maximum number of items, distributed evenly over `configs`.",
+    )
+    num_fewshot: Integer = Field(
+        0, ge=0, le=MOST_SHOTS, description="Solved examples before every question."
+    )
+    fewshot_split: Text = Field("train", description="Split the examples are taken from.")
+    fewshot_seed: Seed | None = Field(None, description="Draws them; the first ones if not given.")
+    description: str = Field("", description="Template put before the examples.")
+    group: Label | None = Field(None, description="Name that objectives refer to.")
+
+    def asked(self) -> dict[str, Any]:
+        """Return all that decides what is scored; solved examples end in the right answer."""
+        graded = {"cluster", "stratum"} if self.num_fewshot else {"cluster", "stratum", "gold"}
+        return {key: value for key, value in self.definition().items() if key not in graded}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Task":
+        if self.config is not None and self.configs:
+            raise ValueError("give either `config` or `configs`")
+        if self.primary == "pmi" and self.unconditional_context is None:
+            raise ValueError("`primary: pmi` needs `unconditional_context`")
         return self

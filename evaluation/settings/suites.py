@@ -5,133 +5,63 @@ type, so `choices: choices.text` is a list and `gold: label|int` an integer.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from evaluation.errors import ConfigError
+from evaluation.settings.checks import Check
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import (
-    LARGEST_COUNT,
-    ExpandedPath,
+    LARGEST_WINDOW,
+    Boolean,
     Integer,
-    Seed,
     Settings,
     Text,
     one_sentence,
     unknown_key,
 )
 from evaluation.settings.names import Label, Name
-from evaluation.settings.probes import Probe
-from evaluation.settings.provided import INCLUDE_PATH, VERSIONS, ProviderName, ProviderTask
-from evaluation.settings.sources import MOST_SHOTS, Source
+from evaluation.settings.provided import ProviderChoices, ProviderTask
+from evaluation.settings.sources import Slice, Task
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import did_you_mean
 
-Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
+
+class Message(Settings):
+    """One turn of a conversation."""
+
+    role: Literal["system", "user", "assistant"] = Field(description="Role of the speaker.")
+    content: str = Field(description="Text of the message.")
 
 
-class Slice(Source):
-    """Text that is packed into token blocks and scored by perplexity."""
+class Probe(Settings):
+    """A prompt for an SFT model and the checks its answer must pass."""
 
-    text: Text = Field("text", description="Field that is the text, or a template over fields.")
-    tokens: Integer = Field(
-        5_000_000, gt=0, le=LARGEST_COUNT, description="Tokens to keep (whole blocks)."
+    category: Label = Field(description="Heading it is reported under.")
+    messages: tuple[Message, ...] = Field(min_length=1, description="The conversation so far.")
+    checks: tuple[Check, ...] = Field(min_length=1, description="What the answer must pass.")
+    max_new_tokens: Integer = Field(
+        256, gt=0, le=LARGEST_WINDOW, description="Maximum tokens of the answer."
     )
-    skip_documents: Integer = Field(
-        0, ge=0, le=LARGEST_COUNT, description="Documents to skip at the beginning."
+    headline: Boolean = Field(
+        True,
+        description="Whether it counts for the rates over all prompts, or only for those of its category. `false` is for answers whose meaning no check can verify.",
     )
-    seed: Seed | None = Field(None, description="Shuffles the documents before they are taken.")
-    group: Label | None = Field(None, description="Name that objectives refer to, e.g. `hq`.")
-
-
-class Task(Source):
-    """Questions whose candidate answers are ranked by log-likelihood (cloze formulation)."""
-
-    VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"primary"}
-
-    configs: tuple[Text, ...] = Field(
-        (), description="Several configurations read as one task, e.g. MMLU's subjects."
-    )
-    let: dict[str, Text] = Field(
-        {}, description="Expressions computed first, in order, for use in the templates."
-    )
-    choices: Text = Field(description="Expression: the list of candidate answers.")
-    gold: Text = Field(description="Expression: index of the right candidate.")
-    context: str = Field(description="Template; `choice` and `index` are those of the candidate.")
-    continuation: Text = Field(" {{ choice }}", description="Template of what is scored.")
-    cluster: Text | None = Field(
-        None, description="Template: groups that were sampled, e.g. the passage of a question."
-    )
-    stratum: Text | None = Field(
-        None, description="Template: groups of a fixed list, e.g. the subject of an exam."
-    )
-    unconditional_context: str | None = Field(
-        None, description="Template of the context that `pmi` subtracts, e.g. `Answer:`."
-    )
-    primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
-    limit: Integer = Field(
-        12_000,
-        gt=0,
-        le=LARGEST_COUNT,
-        description="Maximum number of items, distributed evenly over `configs`.",
-    )
-    num_fewshot: Integer = Field(
-        0, ge=0, le=MOST_SHOTS, description="Solved examples before every question."
-    )
-    fewshot_split: Text = Field("train", description="Split the examples are taken from.")
-    fewshot_seed: Seed | None = Field(None, description="Draws them; the first ones if not given.")
-    description: str = Field("", description="Template put before the examples.")
-    group: Label | None = Field(None, description="Name that objectives refer to.")
-
-    def asked(self) -> dict[str, Any]:
-        """All that decides what is scored; solved examples end in the right answer."""
-        graded = {"cluster", "stratum"} if self.num_fewshot else {"cluster", "stratum", "gold"}
-        return {key: value for key, value in self.definition().items() if key not in graded}
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "Task":
-        if self.config is not None and self.configs:
-            raise ValueError("give either `config` or `configs`")
-        if self.primary == "pmi" and self.unconditional_context is None:
-            raise ValueError("`primary: pmi` needs `unconditional_context`")
-        return self
-
-
-class ProviderChoices(Settings):
-    """A task of ranked choices by its name in a provider, which gives contexts and candidates."""
-
-    provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
-    task: Text = Field(description="Name of a task, or of a group of tasks, there.")
-    include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
-    num_fewshot: Integer | None = Field(
-        None,
-        ge=0,
-        le=MOST_SHOTS,
-        description="Solved examples; as many as the provider takes if not given.",
-    )
-    primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
-    limit: Integer = Field(
-        12_000,
-        gt=0,
-        le=LARGEST_COUNT,
-        description="Maximum number of items, for each task of a group.",
-    )
-    group: Label | None = Field(None, description="Name that objectives refer to.")
-
-    @property
-    def version(self) -> str:
-        return VERSIONS[self.provider]
 
     def definition(self) -> dict[str, Any]:
-        return self.asked()
+        """Return what the model is asked; its answer is stored, and graded whenever the checks change."""
+        return self.model_dump(mode="json", include={"messages", "max_new_tokens"})
 
-    def asked(self) -> dict[str, Any]:
-        """All that decides what is scored."""
-        keys = {"provider", "task", "include_path", "num_fewshot", "limit"}
-        return {**self.model_dump(mode="json", include=keys), "version": self.version}
+    @model_validator(mode="after")
+    def _asks(self) -> "Probe":
+        if self.messages[-1].role != "user":
+            raise ValueError("the last message must be the user's, as the model answers it")
+        if not self.messages[-1].content.strip():
+            raise ValueError("the last message is empty, so that there is nothing to answer")
+        return self
 
 
 def _origin(task: Any) -> str:
@@ -199,7 +129,7 @@ class Suite(Settings):
 
     @property
     def runs_programs(self) -> bool:
-        """Whether code that a model wrote is run in the sandbox."""
+        """Return whether code that a model wrote is run in the sandbox."""
         checks = (check for probe in self.probes.values() for check in probe.checks)
         return any(isinstance(check, PassesTests) for check in checks) or any(
             task.runs_programs for task in self.generation_tasks.values()
@@ -210,7 +140,7 @@ MOST_EXTENDED = 50
 
 
 def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
-    """Reads `folder/name.yaml` with everything it extends; items keep their order.
+    """Read `folder/name.yaml` with everything it extends; items keep their order.
 
     Raises ConfigError for a missing file, an unknown key, a circle, or a name given twice.
     """
@@ -252,7 +182,7 @@ def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
 
 
 def _overridden(base: Suite, overrides: Overrides, path: Path) -> Suite:
-    """`base` with the keys of some of its items changed; raises ConfigError like `load_suite`."""
+    """Return `base` with the keys of some of its items changed; raise ConfigError like `load_suite`."""
     changed: dict[str, Any] = {}
     for kind in type(overrides).model_fields:
         items = dict(getattr(base, kind))
@@ -273,7 +203,7 @@ _SCALARS = {"attention", "chat_template", "stop", "answer_after"}
 
 
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
-    """One suite with the items of all; scalar settings come from the last that gives them."""
+    """Return one suite with the items of all; scalar settings come from the last that gives them."""
     sections = [tier.section for tier in TIERS.values()]
     merged: dict[str, Any] = {section: {} for section in sections}
     for name, suite in named:

@@ -21,7 +21,7 @@ from evaluation.errors import ConfigError
 
 Kind = Literal["nats", "credit"]
 Figure = Literal["curves", "measures", "forest", "moves"]
-"""The headline over steps, what stands beside it, deltas against the bridge, units before and after."""
+"""The headline over steps, secondary metrics, deltas against the bridge, units before and after."""
 OF_STEPS: tuple[Figure, ...] = ("curves", "measures")
 """Those that need no bridge."""
 
@@ -30,7 +30,7 @@ OF_STEPS: tuple[Figure, ...] = ("curves", "measures")
 class Metric:
     """A number that a tier gives of an item; `unit` is what a difference of it is counted in.
 
-    A `companion` stands beside the headline: it sees smaller differences, belongs to no family of
+    A `companion` is a secondary metric next to the headline: it shows smaller differences, belongs to no family of
     tests, and decides nothing unless an aim names it. `worth` is the smallest difference that is
     worth telling, where no aim gives a margin.
     """
@@ -45,12 +45,12 @@ class Metric:
 
     @property
     def words(self) -> str:
-        """What sentences call it."""
+        """Return what sentences call it."""
         return self.called or self.name.replace("_", " ")
 
     @property
     def want(self) -> Literal["<= 0", ">= 0"]:
-        """The sign of a delta that is no loss."""
+        """Return the sign of a delta that is no loss."""
         return ">= 0" if self.higher_is_better else "<= 0"
 
 
@@ -66,11 +66,11 @@ class Cache:
 
     @property
     def flag(self) -> str:
-        """The option of `prefill` that makes such an entry: `--slice`."""
+        """Return the option of `prefill` that makes such an entry: `--slice`."""
         return f"--{self.name.replace('_', '-')}"
 
     def option(self, entry: str) -> str:
-        """The option with what it takes: `--slice NAME`, but `--probes` of a stage."""
+        """Return the option with what it takes: `--slice NAME`, but `--probes` of a stage."""
         return self.flag if self.per_stage else f"{self.flag} {entry}"
 
 
@@ -108,16 +108,16 @@ class Tier:
 
     @property
     def head(self) -> Metric:
-        """The headline's description."""
+        """Return the headline's description."""
         return next(metric for metric in self.metrics if metric.name == self.headline)
 
     @property
     def companions(self) -> tuple[Metric, ...]:
-        """What stands beside the headline; the first one speaks where that is undecided."""
+        """Return the secondary metrics; the first one decides where the headline does not."""
         return tuple(metric for metric in self.metrics if metric.companion)
 
     def metric(self, name: str) -> Metric:
-        """The metric of this name; one that a suite adds is of the headline's kind."""
+        """Return the metric of this name; one that a suite adds is of the headline's kind."""
         for metric in self.metrics:
             if metric.name == name:
                 return metric
@@ -132,7 +132,7 @@ def _rate(name: str, *, higher_is_better: bool = True) -> Metric:
 def _companion(
     name: str, unit: str, *, higher_is_better: bool = True, called: str | None = None
 ) -> Metric:
-    """One of those that `grading.measures` computes from the candidates' log-probabilities."""
+    """Describe a metric that `grading.measures` computes from the candidates' log-probabilities."""
     return Metric(
         name=name, unit=unit, higher_is_better=higher_is_better, companion=True, called=called
     )
@@ -240,7 +240,7 @@ Registered = TypeVar("Registered")
 
 
 def complete(registry: Mapping[str, Registered], name: str) -> Mapping[str, Registered]:
-    """A registry of functions by tier, which must have one for each; `name` is for the sentence."""
+    """Return a registry of functions by tier, which must have one for each; `name` is for the sentence."""
     if set(registry) != set(TIERS):
         raise ConfigError(
             f"{name} has {', '.join(registry)}, but the tiers are {', '.join(TIERS)}; register what "

@@ -118,4 +118,4 @@ class Provided(Settings):
 
 
 Judge = Verifier | Provided
-"""What can say something of a completion: a verifier of ours, or a provider's metric."""
+"""What can judge a completion: a verifier of ours, or a provider's metric."""

@@ -60,7 +60,7 @@ class _Loader(_LOADER):  # type: ignore[misc]
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Reads a YAML mapping; raises ConfigError naming file, line and what is wrong."""
+    """Read a YAML mapping; raise ConfigError naming file, line and what is wrong."""
     try:
         return parse_yaml(_read_text(path))
     except ConfigError as error:
@@ -68,7 +68,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str) -> dict[str, Any]:
-    """The mapping that a text holds; raises ConfigError without the file's name."""
+    """Return the mapping that a text holds; raise ConfigError without the file's name."""
     try:
         if _nesting_at_most(text) > MAX_DEPTH:
             _refuse_deep(text)
@@ -119,7 +119,7 @@ def _read_text(path: Path) -> str:
 
 
 def _nesting_at_most(text: str) -> int:
-    """An upper bound of the nesting, from indentation and brackets; quick and mostly exact."""
+    """Return an upper bound of the nesting, from indentation and brackets; quick and mostly exact."""
     depth = deepest = 0
     for bracket in _BRACKET.finditer(text):
         depth += 1 if bracket.group() in "[{" else -1
@@ -141,7 +141,7 @@ def _refuse_deep(text: str) -> None:
 
 
 def _refuse_repeated(content: Any) -> None:
-    """Refuses what is small as text and huge, or endless, once its aliases are followed."""
+    """Refuse what is small as text and huge, or endless, once its aliases are followed."""
     sizes: dict[int, int | None] = {}
 
     def size(value: Any) -> int:

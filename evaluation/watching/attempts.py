@@ -39,21 +39,21 @@ class Failure:
 
     @property
     def wait(self) -> float:
-        """Seconds from the failure until it is tried again."""
+        """Return the seconds from the failure until it is tried again."""
         first = FIRST_WAIT if self.own else FIRST_WAIT_OF_QUEUE
         return float(min(first * 2.0 ** min(self.count - 1, 20), LONGEST_WAIT))
 
     def left(self, state: str) -> float:
-        """Seconds that are left of it, none for a checkpoint that has changed.
+        """Return the seconds that are left of it, none for a checkpoint that has changed.
 
-        Nor where the clock says that the failure is yet to come: it was set back.
+        Nor where the clock shows that the failure is yet to come: it was set back.
         """
         passed = time.time() - self.at
         return 0.0 if state != self.state or passed < 0 else max(0.0, self.wait - passed)
 
 
 def read_failures(results: Path) -> dict[str, Failure]:
-    """A stage's failures by subject; those that cannot be read are forgotten, so tried again."""
+    """Return a stage's failures by subject; those that cannot be read are forgotten, so tried again."""
     return dict(_read(results / FOLDER / "failed.json"))
 
 

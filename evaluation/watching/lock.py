@@ -1,6 +1,6 @@
 """One watcher a stage: `<stage results>/.watch/lock.json` names the process that watches it.
 
-A lock whose process is gone from this host is taken over. Whether a process of another host lives
+A lock whose process has ended on this host is taken over. Whether a process of another host lives
 cannot be asked; so a watcher renews its lock, and one that was not renewed for an hour, by the file
 system's own clock, is taken over, too.
 """
@@ -39,7 +39,7 @@ class StageLock:
         self._own = Holder(process())
 
     def take(self) -> Holder | None:
-        """Takes it, or keeps it; returns who else holds it.
+        """Take or keep it; return who else holds it.
 
         Raises OSError where it cannot write, OutputError for a folder in its place.
         """
@@ -65,8 +65,8 @@ class StageLock:
         finally:
             mine.unlink(missing_ok=True)
 
-    def tell(self, snakemake: int | None) -> None:
-        """Notes the Snakemake that runs, so that whoever takes over knows of it."""
+    def note_child(self, snakemake: int | None) -> None:
+        """Note the Snakemake that runs, so that whoever takes over knows of it."""
         self._own = Holder(self._own.watcher, None if snakemake is None else process(snakemake))
         with contextlib.suppress(OSError):
             if self._is_ours():
@@ -89,7 +89,7 @@ class StageLock:
         return holder is not None and holder.watcher == self._own.watcher
 
     def _is_stale(self, holder: Holder, now: Path) -> bool:
-        """By a file that was written just now, as the clocks of two hosts may differ."""
+        """Compare with a file that was written just now, as the clocks of two hosts may differ."""
         if holder.watcher.is_here:
             return not holder.watcher.alive
         try:
@@ -98,7 +98,7 @@ class StageLock:
             return True
 
     def _take_away(self, stale: Holder | None) -> None:
-        """Removes a stale lock, unless another has renewed it between our look and our grasp."""
+        """Remove a stale lock, unless another has renewed it between our look and our grasp."""
         aside = temporary_path(self.path)
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.path, aside)
@@ -109,7 +109,7 @@ class StageLock:
 
 
 def _holder(path: Path) -> Holder | None:
-    """Who a lock names; None if there is none, or if it is not whole."""
+    """Return whom a lock names; None if there is none, or if it is not whole."""
     try:
         content = json.loads(read_text(path))
         child = content["snakemake"]

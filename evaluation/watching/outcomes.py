@@ -23,7 +23,7 @@ class Outcome:
 
 
 def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
-    """Looks at each checkpoint's results; notes which failed, for the next attempt."""
+    """Look at each checkpoint's results; note which failed, for the next attempt."""
     outdated = Outdated(work.plans)
     for subject in sorted(work.ready, key=lambda one: one.role):  # bridges first
         name = name_of(subject.plan.name, subject.label)
@@ -48,7 +48,7 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
 
 
 def in_words(seconds: float) -> str:
-    """A time in its largest fitting unit, e.g. `15 min`."""
+    """Return a time in its largest fitting unit, e.g. `15 min`."""
     for size, unit in ((3600.0, "h"), (60.0, "min")):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -65,7 +65,7 @@ def _is_evaluated(subject: Subject, work: Work, outdated: Outdated) -> bool:
 
 
 def _recorded_error(subject: Subject, work: Work) -> str | None:
-    """Of the scores, the tier files or the deltas: the checkpoint is at fault, not the machine."""
+    """Return the error of scores, tier files or deltas: the checkpoint is at fault, not the machine."""
     steps = [SCORE, COLLECT]
     if subject.role == "step" and work.is_compared(subject.plan.name):
         steps.append(STEP_DELTAS)
@@ -79,5 +79,5 @@ def _recorded_error(subject: Subject, work: Work) -> str | None:
 def _last_error(subject: Subject) -> str | None:
     from evaluation.reporting.status import last_error
 
-    said = last_error(subject.log)
-    return f"{said} ({subject.log})" if said else None
+    line = last_error(subject.log)
+    return f"{line} ({subject.log})" if line else None

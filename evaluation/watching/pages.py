@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from evaluation.dependencies.so_far import (
+from evaluation.dependencies.outdated import (
     are_figures_late,
     are_tables_late,
     is_comparison_late,
@@ -22,7 +22,7 @@ PAGES = {
 
 
 def late_pages(plans: Plans, stages: Sequence[str]) -> list[str]:
-    """What does not show all results of these stages, by name, in the order of its making."""
+    """Return what does not show all results of these stages, by name, in the order of its making."""
     chosen = [plans[name] for name in stages]
     found = [plan.name for plan in chosen if are_tables_late(plan) or are_figures_late(plan)]
     return [*found, *(page for page, (_, is_late) in PAGES.items() if stages and is_late(plans))]
@@ -31,7 +31,7 @@ def late_pages(plans: Plans, stages: Sequence[str]) -> list[str]:
 def make_pages(
     plans: Plans, stages: Sequence[str], configuration: Path, beat: Callable[[int], None]
 ) -> Iterator[tuple[str, str]]:
-    """Makes what is late, each in a process of its own; gives a line for each stage by its name.
+    """Make what is late, each in a process of its own; yield a line for each stage by its name.
 
     And for each page that could not be made.
     """
@@ -57,9 +57,9 @@ def make_pages(
 
 
 def _line(plan: StagePlan) -> str:
-    """The stage's verdict as far as it goes, and where to read more."""
+    """Return the stage's verdict as far as it goes, and where to read more."""
     from evaluation.reporting.terminal import advice_lines
 
-    said = advice_lines(plan)[:1] if plan.stage.bridge is not None else []
+    verdict = advice_lines(plan)[:1] if plan.stage.bridge is not None else []
     where = f"report: {plan.results / 'report.html'}"
-    return f"{plan.name}: {'; '.join([*said, where])}"
+    return f"{plan.name}: {'; '.join([*verdict, where])}"

@@ -25,11 +25,11 @@ PATIENCE = 60.0
 """Seconds that a Snakemake has to end its jobs when it is asked to stop."""
 
 LOCKED = "cannot be locked"
-"""What Snakemake says where another one works on the same files."""
+"""What Snakemake prints where another one works on the same files."""
 
 
 def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[str]) -> list[str]:
-    """The command; raises EvaluationError where the workflow is not beside the package."""
+    """Return the command; raise EvaluationError where the package is not in a checkout."""
     if not SNAKEFILE.is_file():
         raise EvaluationError(
             f"{SNAKEFILE}: no such file; watch runs the workflow of a checkout, so start it there"
@@ -49,9 +49,9 @@ def run(
     *,
     appending: bool = False,
 ) -> int:
-    """Runs a command to its exit code; `beat` is called with its process now and then.
+    """Run a command to its exit code; `beat` is called with its process now and then.
 
-    Where this process is told to end, the command is asked to stop, as by Ctrl-C.
+    Where this process is to end, the command is asked to stop, as by Ctrl-C.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     forget_link(log)
@@ -76,14 +76,14 @@ def run(
 
 
 def last_words(log: Path) -> str:
-    """The line of a log that most likely says what went wrong."""
+    """Return the line of a log that most likely says what went wrong."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
     errors = [line.strip() for line in lines if "rror" in line and not line.startswith(" ")]
-    said = [line.strip() for line in errors or lines if line.strip()]
-    return f"{said[-1]} ({log})" if said else f"see {log}"
+    words = [line.strip() for line in errors or lines if line.strip()]
+    return f"{words[-1]} ({log})" if words else f"see {log}"
 
 
 def is_locked(log: Path) -> bool:
@@ -94,7 +94,7 @@ def is_locked(log: Path) -> bool:
 
 
 def _stop(child: "subprocess.Popen[bytes]") -> None:
-    """Asks a process and those that it started to end, and waits a while for that."""
+    """Ask a process and those that it started to end, and wait a while for that."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGINT)
     end = time.monotonic() + PATIENCE

@@ -1,4 +1,4 @@
-"""The watcher: looks, starts Snakemake, says in a line what happened, and rests.
+"""The watcher: looks, starts Snakemake, reports in a line what happened, and rests.
 
 It keeps no state but what lies on disk: which results there are, what failed (`attempts`), and who
 watches (`lock`). So it may be ended and started at any time, and `--once` is one of its rounds. All
@@ -28,16 +28,16 @@ from evaluation.wording import first_few
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a watcher was told; times are in seconds, `arguments` are Snakemake's."""
+    """Options of a watcher; times are in seconds, `arguments` are Snakemake's."""
 
     configuration: Path
     stages: tuple[str, ...]
     interval: float
     quiet: float
     arguments: tuple[str, ...]
-    until_step: int | None = None
-    give_up: float | None = None
-    once: bool = False
+    until_step: int | None
+    give_up: float | None
+    once: bool
 
 
 class Watcher:
@@ -49,7 +49,7 @@ class Watcher:
         self.plans = plan_stages(config)
         self.locks = {name: StageLock(self.plans[name].results) for name in options.stages}
         self.failed: set[str] = set()
-        self._said: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._seen: object = None
         self._news = time.monotonic()
         self._may_unlock = False
@@ -57,7 +57,7 @@ class Watcher:
         self.late: list[str] = []
 
     def watch(self) -> int:
-        """Runs until its end, see `_ending`; returns the exit code.
+        """Run until its end, see `_ending`; return the exit code.
 
         Raises:
             EvaluationError: before anything starts, such as CacheError for what is not prefilled.
@@ -67,8 +67,8 @@ class Watcher:
         try:
             return self._watch()
         except (KeyboardInterrupt, SystemExit):
-            self._say(
-                "asked to end: Snakemake, if it ran, was told to stop; what is scored is kept"
+            self._report(
+                "asked to end: Snakemake, if it ran, was asked to stop; what is scored is kept"
             )
             raise
         finally:
@@ -77,27 +77,27 @@ class Watcher:
 
     def _watch(self) -> int:
         how = "one look" if self.options.once else f"a look every {in_words(self.options.interval)}"
-        self._say(f"watching {first_few(self.options.stages)}: {how}")
+        self._report(f"watching {first_few(self.options.stages)}: {how}")
         work = self._round()
         while not self.options.once:
             if why := self._ending(work):
-                self._say(why)
+                self._report(why)
                 break
             self._rest()
             try:
                 work = self._round()
             except EvaluationError as error:
-                self._say_once("round", str(error))
+                self._report_once("round", str(error))
             except OSError as error:  # a full disk, a folder that was taken away
-                self._say_once("round", machine_fault(error))
+                self._report_once("round", machine_fault(error))
         return int(bool(self.failed or self.late))
 
     def _round(self) -> Work | None:
-        """Looks, and runs Snakemake as long as there is something new; returns the last look."""
+        """Look, and run Snakemake as long as there is something new; return the last look."""
         while True:
             held = self._take_locks()
             work = find_work(self.config, held, self.options.quiet)
-            self._tell_left_alone(work)
+            self._report_left_alone(work)
             if work.seen != self._seen:
                 self._seen, self._news = work.seen, time.monotonic()
             has_run = bool(work.ready) and self._evaluate(work)
@@ -106,52 +106,52 @@ class Watcher:
                 return work
 
     def _take_locks(self) -> list[str]:
-        """The stages that nobody else watches."""
+        """Return the stages that nobody else watches."""
         held = []
         for name, lock in self.locks.items():
             holder = lock.take()
             if holder is not None:
-                self._say_once(f"lock {name}", f"{name}: watched by {holder}, so left to it")
+                self._report_once(f"lock {name}", f"{name}: watched by {holder}, so left to it")
             elif not self._is_orphaned(name, lock):
-                self._said.pop(f"lock {name}", None)
+                self._reported.pop(f"lock {name}", None)
                 held.append(name)
         return held
 
     def _is_orphaned(self, name: str, lock: StageLock) -> bool:
-        """Whether the Snakemake of a watcher that was killed still runs, as far as can be told."""
+        """Return whether the Snakemake of a watcher that was killed still runs, as far as this host knows."""
         left = lock.previous.snakemake if lock.previous else None
         if left is None or not left.is_here:
             return False
         if left.alive:
             self._orphan = left
-            whose = f"process {left.pid}, Snakemake of a watcher that is gone, still runs"
-            self._say_once(f"lock {name}", f"{name}: {whose}")
+            whose = f"process {left.pid}, Snakemake of a watcher that has ended, still runs"
+            self._report_once(f"lock {name}", f"{name}: {whose}")
             return True
         lock.previous, self._may_unlock = None, True
         return False
 
     def _evaluate(self, work: Work) -> bool:
-        """Runs Snakemake for what is ready; returns whether something was evaluated."""
+        """Run Snakemake for what is ready; return whether something was evaluated."""
         stages = list(dict.fromkeys(subject.plan.name for subject in work.ready))
         for name in stages:
             check_caches(work.plans[name])
         for name in stages:
             labels = [s.label for s in work.ready if s.plan.name == name]
-            self._say(f"{name}: {first_few(labels)} ready; Snakemake starts")
+            self._report(f"{name}: {first_few(labels)} ready; Snakemake starts")
         log = self._log(stages)
         command = snakemake(write_effective(work.config), work.targets(), self.options.arguments)
         try:
-            code = run(command, log, self._tell_locks)
+            code = run(command, log, self._note_child)
         finally:
-            self._tell_locks(None)
+            self._note_child(None)
         if code and is_locked(log):
             return self._unlock(log)
-        return self._tell_outcomes(work, log)
+        return self._report_outcomes(work, log)
 
     def _unlock(self, log: Path) -> bool:
-        """Removes the locks that a killed watcher's Snakemake has left; returns whether it did."""
+        """Remove the locks that a killed watcher's Snakemake has left; return whether it did."""
         if not self._may_unlock:
-            self._say_once(
+            self._report_once(
                 "run",
                 "another Snakemake works on these files, so its end is waited for (if none does, "
                 f"`{how_to_type('--unlock')}` removes what a killed one left)",
@@ -161,36 +161,36 @@ class Watcher:
         command = snakemake(write_effective(self.config), ["--unlock"], self.options.arguments)
         return run(command, log, self._renew) == 0
 
-    def _tell_outcomes(self, work: Work, log: Path) -> bool:
+    def _report_outcomes(self, work: Work, log: Path) -> bool:
         evaluated = False
         for outcome in outcomes(work, log):
-            self._say(outcome.line)
+            self._report(outcome.line)
             name = str(outcome.subject.folder)
             if outcome.is_evaluated:
                 self.failed.discard(name)
                 self._news, evaluated = time.monotonic(), True
             else:
                 self.failed.add(name)
-        self._said.pop("run", None)
+        self._reported.pop("run", None)
         return evaluated
 
     def _make_pages(self, held: Sequence[str]) -> None:
-        """Makes what is late; what still is afterwards is tried again in the next round."""
+        """Make what is late, and try what still is again in the next round."""
         plans = plan_stages(with_known_steps(self.config))
         for name, line in make_pages(plans, held, self.options.configuration, self._renew):
-            self._say_once(f"pages {name}", line)
+            self._report_once(f"pages {name}", line)
         self.late = late_pages(plans, held)
 
-    def _tell_left_alone(self, work: Work) -> None:
+    def _report_left_alone(self, work: Work) -> None:
         for name, why in work.left_alone.items():
-            if not why.startswith("failed: "):  # said when it failed
-                self._say_once(name, f"{name}: left alone: {why}")
-        for name in [known for known in self._said if known not in work.left_alone]:
+            if not why.startswith("failed: "):  # reported when it failed
+                self._report_once(name, f"{name}: left alone: {why}")
+        for name in [known for known in self._reported if known not in work.left_alone]:
             if not name.startswith(("lock ", "pages ", "round", "run")):
-                del self._said[name]
+                del self._reported[name]
 
     def _ending(self, work: Work | None) -> str | None:
-        """Why there is nothing to wait for, in a sentence; None as long as there is."""
+        """Return why there is nothing to wait for, in a sentence; None as long as there is."""
         options = self.options
         quiet_for = time.monotonic() - self._news
         if options.give_up is not None and quiet_for >= options.give_up:
@@ -206,7 +206,7 @@ class Watcher:
         return None
 
     def _rest(self) -> None:
-        """Until the next look, or until a Snakemake has ended whose work is to be taken up."""
+        """Wait until the next look, or until a Snakemake has ended whose work is to be taken up."""
         end = time.monotonic() + self.options.interval
         while (left := end - time.monotonic()) > 0 and (not self._orphan or self._orphan.alive):
             time.sleep(min(left, BEAT))
@@ -217,18 +217,18 @@ class Watcher:
         for lock in self.locks.values():
             lock.renew()
 
-    def _tell_locks(self, child: int | None) -> None:
+    def _note_child(self, child: int | None) -> None:
         for lock in self.locks.values():
-            lock.tell(child)
+            lock.note_child(child)
 
     def _log(self, stages: Sequence[str]) -> Path:
         return self.plans[stages[0]].results / "eval_logs" / "watch.log"
 
-    def _say_once(self, about: str, line: str) -> None:
-        """Says it unless it was the last that was said about that."""
-        if self._said.get(about) != line:
-            self._said[about] = line
-            self._say(line)
+    def _report_once(self, about: str, line: str) -> None:
+        """Print a line unless it is the last that was printed about that."""
+        if self._reported.get(about) != line:
+            self._reported[about] = line
+            self._report(line)
 
-    def _say(self, line: str) -> None:
+    def _report(self, line: str) -> None:
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", flush=True)

@@ -10,8 +10,7 @@ from evaluation.grading.checks.refusals import refuses
 from evaluation.grading.checks.registry import passes, run_checks
 from evaluation.grading.probes import checked_part
 from evaluation.settings.code_checks import PassesTests
-from evaluation.settings.probes import Probe
-from evaluation.settings.suites import load_suite
+from evaluation.settings.suites import Probe, load_suite
 from tests.conftest import ROOT
 
 PROBES = load_suite(ROOT / "task_suites", "stage4_sft_native").probes

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from evaluation.orchestration.hooks import _remove_what_is_no_file
+from evaluation.orchestration.hooks import remove_special_files
 
 
 def test_pipes_and_devices_in_the_place_of_results_are_removed(tmp_path: Path) -> None:
@@ -16,6 +16,6 @@ def test_pipes_and_devices_in_the_place_of_results_are_removed(tmp_path: Path) -
     (broken := tmp_path / "broken").symlink_to("nowhere")
     os.mkfifo(pipe := tmp_path / "pipe")
     paths = [file, folder, link, device, broken, pipe, tmp_path / "absent"]
-    _remove_what_is_no_file(paths)
+    remove_special_files(paths)
     assert [path for path in paths if os.path.lexists(path)] == [file, folder, link]
     assert Path("/dev/zero").exists()

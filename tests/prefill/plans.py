@@ -7,7 +7,8 @@ from evaluation.files import write_json
 from evaluation.prefill.entries import META, META_CHECKSUM, meta_checksum
 from evaluation.settings.config import Tokenizer, validate_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import Slice, Suite, Task
+from evaluation.settings.sources import Slice, Task
+from evaluation.settings.suites import Suite
 
 
 def make_plan(

@@ -14,8 +14,8 @@ import pytest
 
 from evaluation.errors import EvaluationError
 from evaluation.reporting.exports import export_curves
-from evaluation.settings.exports import WeightsAndBiases
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.runs import WeightsAndBiases
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, write_report
 

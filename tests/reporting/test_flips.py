@@ -22,8 +22,7 @@ from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.read import read_tier
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.probes import Probe
-from evaluation.settings.suites import load_suite
+from evaluation.settings.suites import Probe, load_suite
 from tests.conftest import ROOT
 from tests.prefill.plans import sign_meta
 from tests.reporting.pages import STEPS, page_data, write_report

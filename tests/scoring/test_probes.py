@@ -14,7 +14,7 @@ from evaluation.scoring.completions import answer_prompts
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation import flight
 from evaluation.scoring.stored_completions import prompt_key
-from evaluation.settings.probes import Probe
+from evaluation.settings.suites import Probe
 from evaluation.store import StoredScore
 from tests.scoring import tiny
 

@@ -109,15 +109,9 @@ def test_a_folder_and_nothing(tmp_path: Path) -> None:
 
 def test_brackets_do_not_end_the_interpreter(tmp_path: Path) -> None:
     """As a command: a crash would take a test run with it."""
+    config = str(written(tmp_path, "[" * MANY))
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "evaluation",
-            "status",
-            "--config",
-            str(written(tmp_path, "[" * MANY)),
-        ],
+        [sys.executable, "-m", "evaluation", "status", "--config", config],
         cwd=ROOT,
         capture_output=True,
         text=True,

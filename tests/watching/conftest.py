@@ -43,6 +43,9 @@ class Watched:
             "interval": 0.1,
             "quiet": 0.1,
             "arguments": ("--cores", "1"),
+            "until_step": None,
+            "give_up": None,
+            "once": False,
             **options,
         }
         return Watcher(load_config(self.world.config), Options(**told))  # type: ignore[arg-type]

@@ -75,7 +75,7 @@ def test_a_killed_watcher_is_succeeded(watched: Watched) -> None:
         assert second.stdout is not None
         assert "watching stage1: a look every 0.2 s" in second.stdout.readline()
         line = second.stdout.readline()
-        assert "Snakemake of a watcher that is gone, still runs" in line
+        assert "Snakemake of a watcher that has ended, still runs" in line
         (watched.play / "hang").unlink()
         os.kill(int(line.partition("process ")[2].partition(",")[0]), signal.SIGINT)
         assert any("step 10: evaluated" in line for line in second.stdout)

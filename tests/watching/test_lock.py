@@ -27,7 +27,7 @@ def test_it_is_kept_and_given_back(tmp_path: Path) -> None:
     lock = StageLock(tmp_path)
     assert lock.take() is None
     assert lock.take() is None
-    lock.tell(os.getpid())
+    lock.note_child(os.getpid())
     assert StageLock(tmp_path).take() is None  # the same process
     lock.release()
     assert list(lock.path.parent.iterdir()) == []

@@ -32,7 +32,7 @@ def make(plan: StagePlan, until: str = FRONT) -> None:
     if until in (FIGURES, FRONT):
         write_record(plan.results, FIGURES, figures_key(tables))
     if until == FRONT:
-        key = front_key({plan.name: tables})
+        key = front_key({plan.name: tables}, None)
         write_record(results, FRONT, key, [results / "report.html"])
 
 

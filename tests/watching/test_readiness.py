@@ -10,13 +10,14 @@ from evaluation.settings.plan import plan_stages
 from evaluation.watching import attempts
 from evaluation.watching.attempts import Failure, note_failure, read_failures
 from evaluation.watching.outcomes import in_words
-from evaluation.watching.readiness import look_at
+from evaluation.watching.work import look_twice
 from tests.watching.conftest import Watched
 
 
 def problem(watched: Watched, step: int) -> str | None:
     subject = step_subject(watched.watcher().plans["stage1"], step)
-    return look_at([subject], 0.0)[subject.folder].problem
+    ((_, _, found),) = look_twice([subject], 0.0)
+    return found
 
 
 def test_a_whole_one_and_what_is_none(watched: Watched) -> None:
@@ -42,10 +43,10 @@ def test_a_file_that_grows_as_we_look(watched: Watched, monkeypatch: pytest.Monk
     (copy / "optimizer").mkdir()
     subject = step_subject(watched.watcher().plans["stage1"], 10)
     grow = lambda _: (copy / "optimizer" / "state.pt").write_bytes(b"x")  # noqa: E731
-    monkeypatch.setattr("evaluation.watching.readiness.time.sleep", grow)
-    look = look_at([subject], 1.0)[subject.folder]
-    assert look.problem == f"{copy}: is being written"
-    assert look.state == folder_state(copy)
+    monkeypatch.setattr("evaluation.watching.work.time.sleep", grow)
+    assert look_twice([subject], 1.0) == [
+        (subject, folder_state(copy), f"{copy}: is being written")
+    ]
 
 
 def test_waits_grow_and_end(watched: Watched) -> None:

@@ -147,9 +147,3 @@ def test_text_that_is_not_utf8(world: World) -> None:
     shutil.rmtree(world.folder / "cache")
     done = world.evaluation("prefill", "--stage", "stage1", "--slice", "text")
     check_one_sentence(done, ["train.jsonl", "UTF-8"])
-
-
-def test_usage_is_exit_code_two(world: World) -> None:
-    done = world.evaluation("score", "--stage", "stage1")
-    assert done.returncode == 2
-    assert "--step" in done.stderr

@@ -47,7 +47,6 @@ def test_the_same_jobs_by_default_and_by_name(tmp_path: Path) -> None:
     ("arguments", "expected"),
     [
         (("--lint",), "your workflow is in a good condition"),
-        (("--list-rules",), "tables_stage4"),
         (("-n", "prefill"), "prefill_slice"),
     ],
 )

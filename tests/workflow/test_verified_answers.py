@@ -187,6 +187,15 @@ def test_another_seed_gives_other_answers(world: World, change: Change) -> None:
     assert texts[0] != texts[1]
 
 
+def refuse_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the test fail where a model is loaded from now on."""
+
+    def refuse(*arguments: object, **named: object) -> None:
+        raise AssertionError("a model was loaded")
+
+    monkeypatch.setattr("evaluation.scoring.engine.backend.load_model", refuse)
+
+
 def test_other_stops_and_verifiers_generate_nothing(
     world: World, change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,11 +204,7 @@ def test_other_stops_and_verifiers_generate_nothing(
     before = samples(subject, scored.about["identity"])
     assert found["generation_tasks"]["sums"]["truncated_rate"] == 1
     letter = next(iter(before.values()))[2]
-
-    def refuse(*arguments: object, **named: object) -> None:
-        raise AssertionError("a model was loaded")
-
-    monkeypatch.setattr("evaluation.scoring.engine.backend.load_model", refuse)
+    refuse_models(monkeypatch)
     verifiers = {"first": {"kind": "pattern", "pattern": "(.)", "form": "{gold}"}}
     other = {**TASK, "stop": [letter], "verifiers": verifiers, "primary": "first"}
     subject = step_subject(change(sums=other), 5)
@@ -271,11 +276,7 @@ def test_a_changed_document_is_judged_again_without_the_model(
 ) -> None:
     subject = step_subject(change(sums=TASK), 5)
     run(subject)
-
-    def refuse(*arguments: object, **named: object) -> None:
-        raise AssertionError("a model was loaded")
-
-    monkeypatch.setattr("evaluation.scoring.engine.backend.load_model", refuse)
+    refuse_models(monkeypatch)
     lines = rows_of(subject.folder / "generation" / "sums" / "completions.jsonl")
     first = json.dumps(lines[0]["completion"].strip()[0])
     views = {"strict": TASK["verifiers"]["strict"]}

@@ -130,10 +130,6 @@ def test_a_step_that_is_not_there_is_one_sentence(world: World) -> None:
     done = world.snakemake(str(target))
     assert done.returncode == 1
     assert "stage2/7: no checkpoint there" in done.stdout + done.stderr
-    by_hand = world.evaluation("score", "--stage", "stage2", "--step", "7")
-    assert by_hand.returncode == 1
-    assert "no checkpoint of step 7" in by_hand.stderr
-    assert "Traceback" not in by_hand.stderr
 
 
 def test_a_killed_job_goes_on_and_loses_nothing(world: World, tmp_path: Path) -> None:
@@ -169,17 +165,6 @@ def test_a_missing_cache_is_named_with_the_command_that_makes_it(world: World) -
     assert "text" in done.stderr
     assert "prefill" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_an_unknown_stage_and_key_are_named(world: World) -> None:
-    done = world.evaluation("score", "--stage", "stage9", "--step", "1")
-    assert (done.returncode, "stage9" in done.stderr) == (1, True)
-    kept = world.config.read_text()
-    world.change(colour="red")
-    done = world.snakemake("-n")
-    world.config.write_text(kept)
-    assert done.returncode == 1
-    assert "colour: unknown key" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from evaluation.reporting.flips.items import (
 )
 from evaluation.results.answer_files import Generation, Tier4File, read_generations
 from evaluation.results.read import TierResults
-from evaluation.settings.probes import Probe
+from evaluation.settings.suites import Probe
 
 log = logging.getLogger(__name__)
 

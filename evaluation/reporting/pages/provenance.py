@@ -16,8 +16,7 @@ from evaluation.results.read import Results, TierResults
 from evaluation.results.stage_files import QualityRow, TaskQuality
 from evaluation.results.tier_files import Counts, TierFile
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import ProviderTask
-from evaluation.settings.suites import ProviderChoices
+from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.tiers import TIERS, Metric
 
 

@@ -1,4 +1,4 @@
-"""What a command reads of other steps, held against what the configuration asks for now.
+"""Check that what a command reads of other steps is what the configuration asks for now.
 
 A run of the workflow makes again what is outdated before anything reads it. A command by hand stops
 with what to type. What is missing or has failed is another matter: others go on without it.
@@ -12,7 +12,7 @@ from pathlib import Path
 from evaluation.checkpoints.subjects import Subject, step_subject, steps_so_far
 from evaluation.dependencies.caches import check_current, graded_entries
 from evaluation.dependencies.known_steps import with_known_steps
-from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.outdated import Outdated, are_tables_late
 from evaluation.dependencies.steps import COLLECT, TABLES
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
@@ -21,8 +21,8 @@ from evaluation.settings.plan import StagePlan, plan_stages
 
 
 @dataclass
-class ByHand:
-    """Asks for a command that was given the configuration `config`; raises ResultsError."""
+class CommandInputs:
+    """Inputs of a command that was given the file `config`; each check raises ResultsError."""
 
     config: Path
     plans: Mapping[str, StagePlan]
@@ -36,18 +36,18 @@ class ByHand:
         self._refuse("the scores", "score", late)
 
     def check_documents(self, plan: StagePlan) -> None:
-        """What answers and choices are graded by; raises CacheError for what is to be prefilled."""
+        """Check what answers and choices are graded by; raise CacheError for what is to be prefilled."""
         for entry in graded_entries(plan):
             check_current(self.outdated.caches, entry)
 
     def check_results(self, subjects: Sequence[Subject]) -> None:
-        """Those of checkpoints, and the scores that they are of."""
+        """Check the results of checkpoints, and the scores that they are made from."""
         late = [one for one in subjects if self.outdated.collect(one)]
         self.check_scores(late)
         self._refuse("the results", "collect", late)
 
     def check_deltas(self, plan: StagePlan) -> None:
-        """All of a stage, and the results that they are of."""
+        """Check all deltas of a stage, and the results that they are made from."""
         steps = steps_so_far(plan)
         subjects = [step_subject(plan, step) for step in steps]
         self.check_results(subjects)
@@ -57,20 +57,21 @@ class ByHand:
             self._refuse("the deltas", "deltas", late)
 
     def check_tables(self, plan: StagePlan) -> None:
-        """A stage's, where there are some, and all that they are of."""
+        """Check a stage's tables, where there are some, and all that they are made from."""
         self.check_deltas(plan)
-        if read_record(plan.results, TABLES) is not None and self.outdated.tables(plan):
+        if read_record(plan.results, TABLES) is not None and are_tables_late(plan):
             raise self._error(f"the tables of {plan.name}", f"tables --stage {plan.name}")
 
     def _refuse(self, what: str, command: str, late: Sequence[Subject]) -> None:
-        """Of several, the steps before the bridge, as a command takes the ones or the other."""
+        """Raise an error on what is late: the steps before the bridge, as a command takes either."""
         if not late:
             return
         plan, steps = late[0].plan, [str(one.step) for one in late if one.role == "step"]
         which = f"--step {' '.join(steps)}" if steps else "--bridge"
-        said = f"steps {', '.join(steps)}" if len(steps) > 1 else late[0].label
-        told = f"{what} of {plan.name}, {said},"
-        raise self._error(told, f"{command} --stage {plan.name} {which}")
+        named = f"steps {', '.join(steps)}" if len(steps) > 1 else late[0].label
+        raise self._error(
+            f"{what} of {plan.name}, {named},", f"{command} --stage {plan.name} {which}"
+        )
 
     def _error(self, what: str, command: str) -> ResultsError:
         name, _, arguments = command.partition(" ")
@@ -82,9 +83,9 @@ class ByHand:
 
 
 def check_run(config: Path) -> None:
-    """Results of a run that a command names by its configuration; raises ResultsError.
+    """Check the results of a run that a command names by its configuration; raise ResultsError.
 
-    They may be looked at on a machine that has nothing else of the run, where this cannot be told.
+    They may be looked at on a machine that has nothing else of the run, where this cannot be checked.
     """
     known = with_known_steps(load_config(config))
     needed = [Path(known.suites), *(Path(one.checkpoints) for one in known.stages.values())]
@@ -92,4 +93,4 @@ def check_run(config: Path) -> None:
         plans = plan_stages(known)
         for plan in plans.values():
             subjects = [step_subject(plan, step) for step in steps_so_far(plan)]
-            ByHand(config, plans).check_results(subjects)
+            CommandInputs(config, plans).check_results(subjects)

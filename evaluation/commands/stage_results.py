@@ -4,117 +4,90 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from evaluation.checkpoints.subjects import step_subject, steps_so_far
-from evaluation.commands import a_path, add_config, add_stage, whole_number
-from evaluation.commands.prefill import Commands
+from evaluation.checkpoints.subjects import bridge_subject, step_subject, steps_so_far
+from evaluation.commands import Commands, a_path, add_configured, whole_number
 from evaluation.errors import ConfigError
 from evaluation.records import RECORDED
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan, named_stage, plan_stages
+
+if TYPE_CHECKING:
+    from evaluation.dependencies.command_inputs import CommandInputs
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser("deltas", help="one step's deltas against its bridge")
-    add_config(command)
-    add_stage(command)
+    command = add_configured(commands, deltas, "one step's deltas against its bridge", stage=True)
     command.add_argument(
         "--step", type=whole_number(0), nargs="+", required=True, help="steps of the stage"
     )
-    command.set_defaults(run=deltas)
-
-    command = commands.add_parser("tables", help="a stage's tables, recommendation and report")
-    add_config(command)
-    add_stage(command)
-    command.set_defaults(run=tables)
-
-    command = commands.add_parser("figures", help="a stage's curves and forest plots as SVG files")
-    add_config(command)
-    add_stage(command)
-    command.set_defaults(run=figures)
-
-    command = commands.add_parser(
-        "comparison", help="this run beside those that the configuration names under `runs`"
+    add_configured(commands, tables, "a stage's tables, recommendation and report", stage=True)
+    add_configured(commands, figures, "a stage's curves and forest plots as SVG files", stage=True)
+    add_configured(
+        commands,
+        comparison,
+        "this run compared with those that the configuration names under `runs`",
     )
-    add_config(command)
-    command.set_defaults(run=comparison)
-
-    command = commands.add_parser("front-page", help="the report's first page, over all stages")
-    add_config(command)
-    command.set_defaults(run=front_page)
-
+    add_configured(commands, front_page, "the report's first page, over all stages")
     _add_tensorboard(commands)
-
-    command = commands.add_parser("bridge-table", help="every stage's deltas and verdicts, as text")
-    add_config(command)
-    command.set_defaults(run=bridge_table)
-
-    command = commands.add_parser("status", help="what is done and what is missing")
-    add_config(command)
-    add_stage(command, required=False)
+    add_configured(commands, bridge_table, "every stage's deltas and verdicts, as text")
+    command = add_configured(commands, status, "what is done and what is missing", stage=False)
     command.add_argument("--json", action="store_true", help="as JSON")
-    command.set_defaults(run=status)
 
 
 def _add_tensorboard(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
-        "tensorboard",
-        help="all curves as TensorBoard event files, or as a run of Weights & Biases "
+    command = add_configured(
+        commands,
+        tensorboard,
+        "all curves as TensorBoard event files, or as a run of Weights & Biases "
         "(needs `pip install tensorboard` or `wandb`)",
     )
-    add_config(command)
     command.add_argument(
         "--output", type=a_path, required=True, metavar="DIR", help="the log folder"
     )
     command.add_argument(
         "--to", choices=("tensorboard", "wandb"), default="tensorboard", help="which tool reads it"
     )
-    command.set_defaults(run=tensorboard)
 
 
 def _plans(options: argparse.Namespace) -> dict[str, StagePlan]:
-    """All stages, with the steps that are known now."""
+    """Return all stages, with the steps that are known now."""
     from evaluation.dependencies.known_steps import with_known_steps
 
     return plan_stages(with_known_steps(load_config(options.config)))
 
 
 def _plans_with_tables(options: argparse.Namespace) -> dict[str, StagePlan]:
-    """All stages; raises ResultsError where what was made of one is outdated."""
-    from evaluation.dependencies.by_hand import ByHand
+    """Return all stages; raise ResultsError where what was made of one is outdated."""
+    from evaluation.dependencies.command_inputs import CommandInputs
 
     plans = _plans(options)
-    asked = ByHand(options.config, plans)
+    inputs = CommandInputs(options.config, plans)
     for plan in plans.values():
-        asked.check_tables(plan)
+        inputs.check_tables(plan)
     return plans
 
 
-def _plan(options: argparse.Namespace) -> StagePlan:
-    return _plan_among(_plans(options), options)
+def _stage(options: argparse.Namespace) -> tuple[StagePlan, "CommandInputs"]:
+    """Return the stage that is asked for, and what checks its inputs."""
+    from evaluation.dependencies.command_inputs import CommandInputs
 
-
-def _plan_among(plans: dict[str, StagePlan], options: argparse.Namespace) -> StagePlan:
-    if options.stage not in plans:
-        raise ConfigError(
-            f"{options.config}: no stage {options.stage!r}; there are {', '.join(plans)}"
-        )
-    return plans[options.stage]
+    plans = _plans(options)
+    plan = named_stage(plans, options.stage, options.config)
+    return plan, CommandInputs(options.config, plans)
 
 
 def deltas(options: argparse.Namespace) -> int:
     from evaluation.bridge.write import make_deltas
-    from evaluation.checkpoints.subjects import bridge_subject, step_subject
-    from evaluation.dependencies.by_hand import ByHand
 
-    plans = _plans(options)
-    plan = _plan_among(plans, options)
+    plan, inputs = _stage(options)
     if plan.stage.bridge is None:
         raise ConfigError(
             f"stages.{plan.name}.bridge: none is configured, so there are no deltas; name a `stage` or a `path` there"
         )
     steps = [step_subject(plan, step) for step in options.step]
-    ByHand(options.config, plans).check_results([*steps, bridge_subject(plan, plans)])
+    inputs.check_results([*steps, bridge_subject(plan, inputs.plans)])
     code = 0
     for step in options.step:
         record = make_deltas(plan, step)
@@ -127,23 +100,19 @@ def deltas(options: argparse.Namespace) -> int:
 
 
 def tables(options: argparse.Namespace) -> int:
-    from evaluation.dependencies.by_hand import ByHand
     from evaluation.reporting.steps import make_tables
 
-    plans = _plans(options)
-    plan = _plan_among(plans, options)
-    ByHand(options.config, plans).check_deltas(plan)
+    plan, inputs = _stage(options)
+    inputs.check_deltas(plan)
     make_tables(plan)
     return 0
 
 
 def figures(options: argparse.Namespace) -> int:
-    from evaluation.dependencies.by_hand import ByHand
     from evaluation.reporting.steps import make_figures
 
-    plans = _plans(options)
-    plan = _plan_among(plans, options)
-    ByHand(options.config, plans).check_tables(plan)
+    plan, inputs = _stage(options)
+    inputs.check_tables(plan)
     for name in make_figures(plan).files:
         print(plan.results / name)
     return 0
@@ -195,7 +164,9 @@ def status(options: argparse.Namespace) -> int:
     from evaluation.reporting.status import stage_status, status_table
 
     plans = _plans(options)
-    chosen = plans if options.stage is None else {options.stage: _plan(options)}
+    chosen = plans
+    if options.stage is not None:
+        chosen = {options.stage: named_stage(plans, options.stage, options.config)}
     outdated, steps = Outdated(plans), {name: steps_so_far(plan) for name, plan in chosen.items()}
     outdated.look_at(step_subject(chosen[name], step) for name in chosen for step in steps[name])
     found = {name: stage_status(plan, steps[name], outdated) for name, plan in chosen.items()}
