@@ -32,8 +32,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks.pretended import SHARED, pretended, stop, stopped
 from evaluation.scoring.engine import attend
-from evaluation.scoring.engine.attention import block_mask
 from evaluation.scoring.engine.head import _many, _score
+from evaluation.scoring.engine.masks import block_mask
 
 MODELS = {
     "135M": {"heads": (9, 3), "width": 64, "hidden": 576, "inner": 1536},

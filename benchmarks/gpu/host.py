@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from evaluation.scoring.engine.attention import BLOCK
 from evaluation.scoring.engine.batches import collate
-from evaluation.scoring.engine.rows import lay_out, plan_requests
+from evaluation.scoring.engine.masks import BLOCK
+from evaluation.scoring.engine.packed_rows import lay_out, plan_requests
 from evaluation.scoring.engine.tries import pack
 from evaluation.scoring.engine.window import Request
 

@@ -16,7 +16,7 @@ from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation.flight import Flight
+from evaluation.scoring.engine.generation.decoding import DecodingBatch
 from evaluation.scoring.engine.gpus import DeadGpu
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.job import score_subject
@@ -154,7 +154,7 @@ def subject_of(world: World) -> Subject:
         (backend, "score_blocks", True, 0),
         (backend, "score_requests", False, 1),
         (backend, "score_requests", True, 1),
-        (Flight, "_advance", False, 2),
+        (DecodingBatch, "_advance", False, 2),
     ],
 )
 def test_the_retry_goes_on_from_the_store(

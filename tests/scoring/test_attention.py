@@ -7,16 +7,16 @@ from transformers import Qwen2Config
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.attend import attend, kernel_options, shares_heads
-from evaluation.scoring.engine.attention import (
+from evaluation.scoring.engine.batches import Batch, collate, group_rows
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.masks import (
     BLOCK,
     block_mask,
     dense_mask,
     layer_masks,
     layer_windows,
 )
-from evaluation.scoring.engine.batches import Batch, collate, group_rows
-from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.rows import lay_out, plan_requests
+from evaluation.scoring.engine.packed_rows import lay_out, plan_requests
 from evaluation.scoring.engine.tries import pack
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny

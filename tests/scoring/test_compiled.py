@@ -11,12 +11,12 @@ from torch._dynamo.backends.registry import lookup_backend
 
 from evaluation.errors import NotEnoughMemory, ScoringError
 from evaluation.scoring.engine import compiled, self_check
-from evaluation.scoring.engine.attention import block_mask
 from evaluation.scoring.engine.batches import collate
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.head import Head
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
-from evaluation.scoring.engine.rows import lay_out, plan_requests
+from evaluation.scoring.engine.masks import block_mask
+from evaluation.scoring.engine.packed_rows import lay_out, plan_requests
 from evaluation.scoring.engine.shapes import Shape, group_shapes, shape_of
 from evaluation.scoring.engine.tries import pack
 from evaluation.scoring.engine.window import Request

@@ -8,8 +8,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.generation import flight
-from evaluation.scoring.engine.generation.flight import Flight
+from evaluation.scoring.engine.generation import decoding
+from evaluation.scoring.engine.generation.decoding import DecodingBatch
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.generation.prompts import Counts
 from evaluation.settings.generation import Sampling
@@ -187,7 +187,7 @@ def test_rows_that_end_are_refilled_at_once() -> None:
 
 
 def test_parts_come_while_others_are_still_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flight, "PART_ANSWERS", 5)
+    monkeypatch.setattr(decoding, "PART_ANSWERS", 5)
     model = tiny.model("llama")
     counts = Counts()
     stopping = Stopping(frozenset(), (), decode)
@@ -219,16 +219,16 @@ def test_without_memory_it_goes_on_with_half_the_rows(
     given = asks(30)
     expected = run(model, given, stopping, batch=8)
     passes = 0
-    forward = Flight._forward
+    forward = DecodingBatch._forward
 
-    def failing(self: Flight, *arguments: object) -> torch.Tensor:
+    def failing(self: DecodingBatch, *arguments: object) -> torch.Tensor:
         nonlocal passes
         passes += 1
         if passes - 1 in moments:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return forward(self, *arguments)
 
-    monkeypatch.setattr(Flight, "_forward", failing)
+    monkeypatch.setattr(DecodingBatch, "_forward", failing)
     assert run(model, given, stopping, batch=8) == expected
     assert len(caplog.messages) == len(moments)
     assert "8 answers at once" in caplog.messages[0]
@@ -238,7 +238,7 @@ def test_without_memory_for_one_row_it_says_so(monkeypatch: pytest.MonkeyPatch) 
     def failing(*_: object) -> torch.Tensor:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Flight, "_forward", failing)
+    monkeypatch.setattr(DecodingBatch, "_forward", failing)
     with pytest.raises(ScoringError, match="not enough memory for a single answer"):
         run(tiny.model("llama"), asks(3), Stopping(frozenset(), (), decode), batch=8)
 

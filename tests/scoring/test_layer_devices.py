@@ -18,10 +18,9 @@ from evaluation.errors import ConfigError, ScoringError
 from evaluation.scoring.answers import GenerationRequest, Stopping
 from evaluation.scoring.engine import attend
 from evaluation.scoring.engine import backend as engine_backend
-from evaluation.scoring.engine.attention import block_mask, dense_mask, layer_masks, layer_windows
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.footprint import footprint
-from evaluation.scoring.engine.generation.memory import (
+from evaluation.scoring.engine.generation.kv_cache import (
     ATTENTION,
     Prefix,
     Reading,
@@ -30,6 +29,7 @@ from evaluation.scoring.engine.generation.memory import (
     Step,
 )
 from evaluation.scoring.engine.layer_devices import connect_layers
+from evaluation.scoring.engine.masks import block_mask, dense_mask, layer_masks, layer_windows
 from evaluation.scoring.engine.window import Request
 from evaluation.settings.computing import Scoring
 from evaluation.settings.generation import Sampling

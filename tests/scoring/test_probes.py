@@ -12,7 +12,7 @@ from evaluation.prefill.caches import ProbeCache
 from evaluation.prefill.schema import ProbePrompt
 from evaluation.scoring.completions import answer_prompts
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation import flight
+from evaluation.scoring.engine.generation import decoding
 from evaluation.scoring.stored_completions import prompt_key
 from evaluation.settings.suites import Probe
 from evaluation.store import StoredScore
@@ -86,7 +86,7 @@ def answered(
 def test_answers_do_not_depend_on_the_batch(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flight, "PART_ANSWERS", 1)
+    monkeypatch.setattr(decoding, "PART_ANSWERS", 1)
     texts = ["!", "!!!", "abc", "a longer prompt!", "naïve 🦊", "b"]
     (one, parts), (six, whole) = (answered(model, tokenizer, texts, size) for size in (1, 6))
     assert one == six

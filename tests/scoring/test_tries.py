@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.scoring.engine.rows import Row, lay_out, plan_requests
+from evaluation.scoring.engine.packed_rows import Row, lay_out, plan_requests
 from evaluation.scoring.engine.tries import Trie, build_trie, key_of, pack
 from evaluation.scoring.engine.window import Request
 from tests.scoring.strategies import requests, token_lists

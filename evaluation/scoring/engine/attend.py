@@ -17,7 +17,7 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import AttentionInterface, PreTrainedModel
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine.attention import Mask
+from evaluation.scoring.engine.masks import Mask
 
 NAME = "evaluation_scoring"
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evaluation.scoring.engine.rows import Row
+from evaluation.scoring.engine.packed_rows import Row
 
 Ints = NDArray[np.int64]
 

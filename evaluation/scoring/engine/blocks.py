@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.scoring.engine.rows import Row
+from evaluation.scoring.engine.packed_rows import Row
 
 
 def block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: int) -> Row:

@@ -19,19 +19,19 @@ from transformers import PreTrainedModel
 
 from evaluation.errors import NotEnoughMemory, ScoringError
 from evaluation.scoring.engine import attend
-from evaluation.scoring.engine.attention import (
+from evaluation.scoring.engine.batches import PASS_TOKENS, Batch, collate, group_rows
+from evaluation.scoring.engine.busy import working
+from evaluation.scoring.engine.compiled import Compiler, compile_errors, compiled_parts, running
+from evaluation.scoring.engine.head import Head
+from evaluation.scoring.engine.masks import (
     BLOCK,
     block_mask,
     dense_mask,
     layer_masks,
     layer_windows,
 )
-from evaluation.scoring.engine.batches import PASS_TOKENS, Batch, collate, group_rows
-from evaluation.scoring.engine.busy import working
-from evaluation.scoring.engine.compiled import Compiler, compile_errors, compiled_parts, running
-from evaluation.scoring.engine.head import Head
+from evaluation.scoring.engine.packed_rows import Row
 from evaluation.scoring.engine.pending import PairScores, Pending
-from evaluation.scoring.engine.rows import Row
 from evaluation.scoring.engine.self_check import SHORT, beyond_windows, check_eager, check_shape
 from evaluation.scoring.engine.shapes import Shape, group_shapes, shape_of
 from evaluation.scoring.engine.tries import Ints

@@ -13,7 +13,7 @@ from torch.nn.attention.flex_attention import BlockMask
 from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine.attention import moved_mask
+from evaluation.scoring.engine.masks import moved_mask
 
 Copies = dict[tuple[int, torch.device], tuple[Any, Any]]
 """What was moved in a pass, by its id and where to, so that it is moved once: it, and its copy."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from evaluation.scoring.engine.batches import group_rows
 from evaluation.scoring.engine.blocks import block_row
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.rows import Row, lay_out, plan_requests
+from evaluation.scoring.engine.packed_rows import Row, lay_out, plan_requests
 from evaluation.scoring.engine.running import Work, run
 from evaluation.scoring.engine.tries import Piece, Trie, pack
 from evaluation.scoring.engine.window import Request, Score

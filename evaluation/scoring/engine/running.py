@@ -17,8 +17,8 @@ from evaluation.scoring.engine.ahead import ahead
 from evaluation.scoring.engine.batches import Batch
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.layer_devices import device_count
+from evaluation.scoring.engine.packed_rows import Row
 from evaluation.scoring.engine.pending import Pending
-from evaluation.scoring.engine.rows import Row
 
 AHEAD = 4
 """Batches laid out before their turn; 0.8 MB each of 16,384 tokens."""

@@ -24,10 +24,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine.attention import BLOCK
 from evaluation.scoring.engine.batches import Batch, collate
 from evaluation.scoring.engine.compiled import has_experts
-from evaluation.scoring.engine.rows import Row
+from evaluation.scoring.engine.masks import BLOCK
+from evaluation.scoring.engine.packed_rows import Row
 from evaluation.scoring.engine.shapes import Shape
 
 if TYPE_CHECKING:

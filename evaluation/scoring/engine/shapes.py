@@ -10,7 +10,7 @@ and a text's last pass, are padded.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from evaluation.scoring.engine.attention import BLOCK
+from evaluation.scoring.engine.masks import BLOCK
 
 
 class Shape(NamedTuple):

@@ -15,7 +15,7 @@ from evaluation.errors import ScoringError
 from evaluation.progress import progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.forward import longest_position
-from evaluation.scoring.engine.generation.flight import Flight
+from evaluation.scoring.engine.generation.decoding import DecodingBatch
 from evaluation.scoring.engine.generation.prompts import Counts
 
 log = logging.getLogger(__name__)
@@ -31,9 +31,9 @@ def generate(
     device: str | torch.device,
     counts: Counts | None = None,
 ) -> Iterator[dict[AnswerKey, Answer]]:
-    """Answers in parts as they are done, with `batch` rows in flight, the longest prompts first.
+    """Answers in parts as they are done, with `batch` rows decoded at once, the longest prompts first.
 
-    Where a GPU's memory is not enough, those in flight begin again, half as many at once.
+    Where a GPU's memory is not enough, those being decoded begin again, half as many at once.
 
     Args:
         vocabulary: ids from here on are never chosen.
@@ -48,7 +48,7 @@ def generate(
     wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
     with progress("answers", len(wanted), "answer") as bar:
         while wanted:
-            flight = Flight(
+            decoding = DecodingBatch(
                 model,
                 requests,
                 wanted,
@@ -58,11 +58,11 @@ def generate(
                 device=device,
                 counts=counts or Counts(),
             )
-            for part in flight.parts():
+            for part in decoding.parts():
                 wanted -= part.keys()
                 bar.update(len(part))
                 yield part
-            del flight  # it holds what there is not enough memory for
+            del decoding  # it holds what there is not enough memory for
             if wanted:
                 batch = _fewer(min(batch, len(wanted)))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 
 from evaluation.scoring.answers import GenerationRequest
-from evaluation.scoring.engine.generation.memory import Prefix, Reading
+from evaluation.scoring.engine.generation.kv_cache import Prefix, Reading
 from evaluation.scoring.engine.generation.prefixes import families
 
 Forward = Callable[[torch.Tensor, torch.Tensor, Reading], torch.Tensor]

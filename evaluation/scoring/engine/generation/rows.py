@@ -1,4 +1,4 @@
-"""The rows in flight: each an answer in the making, with its slot and what it sees before that."""
+"""The rows of the batch being decoded: each an answer in the making, with its slot and what it sees before that."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from evaluation.scoring.answers import (
     StopReason,
     StopSearch,
 )
-from evaluation.scoring.engine.generation.memory import NOWHERE, WIDEN, Prefix, Share, Slots, Step
+from evaluation.scoring.engine.generation.kv_cache import NOWHERE, WIDEN, Prefix, Share, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Prompt
 from evaluation.scoring.engine.generation.sampling import GREEDY, Rules, Stream, choose
 from evaluation.settings.generation import Sampling
@@ -109,7 +109,7 @@ def rules_of(rows: Sequence[Row], device: torch.device) -> Rules | None:
 
 
 class Layout:
-    """What does not change from step to step while the same rows are in flight."""
+    """What does not change from step to step while the same rows are decoded."""
 
     def __init__(self, rows: Sequence[Row], device: torch.device, head: torch.device) -> None:
         """Rows are read on `device`, and what follows them is chosen where the head is."""

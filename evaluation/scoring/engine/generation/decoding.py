@@ -1,4 +1,4 @@
-"""Rows in flight, refilled as they end, until all answers are there or memory is not enough."""
+"""The batch being decoded: rows are refilled as answers end, until all answers are there or memory is not enough."""
 
 import contextlib
 import time
@@ -8,13 +8,13 @@ import torch
 from transformers import PreTrainedModel
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.attention import layer_windows
 from evaluation.scoring.engine.busy import working
-from evaluation.scoring.engine.generation.memory import ATTENTION, Reading, Slots, Step
+from evaluation.scoring.engine.generation.kv_cache import ATTENTION, Reading, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Counts, Prompt, Queue
 from evaluation.scoring.engine.generation.rows import Layout, Row, rules_of, take_next
 from evaluation.scoring.engine.generation.sampling import stream_width
 from evaluation.scoring.engine.head import Head
+from evaluation.scoring.engine.masks import layer_windows
 
 PART_ANSWERS, PART_SECONDS = 128, 30.0
 """A part of the answers is given when it has so many, or after so long: what a killed job loses."""
@@ -22,7 +22,7 @@ PART_ANSWERS, PART_SECONDS = 128, 30.0
 Answers = dict[AnswerKey, Answer]
 
 
-class Flight:
+class DecodingBatch:
     """A fixed number of rows, and the prompts and answers they are filled with.
 
     A row's place among them is its slot; rows that cannot be refilled are closed up.

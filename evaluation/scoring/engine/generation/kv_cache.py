@@ -105,7 +105,7 @@ def visible(columns: torch.Tensor, at: torch.Tensor, window: int | None) -> torc
 
 
 class Slots:
-    """Room for the keys and values (rows, H, T, D) of each row in flight, wider when it has to be."""
+    """Room for the keys and values (rows, H, T, D) of each row being decoded, wider when it has to be."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
