@@ -38,10 +38,17 @@ providers: .venv-lighteval/.complete .venv-lm-eval/.complete  ## lighteval and l
 try-providers: providers $(VENV)  ## try their tasks on the data at hand, and write docs/provider_tasks.md
 	@python -m benchmarks.provider_tasks
 
-test: lint pytest  ## every check there is
+test: lint pytest  ## what every change must pass: linters and tests, in twenty minutes
 
-pytest: $(TOOLS) $(MODEL)/config.json $(NLTK) .triton/.complete
-	@OMP_NUM_THREADS=1 python -m pytest -m "" -n $(TEST_WORKERS) --no-loadscope-reorder
+test-all: lint .triton/.complete  ## before a release: every test, histories and bad input (three hours)
+	@$(MAKE) --no-print-directory pytest SELECTED=""
+	@$(MAKE) --no-print-directory histories
+	@python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json
+	@python -m tests.bad_input
+
+SELECTED ?= not long
+pytest: $(TOOLS) $(MODEL)/config.json $(NLTK)
+	@OMP_NUM_THREADS=1 python -m pytest -m "$(SELECTED)" -n $(TEST_WORKERS) --no-loadscope-reorder
 
 histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=3)
 	@python -W ignore -m tests.histories
@@ -166,4 +173,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment demo demo-data providers try-providers test pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu bench-gpu-data kernels bench-loading clean
+.PHONY: help environment demo demo-data providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu bench-gpu-data kernels bench-loading clean

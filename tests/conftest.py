@@ -13,6 +13,11 @@ if TYPE_CHECKING:  # it imports torch, which a verifier's process has no memory 
 
 ON_CLUSTER = "tests/slurm/"
 
+LONG: tuple[str, ...] = (
+    "tests/benchmarks/test_kernels.py",  # every kernel of every model, compiled for two GPUs
+)
+"""What only `make test-all` runs: every fault and every case, of which `make test` runs some."""
+
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("EVAL_SHARED", ROOT.parent / "shared"))
 
@@ -23,6 +28,9 @@ settings.load_profile("busy")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those on the cluster come first: they mostly wait, while another worker computes."""
     items.sort(key=lambda item: not item.nodeid.startswith(ON_CLUSTER))
+    for item in items:
+        if item.nodeid.startswith(LONG):
+            item.add_marker(pytest.mark.long)
 
 
 class _Shares(LoadFileScheduling):
