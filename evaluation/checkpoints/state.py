@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from evaluation.checkpoints.config_files import CONFIG_FILES
 from evaluation.files import fingerprint
@@ -39,6 +40,11 @@ def checkpoint_states(folders: Iterable[Path]) -> dict[Path, State]:
     folders = list(dict.fromkeys(folders))
     with ThreadPoolExecutor(_THREADS) as pool:
         return dict(zip(folders, pool.map(checkpoint_state, folders), strict=True))
+
+
+def recorded_state(folder: Path) -> dict[str, Any]:
+    """Return what a record of scores holds of its checkpoint: its state, and where links led then."""
+    return {"checkpoint_state": checkpoint_state(folder), "location": os.path.realpath(folder)}
 
 
 def folder_state(folder: Path) -> str:

@@ -5,6 +5,7 @@ tables, figures and pages show the results that there are, be they all or not: a
 which a job failed, and a command by hand make pages of what there is.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,10 +122,16 @@ class Outdated:
         for entry in stage_entries(subject.plan):
             if not self.caches.agrees(entry, used.get(entry.place)):
                 return False
-        # A checkpoint that is deleted, or a part of it, stays scored; another is scored anew.
-        state = self._state(subject.checkpoint)
-        is_same = not state or is_left_of(state, record.about.get("checkpoint_state"))
-        return is_same and is_intact(record, subject.folder)
+        return self._is_of(record, subject.checkpoint) and is_intact(record, subject.folder)
+
+    def _is_of(self, record: Record, checkpoint: Path) -> bool:
+        """Return whether scores are of this checkpoint, which may be deleted by now, whole or in part.
+
+        What was never where a link leads now is not deleted: the scores are of another folder.
+        """
+        if state := self._state(checkpoint):
+            return is_left_of(state, record.about.get("checkpoint_state"))
+        return record.about.get("location") == os.path.realpath(checkpoint)
 
     def _state(self, checkpoint: Path) -> State:
         if checkpoint not in self._states:

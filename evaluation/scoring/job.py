@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.state import checkpoint_state
+from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens
 from evaluation.dependencies.caches import (
@@ -50,9 +50,8 @@ def score_subject(subject: Subject) -> Record:
         EvaluationError: any other, such as a missing cache or a GPU that does not answer; what was
             scored stays in the store.
     """
-    plan, state = subject.plan, checkpoint_state(subject.checkpoint)
-    caches = current_caches(plan)
-    about: dict[str, Any] = {"caches": caches, "checkpoint_state": state}
+    plan, recorded = subject.plan, recorded_state(subject.checkpoint)
+    about: dict[str, Any] = {"caches": current_caches(plan), **recorded}
     seen = consumed_tokens(subject.checkpoint)  # as long as it is there
     try:
         made, store, names = _score(subject)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.checkpoints.state import checkpoint_state
+from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
 from evaluation.checkpoints.training import METADATA, metadata_state
 from evaluation.dependencies.caches import CacheStates, documents_used, stage_entries
@@ -40,8 +40,7 @@ def plans(prefilled_world: World, tmp_path: Path) -> Plans:
 
 def evaluate(subject: Subject) -> None:
     """Leaves the records of its scores and tier files, as jobs do."""
-    state = list(checkpoint_state(subject.checkpoint))
-    about = {"caches": caches(subject.plan), "checkpoint_state": state}
+    about = {"caches": caches(subject.plan), **recorded_state(subject.checkpoint)}
     score = write_record(subject.folder, SCORE, score_key(subject), about=about)
     documents = documents_used(subject.plan)
     counted = {"documents": documents, "metadata": metadata_state(subject.checkpoint)}

@@ -11,7 +11,7 @@ import yaml
 
 from evaluation import protocol
 from evaluation.bridge.write import make_deltas
-from evaluation.checkpoints.state import checkpoint_state
+from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
 from evaluation.commands.parser import build_parser
 from evaluation.dependencies.caches import graded_entries, stage_entries
@@ -52,7 +52,7 @@ def evaluated(subject: Subject) -> None:
         (subject.checkpoint / "model_config.json").write_text("{}")
     write_side(subject.folder, plan, step=subject.step, seed=subject.step or 0)
     about: dict[str, Any] = {"caches": {entry.place: made for entry in stage_entries(plan)}}
-    about |= {"checkpoint_state": checkpoint_state(subject.checkpoint)}
+    about |= recorded_state(subject.checkpoint)
     score = write_record(subject.folder, SCORE, score_key(subject), about=about)
     graded = {"documents": {entry.place: made for entry in graded_entries(plan)}}
     files = plan.tier_files(subject.folder)

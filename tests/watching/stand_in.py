@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from evaluation.checkpoints.state import checkpoint_state
+from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.checkpoints.training import metadata_state
 from evaluation.dependencies.caches import (
@@ -68,7 +68,7 @@ def play(subject: Subject) -> None:
         file.write(f"{subject.step} {state}\n")
     key, about = (
         score_key(subject),
-        {"caches": caches(subject.plan), "checkpoint_state": checkpoint_state(subject.checkpoint)},
+        {"caches": caches(subject.plan), **recorded_state(subject.checkpoint)},
     )
     error = "NaN" if (PLAY / f"break_{subject.step}").exists() else None
     record = write_record(subject.folder, SCORE, key, error=error, about=about)
