@@ -69,6 +69,7 @@ class Agreement:
             session.checkpoint,
             session.plan.tokenizer_folder,
             session.backend.dtype,
+            session.plan.config.scoring.gpus_per_checkpoint,
         )
         theirs: dict[AnswerKey, Answer] = {}
         for part in vllm.answers([*requests, *both], stopping, vocabulary=vocabulary):

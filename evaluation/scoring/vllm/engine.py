@@ -50,12 +50,18 @@ class Vllm:
     """vLLM for one checkpoint; `version` is known once it has started."""
 
     def __init__(
-        self, generation: Generation, checkpoint: Checkpoint, tokenizer: Path, dtype: str
+        self,
+        generation: Generation,
+        checkpoint: Checkpoint,
+        tokenizer: Path,
+        dtype: str,
+        gpus: int,
     ) -> None:
         self._generation = generation
         self._checkpoint = checkpoint
         self._tokenizer = tokenizer
         self._dtype = dtype
+        self._gpus = gpus
         self.version: str | None = None
 
     def answers(
@@ -99,6 +105,7 @@ class Vllm:
             "model": str(folder / "model"),
             "tokenizer": str(self._tokenizer.absolute()),
             "dtype": self._dtype,
+            "gpus": self._gpus,
             "window": max(len(one.tokens) + one.max_new_tokens for one, _ in asked),
             "together": TOGETHER,
             "memory_share": self._generation.memory_share,

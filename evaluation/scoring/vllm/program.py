@@ -2,7 +2,7 @@
 
     python -m evaluation.scoring.vllm.program FOLDER
 
-`FOLDER/request.json`   `model`, `tokenizer` (folders), `dtype`, `window` (tokens), `memory_share`,
+`FOLDER/request.json`   `model`, `tokenizer` (folders), `dtype`, `gpus`, `window` (tokens), `memory_share`,
                         `together`, `eos` (ids), `stop` (strings), `vocabulary` (ids from there on are no tokens;
                         null where the model has no more)
 `FOLDER/cases.jsonl`    a line for each answer: `tokens` of its prompt, `max_new_tokens`, and
@@ -32,6 +32,7 @@ def main(folder: Path) -> None:
         model=request["model"],
         tokenizer=request["tokenizer"],
         dtype=request["dtype"],
+        tensor_parallel_size=request["gpus"],
         max_model_len=request["window"],
         gpu_memory_utilization=request["memory_share"],
         generation_config="vllm",  # nothing but what the cases say

@@ -163,7 +163,7 @@ def test_one_that_hangs_is_stopped(tmp_path: Path) -> None:
     python.write_text("#!/bin/sh\necho it begins\nexec sleep 3600\n")
     python.chmod(0o755)
     program = Program(python, "none", (), tmp_path, {})
-    engine = Vllm(Generation(), cast(Checkpoint, None), tmp_path, "float32")
+    engine = Vllm(Generation(), cast(Checkpoint, None), tmp_path, "float32", 1)
     with pytest.raises(ScoringError, match=r"printed nothing for 1 s and was stopped, with 0 of 3"):
         list(engine._lines(program, tmp_path, 3, 0.6))
     _check_heard(cast(Running, Heard()), 0.6, "0 of 3")
@@ -175,7 +175,7 @@ def test_one_that_has_written_all_is_not_waited_for(tmp_path: Path) -> None:
     python.write_text(f"#!/bin/sh\necho '{line}' >> answers.jsonl\nexec sleep 3600\n")
     python.chmod(0o755)
     program = Program(python, "none", (), tmp_path, {})
-    engine = Vllm(Generation(), cast(Checkpoint, None), tmp_path, "float32")
+    engine = Vllm(Generation(), cast(Checkpoint, None), tmp_path, "float32", 1)
     (lines,) = engine._lines(program, tmp_path, 1, 60)
     assert lines == [json.loads(line)]
 

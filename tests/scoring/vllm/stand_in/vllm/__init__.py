@@ -47,7 +47,7 @@ class LLM:
     def __init__(self, *, model: str, tokenizer: str, dtype: str, **told: Any) -> None:
         assert set(told) == {
             *("max_model_len", "gpu_memory_utilization", "generation_config"),
-            *("enable_prefix_caching", "trust_remote_code"),
+            *("enable_prefix_caching", "trust_remote_code", "tensor_parallel_size"),
         }
         self.window = told["max_model_len"]
         kind = getattr(torch, dtype)
