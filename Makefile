@@ -41,10 +41,9 @@ try-providers: providers $(VENV)  ## try their tasks on the data at hand, and wr
 test: lint pytest  ## what every change must pass: linters and tests, in twenty minutes
 
 test-all: lint .triton/.complete  ## before a release: every test, histories and bad input (three hours)
-	@$(MAKE) --no-print-directory pytest SELECTED=""
+	@EVAL_FULL=1 $(MAKE) --no-print-directory pytest SELECTED=""
 	@$(MAKE) --no-print-directory histories
 	@python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json
-	@python -m tests.bad_input
 
 SELECTED ?= not long
 pytest: $(TOOLS) $(MODEL)/config.json $(NLTK)

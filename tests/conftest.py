@@ -13,10 +13,28 @@ if TYPE_CHECKING:  # it imports torch, which a verifier's process has no memory 
 
 ON_CLUSTER = "tests/slurm/"
 
-LONG: tuple[str, ...] = (
-    "tests/benchmarks/test_kernels.py",  # every kernel of every model, compiled for two GPUs
+LONG = (
+    "tests/benchmarks/test_kernels.py",
+    "tests/bridge/test_decisions.py::test_a_planted_gain[22]",
+    "tests/bridge/test_decisions.py::test_a_planted_loss_of_just_the_margin[22]",
+    "tests/bridge/test_decisions.py::test_a_planted_loss_of_just_the_margin[6]",
+    "tests/bridge/test_decisions.py::test_no_change[22]",
+    "tests/bridge/test_decisions.py::test_no_change[6]",
+    "tests/bridge/test_decisions.py::test_steps_that_fall_short_of_different_aims",
+    "tests/histories/test_gone.py",
+    "tests/histories/test_killed.py",
+    "tests/slurm/test_controller.py::test_a_second_snakemake_in_the_same_folder_is_refused",
+    "tests/slurm/test_controller.py::test_controller_away",
+    "tests/slurm/test_controller.py::test_snakemake_killed_and_started_again",
+    "tests/slurm/test_files.py::test_caches_vanish",
+    "tests/slurm/test_files.py::test_checkpoint_replaced",
+    "tests/slurm/test_files.py::test_disk_full",
+    "tests/slurm/test_lost_jobs.py::test_node",
+    "tests/slurm/test_lost_jobs.py::test_scancel",
+    "tests/slurm/test_lost_jobs.py::test_scontrol_requeue",
+    "tests/slurm/test_lost_jobs.py::test_time_limit",
 )
-"""What only `make test-all` runs: every fault and every case, of which `make test` runs some."""
+"""Beginnings of what only `make test-all` runs: every fault and size, of which `make test` has some."""
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("EVAL_SHARED", ROOT.parent / "shared"))
@@ -25,12 +43,15 @@ settings.register_profile("busy", deadline=None)  # tests run on machines that d
 settings.load_profile("busy")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Those on the cluster come first: they mostly wait, while another worker computes."""
     items.sort(key=lambda item: not item.nodeid.startswith(ON_CLUSTER))
     for item in items:
         if item.nodeid.startswith(LONG):
             item.add_marker(pytest.mark.long)
+    found = [name for name in LONG if any(item.nodeid.startswith(name) for item in items)]
+    if not config.option.file_or_dir and len(found) < len(LONG):
+        raise pytest.UsageError(f"LONG names what is not there: {sorted({*LONG} - {*found})}")
 
 
 class _Shares(LoadFileScheduling):

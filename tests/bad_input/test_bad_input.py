@@ -12,7 +12,7 @@ from tests.bad_input.play import play
 from tests.bad_input.workshop import Workshop, build
 from tests.histories.runner import Server, server
 
-SAMPLE = 120
+SAMPLE = 60
 CASES = all_cases()
 PLAYED = CASES if os.environ.get("EVAL_FULL") else CASES[:: -(-len(CASES) // SAMPLE)]
 
