@@ -32,7 +32,7 @@ def build_other_run(warm: Server, pool: Path) -> None:
 
 def is_told(said: str) -> bool:
     """Whether a run of Snakemake said that the other run cannot be compared."""
-    return f"comparison: {NAME}: " in said
+    return f"comparison: runs.{NAME}: " in said
 
 
 def _named(model: Model) -> Iterable[tuple[Any, ...]]:
