@@ -113,7 +113,7 @@ def test_a_run_that_cannot_be_compared_is_named_and_stops_no_other(world: World)
     sentence = f"{bad}: no such file or folder"
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert f"comparison: bad: {sentence}" in done.stderr
+    assert f"comparison: runs.bad: {sentence}" in done.stderr
     found = {one["run_b"]: one for one in world.read("comparison.json")["comparisons"]}
     assert found["good"]["error"] is None
     assert found["good"]["stages"]
