@@ -26,12 +26,10 @@ class Counting:
         return self._backend.log_likelihoods(requests, label=label)
 
     def block_nats(self, tokens: Any, document_starts: Any, *, label: str) -> Any:
-        rows = tokens.tolist()
-        starts = [None] * len(rows)
-        if document_starts is not None:
-            starts = document_starts.reshape(tokens.shape[0], -1).tolist()
-        blocks = [list(pair) for pair in zip(rows, starts, strict=True)]
-        _count(self._stand, "tier2", label, [blocks])  # what is stored is a slice
+        starts = None if document_starts is None else document_starts.tolist()
+        _count(
+            self._stand, "tier2", label, [[tokens.tolist(), starts]]
+        )  # what is stored is a slice
         return self._backend.block_nats(tokens, document_starts, label=label)
 
     def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
