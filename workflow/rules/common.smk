@@ -13,7 +13,12 @@ from evaluation.orchestration.hooks import check_targets_first, end, start
 from evaluation.orchestration.gpu_resources import for_spread_model
 from evaluation.orchestration.rule_inputs import RuleInputs, or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
-from evaluation.results.stage_files import (FRONT_FILES, PAGE, SUMMARY_TABLE, stage_outputs)
+from evaluation.results.stage_files import (
+    FRONT_FILES,
+    PAGE,
+    SUMMARY_TABLE,
+    stage_outputs,
+)
 from evaluation.settings.names import NAME
 from evaluation.settings.plan import plan_stages
 from evaluation.settings.tiers import TIERS
