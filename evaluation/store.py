@@ -264,7 +264,7 @@ def _no_number(name: str) -> float:
 
 
 def _digest(summary: bytes, table: "pa.Table") -> bytes:
-    """Of the summary and the columns' names, which Parquet has no checksum of."""
+    """Return a checksum of the summary and the columns' names, which Parquet has no checksum of."""
     return fingerprint([summary.decode(), table.schema.names]).encode()
 
 

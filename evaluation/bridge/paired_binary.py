@@ -47,7 +47,7 @@ FEWEST_TO_REJECT = 6
 """2 * 0.5^6 < 0.05 < 2 * 0.5^5."""
 
 UNLIKELY = 1e-4
-"""Of rates that the exact test leaves out."""
+"""Probability of the pass rates that the exact test leaves out."""
 
 
 def paired_rate(

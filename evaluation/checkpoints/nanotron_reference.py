@@ -30,7 +30,7 @@ TOLERANCE = 0.05
 """Relative L2 error: above bfloat16's rounding, below any misreading."""
 
 ROWS, LENGTH = 4, 256
-"""Of random ids, where none are given."""
+"""How many random ids are used where none are given."""
 
 SPARE_BYTES = 64 << 20
 """What its program may write besides its logits."""

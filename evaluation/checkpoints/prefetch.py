@@ -21,7 +21,7 @@ from evaluation.files import open_regular
 log = logging.getLogger(__name__)
 
 SHARE = 0.5
-"""Of the memory that is free, which one checkpoint may take."""
+"""Share of the free memory that one checkpoint may take."""
 RESERVE = 4 << 30
 """Bytes that stay free for whatever else this job does."""
 
@@ -169,4 +169,4 @@ def _left(group: Path, limit: str, usage: str, inactive: str) -> int | None:
 
 
 PREFETCH = Prefetch()
-"""Of this process."""
+"""The prefetch of this process."""

@@ -14,7 +14,7 @@ from evaluation.checkpoints.mapping import Source
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 VERSION = "1.5"
-"""Of the checkpoint format."""
+"""Version of the checkpoint format."""
 
 _BY_ROWS = ("token_embedding", "lm_head", "qkv_proj", "gate_up_proj")
 _BY_COLUMNS = ("o_proj", "down_proj")

@@ -119,7 +119,7 @@ def summarize_view(prompts: Sequence[Prompt], view: str, judge: Judge) -> dict[s
 
 
 def _credits(prompts: Sequence[Prompt], view: str) -> list[float]:
-    """Of the prompts that could be judged."""
+    """Return the credits of the prompts that could be verified."""
     return [c for prompt in prompts if (c := prompt.credit(view)) is not None]
 
 

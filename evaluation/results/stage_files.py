@@ -45,7 +45,7 @@ RETENTION = "retention.csv"
 RETENTION_TEX = "retention.tex"
 
 BRIDGE_FILES = (STAGE_TABLE, DELTAS, RECOMMENDATION)
-"""Of a stage that has a bridge."""
+"""Files of a stage that has a bridge."""
 
 FRONT_FILES = (PAGE, OVERVIEW, RETENTION, RETENTION_TEX)
 """In the folder of all results."""

@@ -40,7 +40,7 @@ class Backend(Protocol):
         """Leaves the device's memory to others; what is asked next loads the model again."""
 
     def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
-        """Of each continuation after its context, in their order."""
+        """Return the log-likelihood of each continuation after its context, in their order."""
 
     def block_nats(
         self, tokens: "torch.Tensor", document_starts: "torch.Tensor | None", *, label: str

@@ -12,7 +12,7 @@ from evaluation.scoring.answers import Stopping, StopSearch, cut_again
 from evaluation.store import ScoreStore
 
 STOP = "stop"
-"""Of a part's summary: the stop strings that its completions ended at."""
+"""Key of a part's summary: the stop strings that its completions ended at."""
 
 ANSWERS = pa.schema(
     [

@@ -104,7 +104,7 @@ class Tier:
     """Raised when its numbers would change; scores of another protocol are made again."""
     rates: bool = False
     figures: tuple[Figure, ...] = ("curves", "forest")
-    """Of a stage with a bridge; one without has those OF_STEPS alone."""
+    """Figures of a stage with a bridge; one without has those OF_STEPS alone."""
 
     @property
     def head(self) -> Metric:

@@ -18,7 +18,7 @@ PAGES = {
     "comparison of runs": ("comparison", is_comparison_late),
     "front page": ("front-page", is_front_late),
 }
-"""Of all stages together: the command that makes each, and whether it is late."""
+"""Pages of all stages together: the command that makes each, and whether it is late."""
 
 
 def late_pages(plans: Plans, stages: Sequence[str]) -> list[str]:

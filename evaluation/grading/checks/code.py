@@ -231,7 +231,7 @@ def _match_lists(wanted: list[Any], found: list[Any]) -> bool:
 
 
 LIMITS = Limits(seconds=5.0, memory_mb=512)
-"""Of one answer with all its tests."""
+"""Limits of one answer with all its tests."""
 
 
 def passes_tests(answer: str, /, tests: str) -> Outcome:

@@ -88,7 +88,7 @@ class CheckResult:
     kind: Kind
     passed: bool
     note: str = ""
-    """Of code that is run: how its passing is counted (`sandbox.model.Outcome`)."""
+    """Result of code that is run: how its passing is counted (`sandbox.model.Outcome`)."""
 
 
 def passes(check: Check, text: str) -> bool:

@@ -52,7 +52,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
 DELTAS_SHARE = 0.75
-"""Of the space that curves leave, what deltas may take; flips have the rest."""
+"""Share of the space left by curves that deltas may take; flips have the rest."""
 
 
 def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:

@@ -62,7 +62,7 @@ def _event() -> torch.cuda.Event:
 
 
 BUSY = Busy()
-"""Of this process, which scores one checkpoint at a time."""
+"""The clock of this process, which scores one checkpoint at a time."""
 
 
 def working(method: Callable[P, T]) -> Callable[P, T]:

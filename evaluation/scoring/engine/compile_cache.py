@@ -143,7 +143,7 @@ class CompileCache:
 
 
 def compile_cache(cache: Path, checkpoint: Checkpoint, dtype: str, gpu: str) -> CompileCache:
-    """Of a checkpoint's kind of model on a kind of GPU, in the shared folder `cache`."""
+    """Return the compile cache for this architecture and GPU, in the shared folder `cache`."""
     versions = (f"{name}-{importlib.metadata.version(name)}" for name in ("torch", "transformers"))
     place = "_".join([*versions, re.sub(r"[^A-Za-z0-9.-]+", "-", gpu)])
     model = fingerprint(

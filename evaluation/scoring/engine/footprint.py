@@ -34,7 +34,7 @@ class Footprint:
 
 
 def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Footprint:
-    """Of a checkpoint in a dtype, its layers dealt over so many GPUs.
+    """Return the footprint of a checkpoint in a dtype, its layers dealt over so many GPUs.
 
     Raises CheckpointError if its shapes cannot be told.
 

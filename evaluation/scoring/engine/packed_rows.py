@@ -93,7 +93,7 @@ def _contexts(requests: Sequence[Request]) -> list[bytes]:
 
 
 def _all_but_last(key: bytes, bounds: Ints) -> list[bytes]:
-    """Of the key of all continuations, one after another, the parts that are read."""
+    """Return the parts that are read of the key of all continuations, one after another."""
     begins, ends = (bounds[:-1] * TOKEN_BYTES).tolist(), ((bounds[1:] - 1) * TOKEN_BYTES).tolist()
     return [key[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
@@ -165,7 +165,7 @@ def _stepped(inputs: Ints, lower: Ints, shared: Ints, depth: Ints) -> Ints:
 
 
 def _lower(numbers: list[int]) -> tuple[Ints, Ints]:
-    """Of each number the index of the next one that is less: before it, -1 for none, and after it."""
+    """Return for each number the index of the next one that is less: before it, -1 for none, and after it."""
     before: list[int] = []
     after = [len(numbers)] * len(numbers)
     waiting: list[int] = []  # for one that is less; they rise

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 """Difference allowed, by type: rounding of float32 makes some 1e-6."""
 NARROW = 1e-2
-"""Of narrower types: bfloat16 makes some 4e-3; more where transformers' own pass is worse."""
+"""Tolerance of narrower types: bfloat16 makes some 4e-3; more where transformers' own pass is worse."""
 EXPERTS = 5e-2
-"""Of narrower types, where rounding may send a token to other experts."""
+"""Tolerance of narrower types where rounding may send a token to other experts."""
 
 SHORT = 5
 """Tokens of the first comparison of an engine that is not compiled."""

@@ -21,7 +21,7 @@ Capacity = Callable[[Ints], Ints]
 
 _BIG_ENDIAN = np.dtype(">u4")
 TOKEN_BYTES = _BIG_ENDIAN.itemsize
-"""Of each token in a key."""
+"""Bytes of each token in a key."""
 
 _COMPARED = 1 << 20
 """Tokens of neighbours that are compared at once, about 50 bytes each."""

@@ -50,7 +50,7 @@ class Agreement:
 
     @property
     def name(self) -> str:
-        """Of the file that it is stored in, or will be."""
+        """The name of the file that it is stored in, or will be."""
         found = self._job.store.find(self._item, self._key)
         return found or self._job.store.path(self._item, self._key).name
 

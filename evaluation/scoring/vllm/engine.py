@@ -215,7 +215,7 @@ def _case(request: GenerationRequest, sample: int) -> dict[str, Any]:
 
 
 def _seed(tokens: Sequence[int], seed: int, sample: int) -> int:
-    """Of each sample its own, so that neither n nor what is asked beside it changes it."""
+    """Return a seed of each sample's own, so that neither n nor what is asked beside it changes it."""
     digest = hashlib.blake2b(json.dumps([list(tokens), seed, sample]).encode(), digest_size=8)
     return int.from_bytes(digest.digest(), "little") >> 2  # vLLM wants fewer than 63 bits
 

@@ -29,7 +29,7 @@ from evaluation.verification.sandbox import arrays
 
 MOST_DEPTH = 10_000
 _FRAMES = 8
-"""Of Python for each level, at most."""
+"""Most Python frames that a level takes."""
 LENGTH = struct.Struct("<I")
 FLOAT = struct.Struct("<d")
 COMPLEX = struct.Struct("<dd")
@@ -111,7 +111,7 @@ PARTS: dict[type, tuple[bytes, Callable[[Any], tuple[Any, ...]], Callable[..., A
     ),
     type(_EMPTY.items()): (b"items", lambda v: (list(v),), lambda v: dict(v).items()),
 }
-"""Of types that are made of plain parts: their name, their parts, how they are made again."""
+"""Types that are made of plain parts: their name, their parts, how they are made again."""
 MADE = {name: make for name, _, make in PARTS.values()}
 
 NAMED = {

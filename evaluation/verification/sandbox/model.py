@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Of each process of a run: seconds of computing, and memory above what it begins with."""
+    """Limits of each process of a run: seconds of computing, and memory above what it begins with."""
 
     seconds: float = 10.0
     memory_mb: int = 1024

@@ -31,7 +31,7 @@ class Log:
 
 
 def _shown(value: object) -> str:
-    """Of an object of the program's nothing is asked for the reason."""
+    """Show an object of the program's without asking it anything."""
     return "an object of its own" if type(value) is StandIn else short(value)
 
 

@@ -157,7 +157,7 @@ class DecodingBatch:
 
 
 def _windows(model: PreTrainedModel) -> list[int | None]:
-    """Of each layer, like `layer_windows`."""
+    """Return the window of each layer, like `layer_windows`."""
     config = model.config
     windows = layer_windows(config)
     if isinstance(windows, dict):

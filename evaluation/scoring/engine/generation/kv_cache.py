@@ -164,7 +164,7 @@ class Step:
         places: torch.Tensor,
         windows: Sequence[int | None],
     ) -> None:
-        """Of B rows: positions of all columns (B, T) and of the tokens (B,), their places in the slot."""
+        """Return, for B rows, positions of all columns (B, T) and of the tokens (B,), their places in the slot."""
         self._slots, self._shares, self._windows = slots, shares, windows
         self._places, self._rows = places, torch.arange(len(at), device=at.device)
         self._width = columns.shape[1]
