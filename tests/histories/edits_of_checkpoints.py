@@ -155,6 +155,12 @@ def checkpoints_behind_link(model: Model, stage: str) -> None:
     model.stages[stage]["checkpoints"] = f"{HERE}/ckpts/{LINK}"
 
 
+def _holds_bridge_of_linked(model: Model, folder: str) -> bool:
+    """Whether a stage behind the link would have its own bridge among its steps, which is refused."""
+    linked = [one for one, own in model.stages.items() if own["checkpoints"].endswith(f"/{LINK}")]
+    return any((model.bridge(stage) or "").startswith(f"{folder}/") for stage in linked)
+
+
 @edit(
     lambda model: [
         (LINK, folder)
@@ -162,6 +168,7 @@ def checkpoints_behind_link(model: Model, stage: str) -> None:
         if LINK in model.links
         and model.links[LINK] != folder
         and any(place.startswith(f"{folder}/") for place in model.checkpoints)
+        and not _holds_bridge_of_linked(model, folder)
     ]
 )
 def link_led_elsewhere(model: Model, link: str, folder: str) -> None:
