@@ -5,6 +5,9 @@ SHELL := /bin/bash
 .SUFFIXES:
 
 PYTHON ?= python3
+# olmo-eval needs Python 3.12, and no registry has it: its wheel, or a folder with its source.
+OLMO_EVAL ?=
+PYTHON312 ?= $(firstword $(foreach name,python3.13 python3.12,$(shell $(name) -c 'import sys; print(sys.executable)' 2>/dev/null)) $(wildcard $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python3))
 TEST_WORKERS ?= 3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)
@@ -33,7 +36,8 @@ demo-data: $(MIRRORS) $(NLTK) $(SUITES) $(LADDER)  ## only what the demo evaluat
 
 environment: $(VENV)  ## only .venv with what runs need; the others call it
 
-providers: .venv-lighteval/.complete .venv-lm-eval/.complete  ## lighteval and lm-evaluation-harness, for tasks of theirs (2 GB)
+providers: .venv-lighteval/.complete .venv-lm-eval/.complete $(if $(OLMO_EVAL),.venv-olmo-eval/.complete)  ## lighteval, lm-evaluation-harness (2 GB), OLMO_EVAL=<wheel or folder>, for tasks of theirs
+	@[ -e .venv-olmo-eval/.complete ] || echo "olmo-eval is left out, as no registry has it; for its tasks run: make providers OLMO_EVAL=<its wheel, or a folder with its source>"
 
 try-providers: providers $(VENV)  ## try their tasks on the data at hand, and write docs/provider_tasks.md
 	@python -m benchmarks.provider_tasks
@@ -116,7 +120,7 @@ kernels: $(VENV) .triton/.complete  ## kernels a GPU would run, compiled without
 	@for sm in 80 90; do PYTHONPATH=$(CURDIR):$(CURDIR)/.triton python -W ignore -m benchmarks.kernels $$sm || exit 1; done
 
 clean:  ## remove the environments, the demo and all caches
-	rm -rf .venv .venv-bench .triton .venv-lighteval .venv-lm-eval .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .triton .venv-lighteval .venv-lm-eval .venv-olmo-eval .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
@@ -144,6 +148,15 @@ $(TOOLS): requirements-dev.lock $(VENV)
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
 	    -r requirements-$*.lock
+	@touch $@
+
+.venv-olmo-eval/.complete: requirements-olmo-eval.lock
+	@[ -e "$(OLMO_EVAL)" ] || { echo "no registry has olmo-eval; run: make providers OLMO_EVAL=<its wheel, or a folder with its source>"; exit 1; }
+	@"$(PYTHON312)" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null || { echo "olmo-eval needs Python 3.12 or newer, and there is none: run \`pyenv install 3.12\` or \`uv python install 3.12\`, and then make providers with PYTHON312=<its path>"; exit 1; }
+	"$(PYTHON312)" -m venv .venv-olmo-eval
+	.venv-olmo-eval/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
+	    -r requirements-olmo-eval.lock
+	.venv-olmo-eval/bin/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check "$(OLMO_EVAL)"
 	@touch $@
 
 $(PACKAGES): demo/packages.txt | $(VENV)

@@ -17,6 +17,7 @@ from benchmarks import blocks, candidates
 from benchmarks.measure import matmul_flops
 from benchmarks.questions import FIVE_SHOT, ZERO_SHOT, as_pairs, read_questions
 from evaluation.files import write_json
+from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.forward import Engine
 from evaluation.settings.computing import Scoring
 
@@ -33,7 +34,9 @@ def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(options.model, trust_remote_code=False)
     scoring = Scoring()
     row_tokens = scoring.row_tokens if device.type == "cuda" else scoring.cpu_row_tokens
-    engine = Engine(model, row_tokens=row_tokens, device=device.type)
+    engine = Engine(
+        model, row_tokens=row_tokens, device=device.type, compiler=INDUCTOR.get(device.type)
+    )
     zero_shot = _tasks(options.packages, ZERO_SHOT, "rc_0shot", options.zero_shot)
     five_shot = _tasks(options.packages, FIVE_SHOT, "rc_5shot", options.five_shot)
     candidates.run_engine(engine, tokenizer, zero_shot[0])  # warm, and compiled on a GPU

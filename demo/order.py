@@ -37,6 +37,8 @@ def disagreements(plan: StagePlan) -> list[str]:
     found = []
     for entry in content.verdicts:
         step = entry.step
+        if step is None:  # a merge has no place in the order
+            continue
         is_better = NOISE[plan.name, step] < NOISE[bridge.stage, bridge.step]
         own = [delta for delta in content.deltas if delta.step == step]
         found += [f"{plan.name} step {step}: {said}" for said in _against(own, is_better)]

@@ -11,6 +11,7 @@ EvaluationError
 ├── ScoringError           a score that cannot be computed
 │   ├── NonFiniteError         … because the model gives NaN or infinite values
 │   ├── GpuFault               … because the GPU failed under it
+│   ├── CompileError           … because what runs on a GPU cannot be compiled, or is wrong
 │   ├── NotEnoughMemory        … because a GPU has too little for a pass; a smaller one may do
 │   └── CommandError           … because a stage's external command does not give it
 ├── SandboxError           a machine on which generated programs cannot be run safely
@@ -72,6 +73,10 @@ class NonFiniteError(ScoringError):
 
 class GpuFault(ScoringError):
     """The GPU failed in the middle of a run; the process cannot use it any more, another may."""
+
+
+class CompileError(ScoringError):
+    """What runs on a GPU cannot be compiled, or differs from the model; run plainly, it may be scored."""
 
 
 class NotEnoughMemory(ScoringError):

@@ -145,6 +145,11 @@ def temporary_path(path: Path) -> Path:
     return path.with_name(f".{name}.{writer}.tmp")
 
 
+def is_temporary(path: Path) -> bool:
+    """Return whether a path is what `temporary_path` makes, which another job may be writing."""
+    return path.name.startswith(".") and path.name.endswith(".tmp")
+
+
 def _is_abandoned(temporary: Path) -> bool:
     """Return whether its writer has ended on this host; of another host's, whether it is a day old."""
     age = time.time() - temporary.stat().st_mtime

@@ -6,10 +6,10 @@ from typing import Any
 from tqdm import tqdm
 
 
-def progress(what: str, total: int, unit: str, *, delay: float = 0.0) -> "tqdm[Any]":
+def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> "tqdm[Any]":
     """Return a progress bar on stderr with rate and remaining time; rare lines where it is a log file.
 
-    It is not shown for what ends within `delay` seconds.
+    It is not shown for what ends within `delay` seconds, nor where `what` is None.
     """
     interval = 0.5 if sys.stderr.isatty() else 10.0
     return tqdm(
@@ -19,5 +19,6 @@ def progress(what: str, total: int, unit: str, *, delay: float = 0.0) -> "tqdm[A
         unit_scale=True,
         mininterval=interval,
         delay=delay,
+        disable=what is None,
         file=sys.stderr,
     )

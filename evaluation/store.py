@@ -51,12 +51,12 @@ class StoredScore:
 class ScoreStore:
     """Scores as `<item>-<key>.parquet` in `<root>/<checkpoint identity>/`.
 
-    The key is the fingerprint of all that determines an item's numbers: its data, the tokenizer,
-    the protocol version and the numeric settings. The item's name stands before it for people, and
-    says where to look first: what is asked under another name is found under this one. What a job
-    has added is packed into one archive when it is done, as file systems of clusters count files.
-    Archives stay as they are, so that jobs of one checkpoint need no lock: each packs the files that
-    it finds, after that removes them.
+    The key is the fingerprint of all that determines an item's numbers: its token ids, the
+    tokenizer where it reads answers, the protocol version and the numeric settings. The item's name
+    stands before it for people, and says where to look first: what is asked under another name is
+    found under this one. What a job has added is packed into one archive when it is done, as file
+    systems of clusters count files. Archives stay as they are, so that jobs of one checkpoint need
+    no lock: each packs the files that it finds, after that removes them.
     """
 
     def __init__(self, root: Path, identity: str) -> None:

@@ -23,16 +23,16 @@ LONG = (
     "tests/bridge/test_decisions.py::test_steps_that_fall_short_of_different_aims",
     "tests/histories/test_gone.py",
     "tests/histories/test_killed.py",
-    "tests/slurm/test_controller.py::test_a_second_snakemake_in_the_same_folder_is_refused",
-    "tests/slurm/test_controller.py::test_controller_away",
-    "tests/slurm/test_controller.py::test_snakemake_killed_and_started_again",
-    "tests/slurm/test_files.py::test_caches_vanish",
-    "tests/slurm/test_files.py::test_checkpoint_replaced",
-    "tests/slurm/test_files.py::test_disk_full",
+    "tests/slurm/test_controller.py",
+    "tests/slurm/test_files.py",
     "tests/slurm/test_lost_jobs.py::test_node",
+    "tests/slurm/test_lost_jobs.py::test_preempted[gpu_cancel]",
     "tests/slurm/test_lost_jobs.py::test_scancel",
-    "tests/slurm/test_lost_jobs.py::test_scontrol_requeue",
     "tests/slurm/test_lost_jobs.py::test_time_limit",
+    "tests/slurm/test_profile.py::test_one_gpu_on_one_node[gres]",
+    "tests/slurm/test_profile.py::test_the_queue_is_asked_once_a_round",
+    "tests/slurm/test_profile.py::test_without_the_inner_srun",
+    "tests/slurm/test_watch.py",
 )
 """Beginnings of what only `make test-all` runs: every fault and size, of which `make test` has some."""
 

@@ -67,14 +67,15 @@ def bound_socket(path: Path) -> None:
         bound.bind(str(path))
 
 
+NO_FILES: list[tuple[Callable[[Path], None], str]] = [
+    (Path.mkdir, "folder"),
+    (pipe, "pipe"),
+    (bound_socket, "socket"),
+]
+
+
 @pytest.mark.parametrize(
-    ("make", "kind"),
-    [
-        (Path.mkdir, "folder"),
-        (pipe, "pipe"),
-        (bound_socket, "socket"),
-        (lambda path: path.symlink_to("/dev/zero"), "device"),
-    ],
+    ("make", "kind"), [*NO_FILES, (lambda path: path.symlink_to("/dev/zero"), "device")]
 )
 def test_what_is_no_file_is_not_read(
     tmp_path: Path, make: Callable[[Path], None], kind: str
@@ -95,21 +96,14 @@ def test_no_log_is_written_to_a_pipe(tmp_path: Path) -> None:
         forget_link(tmp_path / "log")
 
 
-@pytest.mark.parametrize(
-    ("make", "kind"),
-    [
-        (Path.mkdir, "a folder"),
-        (pipe, "a pipe"),
-        (bound_socket, "a socket"),
-    ],
-)
+@pytest.mark.parametrize(("make", "kind"), NO_FILES)
 def test_what_is_no_file_is_never_replaced(
     tmp_path: Path, make: Callable[[Path], None], kind: str
 ) -> None:
     path = tmp_path / "result.json"
     make(path)
     before = path.lstat()
-    with pytest.raises(OutputError, match=f"result.json: is {kind}"):
+    with pytest.raises(OutputError, match=f"result.json: is a {kind}"):
         write_json(path, {})
     assert os.path.samestat(path.lstat(), before)
     assert list(tmp_path.iterdir()) == [path]

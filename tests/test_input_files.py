@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,47 +12,31 @@ from evaluation import input_files
 from evaluation.errors import ResultsError
 from evaluation.input_files import read_json, read_lines
 from evaluation.json_text import load_json
+from tests.test_files import bound_socket
 
 
 def read(path: Path) -> list[bytes]:
     return [line for _, line in read_lines(path, ResultsError, "a list")]
 
 
-def silent_pipe(folder: Path) -> Path:
-    os.mkfifo(folder / "a")
-    return folder / "a"
-
-
-def listening(folder: Path) -> Path:
-    with socket.socket(socket.AF_UNIX) as end:
-        end.bind(str(folder / "a"))
-    return folder / "a"
-
-
-def long_line(folder: Path) -> Path:
-    (folder / "a").write_bytes(b"x" * 2000)
-    return folder / "a"
-
-
-def packed(folder: Path) -> Path:
-    (folder / "a").write_bytes(gzip.compress(b"x\n" * 3000))
-    return folder / "a"
-
-
-def cut(folder: Path) -> Path:
-    (folder / "a").write_bytes(gzip.compress(os.urandom(500))[:-9])
-    return folder / "a"
-
-
-NO_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "a pipe that nobody writes to": (silent_pipe, "it is a pipe, and nobody writes to it"),
-    "a socket": (listening, "it is a socket, not a file"),
-    "an endless device": (lambda _: Path("/dev/zero"), "/dev/zero: line 1 has more than"),
-    "a long line": (long_line, "line 1 has more than .* give a list"),
-    "much in little": (packed, "more than .* split the file"),
-    "cut gzip": (cut, "damaged gzip data"),
-    "a folder": (lambda folder: folder, "Is a directory"),
-    "nothing": (lambda folder: folder / "none", "no such file; give a list"),
+NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a pipe that nobody writes to": (os.mkfifo, "it is a pipe, and nobody writes to it"),
+    "a socket": (bound_socket, "it is a socket, not a file"),
+    "an endless device": (lambda path: path.symlink_to("/dev/zero"), "line 1 has more than"),
+    "a long line": (
+        lambda path: path.write_bytes(b"x" * 2000),
+        "line 1 has more than .* give a list",
+    ),
+    "much in little": (
+        lambda path: path.write_bytes(gzip.compress(b"x\n" * 3000)),
+        "more than .* split the file",
+    ),
+    "cut gzip": (
+        lambda path: path.write_bytes(gzip.compress(os.urandom(500))[:-9]),
+        "damaged gzip data",
+    ),
+    "a folder": (Path.mkdir, "Is a directory"),
+    "nothing": (lambda path: None, "no such file; give a list"),
 }
 
 
@@ -65,12 +48,14 @@ def test_what_is_no_file_of_lines(
     monkeypatch.setattr(input_files, "LONGEST_LINE", 1000)
     monkeypatch.setattr(input_files, "LARGEST", 5000)
     make, words = NO_FILES[name]
+    make(tmp_path / "a")
     with pytest.raises(ResultsError, match=words):
-        read(make(tmp_path))
+        read(tmp_path / "a")
 
 
 def test_a_pipe_that_somebody_writes_to(tmp_path: Path) -> None:
-    path = silent_pipe(tmp_path)
+    path = tmp_path / "a"
+    os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(gzip.compress(b"one\ntwo"),))
     writer.start()
     assert read(path) == [b"one\n", b"two"]

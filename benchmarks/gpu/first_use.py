@@ -60,6 +60,7 @@ def main() -> None:
     from benchmarks.gpu.data import read
     from evaluation.checkpoints.format import open_checkpoint
     from evaluation.checkpoints.load import load_model
+    from evaluation.scoring.engine.compiled import INDUCTOR
     from evaluation.scoring.engine.forward import Engine
     from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 
@@ -81,7 +82,10 @@ def main() -> None:
     dtype = getattr(torch, request["dtype"])
     model = timed("load", lambda: load_model(checkpoint, dtype=dtype, device=device))
     rows = request["row_tokens"]
-    engine = timed("engine", lambda: Engine(model, row_tokens=rows, device=device))
+    engine = timed(
+        "engine",
+        lambda: Engine(model, row_tokens=rows, device=device, compiler=INDUCTOR.get(device)),
+    )
     works = {
         "blocks": lambda: score_blocks(engine, blocks.tokens),
         "documents": lambda: score_blocks(engine, blocks.tokens, blocks.starts),

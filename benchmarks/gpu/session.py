@@ -18,6 +18,7 @@ from benchmarks.gpu.report import Report
 from benchmarks.gpu.work import matmul_peak
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
+from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 
@@ -128,7 +129,12 @@ class Session:
 
     def _warm(self, model: PreTrainedModel) -> Engine:
         """An engine that has run a pass of every kind, so that all is compiled."""
-        engine = Engine(model, row_tokens=self.options.row_tokens, device=self.options.device)
+        engine = Engine(
+            model,
+            row_tokens=self.options.row_tokens,
+            device=self.options.device,
+            compiler=INDUCTOR.get(self.device.type),
+        )
         first = self.data.slices[0].first(-(-self.options.row_tokens // WINDOW) * 2)
         score_blocks(engine, first.tokens)
         score_blocks(engine, first.tokens, first.starts)

@@ -7,14 +7,15 @@ whether the step is better.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
-from evaluation.bridge.delta import OVERALL, Delta, macro
+from evaluation.bridge.delta import OVERALL, Delta, group_item, macro
 from evaluation.bridge.simultaneous_intervals import at_level
 from evaluation.bridge.statistics import Estimate
 from evaluation.errors import BridgeError
 from evaluation.results.deltas_file import CompanionRow
-from evaluation.settings.config import Aim
+from evaluation.settings.aims import Aim
 from evaluation.settings.tiers import TIERS
 
 
@@ -41,13 +42,18 @@ def aimed_at(aim: Aim, deltas: Sequence[Delta], key: str) -> tuple[list[Delta], 
 
 def _find(aim: Aim, deltas: Sequence[Delta]) -> tuple[list[Delta], Delta | None]:
     """Return the deltas of an aim's items, and their mean; of a tier of rates, its rate alone."""
-    metric, item = f"delta_{aim.decided_on.name}", aim.group or OVERALL
-    own = [delta for delta in deltas if delta.tier == aim.tier]
+    own, item = [delta for delta in deltas if delta.tier == aim.tier], aim.group or OVERALL
+    metric = f"delta_{aim.decided_on.name}"
     if TIERS[aim.tier].rates:
         own = [delta for delta in own if delta.item == item]
         return own, next((delta for delta in own if delta.metric == metric), None)
-    own = [delta for delta in own if delta.item != OVERALL and delta.metric == metric]
-    own = [delta for delta in own if aim.group in (None, delta.group)]
+    own = [delta for delta in own if delta.metric == metric]
+    named = [delta for delta in own if aim.group and delta.item == group_item(aim.group)]
+    items = [delta for delta in own if not delta.is_mean]
+    if named:  # a group of the suite
+        weights = named[0].estimate.weights
+        return [delta for delta in items if delta.item in weights], replace(named[0], item=item)
+    own = [delta for delta in items if aim.group in (None, delta.group)]
     return own, macro(own, item=item) if own else None
 
 
@@ -66,7 +72,9 @@ def companion_delta(aim: Aim, deltas: Sequence[Delta]) -> Delta | None:
     companions = TIERS[aim.tier].companions
     if not companions or aim.decided_on.companion:
         return None
-    return _find(aim.model_copy(update={"metric": companions[0].name}), deltas)[1]
+    names = {delta.item for delta in _find(aim, deltas)[0]}
+    same = [delta for delta in deltas if delta.item in names or delta.is_mean]
+    return _find(aim.model_copy(update={"metric": companions[0].name}), same)[1]
 
 
 def companion_verdict(aim: Aim, deltas: Sequence[Delta], alpha: float) -> CompanionRow | None:
@@ -81,12 +89,14 @@ def companion_verdict(aim: Aim, deltas: Sequence[Delta], alpha: float) -> Compan
     says: Literal["better", "worse", "undecided"] = (
         "better" if low > 0 else "worse" if high < 0 else "undecided"
     )
-    shown = f"undecided too, {known.shown}"
+    metric = delta.definition
+    shown = f"undecided too, {metric.change(known.value, known.low, known.high)}"
     if says != "undecided":  # by its size, whichever sign means better
         bounds = sorted((abs(low), abs(high)))
-        shown = f"{says} by {abs(known.value):.4f} [{bounds[0]:.4f}, {bounds[1]:.4f}]"
+        size = metric.change(abs(known.value), bounds[0], bounds[1], sign="")
+        shown = f"{says} by {size}"
     group = f" of {aim.group}" if aim.group else ""
-    sentence = f"{aim.decided_on.words}{group} undecided; {delta.definition.words} {shown}"
+    sentence = f"{aim.decided_on.words}{group} undecided; {metric.words} {shown}"
     return CompanionRow(
         metric=delta.metric,
         says=says,

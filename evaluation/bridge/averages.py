@@ -32,7 +32,7 @@ from evaluation.errors import ResultsError
 from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.results.stage_files import AverageRow
-from evaluation.settings.config import Aim
+from evaluation.settings.aims import Aim
 
 Part = TypeVar("Part")
 
@@ -62,13 +62,14 @@ def average_aim(
         se_checkpoints=None if between is None else math.sqrt(between),
         verdict=answer,
         sentence=f"{aim.tier}{group} by the mean of the last {len(single)} checkpoints: "
-        f"{headline.metric} {_shown(known)}: {answer} "
-        f"(the last one alone {_shown(single[-1].estimate)})",
+        f"{headline.definition.words} {_change(headline, known)}: {answer} "
+        f"(the last one alone {_change(headline, single[-1].estimate)})",
     )
 
 
-def _shown(known: Estimate) -> str:
-    return f"{known.shown}, no interval" if known.low is None else known.shown
+def _change(delta: Delta, known: Estimate) -> str:
+    change = delta.definition.change(known.value, known.low, known.high)
+    return f"{change}, no interval" if known.low is None else change
 
 
 def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | None:

@@ -21,18 +21,19 @@ from evaluation.bridge.simultaneous_intervals import (
 from evaluation.bridge.statistics import ALPHA
 from evaluation.bridge.verdicts import conjunction, judge_step, needed_gain
 from evaluation.results.deltas_file import AimRow, Answer
-from evaluation.settings.config import Aim
+from evaluation.settings.aims import Aim
+from evaluation.settings.candidates import Candidate
 from evaluation.settings.tiers import TIERS
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedStep:
-    """A step with its verdicts as one of all steps, one for each aim of the objective, in order.
+    """A step or merge with its verdicts as one of all, one for each aim of the objective, in order.
 
     `own_verdict` is what would hold if it had been the only one.
     """
 
-    step: int
+    step: Candidate
     verdict: Answer
     aims: Sequence[AimRow]
     own_verdict: Answer | None = None
@@ -80,7 +81,7 @@ def needed_deltas(deltas: Sequence[Delta], objective: Sequence[Aim]) -> list[Del
 def decide(
     stage: str,
     objective: Sequence[Aim],
-    deltas: Mapping[int, Sequence[Delta]],
+    deltas: Mapping[Candidate, Sequence[Delta]],
     awaited: int = 0,
 ) -> Decision:
     """Judge all steps of a stage together, and so many `awaited` ones that are to come.

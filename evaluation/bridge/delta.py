@@ -1,21 +1,37 @@
 """Delta: one metric of one item on two sides; the mean of several, their correction, their rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from evaluation.bridge.simultaneous_intervals import detectable
 from evaluation.bridge.statistics import ALPHA, Estimate, holm, macro_mean
 from evaluation.results.deltas_file import Flag
+from evaluation.settings.candidates import Candidate, candidate_columns
 from evaluation.settings.tiers import TIERS, Metric, Tier, TierName
 
 OVERALL = "overall"
 
+_GROUP = " (group)"
+
+
+def group_item(group: str) -> str:
+    """Return what rows call the mean of a group, as no slice or task is called."""
+    return f"{group}{_GROUP}"
+
+
+def is_mean(tier: TierName, item: str) -> bool:
+    """Return whether a row is of all items, or of a group of them; a category is its own."""
+    return item == OVERALL or (item.endswith(_GROUP) and not TIERS[tier].rates)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Delta:
-    """One metric of one item: both values, and what is known of their difference."""
+    """One metric of one item: both values, and what is known of their difference.
+
+    `primary` is of the family of tests; `is_secondary` stands next to another headline.
+    """
 
     tier: TierName
     item: str
@@ -26,6 +42,7 @@ class Delta:
     estimate: Estimate
     want: Literal["<= 0", ">= 0"]
     primary: bool
+    is_secondary: bool = False
     p_holm: float | None = None
     flag: Flag | None = None
 
@@ -43,6 +60,10 @@ class Delta:
     def gain(self) -> float:
         """The difference, positive where it is for the better."""
         return self.sign * self.estimate.value
+
+    @property
+    def is_mean(self) -> bool:
+        return is_mean(self.tier, self.item)
 
     @property
     def key(self) -> str:
@@ -72,9 +93,13 @@ def delta_of(
     metric: str,
     values: tuple[float, float],
     estimate: Estimate,
+    headline: str | None = None,
 ) -> Delta:
-    """Return the delta of a metric, given the values of both sides."""
-    is_overall = item == OVERALL
+    """Return the delta of a metric, given the values of both sides.
+
+    `headline` is the item's, where it is not the tier's.
+    """
+    is_overall, headline = item == OVERALL, headline or tier.headline
     return Delta(
         tier=tier.name,
         item=item,
@@ -84,23 +109,38 @@ def delta_of(
         bridge_value=values[1],
         estimate=estimate,
         want=tier.metric(metric).want,
-        primary=is_overall if tier.rates else metric == tier.headline and not is_overall,
+        primary=is_overall if tier.rates else metric == headline and not is_overall,
+        is_secondary=tier.metric(metric).companion and metric != headline,
     )
 
 
-def macro(rows: Sequence[Delta], item: str = OVERALL) -> Delta:
-    """Return the unweighted mean of one metric over items."""
+def macro(
+    rows: Sequence[Delta], item: str = OVERALL, weights: Mapping[str, float] | None = None
+) -> Delta:
+    """Return the mean of one metric over items, unweighted if `weights` are not given."""
+    weights = weights or {row.item: 1 / len(rows) for row in rows}
     return replace(
         rows[0],
         item=item,
         group=None,
-        value=math.fsum(row.value for row in rows) / len(rows),
-        bridge_value=math.fsum(row.bridge_value for row in rows) / len(rows),
-        estimate=macro_mean({row.item: row.estimate for row in rows}),
+        value=math.fsum(weights[row.item] * row.value for row in rows),
+        bridge_value=math.fsum(weights[row.item] * row.bridge_value for row in rows),
+        estimate=macro_mean({row.item: row.estimate for row in rows}, weights=weights),
         primary=False,
+        is_secondary=any(row.is_secondary for row in rows),
         p_holm=None,
         flag=None,
     )
+
+
+def group_means(
+    rows: Sequence[Delta], groups: Mapping[str, Mapping[str, float]]
+) -> Iterator[Delta]:
+    """Yield the mean of one metric over each group whose items all have it, by their weights."""
+    known = {row.item: row for row in rows}
+    for name, weights in groups.items():
+        if weights.keys() <= known.keys():
+            yield macro([known[leaf] for leaf in weights], group_item(name), weights)
 
 
 def corrected(deltas: Sequence[Delta]) -> list[Delta]:
@@ -123,12 +163,12 @@ def flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
 
     Secondary metrics are of no family.
     """
-    if delta.definition.companion:
+    if delta.is_secondary:
         return delta
     is_nats = TIERS[delta.tier].kind == "nats" and not delta.primary
     tested = replace(delta, metric=headline_delta(delta.tier)) if is_nats else delta
     p_holm = adjusted.get(tested.key)
-    if p_holm is None and delta.item != OVERALL:
+    if p_holm is None and not delta.is_mean:
         return delta
     p = p_holm if p_holm is not None else delta.estimate.p
     return replace(delta, p_holm=p_holm, flag=flag_of(delta.gain, p))
@@ -141,9 +181,9 @@ def flag_of(gain: float, p: float | None) -> Flag:
     return "better" if gain > 0 else "worse"
 
 
-def delta_row(delta: Delta, stage: str, step: int | None, bridge: str) -> dict[str, Any]:
+def delta_row(delta: Delta, stage: str, step: Candidate, bridge: str) -> dict[str, Any]:
     """Return a delta as `results.deltas_file.DeltaRow` has it."""
-    return {"stage": stage, "step": step, "bridge": bridge, **delta_columns(delta)}
+    return {"stage": stage, **candidate_columns(step), "bridge": bridge, **delta_columns(delta)}
 
 
 def delta_columns(delta: Delta) -> dict[str, Any]:

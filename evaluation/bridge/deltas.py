@@ -2,7 +2,8 @@
 
     nats     delta_nats_per_token, delta_ppl, delta_bits_per_byte for each item       want <= 0
     credit   the headline for each item, by the suite's primary metric, and by others want >= 0
-             secondary metrics for each item (`companions`)
+             secondary metrics for each item (`companions`); of items of which only the right answer is
+             scored, its bits per byte are the headline                            want <= 0
     rates    every rate over all units, the headline for each category                want >= 0
              (but for rates of which less is better)
 
@@ -20,12 +21,13 @@ Both samples largely overlap, so that the interval is too wide rather than too n
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
-from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of, macro
+from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of, group_means, macro
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
 from evaluation.bridge.statistics import (
@@ -74,7 +76,7 @@ def tier_deltas(pair: Pair) -> list[Delta]:
 def _deltas_across(pair: Pair) -> list[Delta]:
     if pair.tier.kind == "nats":
         rows = list(_bits(pair))
-        return [*rows, macro(rows)]
+        return [*rows, macro(rows), *group_means(rows, pair.groups)]
     return [delta for delta in tier_deltas(pair) if delta.definition.unit in FREE_OF_TOKENS]
 
 
@@ -103,14 +105,16 @@ def _no_table(values: tuple[float, float]) -> Estimate:
 def _nats(pair: Pair) -> list[Delta]:
     """Return the deltas of each item and their means; of perplexities, exp of the mean nats."""
     rows = [delta for one in pair.items(NatsItem) for delta in _nats_item(pair, *one)]
-    overall = {}
+    means: dict[str, dict[str, Delta]] = {}
     for metric in _headline_first(pair.tier):
         same = [row for row in rows if row.metric == f"delta_{metric}"]
-        if len(same) == len(pair.ours.items):
-            overall[metric] = macro(same)
-    if "ppl" in overall:
-        overall["ppl"] = _overall_perplexity(pair, overall["nats_per_token"])
-    return [*rows, *overall.values()]
+        whole = [macro(same)] if len(same) == len(pair.ours.items) else []
+        for mean in (*whole, *group_means(same, pair.groups)):
+            means.setdefault(mean.item, {})[metric] = mean
+    for own in means.values():
+        if "ppl" in own:
+            own["ppl"] = _overall_perplexity(pair, own["nats_per_token"])
+    return [*rows, *(mean for own in means.values() for mean in own.values())]
 
 
 def _nats_item(pair: Pair, name: str, mine: NatsItem, other: NatsItem) -> Iterator[Delta]:
@@ -153,28 +157,33 @@ def nats_estimates(mine: Blocks, other: Blocks) -> dict[str, Estimate]:
 def _overall_perplexity(pair: Pair, nats: Delta) -> Delta:
     scales = math.exp(nats.value), math.exp(nats.bridge_value)
     parts: dict[str, Estimate] = {}
+    weights = nats.estimate.weights
     for name, mine, other in pair.items(NatsItem):
+        if name not in weights:
+            continue
         parts[name] = _no_table((0.0, 0.0))
         if (ours := mine.blocks) is not None and (theirs := other.blocks) is not None:
             parts[name] = paired_perplexity(ours.nats, theirs.nats, ours.tokens, scales)
-    estimate = tested_by(macro_mean(parts, scales[0] - scales[1]), nats.estimate)
-    return delta_of(pair.tier, OVERALL, None, "ppl", scales, estimate)
+    known = macro_mean(parts, scales[0] - scales[1], weights)
+    estimate = tested_by(known, nats.estimate)
+    return delta_of(pair.tier, nats.item, None, "ppl", scales, estimate)
 
 
 def _credits(pair: Pair) -> list[Delta]:
+    """Return headlines, then secondary metrics, each with the means over the items that can have it."""
     rows = [delta for one in pair.items(CreditItem) for delta in _credit_item(pair, *one)]
-    primary = [row for row in rows if row.primary]
-    return [*rows, macro(primary), *_companions(pair)] if primary else []
+    beside = [delta for one in pair.items(CreditItem) for delta in _companion_item(pair, *one)]
+    return [*rows, *_means(pair, rows), *beside, *_means(pair, beside)]
 
 
-def _companions(pair: Pair) -> list[Delta]:
-    """Return the secondary metrics of each item that has them, and their means where all do."""
-    rows = [delta for one in pair.items(CreditItem) for delta in _companion_item(pair, *one)]
-    found = []
-    for metric in pair.tier.companions:
-        own = [row for row in rows if row.metric == f"delta_{metric.name}"]
-        found += [macro(own)] if len(own) == len(pair.ours.items) else []
-    return [*rows, *found]
+def _means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
+    """Yield the mean of each metric, unless an item lacks it for want of a per-item table."""
+    metrics = [pair.tier.metrics_of(mine.values) for _, mine, _ in pair.items(CreditItem)]
+    for metric in dict.fromkeys(chain.from_iterable(metrics)):
+        own = [row for row in rows if row.metric == f"delta_{metric}"]
+        if own and len(own) == sum(metric in one for one in metrics):
+            yield macro(own)
+        yield from group_means(own, pair.groups)
 
 
 def _companion_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) -> Iterator[Delta]:
@@ -186,11 +195,13 @@ def _companion_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) 
         theirs = right.values[metric]
         values = float(ours.mean()), float(theirs.mean())
         known = paired_measure(ours, theirs, left.clusters, left.strata)
-        yield delta_of(pair.tier, name, mine.group, metric, values, known)
+        headline = pair.tier.headline_of(mine.values)
+        yield delta_of(pair.tier, name, mine.group, metric, values, known, headline)
 
 
 def _credit_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) -> Iterator[Delta]:
     """Yield the headline by its stored values, the other metrics by their units."""
+    headline = pair.tier.headline_of(mine.values)
     for metric in mine.credits if other.credits and mine.credits else mine.values:
         known = _credit_estimate(pair, name, metric, mine, other)
         values = _value(mine, metric), _value(other, metric)
@@ -200,7 +211,8 @@ def _credit_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) -> 
                 f"{AGAIN}"
             )
         both = values[0], values[1]
-        yield delta_of(pair.tier, name, mine.group, metric, both, known or _no_table(both))
+        known = known or _no_table(both)
+        yield delta_of(pair.tier, name, mine.group, metric, both, known, headline)
 
 
 def _value(item: CreditItem, metric: str) -> float | None:

@@ -33,6 +33,12 @@ class Pair:
         """Whether an external command wrote one of the two."""
         return self.ours.file.is_external or self.theirs.file.is_external
 
+    @property
+    def groups(self) -> Mapping[str, Mapping[str, float]]:
+        """Return the weights in each group that both sides have alike."""
+        other = self.theirs.file.groups
+        return {name: own for name, own in self.ours.file.groups.items() if other.get(name) == own}
+
     def items(self, kind: type[AnyItem]) -> Iterator[tuple[str, AnyItem, AnyItem]]:
         """Yield the items of a kind that both sides have, with their names."""
         for name, mine in self.ours.items.items():
@@ -103,7 +109,10 @@ def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) 
 
 
 def _notes(mine: TierResults, other: TierResults) -> list[str]:
-    """Return what changes numbers by floating-point noise alone, which in bfloat16 is not small."""
+    """Return groups that cannot be compared, and what changes numbers by floating-point noise alone.
+
+    In bfloat16 that is not small.
+    """
     pairs = {
         "scored on the device {}, the bridge on {}": (mine.file.device, other.file.device),
         "scored on the GPU {}, the bridge on {}": (mine.file.gpu, other.file.gpu),
@@ -111,7 +120,10 @@ def _notes(mine: TierResults, other: TierResults) -> list[str]:
     if not mine.tier.rates:  # answers are written without rows
         rows = "scored in rows of {} tokens, the bridge in rows of {}"
         pairs[rows] = (_rows(mine), _rows(other))
-    return [
+    groups = {**mine.file.groups, **other.file.groups}
+    apart = [name for name in groups if name not in Pair(mine, other).groups]
+    notes = [f"{mine.tier.name}: the group {name} is not the same on both sides" for name in apart]
+    return notes + [
         f"{mine.tier.name}: {sentence.format(here, there)}{_noise(mine.file.dtype)}"
         for sentence, (here, there) in pairs.items()
         if here is not None and there is not None and here != there

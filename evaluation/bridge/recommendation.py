@@ -12,8 +12,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.bridge.decision import Decision, JudgedStep, corrected_for
+from evaluation.bridge.delta import metric_of
 from evaluation.results.deltas_file import AimRow, Answer
-from evaluation.settings.config import Aim
+from evaluation.settings.aims import Aim
+from evaluation.settings.candidates import (
+    Candidate,
+    candidate_columns,
+    candidate_label,
+    candidate_rank,
+)
 
 KINDS: Mapping[Answer, str] = {
     "met": "recommended",
@@ -28,15 +35,22 @@ def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list
     for verdict in ("met", "undecided", "not met"):
         pool = [s for s in steps if s.verdict == verdict and not s.breaks_a_keep()]
         if pool:
-            return max(pool, key=lambda step: (step.aims[headline].gain, step.step)), pool
-    return min(steps, key=lambda step: (step.excess_loss(), -step.step)), list(steps)
+            return max(pool, key=lambda step: (step.aims[headline].gain, _late(step))), pool
+    least = min(step.excess_loss() for step in steps)
+    return max((s for s in steps if s.excess_loss() == least), key=_late), list(steps)
+
+
+def _late(step: JudgedStep) -> tuple[bool, int, str]:
+    """Prefer, of equals, a step to a merge, and a later one."""
+    is_merge, number, name = candidate_rank(step.step)
+    return not is_merge, number, name
 
 
 def recommend(
     stage: str,
     objective: Sequence[Aim],
     decision: Decision | None,
-    paths: Mapping[int, str],
+    paths: Mapping[Candidate, str],
     *,
     is_open: bool = False,
 ) -> dict[str, Any]:
@@ -53,9 +67,10 @@ def recommend(
     headline = decision.headline
     best, pool = choose(decision.steps, headline)
     beside = _not_behind(decision, best, pool)
+    named = {best.step, *(entry["merge"] or entry["step"] for entry in beside)}
     return {
         "stage": stage,
-        "step": best.step,
+        **candidate_columns(best.step),
         "checkpoint": paths[best.step],
         "meets": best.verdict == "met",
         "kind": KINDS[best.verdict],
@@ -69,12 +84,12 @@ def recommend(
         "beside": beside,
         "others": [
             {
-                "step": step.step,
+                **candidate_columns(step.step),
                 "verdict": step.verdict,
                 "why": _fell_out(step, best, pool, headline),
             }
             for step in decision.steps
-            if step.step not in {best.step, *(entry["step"] for entry in beside)}
+            if step.step not in named
         ],
     }
 
@@ -99,7 +114,8 @@ def _not_behind(
         if i == chosen or (ranking is not None and ranking.behind[i, chosen]):
             continue
         delta = step.aims[headline].value - best.aims[headline].value
-        entry = {"step": step.step, "delta": delta, "low": None, "high": None, "p": None}
+        entry: dict[str, Any] = {**candidate_columns(step.step), "delta": delta}
+        entry |= {"low": None, "high": None, "p": None}
         if ranking is not None:
             half = ranking.reach * float(ranking.error[i, chosen])
             entry |= {"low": delta - half, "high": delta + half, "p": float(ranking.p[i, chosen])}
@@ -109,7 +125,9 @@ def _not_behind(
 
 def _headline(step: JudgedStep, headline: int) -> str:
     aim = step.aims[headline]
-    return f"{aim.metric.removeprefix('delta_')} {aim.value:.4f} (bridge {aim.bridge_value:.4f})"
+    metric = metric_of(aim.tier, aim.metric)
+    name = f"{metric.words} of {aim.group}" if aim.group else metric.words
+    return f"{name} {metric.level(aim.value)} (bridge {metric.level(aim.bridge_value)})"
 
 
 def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
@@ -131,6 +149,8 @@ def _failing(step: JudgedStep) -> str:
 
 def _fell_out(step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int) -> str:
     if step in pool:
-        return f"its {_headline(step, headline)} is significantly behind step {best.step}"
+        return (
+            f"its {_headline(step, headline)} is significantly behind {candidate_label(best.step)}"
+        )
     alone = "; taken alone it would meet the objective" if step.own_verdict == "met" else ""
     return f"{_failing(step)}{alone}"

@@ -90,8 +90,7 @@ def leaves(estimate: Estimate, name: str) -> Leaves:
     """Return the leaves of an estimate, which is called `name` if it is one itself."""
     if not estimate.parts:
         return {name: (1.0, estimate.spread)}
-    share = 1 / len(estimate.parts)
-    return {part: (share, known.spread) for part, known in estimate.parts.items()}
+    return {part: (estimate.weights[part], one.spread) for part, one in estimate.parts.items()}
 
 
 def _covariance(columns: Sequence[Leaves]) -> Floats | None:
@@ -279,8 +278,8 @@ def _above(spread: Spread | None) -> float:
 
 
 def _slack(column: Leaves) -> float:
-    sizes = [len(spread.independent) for _, spread in column.values() if spread is not None]
-    return sum(SLACK / len(sizes) / (len(sizes) * size) ** 2 for size in sizes)
+    shares = [weight / len(one.independent) for weight, one in column.values() if one is not None]
+    return sum(SLACK / len(shares) * share**2 for share in shares)
 
 
 def _largest_pair(vectors: Floats, plain: Floats, left: NDArray[np.bool_]) -> Floats:

@@ -49,8 +49,8 @@ class Estimate:
     `units` counts what is independent: items, or clusters. `df` None stands for the normal
     distribution. `p` is two-sided, of no difference. `mde` is the smallest true difference that a
     test at ALPHA finds with probability POWER. `skew` is the estimate's own skewness; `counts` are
-    there where the exact test holds, see `paired_binary`. `spread`, and `parts` of a mean, are kept
-    for comparing steps.
+    there where the exact test holds, see `paired_binary`. `spread`, and `parts` of a mean with
+    their `weights`, are kept for comparing steps.
     """
 
     value: float
@@ -68,17 +68,12 @@ class Estimate:
     counts: Counts | None = None
     spread: Spread | None = field(default=None, repr=False, compare=False)
     parts: "Mapping[str, Estimate]" = field(default_factory=dict, repr=False, compare=False)
+    weights: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def is_skewed(self) -> bool:
         """Whether few units and much skewness leave more errors than the interval allows for."""
         return self.counts is None and abs(self.skew) > STRONG
-
-    @property
-    def shown(self) -> str:
-        """The value with its interval, if it has one."""
-        bounds = "" if self.low is None else f" [{self.low:+.4f}, {self.high:+.4f}]"
-        return f"{self.value:+.4f}{bounds}"
 
 
 def quantile(probability: float, df: float | None) -> float:
@@ -222,18 +217,33 @@ def tested_by(estimate: Estimate, test: Estimate) -> Estimate:
     return replace(estimate, p=test.p, low=low, high=high)
 
 
-def macro_mean(parts: Mapping[str, Estimate], value: float | None = None) -> Estimate:
-    """Return the unweighted mean of independent estimates: SE = sqrt(sum SE_k^2) / K.
+def macro_mean(
+    parts: Mapping[str, Estimate],
+    value: float | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Estimate:
+    """Return the weighted mean of independent estimates: SE = sqrt(sum (w_k SE_k)^2).
 
-    Degrees of freedom by Welch and Satterthwaite. One part is its own mean. `value` replaces the
-    mean where the whole is not exactly it (an overall perplexity).
+    Weights add up to 1, and are equal if not given. Degrees of freedom by Welch and Satterthwaite.
+    One part is its own mean. `value` replaces the mean where the whole is not exactly it (an overall
+    perplexity).
     """
+    weights = weights or dict.fromkeys(parts, 1 / len(parts))
+    return replace(_macro_mean(parts, value, weights), weights=weights)
+
+
+def _macro_mean(
+    parts: Mapping[str, Estimate], value: float | None, weights: Mapping[str, float]
+) -> Estimate:
     estimates = list(parts.values())
     if len(estimates) == 1 and value is None:
         return replace(estimates[0], parts=parts)
-    value = math.fsum(part.value for part in estimates) / len(estimates) if value is None else value
+    if value is None:
+        value = math.fsum(weights[name] * part.value for name, part in parts.items())
     n, units = sum(part.n for part in estimates), sum(part.units for part in estimates)
-    variances = [(part.se / len(estimates)) ** 2 for part in estimates if part.se is not None]
+    variances = [
+        (weights[name] * part.se) ** 2 for name, part in parts.items() if part.se is not None
+    ]
     if len(variances) < len(estimates):
         name = next(name for name, part in parts.items() if part.se is None)
         note = (parts[name].note or "no interval").removeprefix("no interval: ")

@@ -28,8 +28,8 @@ from evaluation.bridge.delta import Delta
 from evaluation.bridge.simultaneous_intervals import at_level, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
 from evaluation.results.deltas_file import AimRow, Answer
-from evaluation.settings.config import Aim
-from evaluation.settings.tiers import TIERS
+from evaluation.settings.aims import Aim
+from evaluation.settings.tiers import TIERS, Metric
 
 
 def judge_step(
@@ -89,7 +89,7 @@ def judge_aim(
         high=estimate.high,
         mde=estimate.mde,
         regressions=regressions,
-        why=_why(aim, headline.metric, estimate, answer, regressions),
+        why=_why(aim, headline.definition, estimate, answer, regressions),
         companion=companion_verdict(aim, deltas, beside) if answer == "undecided" else None,
     )
 
@@ -128,7 +128,8 @@ def _regressions(
 
     By the step's family of tests; secondary metrics, which are not in it, are a family of their own.
     """
-    tests = parts if aim.decided_on.companion else [delta for delta in deltas if delta.primary]
+    is_secondary = any(part.is_secondary for part in parts)
+    tests = parts if is_secondary else [delta for delta in deltas if delta.primary]
     p_values = {delta.key: delta.estimate.p for delta in tests}
     own = [part for part in parts if part.key in p_values]
     for part in own if aim.want == "keep" else ():
@@ -147,16 +148,17 @@ def _name(delta: Delta) -> str:
 
 
 def _why(
-    aim: Aim, metric: str, estimate: Estimate, answer: Answer, regressions: tuple[str, ...]
+    aim: Aim, metric: Metric, estimate: Estimate, answer: Answer, regressions: tuple[str, ...]
 ) -> str:
     if estimate.low is None or estimate.high is None:
-        return f"{metric} {estimate.value:+.4f}; {estimate.note}"
-    text = f"{metric} {estimate.shown}, margin {aim.margin:g}"
+        return f"{metric.words} {metric.change(estimate.value)}; {estimate.note}"
+    change = metric.change(estimate.value, estimate.low, estimate.high)
+    text = f"{metric.words} {change}, margin {metric.size(aim.margin)}"
     if regressions:
         beyond = " by more than the margin" if aim.want == "keep" else ""
         text += f"; significantly worse{beyond}: {', '.join(regressions)}"
     if answer == "undecided" and estimate.mde is not None:
-        text += f"; could only detect changes of {estimate.mde:.4f} or more"
+        text += f"; could only detect changes of {metric.change(estimate.mde, sign='')} or more"
     if estimate.is_skewed:
         text += "; few and skewed differences: it errs more often than its level says"
     return text

@@ -32,12 +32,20 @@ from evaluation.results.deltas_file import (
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
+from evaluation.settings.candidates import (
+    Candidate,
+    candidate_columns,
+    candidate_label,
+    candidate_option,
+    candidate_rank,
+    steps_among,
+)
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
 
 
-def make_deltas(plan: StagePlan, step: int) -> Record:
+def make_deltas(plan: StagePlan, step: Candidate) -> Record:
     """Write a step's `bridge_deltas.json` from the tier files of it and of the bridge.
 
     Where one of them could not be scored, or the two must not be compared, the record says so.
@@ -63,7 +71,7 @@ def make_deltas(plan: StagePlan, step: int) -> Record:
     return write_record(folder, STEP_DELTAS, key, [path])
 
 
-def write_deltas(plan: StagePlan, step: int) -> Path:
+def write_deltas(plan: StagePlan, step: Candidate) -> Path:
     """Compare a step with the bridge and write `bridge_deltas.json` into its folder.
 
     Raises:
@@ -76,7 +84,7 @@ def write_deltas(plan: StagePlan, step: int) -> Path:
     aims = judge_step(plan.stage.objective, deltas, plan.name)
     content = {
         "stage": plan.name,
-        "step": step,
+        **candidate_columns(step),
         "protocol": protocol.BRIDGE,
         "confidence": CONFIDENCE,
         "alpha": round(ALPHA, 10),
@@ -101,6 +109,7 @@ def _origin(side: Results) -> dict[str, Any]:
         "path": header.checkpoint,
         "identity": header.checkpoint_identity,
         "step": header.step,
+        "merge": header.merge,
         "protocols": {name: tier.file.protocol for name, tier in side.tiers.items()},
         "tokenizer": header.tokenizer.identity,
         "sequence_length": header.sequence_length,
@@ -109,14 +118,16 @@ def _origin(side: Results) -> dict[str, Any]:
     }
 
 
-def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = ()) -> None:
-    """Write a stage's deltas in long form and its recommendation, from its steps' files.
+def write_stage(
+    plan: StagePlan, steps: Sequence[Candidate], awaited: Sequence[Candidate] = ()
+) -> None:
+    """Write a stage's deltas in long form and its recommendation, from the files of steps and merges.
 
     Steps whose file is missing or damaged are logged and named in both. As long as steps are awaited
     or left out, the recommendation is provisional.
     """
     contents, left_out = _read_steps(plan, steps)
-    to_come = sorted({*awaited, *steps} - contents.keys())
+    to_come = sorted({*awaited, *steps} - contents.keys(), key=candidate_rank)
     outlook = {"left_out": left_out, "provisional": bool(to_come), "awaited": to_come}
     rows = [row.model_dump() for content in contents.values() for row in content.deltas]
     stage = {
@@ -126,7 +137,7 @@ def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = 
         "notes": warnings_in_words(contents),
         "verdicts": [
             {
-                "step": step,
+                **candidate_columns(step),
                 "verdict": content.verdict,
                 "aims": [a.model_dump() for a in content.aims],
             }
@@ -140,21 +151,23 @@ def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = 
     write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, **outlook})
 
 
-def _advice(plan: StagePlan, contents: Mapping[int, StepDeltas], awaited: int) -> dict[str, Any]:
+def _advice(
+    plan: StagePlan, contents: Mapping[Candidate, StepDeltas], awaited: int
+) -> dict[str, Any]:
     """Return what `recommendation.json` holds; no step where the results behind one cannot be read."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     try:
         decision = _decision(plan, list(contents), awaited)
         is_open = plan.stage.open_ended
         advice = recommend(plan.name, plan.stage.objective, decision, paths, is_open=is_open)
-        return {**advice, "averages": list(_averages(plan, sorted(contents)))}
+        return {**advice, "averages": list(_averages(plan, steps_among(contents)))}
     except (ResultsError, BridgeError) as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
         nothing: dict[str, Any] = {"step": None, "meets": None, "beside": [], "others": []}
         return {"stage": plan.name, "why": f"steps cannot be compared: {error}", **nothing}
 
 
-def _decision(plan: StagePlan, steps: Sequence[int], awaited: int) -> Decision | None:
+def _decision(plan: StagePlan, steps: Sequence[Candidate], awaited: int) -> Decision | None:
     """Return all steps judged together, from their results; None where there is nothing to decide."""
     objective = plan.stage.objective
     if not objective or not steps:
@@ -183,21 +196,23 @@ def _averages(plan: StagePlan, steps: Sequence[int]) -> Iterator[dict[str, Any]]
         yield average_aim(aim, key, mean, deltas).model_dump()
 
 
-def _read_steps(plan: StagePlan, steps: Sequence[int]) -> tuple[dict[int, StepDeltas], list[str]]:
+def _read_steps(
+    plan: StagePlan, steps: Sequence[Candidate]
+) -> tuple[dict[Candidate, StepDeltas], list[str]]:
     """Return the steps' files, and a sentence for each that cannot be used."""
     contents, left_out = {}, []
     for step in steps:
         try:
             contents[step] = _read_step(plan, step)
         except ResultsError as error:
-            log.warning("step %d is left out: %s", step, error)
-            left_out.append(f"step {step}: {error}")
+            log.warning("%s is left out: %s", candidate_label(step), error)
+            left_out.append(f"{candidate_label(step)}: {error}")
     return contents, left_out
 
 
-def _read_step(plan: StagePlan, step: int) -> StepDeltas:
+def _read_step(plan: StagePlan, step: Candidate) -> StepDeltas:
     path, aims = plan.step_folder(step) / DELTAS, len(plan.stage.objective)
-    again = evaluation(f"deltas --stage {plan.name} --step {step}")
+    again = evaluation(f"deltas --stage {plan.name} {candidate_option(step)}")
     content = read_step_deltas(path)
     if len(content.aims) != aims:
         raise ResultsError(

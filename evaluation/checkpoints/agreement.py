@@ -10,9 +10,14 @@ from evaluation.settings.plan import StagePlan
 def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
     """Refuse a checkpoint that was trained with another tokenizer or sequence length.
 
-    And one that does not record them, unless the stage assumes them. Raises ConfigError
-    for one that has fewer layers than GPUs are configured.
+    And one that does not record them, unless the stage assumes them; of a merge each of its members.
+    Raises ConfigError for one that has fewer layers than GPUs are configured.
     """
+    for one in checkpoint.parts:
+        _check_agreement(plan, one)
+
+
+def _check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
     gpus = plan.config.scoring.gpus_per_checkpoint
     if gpus > 1 and not plan.stage.command and gpus > (layers := layer_count(checkpoint)):
         raise ConfigError(

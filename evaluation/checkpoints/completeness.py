@@ -45,10 +45,11 @@ def check_complete(checkpoint: Checkpoint) -> None:
 
     Raises IncompleteCheckpoint, CheckpointError or UnsupportedCheckpoint naming file and remedy.
     """
-    if checkpoint.kind == "nanotron":
-        complete_parameters(checkpoint)
-    else:
-        check_whole(checkpoint)
+    for one in checkpoint.parts:
+        if one.kind == "nanotron":
+            complete_parameters(one)
+        else:
+            check_whole(one)
 
 
 def check_whole(checkpoint: Checkpoint) -> None:

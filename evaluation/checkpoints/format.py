@@ -58,6 +58,13 @@ class Checkpoint:
     vocab_size: int
     """Rows of the embedding, which padding may make more than the tokenizer has."""
     dtype: str
+    members: tuple[tuple["Checkpoint", float], ...] = ()
+    """Of a merge, with their weights; `path` and configurations are the main one's."""
+
+    @property
+    def parts(self) -> tuple["Checkpoint", ...]:
+        """The checkpoints that its weights are read from."""
+        return tuple(one for one, _ in self.members) or (self,)
 
 
 def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:

@@ -3,8 +3,6 @@
 import contextlib
 import logging
 import math
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +18,14 @@ from evaluation.checkpoints.format import TORCH_NAMES, Checkpoint, open_checkpoi
 from evaluation.checkpoints.headers import Header, read_folder_headers
 from evaluation.checkpoints.mapping import Source, expected_parameters
 from evaluation.checkpoints.pretrained import load_config
-from evaluation.checkpoints.save import nanotron_model_config, write_configs, write_parameters
+from evaluation.checkpoints.save import (
+    nanotron_model_config,
+    new_folder,
+    write_configs,
+    write_parameters,
+)
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
-from evaluation.files import temporary_path, write_text
+from evaluation.files import write_text
 from evaluation.settings.steps import step_named
 
 log = logging.getLogger(__name__)
@@ -116,20 +119,9 @@ def _new_step(target: Path, step: int) -> Iterator[Path]:
     final = target / str(step)
     if step < 0:
         raise CheckpointError(f"{final}: a step cannot be negative; give one from 0 on")
-    if final.exists():
-        raise CheckpointError(f"{final}: is there already; remove it or choose another step")
-    temporary = temporary_path(final)
-    try:
-        temporary.mkdir(parents=True)
+    with new_folder(final) as temporary:
         yield temporary
-        os.rename(temporary, final)
-        _update_latest(target, step)
-    except OSError as error:
-        raise CheckpointError(
-            f"{final}: cannot be written ({error.strerror}); free disk space or choose another target"
-        ) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    _update_latest(target, step)
 
 
 def _update_latest(target: Path, step: int) -> None:

@@ -16,10 +16,11 @@ from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
 from evaluation.checkpoints.format import Checkpoint, read_architecture
 from evaluation.checkpoints.mapping import model_class, transformers_config, zero_parameters
+from evaluation.checkpoints.merged_weights import merged_parameters
 from evaluation.checkpoints.placement import device_number, place
 from evaluation.checkpoints.prefetch import PREFETCH
 from evaluation.checkpoints.pretrained import load_pretrained
-from evaluation.checkpoints.weights import load_weights
+from evaluation.checkpoints.weights import load_weights, put_whole
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def load_model(
 def _load_nanotron(
     checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]
 ) -> "PreTrainedModel":
-    sources = complete_parameters(checkpoint)
+    sources = complete_parameters(checkpoint.parts[0])  # those of others are alike
     arch = read_architecture(checkpoint)
     _check_representable(checkpoint, arch)
     try:
@@ -85,6 +86,10 @@ def _load_nanotron(
         )
     for name in zeros:
         parameters[name].detach().zero_()
+    if checkpoint.members:
+        for _, source, mean in merged_parameters(checkpoint):
+            put_whole(mean, source, parameters)
+        return model
     shards = [(shard, source) for one, source in sources.values() for shard in one.shards]
     load_weights(shards, parameters)
     check_unchanged(shard.header for shard, _ in shards)

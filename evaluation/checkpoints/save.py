@@ -1,7 +1,10 @@
 """Files as Nanotron's trainer writes them: shards with their slices, and the configuration files."""
 
+import contextlib
 import json
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from safetensors.torch import save_file
 
 from evaluation.checkpoints.mapping import Source
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+from evaluation.files import temporary_path
 
 VERSION = "1.5"
 """Version of the checkpoint format."""
@@ -26,6 +30,27 @@ _SAME_KEYS = (
     *("num_key_value_heads", "pad_token_id"),
 )
 """Keys of transformers' configurations that Nanotron's have, too."""
+
+
+@contextlib.contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """Give a temporary folder that becomes `target` if all goes well.
+
+    Raises CheckpointError if it is there already or cannot be written.
+    """
+    if target.exists() or target.is_symlink():
+        raise CheckpointError(f"{target}: is there already; remove it or choose another")
+    temporary = temporary_path(target)
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        os.rename(temporary, target)
+    except OSError as error:
+        raise CheckpointError(
+            f"{target}: cannot be written ({error.strerror}); free disk space or choose another target"
+        ) from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_parameters(
@@ -47,7 +72,7 @@ def write_parameters(
         place = folder.joinpath("model", *parents)
         dimension = _split_dimension(name)
         if dimension is None:
-            _save(place / f"model_{last}.safetensors", whole, {})
+            save_shard(place / f"model_{last}.safetensors", whole, {})
             continue
         for rank in range(tp):
             shard, pairs = _shard(whole, dimension, source, rank, tp)
@@ -58,7 +83,7 @@ def write_parameters(
                 "unsharded_shape": str(tuple(whole.shape)),
                 "local_global_slices_pairs": pairs,
             }
-            _save(place / f"model_{last}_{label}.safetensors", shard, metadata)
+            save_shard(place / f"model_{last}_{label}.safetensors", shard, metadata)
 
 
 def _split_dimension(name: str) -> int | None:
@@ -94,7 +119,8 @@ def _slices(split: str, dimension: int, dimensions: int) -> str:
     return "|".join(split if index == dimension else _ALL for index in range(dimensions))
 
 
-def _save(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> None:
+def save_shard(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> None:
+    """Write a weight file; raise CheckpointError if the disk is full or cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file({"data": tensor.contiguous()}, path, metadata)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.config_files import CONFIG_FILES
+from evaluation.checkpoints.locations import Location, folders_of, real_location
 from evaluation.files import fingerprint
 
 State = tuple[str, ...]
@@ -27,29 +28,36 @@ _THREADS = 8
 """On a parallel file system each `stat` waits for a server, and they wait together."""
 
 
-def checkpoint_state(folder: Path) -> State:
-    """Return the state of configurations and weights; empty if there is no checkpoint."""
+def checkpoint_state(location: Location) -> State:
+    """Return the state of configurations and weights, of a merge that of all its members.
+
+    Empty if there is no checkpoint.
+    """
+    return tuple(sorted(digest for one in folders_of(location) for digest in _own_state(one)))
+
+
+def _own_state(folder: Path) -> State:
     top = os.path.realpath(folder)
     own = _state(entry for entry in _entries(top) if entry.name in CONFIG_FILES)
     weights = (entry for entry in _weights(top) if entry.name.endswith(_WEIGHTS))
-    return tuple(sorted([*own, *_state(weights)])) if own else ()
+    return (*own, *_state(weights)) if own else ()
 
 
-def checkpoint_states(folders: Iterable[Path]) -> dict[Path, State]:
+def checkpoint_states(locations: Iterable[Location]) -> dict[Location, State]:
     """Return the states of many checkpoints, looked at side by side."""
-    folders = list(dict.fromkeys(folders))
+    locations = list(dict.fromkeys(locations))
     with ThreadPoolExecutor(_THREADS) as pool:
-        return dict(zip(folders, pool.map(checkpoint_state, folders), strict=True))
+        return dict(zip(locations, pool.map(checkpoint_state, locations), strict=True))
 
 
-def recorded_state(folder: Path) -> dict[str, Any]:
+def recorded_state(location: Location) -> dict[str, Any]:
     """Return what a record of scores holds of its checkpoint: its state, and where links led then."""
-    return {"checkpoint_state": checkpoint_state(folder), "location": os.path.realpath(folder)}
+    return {"checkpoint_state": checkpoint_state(location), "location": real_location(location)}
 
 
-def folder_state(folder: Path) -> str:
-    """Return one digest of all files below a folder; empty if there is none."""
-    found = _state(_below(os.path.realpath(folder)))
+def folder_state(location: Location) -> str:
+    """Return one digest of all files below a folder, of a merge below its members'; empty if there is none."""
+    found = [one for path in folders_of(location) for one in _state(_below(os.path.realpath(path)))]
     return fingerprint(found) if found else ""
 
 

@@ -1,4 +1,4 @@
-"""Which checkpoints a stage evaluates: its steps on disk, and its bridge."""
+"""Which checkpoints a stage evaluates: its steps on disk, its merges, and its bridge."""
 
 import re
 from collections.abc import Mapping
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError, ConfigError
-from evaluation.settings.config import Every, Steps
+from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.step_lists import Every, Steps
 from evaluation.settings.steps import step_named
 
 
@@ -17,21 +19,32 @@ class Subject:
     """A checkpoint that a stage scores, and the folder of its results."""
 
     plan: StagePlan
-    checkpoint: Path
+    checkpoint: Location
     step: int | None
-    role: Literal["step", "bridge"]
+    role: Literal["step", "merge", "bridge"]
     folder: Path
 
     @property
+    def candidate(self) -> Candidate | None:
+        """A step's number or a merge's name; None for the bridge."""
+        if isinstance(self.checkpoint, Merge):
+            return self.checkpoint.name
+        return self.step if self.role == "step" else None
+
+    @property
+    def merge(self) -> str | None:
+        return self.checkpoint.name if isinstance(self.checkpoint, Merge) else None
+
+    @property
     def label(self) -> str:
-        return "bridge" if self.role == "bridge" else f"step {self.step}"
+        return "bridge" if self.candidate is None else candidate_label(self.candidate)
 
     @property
     def log(self) -> Path:
         """Log of the job that scores it."""
-        if self.role == "bridge" or self.step is None:
+        if self.candidate is None:
             return self.plan.bridge_log
-        return self.plan.step_log(self.step)
+        return self.plan.step_log(self.candidate)
 
 
 def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
@@ -76,6 +89,16 @@ def stage_steps(plan: StagePlan) -> tuple[int, ...]:
     return find_steps(Path(plan.stage.checkpoints), plan.stage.steps)
 
 
+def stage_candidates(plan: StagePlan) -> tuple[Candidate, ...]:
+    """Return the stage's steps in order, then its merges."""
+    return (*stage_steps(plan), *plan.stage.merges)
+
+
+def candidates_so_far(plan: StagePlan) -> tuple[Candidate, ...]:
+    """Return the same; of a stage without any checkpoint its merges alone."""
+    return (*steps_so_far(plan), *plan.stage.merges)
+
+
 def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
     """Return the stage's steps; none as long as there is no checkpoint."""
     try:
@@ -86,8 +109,21 @@ def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
 
 def stage_subjects(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[Subject]:
     """Return all checkpoints of a stage, the bridge last; raise ConfigError or CheckpointError."""
-    steps = [step_subject(plan, step) for step in stage_steps(plan)]
-    return steps if plan.stage.bridge is None else [*steps, bridge_subject(plan, plans)]
+    found = [candidate_subject(plan, one) for one in stage_candidates(plan)]
+    return found if plan.stage.bridge is None else [*found, bridge_subject(plan, plans)]
+
+
+def candidate_subject(plan: StagePlan, candidate: Candidate) -> Subject:
+    """Return a step or a merge of a stage; raise ConfigError for a merge that it does not have."""
+    if isinstance(candidate, int):
+        return step_subject(plan, candidate)
+    if candidate not in plan.stage.merges:
+        raise ConfigError(
+            f"stages.{plan.name}.merges: no merge {candidate!r}; there are "
+            f"{', '.join(plan.stage.merges) or 'none'}"
+        )
+    merge = Merge(candidate, plan.members(candidate))
+    return Subject(plan, merge, None, "merge", plan.step_folder(candidate))
 
 
 def step_subject(plan: StagePlan, step: int) -> Subject:

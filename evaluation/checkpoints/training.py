@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.config_files import Keys, exists, parse_json, parse_yaml, read_text
+from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.files import file_checksum
 
@@ -99,15 +100,17 @@ def _step(content: dict[str, Any], path: Path) -> int | None:
     return step
 
 
-def consumed_tokens(folder: Path) -> int | None:
+def consumed_tokens(location: Location) -> int | None:
     """Return the tokens seen in training; None where they are not recorded, as of an imported model.
 
-    No score depends on them, so what cannot be read is logged and stops nothing.
+    A merge was never trained. No score depends on them, so what cannot be read is logged and stops nothing.
     """
-    path = folder / METADATA
+    if isinstance(location, Merge):
+        return None
+    path = location / METADATA
     try:
         metas = parse_json(path).get("metas") if exists(path) else None
-        found = _consumed(metas, folder) if isinstance(metas, dict) else None
+        found = _consumed(metas, location) if isinstance(metas, dict) else None
     except CheckpointError as error:
         log.warning("tokens seen are not known: %s", error)
         return None
@@ -115,10 +118,12 @@ def consumed_tokens(folder: Path) -> int | None:
     return found if found or is_untrained else None
 
 
-def metadata_state(folder: Path) -> str | None:
-    """Return the metadata's checksum; None if it is not there or cannot be read."""
+def metadata_state(location: Location) -> str | None:
+    """Return the metadata's checksum; None if it is not there or cannot be read, and of a merge."""
+    if isinstance(location, Merge):
+        return None
     try:
-        return file_checksum(folder / METADATA)
+        return file_checksum(location / METADATA)
     except OSError:
         return None
 

@@ -21,7 +21,8 @@ from evaluation.checkpoints.config_files import os_errors_named
 from evaluation.checkpoints.headers import DTYPE_BYTES
 from evaluation.checkpoints.mapping import Source, Target, half_split_row
 from evaluation.checkpoints.prefetch import PREFETCH
-from evaluation.checkpoints.shards import Shard, Slices
+from evaluation.checkpoints.shards import Shard
+from evaluation.checkpoints.slices import Slices
 from evaluation.errors import IncompleteCheckpoint
 from evaluation.files import check_regular
 
@@ -135,7 +136,7 @@ class _WeightReader:
                 _read_into(buffer.numpy().data, chunk, read)
                 parameter = self._parameters[chunk.target.name]
                 with self._stream_on(parameter.device):  # before the buffer is used again
-                    _put(_values(buffer, chunk), chunk, parameter)
+                    _put(_values(buffer, chunk), chunk.target, chunk.place, parameter)
 
     @contextlib.contextmanager
     def _stream_on(self, device: torch.device) -> Iterator[None]:
@@ -161,18 +162,25 @@ class _WeightReader:
         return buffer[:size]
 
 
-def _put(values: torch.Tensor, chunk: _Chunk, parameter: torch.Tensor) -> None:
-    """Copy values, in the shape of the chunk's place, to the parameter that takes them."""
-    target = chunk.target
+def put_whole(whole: torch.Tensor, source: Source, parameters: Mapping[str, torch.Tensor]) -> None:
+    """Copy a whole tensor to the parameters that take its rows."""
+    for target in source.targets:
+        rows = whole[target.start : target.stop]
+        place = tuple((0, size) for size in rows.shape)
+        _put(rows, target, place, parameters[target.name].detach())
+
+
+def _put(values: torch.Tensor, target: Target, place: Slices, parameter: torch.Tensor) -> None:
+    """Copy values, in the shape of the place, to the parameter that takes them."""
     region = parameter.transpose(1, 2) if target.transposed else parameter
     values = values.to(parameter.device, non_blocking=True)
     if target.divisor != 1.0:
         values = values.double() / target.divisor
-    rows, *columns = (slice(*pair) for pair in chunk.place)
+    rows, *columns = (slice(*pair) for pair in place)
     if target.interleaved_head is None:
         region[(rows, *columns)].copy_(values)  # converts as it copies
         return
-    order = [half_split_row(row, target.interleaved_head) for row in range(*chunk.place[0])]
+    order = [half_split_row(row, target.interleaved_head) for row in range(*place[0])]
     index = torch.tensor(order, device=region.device)
     region[(slice(None), *columns)].index_copy_(0, index, values.to(parameter.dtype))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.command_hints import CONFIG_VARIABLE, DEFAULT_CONFIG
+from evaluation.settings.candidates import Candidate
 
 Commands = argparse._SubParsersAction  # the only name argparse has for it
 
@@ -44,6 +45,16 @@ def add_configured(
     if stage is not None:
         command.add_argument("--stage", type=a_name, required=stage, help="name of the stage")
     return command
+
+
+def add_merges(which: argparse._MutuallyExclusiveGroup) -> None:
+    """Add the option of commands that take merges in place of steps."""
+    which.add_argument("--merge", type=a_name, nargs="+", help="merges of the stage, by name")
+
+
+def asked_candidates(options: argparse.Namespace) -> list[Candidate]:
+    """Return the steps or merges that a command was given, each once."""
+    return list(dict.fromkeys(options.merge or options.step))
 
 
 def a_name(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`inspect`, `verify`, `import-hf`: one checkpoint by hand."""
+"""`inspect`, `verify`, `import-hf`, `merge`: one checkpoint by hand."""
 
 import argparse
 import json
@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.commands import Commands, a_name, a_path, add_command, finite_number, whole_number
+from evaluation.commands import (
+    Commands,
+    a_name,
+    a_path,
+    add_command,
+    add_configured,
+    finite_number,
+    whole_number,
+)
 from evaluation.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,6 +43,10 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument(
         "--tokenizer", type=a_name, help="name recorded in config.yaml; SOURCE if not given"
     )
+
+    command = add_configured(commands, merge, "a configured merge as a checkpoint", stage=True)
+    command.add_argument("--name", type=a_name, required=True, help="name of the merge")
+    command.add_argument("--output", type=a_path, required=True, help="folder of the checkpoint")
 
 
 def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -141,6 +153,23 @@ def import_hf(options: argparse.Namespace) -> int:
             tokenizer_name=options.tokenizer,
         )
     )
+    return 0
+
+
+def merge(options: argparse.Namespace) -> int:
+    from evaluation.checkpoints.agreement import check_agreement
+    from evaluation.checkpoints.merge import open_location
+    from evaluation.checkpoints.merged_weights import write_merge
+    from evaluation.checkpoints.subjects import candidate_subject
+    from evaluation.settings.config import load_config
+    from evaluation.settings.plan import named_stage, plan_stages
+
+    plan = named_stage(plan_stages(load_config(options.config)), options.stage, options.config)
+    assumed = plan.stage.assume.use_mup if plan.stage.assume else None
+    checkpoint = open_location(candidate_subject(plan, options.name).checkpoint, use_mup=assumed)
+    check_agreement(plan, checkpoint)
+    write_merge(checkpoint, options.output)
+    print(options.output)
     return 0
 
 

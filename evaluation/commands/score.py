@@ -5,7 +5,16 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from evaluation.commands import Commands, a_name, a_path, add_command, add_configured, whole_number
+from evaluation.commands import (
+    Commands,
+    a_name,
+    a_path,
+    add_command,
+    add_configured,
+    add_merges,
+    asked_candidates,
+    whole_number,
+)
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.errors import ScoringError
 from evaluation.settings.config import load_config
@@ -40,6 +49,7 @@ def _add_score(commands: "Commands[argparse.ArgumentParser]") -> None:
         action="extend",
         help="step of the stage; several share the GPUs that it sees",
     )
+    add_merges(which)
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
     command.add_argument(
         "--scores-only", action="store_true", help="leave the tier files to `collect`"
@@ -52,6 +62,7 @@ def _add_collect(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--step", type=whole_number(0), nargs="+", help="steps of the stage")
+    add_merges(which)
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
 
 
@@ -98,8 +109,8 @@ def score(options: argparse.Namespace) -> int:
 
     from evaluation.orchestration.checkpoints import score_checkpoint
 
-    (subject,) = _subjects(plan, plans, options)
-    return score_checkpoint(subject, scores_only=options.scores_only)
+    subjects = _subjects(plan, plans, options)
+    return max([score_checkpoint(one, scores_only=options.scores_only) for one in subjects])
 
 
 def collect(options: argparse.Namespace) -> int:
@@ -134,11 +145,11 @@ def _plans(options: argparse.Namespace) -> tuple[StagePlan, dict[str, StagePlan]
 def _subjects(
     plan: StagePlan, plans: dict[str, StagePlan], options: argparse.Namespace
 ) -> list["Subject"]:
-    from evaluation.checkpoints.subjects import bridge_subject, step_subject
+    from evaluation.checkpoints.subjects import bridge_subject, candidate_subject
 
     if options.bridge:
         return [bridge_subject(plan, plans)]
-    return [step_subject(plan, step) for step in dict.fromkeys(options.step)]
+    return [candidate_subject(plan, one) for one in asked_candidates(options)]
 
 
 def loglikelihood(options: argparse.Namespace) -> int:

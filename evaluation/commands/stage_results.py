@@ -6,8 +6,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaluation.checkpoints.subjects import bridge_subject, step_subject, steps_so_far
-from evaluation.commands import Commands, a_path, add_configured, whole_number
+from evaluation.checkpoints.subjects import bridge_subject, candidate_subject, candidates_so_far
+from evaluation.commands import (
+    Commands,
+    a_path,
+    add_configured,
+    add_merges,
+    asked_candidates,
+    whole_number,
+)
 from evaluation.errors import ConfigError
 from evaluation.records import RECORDED
 from evaluation.settings.config import load_config
@@ -19,9 +26,9 @@ if TYPE_CHECKING:
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(commands, deltas, "one step's deltas against its bridge", stage=True)
-    command.add_argument(
-        "--step", type=whole_number(0), nargs="+", required=True, help="steps of the stage"
-    )
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("--step", type=whole_number(0), nargs="+", help="steps of the stage")
+    add_merges(which)
     add_configured(commands, tables, "a stage's tables, recommendation and report", stage=True)
     add_configured(commands, figures, "a stage's curves and forest plots as SVG files", stage=True)
     add_configured(
@@ -86,10 +93,11 @@ def deltas(options: argparse.Namespace) -> int:
         raise ConfigError(
             f"stages.{plan.name}.bridge: none is configured, so there are no deltas; name a `stage` or a `path` there"
         )
-    steps = [step_subject(plan, step) for step in options.step]
-    inputs.check_results([*steps, bridge_subject(plan, inputs.plans)])
+    asked = asked_candidates(options)
+    subjects = [candidate_subject(plan, one) for one in asked]
+    inputs.check_results([*subjects, bridge_subject(plan, inputs.plans)])
     code = 0
-    for step in options.step:
+    for step in asked:
         record = make_deltas(plan, step)
         if record.error is not None:
             print(f"error: {record.error}", file=sys.stderr)
@@ -167,8 +175,9 @@ def status(options: argparse.Namespace) -> int:
     chosen = plans
     if options.stage is not None:
         chosen = {options.stage: named_stage(plans, options.stage, options.config)}
-    outdated, steps = Outdated(plans), {name: steps_so_far(plan) for name, plan in chosen.items()}
-    outdated.look_at(step_subject(chosen[name], step) for name in chosen for step in steps[name])
-    found = {name: stage_status(plan, steps[name], outdated) for name, plan in chosen.items()}
+    outdated = Outdated(plans)
+    known = {name: candidates_so_far(plan) for name, plan in chosen.items()}
+    outdated.look_at(candidate_subject(chosen[name], one) for name in chosen for one in known[name])
+    found = {name: stage_status(plan, known[name], outdated) for name, plan in chosen.items()}
     print(json.dumps(found, indent=1) if options.json else status_table(found))
     return 0 if all(entry["complete"] for entry in found.values()) else 1

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.checkpoints.subjects import Subject, step_subject, steps_so_far
+from evaluation.checkpoints.subjects import Subject, candidate_subject, candidates_so_far
 from evaluation.dependencies.caches import check_current, graded_entries
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated, are_tables_late
@@ -18,6 +18,8 @@ from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
+
+_ROLES = ("step", "merge", "bridge")
 
 
 @dataclass
@@ -48,12 +50,15 @@ class CommandInputs:
 
     def check_deltas(self, plan: StagePlan) -> None:
         """Check all deltas of a stage, and the results that they are made from."""
-        steps = steps_so_far(plan)
-        subjects = [step_subject(plan, step) for step in steps]
+        subjects = [candidate_subject(plan, one) for one in candidates_so_far(plan)]
         self.check_results(subjects)
         if plan.stage.bridge is not None and read_record(plan.bridge_folder, COLLECT) is not None:
             self.check_results([self.outdated.bridge(plan)])
-            late = [step_subject(plan, s) for s in steps if self.outdated.deltas(plan, s)]
+            late = [
+                candidate_subject(plan, one)
+                for one in candidates_so_far(plan)
+                if self.outdated.deltas(plan, one)
+            ]
             self._refuse("the deltas", "deltas", late)
 
     def check_tables(self, plan: StagePlan) -> None:
@@ -63,12 +68,13 @@ class CommandInputs:
             raise self._error(f"the tables of {plan.name}", f"tables --stage {plan.name}")
 
     def _refuse(self, what: str, command: str, late: Sequence[Subject]) -> None:
-        """Raise an error on what is late: the steps before the bridge, as a command takes either."""
+        """Raise an error on what is late: steps, merges or the bridge, as a command takes one of them."""
         if not late:
             return
-        plan, steps = late[0].plan, [str(one.step) for one in late if one.role == "step"]
-        which = f"--step {' '.join(steps)}" if steps else "--bridge"
-        named = f"steps {', '.join(steps)}" if len(steps) > 1 else late[0].label
+        plan, first = late[0].plan, min(late, key=lambda one: _ROLES.index(one.role))
+        names = [str(one.candidate) for one in late if one.role == first.role]
+        which = "--bridge" if first.role == "bridge" else f"--{first.role} {' '.join(names)}"
+        named = f"{first.role}s {', '.join(names)}" if len(names) > 1 else first.label
         raise self._error(
             f"{what} of {plan.name}, {named},", f"{command} --stage {plan.name} {which}"
         )
@@ -92,5 +98,5 @@ def check_run(config: Path) -> None:
     if all(path.is_dir() for path in needed):
         plans = plan_stages(known)
         for plan in plans.values():
-            subjects = [step_subject(plan, step) for step in steps_so_far(plan)]
+            subjects = [candidate_subject(plan, one) for one in candidates_so_far(plan)]
             CommandInputs(config, plans).check_results(subjects)

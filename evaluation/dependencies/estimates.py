@@ -50,9 +50,10 @@ def _work(plan: StagePlan, meta_of: MetaOf) -> Work | None:
         meta = meta_of(plan.generation_folder(name))
         if meta is None:
             return None
-        count = int(meta["items"]["used"]) * task.sampling.n
+        settled = judged_task(task, meta)
+        count = int(meta["items"]["used"]) * settled.sampling.n
         completions += count
-        tokens += count * judged_task(task, meta).max_new_tokens
+        tokens += count * settled.max_new_tokens
     return Work(completions, tokens)
 
 

@@ -7,14 +7,15 @@ was scored otherwise can neither be shown next to the others nor scored again, s
 
 from pathlib import Path
 
-from evaluation.checkpoints.config_files import configuration_file
+from evaluation.checkpoints.locations import Location, absent_folder
 from evaluation.checkpoints.subjects import Subject, find_steps, step_subject
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CheckpointError
 from evaluation.records import FOLDER
-from evaluation.settings.config import Config, Every, Stage
+from evaluation.settings.config import Config, Stage
 from evaluation.settings.plan import plan_stage
+from evaluation.settings.step_lists import Every
 from evaluation.settings.steps import step_named
 
 
@@ -58,8 +59,9 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
     return tuple(sorted([*found, *kept]))
 
 
-def is_deleted(checkpoint: Path) -> bool:
-    return configuration_file(checkpoint) is None
+def is_deleted(location: Location) -> bool:
+    """Return whether a checkpoint, or one that a merge is made of, is not there."""
+    return absent_folder(location) is not None
 
 
 def is_retained(subject: Subject, outdated: Outdated) -> bool:

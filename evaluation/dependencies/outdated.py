@@ -5,11 +5,11 @@ tables, figures and pages show the results that there are, be they all or not: a
 which a job failed, and a command by hand make pages of what there is.
 """
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evaluation.checkpoints.locations import Location, real_location
 from evaluation.checkpoints.state import (
     State,
     checkpoint_state,
@@ -20,9 +20,9 @@ from evaluation.checkpoints.state import (
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
-    stage_steps,
-    step_subject,
-    steps_so_far,
+    candidate_subject,
+    candidates_so_far,
+    stage_candidates,
 )
 from evaluation.checkpoints.training import metadata_state
 from evaluation.dependencies import steps as keys
@@ -34,6 +34,7 @@ from evaluation.dependencies.caches import (
     tokenizer_entry,
 )
 from evaluation.records import Record, is_intact, read_record
+from evaluation.settings.candidates import Candidate
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 
@@ -50,7 +51,7 @@ class Outdated:
     as_made: bool = False
     caches: CacheStates = field(default_factory=CacheStates)
     _known: dict[tuple[object, ...], bool] = field(default_factory=dict)
-    _states: dict[Path, State] = field(default_factory=dict)
+    _states: dict[Location, State] = field(default_factory=dict)
 
     def look_at(self, subjects: Iterable[Subject]) -> None:
         """Look at many checkpoints at once, for the questions about each that follow."""
@@ -75,7 +76,7 @@ class Outdated:
     def collect(self, subject: Subject) -> bool:
         return self._once(("collect", subject.folder), lambda: not self._is_collected(subject))
 
-    def deltas(self, plan: StagePlan, step: int) -> bool:
+    def deltas(self, plan: StagePlan, step: Candidate) -> bool:
         return self._once(("deltas", plan.name, step), lambda: not self._has_deltas(plan, step))
 
     def tables(self, plan: StagePlan) -> bool:
@@ -124,16 +125,16 @@ class Outdated:
                 return False
         return self._is_of(record, subject.checkpoint) and is_intact(record, subject.folder)
 
-    def _is_of(self, record: Record, checkpoint: Path) -> bool:
+    def _is_of(self, record: Record, checkpoint: Location) -> bool:
         """Return whether scores are of this checkpoint, which may be deleted by now, whole or in part.
 
         What was never where a link leads now is not deleted: the scores are of another folder.
         """
         if state := self._state(checkpoint):
             return is_left_of(state, record.about.get("checkpoint_state"))
-        return record.about.get("location") == os.path.realpath(checkpoint)
+        return record.about.get("location") == real_location(checkpoint)
 
-    def _state(self, checkpoint: Path) -> State:
+    def _state(self, checkpoint: Location) -> State:
         if checkpoint not in self._states:
             self._states[checkpoint] = checkpoint_state(checkpoint)
         return self._states[checkpoint]
@@ -157,8 +158,8 @@ class Outdated:
         is_wanted = record.key == keys.collect_key(subject, score)
         return is_wanted and is_intact(record, subject.folder)
 
-    def _has_deltas(self, plan: StagePlan, step: int) -> bool:
-        sides = step_subject(plan, step), self.bridge(plan)
+    def _has_deltas(self, plan: StagePlan, step: Candidate) -> bool:
+        sides = candidate_subject(plan, step), self.bridge(plan)
         records = [read_record(side.folder, keys.COLLECT) for side in sides]
         own = read_record(plan.step_folder(step), keys.STEP_DELTAS)
         if own is None:
@@ -171,8 +172,8 @@ class Outdated:
         return own.key == key and is_intact(own, plan.step_folder(step))
 
     def _has_tables(self, plan: StagePlan) -> bool:
-        steps = stage_steps(plan)
-        if any(self.collect(step_subject(plan, step)) for step in steps):
+        steps = stage_candidates(plan)
+        if any(self.collect(candidate_subject(plan, step)) for step in steps):
             return False
         if plan.stage.bridge is not None and (
             self.collect(self.bridge(plan)) or any(self.deltas(plan, step) for step in steps)
@@ -195,7 +196,7 @@ def tables_records(plans: Mapping[str, StagePlan]) -> dict[str, Record]:
 
 def are_tables_late(plan: StagePlan) -> bool:
     """Return whether there are results that the stage's tables do not show."""
-    steps = steps_so_far(plan)
+    steps = candidates_so_far(plan)
     records = keys.stage_records(plan, steps)
     key = keys.tables_key(plan, steps, records)
     return any(records) and not is_made(plan.results, keys.TABLES, key)

@@ -3,7 +3,7 @@
     step      in the folder of    reads                             makes
     score     a checkpoint        caches, the checkpoint            scores in the store
     collect   a checkpoint        its scores, documents             tier files
-    deltas    a step              tier files of it and the bridge   bridge_deltas.json
+    deltas    a step or merge     tier files of it and the bridge   bridge_deltas.json
     tables    a stage             all of the above                  summary, deltas, report
     figures   a stage             its tables                        SVG files
     comparison  the results       all stages' tables, other runs    comparison.{csv,json,html}
@@ -20,10 +20,12 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.subjects import Subject
+from evaluation.checkpoints.locations import Location, Merge, absent_folder
+from evaluation.checkpoints.subjects import Subject, candidate_subject
 from evaluation.dependencies.other_runs import references, run_state
 from evaluation.files import fingerprint, unordered
 from evaluation.records import Record, read_record
+from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import OtherRun
 from evaluation.settings.tiers import TIERS
@@ -37,14 +39,19 @@ COMPARISON = "comparison"
 FRONT = "front"
 
 
-def command_files(command: str | None) -> list[list[Any]]:
-    """Return name, size and time of change of the files that a command names: a script may be edited."""
+def command_state(plan: StagePlan) -> list[Any]:
+    """Return a stage's command, and name, size and time of change of the files that it names.
+
+    A script may be edited.
+    """
+    command = plan.stage.command
     try:
         words = shlex.split(command or "")
     except ValueError:  # the shell will report it
         words = (command or "").split()
     paths = [Path(word) for word in words]
-    return [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in paths if _is_file(p)]
+    files = [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in paths if _is_file(p)]
+    return [command, files]
 
 
 def _is_file(path: Path) -> bool:
@@ -65,14 +72,21 @@ def score_key(subject: Subject) -> str:
             "sequence_length": plan.sequence_length,
             "device": plan.config.scoring.device,
             "dtype": plan.config.scoring.dtype,
-            "command": [plan.stage.command, command_files(plan.stage.command)],
+            "command": command_state(plan),
             "allow_shorter_sequences": plan.stage.allow_shorter_sequences,
             "assume": plan.stage.assume and plan.stage.assume.model_dump(),
             "checkpoint": str(subject.checkpoint),
+            **_weights(subject.checkpoint),
             "items": {TIERS[name].section: sorted(_items(plan, name)) for name in plan.tiers},
             **_decoding(plan),
         }
     )
+
+
+def _weights(location: Location) -> dict[str, Any]:
+    if isinstance(location, Merge):
+        return {"weights": [weight for _, weight in location.members]}
+    return {}
 
 
 def _decoding(plan: StagePlan) -> dict[str, Any]:
@@ -83,11 +97,13 @@ def _decoding(plan: StagePlan) -> dict[str, Any]:
 
 def collect_key(subject: Subject, score: Record) -> str:
     plan = subject.plan
+    groups = {name: group.model_dump() for name, group in plan.suite.groups.items()}
     return fingerprint(
         {
             "protocol": protocol.RESULTS,
             "stage": plan.name,
             "step": subject.step,
+            **({"merge": subject.merge} if subject.merge else {}),
             "role": subject.role,
             "items": {
                 name: {
@@ -97,6 +113,7 @@ def collect_key(subject: Subject, score: Record) -> str:
             },
             # A file of the store may hold scores of other prompts, too: which of them are meant counts.
             "score": [score.identity, score.about.get("tiers")],
+            **({"groups": groups} if groups else {}),
             **_judging(plan),
         }
     )
@@ -114,7 +131,7 @@ def _judging(plan: StagePlan) -> dict[str, Any]:
     return found
 
 
-def deltas_key(plan: StagePlan, step: int, ours: Record, bridge: Record) -> str:
+def deltas_key(plan: StagePlan, step: Candidate, ours: Record, bridge: Record) -> str:
     return fingerprint(
         {
             "protocol": protocol.BRIDGE,
@@ -126,9 +143,11 @@ def deltas_key(plan: StagePlan, step: int, ours: Record, bridge: Record) -> str:
     )
 
 
-def tables_key(plan: StagePlan, steps: Sequence[int], made_from: Iterable[Record | None]) -> str:
+def tables_key(
+    plan: StagePlan, steps: Sequence[Candidate], made_from: Iterable[Record | None]
+) -> str:
     """Return a key; `made_from` are the records of the steps' and the bridge's results and deltas, in order."""
-    deleted = [step for step in steps if not configuration_file(plan.checkpoint(step))]
+    deleted = [one for one in steps if absent_folder(candidate_subject(plan, one).checkpoint)]
     return fingerprint(
         {
             "protocol": [protocol.BRIDGE, protocol.REPORT],
@@ -160,7 +179,7 @@ def _levels(plan: StagePlan) -> dict[str, Any]:
     return {"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}
 
 
-def stage_results(plan: StagePlan, steps: Sequence[int]) -> list[tuple[Path, str]]:
+def stage_results(plan: StagePlan, steps: Sequence[Candidate]) -> list[tuple[Path, str]]:
     """Return the folder and step of each record that a stage's tables are made from."""
     places = [(plan.step_folder(step), COLLECT) for step in steps]
     if plan.stage.bridge is not None:
@@ -169,7 +188,7 @@ def stage_results(plan: StagePlan, steps: Sequence[int]) -> list[tuple[Path, str
     return places
 
 
-def stage_records(plan: StagePlan, steps: Sequence[int]) -> list[Record | None]:
+def stage_records(plan: StagePlan, steps: Sequence[Candidate]) -> list[Record | None]:
     """Return the records that a stage's tables are made from."""
     return [read_record(*place) for place in stage_results(plan, steps)]
 

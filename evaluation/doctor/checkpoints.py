@@ -7,11 +7,12 @@ a parallel file system answers slowly but many at a time.
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
 from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.locations import Location
+from evaluation.checkpoints.merge import open_location
 from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.dependencies.outdated import Outdated
 from evaluation.doctor.caches import Caches
@@ -51,7 +52,7 @@ def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -
 
 def label(subject: Subject) -> str:
     name = subject.plan.name
-    return f"{name} bridge" if subject.role == "bridge" else f"{name}/{subject.step}"
+    return f"{name} bridge" if subject.candidate is None else f"{name}/{subject.candidate}"
 
 
 def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list[Check]:
@@ -60,7 +61,7 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
     With `gate` all of it is a warning: each job records what is wrong with its own checkpoint.
     """
     opened = _open_all({_key(subject) for subject in subjects.to_score})
-    broken: dict[str, list[Finding]] = {"step": [], "bridge": []}
+    broken: dict[str, list[Finding]] = {"step": [], "merge": [], "bridge": []}
     foreign: list[Finding] = []
     state: State = "warning" if gate else "fault"
     for subject in subjects.to_score:
@@ -70,23 +71,24 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
         elif sentence := _disagreement(subject.plan, found, caches):
             foreign.append(Finding(state, label(subject), sentence))
     done = f"; {subjects.scored} already scored" if subjects.scored else ""
-    unreadable = f"; {len(broken['step'])} cannot be read" if broken["step"] else ""
+    own = [*broken["step"], *broken["merge"]]
+    unreadable = f"; {len(own)} cannot be read" if own else ""
     return [
         Check(
             "checkpoints",
-            f"{_count(subjects, 'step')}{done}{unreadable}",
-            (*subjects.problems, *broken["step"]),
+            f"{_count(subjects, 'step', 'merge')}{done}{unreadable}",
+            (*subjects.problems, *own),
         ),
         Check("bridges", _count(subjects, "bridge"), tuple(broken["bridge"])),
         Check("agreement", "tokenizer, vocabulary and sequence length", tuple(foreign)),
     ]
 
 
-def _count(subjects: Subjects, role: str) -> str:
-    return f"{sum(one.role == role for one in subjects.to_score) or 'none'} to score"
+def _count(subjects: Subjects, *roles: str) -> str:
+    return f"{sum(one.role in roles for one in subjects.to_score) or 'none'} to score"
 
 
-_Key = tuple[Path, bool | None]
+_Key = tuple[Location, bool | None]
 """A checkpoint, and what its stage assumes of muP."""
 
 
@@ -112,7 +114,7 @@ def _open_all(keys: set[_Key]) -> dict[_Key, Checkpoint | str]:
 def _open(key: _Key) -> Checkpoint | str:
     path, use_mup = key
     try:
-        checkpoint = open_checkpoint(path, use_mup=use_mup)
+        checkpoint = open_location(path, use_mup=use_mup)
         check_complete(checkpoint)
     except EvaluationError as error:
         return str(error)

@@ -10,6 +10,7 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.provided import judged_task
 
 BLOCK_BYTES = 40
 """A block's row in the score store and again in tier2_ppl_blocks.parquet: 31 were measured."""
@@ -64,7 +65,8 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
     for name, task in plan.suite.generation_tasks.items():
         known = caches.metas.get(plan.generation_folder(name))
         if known is not None:  # its first samples are counted already
-            size += ANSWER_BYTES * int(known["items"]["used"]) * (task.sampling.n - 1)
+            drawn = judged_task(task, known).sampling.n
+            size += ANSWER_BYTES * int(known["items"]["used"]) * (drawn - 1)
     return Need(size, CHECKPOINT_FILES + len(metas))
 
 

@@ -78,6 +78,7 @@ def _aimless(plans: Iterable[StagePlan]) -> Iterable[Finding]:
             entries = getattr(plan.suite, tier.section).values()
             name = "category" if tier.rates else "group"
             groups = {getattr(entry, name) for entry in entries}
+            groups |= plan.suite.tier_groups(aim.tier).keys()
             if not entries or aim.group not in {None, *groups}:
                 group = f" of the group {aim.group!r}" if aim.group else ""
                 yield Finding(

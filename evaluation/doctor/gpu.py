@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.merge import open_location
 from evaluation.checkpoints.subjects import Subject
 from evaluation.doctor.disk_space import nearest, write_problem
 from evaluation.doctor.findings import Check, Finding
@@ -52,7 +52,9 @@ def _torch_findings(gpu: Gpu) -> Iterator[Finding]:
     if not torch.cuda.is_available():
         yield Finding("fault", "", why_unusable(gpu))
     elif (lacking := compiler_fault()) is not None:
-        yield Finding("fault", "", lacking)
+        yield Finding(
+            "warning", "", f"{lacking}; until then layers run uncompiled, which is slower"
+        )
 
 
 def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
@@ -65,7 +67,7 @@ def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
     findings: list[Finding] = []
     for subject in _one_of_each(subjects):
         try:
-            checkpoint = open_checkpoint(subject.checkpoint, use_mup=_use_mup(subject.plan))
+            checkpoint = open_location(subject.checkpoint, use_mup=_use_mup(subject.plan))
             name = _dtype(subject.plan, checkpoint.dtype)
             gpus = subject.plan.config.scoring.gpus_per_checkpoint
             needs = footprint(checkpoint, getattr(torch, name), gpus)

@@ -13,6 +13,7 @@ from evaluation.prefill.caches import EXAMPLES, read_questions
 from evaluation.prefill.schema import QuestionLine
 from evaluation.results.columns import CANDIDATES, arrow_schema
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.sources import Normalization
 from evaluation.store import ScoreStore
 
 SCHEMA = arrow_schema(CANDIDATES[1:])  # the first one names the item
@@ -26,6 +27,8 @@ class ScoredTask:
     truncated: int
     scores: Sequence[Mapping[str, Any]]
     origin: Mapping[str, Any]
+    primary: Normalization | None
+    """The normalization that a provider reports."""
 
 
 def scored_task(
@@ -53,6 +56,7 @@ def scored_task(
         sum(row["truncated"] for row in stored),
         list(used.values()),
         {"data": known.meta["definition"], "data_checksum": checksum, "items": known.meta["items"]},
+        known.meta["source"].get("primary"),
     )
 
 

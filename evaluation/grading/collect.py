@@ -16,13 +16,14 @@ from evaluation.checkpoints.training import metadata_state
 from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import documents_used
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
-from evaluation.errors import CommandError, EvaluationError, ResultsError, ScoringError
-from evaluation.files import write_json
+from evaluation.errors import CommandError, ResultsError, ScoringError
+from evaluation.files import is_temporary, write_json
 from evaluation.grading.generated import FOLDER
 from evaluation.grading.header import header
 from evaluation.grading.tiers import SUMMARIZERS, TierFiles, external_tier
 from evaluation.records import Record, read_record, write_record
 from evaluation.results.read import read_tier
+from evaluation.settings.groups import group_weights
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore
 
@@ -31,7 +32,8 @@ def collect(subject: Subject) -> Record:
     """Write the tier files of a checkpoint that was scored, or record why there are none.
 
     Raises:
-        ScoringError: the checkpoint has not been scored, or its scores are gone from the store.
+        ScoringError: the checkpoint has not been scored.
+        EvaluationError: a cache, a file or this machine is at fault, which a later run may mend.
     """
     score = read_record(subject.folder, SCORE)
     if score is None:
@@ -44,7 +46,7 @@ def collect(subject: Subject) -> Record:
     if error is None:
         try:
             files = _write_tiers(subject, _store(subject, score), score.about)
-        except EvaluationError as wrong:
+        except ScoringError as wrong:
             error = str(wrong)
     _remove_others(subject, files)
     about = {"documents": documents_used(subject.plan), "metadata": counted}
@@ -93,16 +95,37 @@ def _summarize(
 ) -> TierFiles:
     entry = about["tiers"][name]
     if "external" in entry:
-        return external_tier(subject, store, name, about)
+        found = external_tier(subject, store, name, about)
+        return replace(found, content={**found.content, **_groups(subject, name, found.content)})
     found = SUMMARIZERS[name](subject.plan, store, entry)
     top = header(subject, name, about, found.summaries, found.counts)
-    return replace(found, content={**top, **found.content})
+    groups = _groups(subject, name, found.content)
+    return replace(found, content={**top, **groups, **found.content})
+
+
+def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what each item weighs in the suite's groups; nothing where there are none.
+
+    Raises ScoringError where questions are to be counted and the file has no numbers of them.
+    """
+    groups = subject.plan.suite.tier_groups(name)
+    if not groups:
+        return {}
+    used = {item: entry.get("items") for item, entry in content[TIERS[name].section].items()}
+    counts = {item: one["used"] if isinstance(one, dict) else one for item, one in used.items()}
+    questions = {item: count for item, count in counts.items() if count}
+    try:
+        return {"groups": {group: group_weights(group, groups, questions) for group in groups}}
+    except KeyError as lacking:
+        raise ScoringError(
+            f"a group weighs by questions, and {name} has no `items` of {lacking}; set `weigh: leaves`"
+        ) from None
 
 
 def _remove_others(subject: Subject, files: list[Path]) -> None:
-    """Tier files that are of other suites, or of a checkpoint that cannot be scored any more."""
+    """Remove tier files of other suites, or of a checkpoint that cannot be scored any more."""
     ours = [subject.folder / n for t in TIERS.values() for n in (t.summary_file, t.items_file)]
     ours += [path for path in (subject.folder / FOLDER).glob("*/*") if path.is_file()]
     for path in ours:
-        if path not in files:
+        if path not in files and not is_temporary(path):
             path.unlink(missing_ok=True)

@@ -25,7 +25,8 @@ def header(
         "packages": _packages(summaries),
         "device": about["device"],
         "gpu": " and ".join(_of_all(summaries, "gpu")) or None,
-        **_spread(summaries),
+        **_if_any(summaries, "layers"),
+        **_if_any(summaries, "gpus_per_checkpoint"),
         **_busy(summaries),
         "row_tokens": _of_all(summaries, "row_tokens"),
         "dtype": about["dtype"],
@@ -39,6 +40,7 @@ def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "stage": subject.plan.name,
         "step": subject.step,
+        **({"merge": subject.merge} if subject.merge else {}),
         "role": subject.role,
         "checkpoint": about["checkpoint"],
         "checkpoint_identity": about["identity"],
@@ -70,10 +72,10 @@ def _of_all(summaries: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
     return sorted({summary[key] for summary in summaries if summary.get(key) is not None})
 
 
-def _spread(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Over how many GPUs the model was spread, if over several."""
-    found = _of_all(summaries, "gpus_per_checkpoint")
-    return {"gpus_per_checkpoint": found} if found else {}
+def _if_any(summaries: Iterable[Mapping[str, Any]], key: str) -> dict[str, Any]:
+    """Return the key with all its values; nothing where no score has it."""
+    found = _of_all(summaries, key)
+    return {key: found} if found else {}
 
 
 def _busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -12,16 +12,19 @@ import pyarrow as pa
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl, write_parquet, write_text
-from evaluation.grading.choices import scored_task
+from evaluation.grading.choices import ScoredTask, scored_task
 from evaluation.grading.generated import verify_task, write_prompts
 from evaluation.grading.header import add_up, origin
 from evaluation.grading.probes import check_answers, end_of_thinking, generations
 from evaluation.metrics.accuracy import summarize_choices
-from evaluation.metrics.measures import choice_measures, with_measures
+from evaluation.metrics.measures import choice_measures, summarize_gold, with_measures
 from evaluation.metrics.perplexity import summarize_blocks
 from evaluation.metrics.rates import summarize
+from evaluation.results.tier_files import TaskMeans
 from evaluation.scoring.external import LINE, command_name
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.provided import ProviderChoices
+from evaluation.settings.sources import Task
 from evaluation.settings.tiers import TIERS, complete
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.sandbox.run import describe_sandbox
@@ -65,7 +68,7 @@ def summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
 
 
 def summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
-    """Summarize Tier3; overall values are unweighted means over tasks."""
+    """Summarize Tier3; overall values are unweighted means over the tasks that have them."""
     scored = {
         name: scored_task(plan, store, name, entry["items"][name]) for name in plan.suite.tasks
     }
@@ -74,17 +77,28 @@ def summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]
         task = plan.suite.tasks[name]
         tasks[name] = {
             **{key: sum(score[key] for score in one.scores) for key in SPENT},
-            **summarize_choices(one.table, task.primary),
-            **{key: float(values.mean()) for key, values in choice_measures(one.table).items()},
+            **_summarize_task(one, task),
             "truncated_contexts": one.truncated,
             **_origin(one.origin, task.group),
             "task": task.model_dump(mode="json"),
         }
-    keys = ("accuracy", "centered", *(metric.name for metric in TIERS["tier3"].companions))
-    overall = {key: _mean([one[key] for one in tasks.values()]) for key in keys}
-    measured = {name: with_measures(one.table) for name, one in scored.items()}
+    found = {key: [one[key] for one in tasks.values() if key in one] for key in _TASK_MEANS}
+    overall = {key: _mean(values) for key, values in found.items() if values}
+    kinds = {name: plan.suite.tasks[name].kind for name in scored}
+    measured = {name: with_measures(one.table, kinds[name]) for name, one in scored.items()}
     spent = [score for one in scored.values() for score in one.scores]
     return _tier_files({"overall": overall, "tasks": tasks}, measured, spent, "task", tasks)
+
+
+_TASK_MEANS = tuple(TaskMeans.model_fields)
+
+
+def _summarize_task(scored: ScoredTask, task: Task | ProviderChoices) -> dict[str, Any]:
+    if task.kind == "gold":
+        return summarize_gold(scored.table)
+    measures = {key: float(values.mean()) for key, values in choice_measures(scored.table).items()}
+    primary = task.primary or scored.primary or "raw"
+    return {**summarize_choices(scored.table, primary), **measures}
 
 
 def verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
@@ -153,6 +167,7 @@ def external_tier(
         known = getattr(subject.plan.suite, section).get(item)
         if isinstance(entry, dict) and hasattr(known, "group"):
             entry["group"] = known.group
+            entry |= {"kind": known.kind} if tier == "tier3" else {}
     if not stored.summary["has_items"]:
         return TierFiles(content, None)
     return TierFiles(content, partial(_write_external, stored.table))

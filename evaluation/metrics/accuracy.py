@@ -3,7 +3,8 @@
 Five ways to compare candidates of different length (names of lm-evaluation-harness in brackets):
 
     raw        the sum of the log-probabilities (acc)
-    per_char   divided by the characters of the candidate's text, without a leading space (acc_norm)
+    per_char   divided by the characters of the candidate's text, without a leading space (acc_norm);
+                of a task of olmo-eval with it, as there
     per_byte   divided by its UTF-8 bytes (acc_bytes)
     per_token  divided by its tokens
     pmi        minus the log-probability after the unconditional context
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.metrics.spread import Floats, grouped_spread
 from evaluation.settings.sources import Normalization
+from evaluation.settings.tiers import TaskKind
 
 
 class Outcomes(NamedTuple):
@@ -103,7 +105,7 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
         NonFiniteError: a log-probability is NaN or infinite; names the item.
         ScoringError: no items, an item with one candidate, or nothing to compute the primary from.
     """
-    groups = check_items(table)
+    groups = check_items(table, "ranked")
     gold = table["gold"].to_numpy(zero_copy_only=False)
     outcomes = {
         name: credit_items(scores, gold, groups) for name, scores in candidate_scores(table).items()
@@ -129,8 +131,8 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
     }
 
 
-def check_items(table: pa.Table) -> Groups:
-    """Return the items of a table that has accuracies; raise ScoringError for any other."""
+def check_items(table: pa.Table, kind: TaskKind) -> Groups:
+    """Return the items of a table that can be measured so; raise ScoringError for any other."""
     groups = group_items(table)
     if not len(groups.starts):
         raise ScoringError("the task has no items; look at its cache and `limit`")
@@ -139,11 +141,14 @@ def check_items(table: pa.Table) -> Groups:
         raise ScoringError(
             "the candidates of an item do not stand together, or an id is there twice; write them again"
         )
-    lonely = np.flatnonzero(groups.sizes < 2)
-    if len(lonely):
-        raise ScoringError(
-            f"{ids[lonely[0]]}: one candidate leaves nothing to choose; leave it out"
+    is_wrong = groups.sizes < 2 if kind == "ranked" else groups.sizes > 1
+    if is_wrong.any():
+        wrong = (
+            "one candidate leaves nothing to choose; leave it out"
+            if kind == "ranked"
+            else "there are candidates besides the right answer; score it again"
         )
+        raise ScoringError(f"{ids[int(np.argmax(is_wrong))]}: {wrong}")
     _finite(table, "logprob")
     return groups
 

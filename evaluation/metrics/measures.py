@@ -14,42 +14,89 @@ with log-probabilities l_c (sums over the tokens of candidate c, in nats) and th
 A task's value is the unweighted mean over its questions. Bytes and characters are those of the
 candidate's text without a leading space, as `per_byte` and `per_char` count them. Where several
 candidates are right, the best of them counts, and their probabilities add up.
+
+Where only the right answer is scored, all bytes of it count, and of these there is the first alone. Beside it
+
+    greedy                1 if every token of the right answer is the most likely one, else 0
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.errors import ScoringError
-from evaluation.metrics.accuracy import Groups, candidate_scores, check_items
+from evaluation.metrics.accuracy import (
+    Groups,
+    candidate_scores,
+    check_items,
+    group_names,
+    standard_error,
+)
 from evaluation.metrics.spread import Floats
+from evaluation.settings.tiers import TIERS, TaskKind
+
+MEASURES = tuple(metric.name for metric in TIERS["tier3"].companions)
 
 
-def choice_measures(table: pa.Table) -> dict[str, Floats]:
+def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Floats]:
     """Return a value for each question of a table of candidates, by metric; (questions,) each.
 
     Raises:
         NonFiniteError, ScoringError: name the item.
     """
-    groups, scores = check_items(table), candidate_scores(table)
+    groups, scores = check_items(table, kind), candidate_scores(table)
     gold = table["gold"].to_numpy(zero_copy_only=False)
+    bits = {"gold_bits_per_byte": -_best(scores["per_byte"], gold, groups) / math.log(2)}
+    if kind == "gold":
+        return bits
     _check_wrong_ones(table, gold, groups)
     return {
-        "gold_bits_per_byte": -_best(scores["per_byte"], gold, groups) / math.log(2),
+        **bits,
         "correct_probability": _probability(scores["raw"], gold, groups),
         "margin": _best(scores["per_char"], gold, groups)
         - _best(scores["per_char"], ~gold, groups),
     }
 
 
-def with_measures(table: pa.Table) -> pa.Table:
+def greedy(table: pa.Table) -> Floats:
+    """Return whether each right answer of a table without other candidates is greedy; (questions,).
+
+    Raises:
+        ScoringError: that was not stored.
+    """
+    check_items(table, "gold")
+    if table["is_greedy"].null_count:
+        raise ScoringError("whether an answer is greedy is not stored; score it again")
+    found: Floats = table["is_greedy"].to_numpy(zero_copy_only=False).astype(np.float64)
+    return found
+
+
+def summarize_gold(table: pa.Table) -> dict[str, Any]:
+    """Return what is known of right answers alone; nothing that ranks.
+
+    Raises:
+        NonFiniteError, ScoringError: name the item.
+    """
+    (bits,), groups = choice_measures(table, "gold").values(), check_items(table, "gold")
+    clusters, strata = (group_names(table, name, groups) for name in ("cluster", "stratum"))
+    return {
+        "kind": "gold",
+        "gold_bits_per_byte": float(bits.mean()),
+        "greedy": float(greedy(table).mean()),
+        "stderr": standard_error(bits, clusters, strata),
+        "nan": 0,  # one raises NonFiniteError
+    }
+
+
+def with_measures(table: pa.Table, kind: TaskKind = "ranked") -> pa.Table:
     """Add a column for each measure to a table: a question's value at its first candidate."""
-    starts = check_items(table).starts
-    for name, values in choice_measures(table).items():
+    starts, found = check_items(table, kind).starts, choice_measures(table, kind)
+    for name in MEASURES:
         column = np.full(table.num_rows, np.nan)
-        column[starts] = values
+        column[starts] = found.get(name, np.nan)
         table = table.append_column(name, pa.array(column, from_pandas=True))
     return table
 

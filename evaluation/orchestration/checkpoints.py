@@ -2,6 +2,8 @@
 
 import sys
 
+from evaluation.checkpoints.locations import Merge
+from evaluation.checkpoints.merge import check_members
 from evaluation.checkpoints.subjects import Subject, stage_steps
 from evaluation.errors import ConfigError
 from evaluation.grading.collect import collect
@@ -15,8 +17,11 @@ def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
 
     Raises:
         ConfigError: for a step that is not there, of which nothing is recorded.
+        CheckpointError: likewise for a member of a merge.
     """
-    if subject.role == "step" and not subject.checkpoint.is_dir():
+    if isinstance(subject.checkpoint, Merge):
+        check_members(subject.checkpoint)
+    elif subject.role == "step" and not subject.checkpoint.is_dir():
         plan = subject.plan
         raise ConfigError(
             f"stages.{plan.name}: no checkpoint of {subject.label} under "

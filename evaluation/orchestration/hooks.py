@@ -11,18 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.subjects import stage_steps
+from evaluation.checkpoints.subjects import stage_candidates
 from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import are_tables_late
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
 from evaluation.errors import EvaluationError
-from evaluation.orchestration.internals import before_execution
+from evaluation.orchestration.internals import before_execution, let_stops_in
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
 from evaluation.orchestration.slurm import check_cluster, guard_run
 from evaluation.records import read_record
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
+from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.wording import did_you_mean
 
@@ -45,6 +46,8 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
         lines = inputs.require(sorted(targets)) if workflow.is_main_process else []
         if is_dry:
             return lines
+        if workflow.resource_settings.cores == 0:  # Snakemake would wait for ever
+            raise WorkflowError("with --cores 0 no job can run; give 1 or more, such as --cores 2")
         keep()
         return []
 
@@ -62,6 +65,7 @@ def _unknown_target(target: str, inputs: RuleInputs) -> str:
 
 def start(workflow: Any) -> None:
     """Prepare a run as it starts; raise EvaluationError like `check_cluster` and `guard_run`."""
+    let_stops_in(workflow)
     check_cluster(workflow)
     guard_run(workflow)
     for left in CHECKED.glob("*"):  # of runs that were killed: this one holds the folder's lock
@@ -113,7 +117,9 @@ def ending(plans: Sequence[StagePlan]) -> str:
 
 def failing(plans: Sequence[StagePlan]) -> str:
     """Return the last sentences of the jobs that failed, with their logs; empty if none has any."""
-    lines = [f"{plan.name} {line}" for plan in plans for line in failures(plan, stage_steps(plan))]
+    lines = [
+        f"{plan.name} {line}" for plan in plans for line in failures(plan, stage_candidates(plan))
+    ]
     return "\n".join(["What failed:", *lines]) if lines else ""
 
 
@@ -132,7 +138,7 @@ def _vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
 
 def _recorded_errors(plan: StagePlan) -> Iterator[str]:
     """Yield a line for each checkpoint without results, and for each that could not be compared."""
-    subjects = [(f"step {step}", plan.step_folder(step)) for step in stage_steps(plan)]
+    subjects = [(candidate_label(one), plan.step_folder(one)) for one in stage_candidates(plan)]
     subjects += [("bridge", plan.bridge_folder)] if plan.stage.bridge is not None else []
     without = set()
     for label, folder in subjects:

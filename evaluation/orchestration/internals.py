@@ -10,6 +10,9 @@ workflow.dag.forcefiles, .forcerun      what is outdated is made, as if named by
 workflow.execute(executor_plugin=…)     the first place where targets, and whether the run is a dry
                                         one, are known; input functions are no place for a check, as
                                         Snakemake takes an old file and forgets what they raise
+workflow.scheduler._lock                the handler of a stop takes it, and waits for ever where the
+                                        thread that it interrupts holds it: a lock that this thread may
+                                        take again
 workflow.scheduler._executor            the Slurm executor, and the name of its jobs (run_uuid)
 executor.check_active_jobs, report_job_…    while the controller is away all queries of a round fail;
                                         the executor then forgets the jobs that it asked about, and
@@ -20,6 +23,7 @@ plugin.get_min_job_age                  asked for in every round, though it does
 """
 
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -82,6 +86,12 @@ def before_execution(workflow: Any, prepare: Callable[[bool], Iterable[str]]) ->
         return done
 
     workflow.execute = prepared
+
+
+def let_stops_in(workflow: Any) -> None:
+    """Let a run be stopped at any moment; called before its scheduler begins."""
+    require(workflow.scheduler, "_lock")
+    workflow.scheduler._lock = threading.RLock()
 
 
 def slurm_executor(workflow: Any) -> Any | None:

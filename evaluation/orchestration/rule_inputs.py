@@ -6,23 +6,25 @@ so that the age of files decides nothing. Where rules are forced by hand, what i
 """
 
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient
 
-from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
+    candidate_subject,
+    candidates_so_far,
+    stage_candidates,
     stage_steps,
     stage_subjects,
     step_subject,
-    steps_so_far,
 )
 from evaluation.dependencies.caches import (
     CacheEntry,
@@ -45,16 +47,13 @@ from evaluation.dependencies.steps import (
     stage_results,
 )
 from evaluation.errors import CacheError, EvaluationError
-from evaluation.escaping import terminal_text
-from evaluation.exit_codes import machine_fault, out_of_memory
 from evaluation.files import fingerprint
 from evaluation.orchestration.internals import decide_by_records, force, is_forced_by_hand
+from evaluation.orchestration.stops import or_stop, require_checkpoint
 from evaluation.prefill.entries import read_meta
 from evaluation.records import record_path
+from evaluation.settings.candidates import FOLDER, candidate_of
 from evaluation.settings.plan import StagePlan
-
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
 
 CHECKED = Path(".snakemake") / "checked"
 
@@ -91,7 +90,7 @@ class RuleInputs:
                 self.outdated.look_at(subjects)
                 late = [subject for subject in subjects if self.outdated.score(subject)]
                 for subject in late:
-                    _require_checkpoint(subject)
+                    require_checkpoint(subject)
                 if plan.suite.generation_tasks:
                     estimate = estimate_answers(plan, late, partial(self._meta, plan))
                     lines.append(f"answers: {estimate}")
@@ -120,13 +119,19 @@ class RuleInputs:
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
         return self._read(before, entry.record, self._is_late(self.outdated.cache, entry), [])
 
-    def steps_to_score(self, plan: StagePlan) -> str:
-        """Return a pattern of the steps that may be scored; what is deleted is no rule's to score.
+    def candidates_to_score(self, plan: StagePlan) -> str:
+        """Return a pattern of the folders of steps and merges that may be scored.
 
-        Snakemake removes what a rule is to make, be it forced by hand, before it can fail.
+        What is deleted is no rule's to score: Snakemake removes what a rule is to make, be it forced
+        by hand, before it can fail.
         """
-        kept = [step for step in steps_so_far(plan) if self._is_kept(step_subject(plan, step))]
-        return rf"(?!(?:{'|'.join(map(str, kept))})\b)\d+" if kept else r"\d+"
+        subjects = (candidate_subject(plan, one) for one in candidates_so_far(plan))
+        kept = [re.escape(one.folder.name) for one in subjects if self._is_kept(one)]
+        return rf"(?!(?:{'|'.join(kept)})(?:/|$))(?:{FOLDER})" if kept else FOLDER
+
+    def candidate(self, plan: StagePlan, folder: str) -> Subject:
+        """Return the step or merge whose results are in a folder of this name."""
+        return or_stop(candidate_subject, plan, candidate_of(folder))
 
     def bridge_to_score(self, plan: StagePlan) -> str:
         """Return the same of a stage's bridge, by the name of its folder."""
@@ -145,7 +150,7 @@ class RuleInputs:
             return []
         late = [subject for subject in subjects if self.outdated.score(subject)]
         for subject in late:
-            _require_checkpoint(subject)
+            require_checkpoint(subject)
         plan = subjects[0].plan
         before = [entry.record for entry in stage_entries(plan)]
         files = self._read(before, _record(subjects[0], SCORE), bool(late), [])
@@ -173,17 +178,17 @@ class RuleInputs:
         before += [entry.record for entry in graded_entries(plan)] if is_late else []
         return self._read(before, _record(subject, COLLECT), is_late, [plan])
 
-    def deltas(self, plan: StagePlan, step: str) -> list[str]:
-        folders = plan.step_folder(int(step)), plan.bridge_folder
+    def deltas(self, plan: StagePlan, folder: str) -> list[str]:
+        folders = self.candidate(plan, folder).folder, plan.bridge_folder
         before = [record_path(folder, COLLECT) for folder in folders]
-        is_late = self._is_late(self.outdated.deltas, plan, int(step))
+        is_late = self._is_late(self.outdated.deltas, plan, candidate_of(folder))
         return self._read(before, record_path(folders[0], STEP_DELTAS), is_late, [plan])
 
     def result_file(self, plan: StagePlan, folder: str, is_deltas: bool) -> list[str]:
         """Return what one file of a checkpoint, asked for by its name, is made with."""
         subject = self._subject(plan, folder)
-        if is_deltas and subject.step is not None:
-            is_late = self._is_late(self.outdated.deltas, plan, subject.step)
+        if is_deltas and subject.candidate is not None:
+            is_late = self._is_late(self.outdated.deltas, plan, subject.candidate)
             return self._read([_record(subject, STEP_DELTAS)], None, is_late, [plan])
         is_late = self._is_late(self.outdated.collect, subject)
         return self._read([_record(subject, COLLECT)], None, is_late, [plan])
@@ -191,7 +196,7 @@ class RuleInputs:
     def tables(self, plan: StagePlan) -> list[str]:
         if not self._is_main:
             return []
-        steps = or_stop(stage_steps, plan)
+        steps = or_stop(stage_candidates, plan)
         if plan.stage.bridge is not None:
             self._bridge(plan)
         before = [record_path(*place) for place in stage_results(plan, steps)]
@@ -223,7 +228,7 @@ class RuleInputs:
     def _subject(self, plan: StagePlan, folder: str) -> Subject:
         if folder == "bridge":
             return self._bridge(plan)
-        return step_subject(plan, int(folder.rpartition("_")[2]))
+        return self.candidate(plan, folder.removeprefix("by_checkpoint/"))
 
     def _bridge(self, plan: StagePlan) -> Subject:
         return or_stop(bridge_subject, plan, self.plans)
@@ -272,34 +277,3 @@ def _asks_for(target: str, plan: StagePlan) -> bool:
         return True
     folder = os.path.relpath(target, plan.results)
     return not folder.startswith("..") and not folder.startswith(("by_checkpoint", "bridge/"))
-
-
-def _require_checkpoint(subject: Subject) -> None:
-    """Stop before anything runs if a checkpoint that is to be scored is not there."""
-    if configuration_file(subject.checkpoint):
-        return
-    plan = subject.plan
-    key = f"stages.{plan.name}.{'bridge' if subject.role == 'bridge' else 'steps'}"
-    what = (
-        "correct it, or wait until training has saved it"
-        if subject.role == "bridge"
-        else f"correct `checkpoints`, take {subject.step} out of `steps`, or wait until it is saved"
-    )
-    raise WorkflowError(
-        f"{key}: {subject.checkpoint}: no checkpoint there (no model_config.json, config.yaml or "
-        f"config.json); {what}"
-    )
-
-
-def or_stop(
-    function: Callable[Arguments, Answer], *arguments: Arguments.args, **keywords: Arguments.kwargs
-) -> Answer:
-    """Call a function of the package; its errors, and the machine's, end the run as one sentence."""
-    try:
-        return function(*arguments, **keywords)
-    except EvaluationError as error:
-        raise WorkflowError(terminal_text(str(error))) from None
-    except OSError as error:
-        raise WorkflowError(machine_fault(error)) from None
-    except MemoryError:
-        raise WorkflowError(out_of_memory()) from None

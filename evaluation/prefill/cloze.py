@@ -47,7 +47,10 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
     if isinstance(task, ProviderChoices):
         questions, info = provided_questions(plan, name, task)
-        total, keep = info.documents, {"version", "num_fewshot", "datasets"}
+        total, keep = (
+            info.documents,
+            {*("version", "num_fewshot", "datasets"), "primary", "remarks"},
+        )
         source = {"name": task.provider, **info.model_dump(include=keep)}
         source |= sources.describe_provided(info)
     else:
@@ -140,13 +143,13 @@ class _Writer:
         self._check(question, continuation, ids[1])
         self._longest = max(self._longest, len(tokens) + len(ids[1]))
         contexts.setdefault(context, {"text": context, "tokens": tokens})
-        bare = continuation.removeprefix(" ")
+        counted = continuation if question.counts_space else continuation.removeprefix(" ")
         return {
             "context": list(contexts).index(context),
             "text": continuation,
             "tokens": ids[1],
-            "chars": len(bare),
-            "bytes": len(bare.encode()),
+            "chars": len(counted),
+            "bytes": len(counted.encode()),
         }
 
     def _check(self, question: Question, continuation: str, ids: list[int]) -> None:

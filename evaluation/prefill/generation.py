@@ -4,6 +4,7 @@ A prompt that leaves no room for `max_new_tokens` in the sequence length is left
 `meta.json`: an answer that was cut off by the window would be judged wrong.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from evaluation import protocol
@@ -19,7 +20,7 @@ from evaluation.prefill.sources import Sources, locate_generation
 from evaluation.prefill.tokenizers import AnyTokenizer, prefill_tokenizer
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import ProviderTask
+from evaluation.settings.provided import ProviderTask, judged_task
 
 
 def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds) -> None:
@@ -35,21 +36,12 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
     template = chat_template(plan, about) if task.chat else None
     definition = generation_definition(plan, name, about)
     folder = plan.generation_folder(name)
-    origins = locate_generation(task, plan.config.mirrors)
-    sources = Sources(plan, origins)
+    sources = Sources(plan, locate_generation(task, plan.config.mirrors))
     if is_current(folder, definition, sources.are_as):
         if isinstance(task, GenerationTask):
             check_cached_golds(folder, name, task, check_golds)
         return
-    stop, judged = task.stop, dict[str, Any]()
-    if isinstance(task, ProviderTask):
-        found, info, recorded = provided_prompts(plan, name, task)
-        stop = recorded["stop"]
-        judged = {"provider": recorded, "source": sources.describe_provided(info)}
-    else:
-        found = read_prompts(name, task, origins)
-        check_golds(name, task, {prompt.id: prompt.document for prompt in found.prompts})
-        judged = {"checked": fingerprint(task.verifying()), "source": sources.describe()}
+    found, stop, recorded = _read(plan, name, sources, check_golds)
     eos_ids, strings = answer_ends(tokenizer, template)
     if not (stop or eos_ids or strings):
         raise SourceError(
@@ -57,26 +49,45 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
             "so every answer would run to `max_new_tokens`; give the task a `stop`"
         )
     rows, too_long = _tokenized(plan, tokenizer, template, name, found)
+    meta = {
+        "definition": definition,
+        "asked_definition": asked_definition(plan, name, about),
+        "task": task.model_dump(mode="json"),
+        **recorded,
+        "items": _counts(found, rows, too_long),
+        "too_long": too_long,
+        "protocol": protocol.PREFILL_GENERATION,
+        **prompts_meta(plan, about, rows, template, eos_ids, {"end_strings": strings}),
+    }
     fitting = [prompt for prompt in found.prompts if prompt.id not in set(too_long)]
     with new_entry(folder) as building:
         write_jsonl(building / PROMPTS, rows)
         write_jsonl(building / DOCUMENTS, map(_document, fitting))
-        left_out = {"limit": found.total - len(found.prompts), "too_long": len(too_long)}
-        meta = {
-            "definition": definition,
-            "asked_definition": asked_definition(plan, name, about),
-            "task": task.model_dump(mode="json"),
-            **judged,
-            "items": {
-                "asked": found.total,
-                "used": len(rows),
-                "left_out": {reason: count for reason, count in left_out.items() if count},
-            },
-            "too_long": too_long,
-            "protocol": protocol.PREFILL_GENERATION,
-            **prompts_meta(plan, about, rows, template, eos_ids, {"end_strings": strings}),
-        }
         write_meta(building, meta, [PROMPTS, DOCUMENTS])
+
+
+def _read(
+    plan: StagePlan, name: str, sources: Sources, check_golds: CheckGolds
+) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:
+    """Return the prompts, the stop strings that count, and what meta.json records of their origin."""
+    task = plan.suite.generation_tasks[name]
+    if isinstance(task, ProviderTask):
+        found, info, reported = provided_prompts(plan, name, task)
+        recorded = {"provider": reported, "source": sources.describe_provided(info)}
+        return found, judged_task(task, recorded).stop, recorded
+    found = read_prompts(name, task, sources.origins)
+    check_golds(name, task, {prompt.id: prompt.document for prompt in found.prompts})
+    checked = fingerprint(task.verifying())
+    return found, task.stop, {"checked": checked, "source": sources.describe()}
+
+
+def _counts(found: TaskPrompts, rows: Sequence[Any], too_long: Sequence[str]) -> dict[str, Any]:
+    left_out = {"limit": found.total - len(found.prompts), "too_long": len(too_long)}
+    return {
+        "asked": found.total,
+        "used": len(rows),
+        "left_out": {reason: count for reason, count in left_out.items() if count},
+    }
 
 
 def _tokenized(

@@ -5,9 +5,11 @@ fail on every answer. It also judges texts out of its documents, which show metr
 to 1, such as BLEU, where a task has no golds.
 """
 
+import logging
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -30,6 +32,8 @@ from evaluation.settings.suites import Message
 from evaluation.settings.verifiers import Provided
 from evaluation.verification.verdicts import shortened
 
+log = logging.getLogger(__name__)
+
 TRIED = 32
 """Golds that are judged at prefill."""
 
@@ -46,7 +50,9 @@ def rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> 
     """Return the request by which a provider's program renders a task."""
     asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit"})
     path = _absolute(task.include_path)
-    return {"chat": False, **asked, "include_path": path, "mirrors": dict(plan.config.mirrors)}
+    gold = isinstance(task, ProviderChoices) and task.kind == "gold"
+    common = {"chat": False, "gold_alone": gold, "mirrors": dict(plan.config.mirrors)}
+    return {**common, **asked, "include_path": path}
 
 
 def scoring_request(task: Provided) -> dict[str, Any]:
@@ -69,14 +75,27 @@ def provided_questions(
     """
     asked = rendering_request(plan, task)
     found = render_choices(provider_of(plan, task), f"tasks.{name}", asked)
+    if task.kind == "ranked" and any(len(one.choices) < 2 for one in found.documents):
+        raise SourceError(
+            f"tasks.{name}: {task.task} scores the right answer alone, so that nothing is ranked; set "
+            "`kind: gold`"
+        )
     several = len(found.info.num_fewshot) > 1
-    questions = [_question(one, one.part if several else None) for one in found.documents]
+    space = task.kind == "gold" or found.info.counts_space
+    questions = [_question(one, one.part if several else None, space) for one in found.documents]
+    for remark in found.info.remarks:
+        log.warning("tasks.%s: %s", name, remark)
+    if task.kind == "gold":
+        questions = [
+            replace(one, gold=0, pairs=(one.pairs[one.gold],), unconditional=None)
+            for one in questions
+        ]
     return questions, found.info
 
 
-def _question(one: RankedQuestion, part: str | None) -> Question:
+def _question(one: RankedQuestion, part: str | None, counts_space: bool) -> Question:
     alone = None if one.unconditional is None else tuple(one.unconditional)
-    return Question(one.id, None, part, one.right, tuple(one.choices), alone)
+    return Question(one.id, None, part, one.right, tuple(one.choices), alone, counts_space)
 
 
 def provided_prompts(

@@ -41,6 +41,8 @@ class Question:
     gold: int
     pairs: tuple[Pair, ...]
     unconditional: tuple[Pair, ...] | None
+    counts_space: bool = False
+    """Whether lengths of candidates count the space that they begin with."""
 
 
 class Recipe:
@@ -49,8 +51,12 @@ class Recipe:
     def __init__(self, name: str, task: Task) -> None:
         self.name = name
         key = f"tasks.{name}"
-        self._choices = compile_expression(f"{key}.choices", task.choices)
-        self._gold = compile_expression(f"{key}.gold", task.gold)
+        ranked = {"choices": task.choices, "gold": task.gold}
+        expressions = {part: source for part, source in ranked.items() if source is not None}
+        self._expressions = {
+            part: compile_expression(f"{key}.{part}", source)
+            for part, source in expressions.items()
+        }
         texts = {
             part: source
             for part in (
@@ -62,7 +68,7 @@ class Recipe:
         self._texts = {
             part: compile_template(f"{key}.{part}", source) for part, source in texts.items()
         }
-        fields = fields_of(*texts.values()) | expression_fields(task.choices, task.gold)
+        fields = fields_of(*texts.values()) | expression_fields(*expressions.values())
         self._values = RowValues(key, task.let, fields)
 
     def _text(self, part: str, values: dict[str, Any]) -> str | None:
@@ -72,16 +78,16 @@ class Recipe:
     def question(self, row: Row, id: str, examples: str) -> Question:
         """Return the item of a row; raises SourceError for one without a label, or an empty candidate."""
         values = self._values(row)
-        choices = self._list_of_choices(values)
-        gold = self._index_of_gold(values, len(choices))
+        choices, gold = self._candidates(values)
         before = f"{self._text('description', values)}{examples}"
         pairs, unconditional = [], []
         for index, choice in enumerate(choices):
-            shown = values | {"choice": choice, "index": index}
+            shown = values | choice
             continuation = str(self._text("continuation", shown))
             if not continuation.strip():
+                what = f"candidate {index}" if "choices" in self._expressions else "the answer"
                 raise SourceError(
-                    f"candidate {index} is empty; correct `choices` or `continuation` of "
+                    f"{what} is empty; correct `choices` or `continuation` of "
                     f"tasks.{self.name}, or the data"
                 )
             pairs.append((f"{before}{self._text('context', shown)}", continuation))
@@ -91,18 +97,26 @@ class Recipe:
         cluster, stratum = self._text("cluster", values), self._text("stratum", values)
         for text in (cluster or "", stratum or "", *chain.from_iterable((*pairs, *unconditional))):
             check_unicode(text)
-        return Question(id, cluster, stratum, gold, tuple(pairs), tuple(unconditional) or None)
+        twins, is_alone = tuple(unconditional) or None, "choices" not in self._expressions
+        return Question(id, cluster, stratum, gold, tuple(pairs), twins, is_alone)
 
     def solved(self, row: Row) -> str:
         """Return a row as a solved example: the context and the right continuation."""
         values = self._values(row)
-        choices = self._list_of_choices(values)
-        gold = self._index_of_gold(values, len(choices))
-        shown = values | {"choice": choices[gold], "index": gold}
+        choices, gold = self._candidates(values)
+        shown = values | choices[gold]
         return f"{self._text('context', shown)}{self._text('continuation', shown)}"
 
+    def _candidates(self, values: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
+        """Return what templates see of each candidate besides the row, and which one is right."""
+        if "choices" not in self._expressions:
+            return [{}], 0
+        choices = self._list_of_choices(values)
+        seen = [{"choice": choice, "index": index} for index, choice in enumerate(choices)]
+        return seen, self._index_of_gold(values, len(choices))
+
     def _list_of_choices(self, values: dict[str, Any]) -> list[Any]:
-        choices = self._choices(values)
+        choices = self._expressions["choices"](values)
         if not isinstance(choices, list | tuple) or len(choices) < 2:
             raise SourceError(
                 f"tasks.{self.name}.choices gives {_shown(choices)}, not a list of two or more; correct the expression"
@@ -112,7 +126,7 @@ class Recipe:
     def _index_of_gold(self, values: dict[str, Any], choices: int) -> int:
         """Return the right candidate; hidden labels are -1, empty, None, or not among the choices."""
         try:
-            gold = self._gold(values)
+            gold = self._expressions["gold"](values)
         except SourceError as error:
             if "is not in list" in str(error):  # `list.index` of a label that is not there
                 raise self._no_label(str(error)) from None

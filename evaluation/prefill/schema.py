@@ -110,7 +110,8 @@ class Context(Stored):
 class Candidate(Stored):
     """A continuation to score after `contexts[context]`.
 
-    `chars` and `bytes` are the length of its text without one leading space.
+    `chars` and `bytes` are the length of its text without one leading space, which counts too for
+    olmo-eval, and where there is no other candidate.
     """
 
     context: Count
@@ -128,7 +129,7 @@ class Item(Stored):
     stratum: str | None = None
     gold: Count
     contexts: tuple[Context, ...]
-    candidates: Annotated[tuple[Candidate, ...], Field(min_length=2)]
+    candidates: Annotated[tuple[Candidate, ...], Field(min_length=1)]
     unconditional: tuple[Candidate, ...] | None
 
     @model_validator(mode="after")

@@ -81,13 +81,13 @@ class Sources:
     def __init__(
         self, plan: StagePlan, origins: Sequence[Origin], checksums: Checksums | None = None
     ) -> None:
-        self._origins, self._mirrors = origins, plan.config.mirrors
+        self.origins, self._mirrors = origins, plan.config.mirrors
         self._checksums = checksums or Checksums(Path(plan.config.results))
 
     def are_as(self, known: Any) -> bool:
         """Tell whether they hold what they held when `known` was kept; raises like `locate`."""
         try:
-            now = [origin.files for origin in self._origins] or self._provided(known)
+            now = [origin.files for origin in self.origins] or self._provided(known)
         except (TypeError, LookupError):  # kept by another version
             return False
         return are_unchanged(now, known, self._checksums)
@@ -96,9 +96,9 @@ class Sources:
         """Return what a meta.json says about the data's origin; raises SourceError if it has changed."""
         from evaluation.prefill.hub import resolved_commit
 
-        source = self._origins[0].source
-        on_hub = any(origin.files is None for origin in self._origins)
-        state = [origin.state(self._checksums) for origin in self._origins]
+        source = self.origins[0].source
+        on_hub = any(origin.files is None for origin in self.origins)
+        state = [origin.state(self._checksums) for origin in self.origins]
         self._checksums.keep()
         return {
             "dataset": source.dataset,

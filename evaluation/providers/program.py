@@ -15,9 +15,13 @@ from evaluation.errors import SourceError
 from evaluation.files import write_json
 from evaluation.interpreters import NotStarted, Program, ProgramEnd, is_python
 
-TITLES: Mapping[str, str] = {"lighteval": "lighteval", "lm_eval": "lm-evaluation-harness"}
+TITLES: Mapping[str, str] = {
+    "lighteval": "lighteval",
+    "lm_eval": "lm-evaluation-harness",
+    "olmo_eval": "olmo-eval",
+}
 
-INSTALL = "make providers"
+_INSTALL = {"olmo_eval": "make providers OLMO_EVAL=<its wheel or folder>"}
 
 _MODULE = "evaluation.providers.adapters"
 
@@ -35,11 +39,16 @@ class Provider:
     def title(self) -> str:
         return TITLES[self.name]
 
+    @property
+    def install(self) -> str:
+        """Return the command that makes its environment."""
+        return _INSTALL.get(self.name, "make providers")
+
     def check(self) -> None:
         """Raise SourceError if the provider's environment is not there."""
         if not is_python(self.python):
             raise SourceError(
-                f"{self.title} is not installed: no {self.python}; run `{INSTALL}`, or set "
+                f"{self.title} is not installed: no {self.python}; run `{self.install}`, or set "
                 f"`providers.{self.name}` to the Python of an environment that has it"
             )
 
@@ -47,7 +56,7 @@ class Provider:
         """Return a sentence if the installed version is another one than the task needs."""
         if found == self.version:
             return None
-        return f"{self.python} has {self.title} {found}, but {self.version} is asked for; run `{INSTALL}`"
+        return f"{self.python} has {self.title} {found}, but {self.version} is asked for; run `{self.install}`"
 
 
 def run(
@@ -66,7 +75,7 @@ def run(
         return program.run(keep_on)
     except NotStarted as error:
         raise SourceError(
-            f"{provider.python} cannot be run ({error}); run `{INSTALL}` again"
+            f"{provider.python} cannot be run ({error}); run `{provider.install}` again"
         ) from None
 
 

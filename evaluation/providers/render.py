@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evaluation.errors import SourceError
-from evaluation.providers.program import INSTALL, Provider, refusal, run
+from evaluation.providers.program import Provider, refusal, run
 
 SECONDS = 3600.0
 """Time for a task to be rendered: it may have to be downloaded first."""
@@ -36,7 +36,7 @@ class RankedQuestion(BaseModel):
 
     id: str
     part: str
-    choices: list[tuple[str, str]] = Field(min_length=2)
+    choices: list[tuple[str, str]] = Field(min_length=1)
     unconditional: list[tuple[str, str]] | None
     right: int = Field(ge=0)
 
@@ -76,6 +76,14 @@ class TaskInfo(BaseModel):
     datasets: dict[str, str]
     read: list[ReadSource]
     documents: int = Field(gt=0)
+    primary: str | None = None
+    """What the provider itself reports first: a metric, or of ranked choices a normalization."""
+    sampling: dict[str, float | int] = {}
+    """Keys of a suite's `sampling` by which the provider draws tokens; greedily without."""
+    counts_space: bool = False
+    """Whether lengths of candidates count the space that they begin with."""
+    remarks: list[str] = []
+    """Sentences on tasks that report something else than their names promise."""
     task_files: str | None = None
     """Checksum of a user's task files."""
 
@@ -128,7 +136,7 @@ def _read(provider: Provider, key: str, folder: Path, model: type[Line]) -> Rend
         what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise SourceError(
             f"{key}: {provider.title} wrote what is no rendered task ({what}); run its program by "
-            f"hand, or install it again by `{INSTALL}`"
+            f"hand, or install it again by `{provider.install}`"
         ) from None
     if (sentence := provider.other_version(info.version)) is not None:
         raise SourceError(f"{key}: {sentence}")

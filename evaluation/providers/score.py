@@ -17,7 +17,7 @@ from typing import Any
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
 from evaluation.interpreters import ProgramEnd
-from evaluation.providers.program import INSTALL, Provider, refusal, run
+from evaluation.providers.program import Provider, refusal, run
 from evaluation.verification.verdicts import Verdict, shortened
 
 START_SECONDS = 600.0
@@ -97,7 +97,7 @@ def _once(
 def _check_ready(provider: Provider, first: list[dict[str, Any]], ended: ProgramEnd) -> None:
     if not first or first[0].get("ready") is not True:
         raise ScoringError(
-            f"{provider.title} cannot judge answers: its program {ended}; run `{INSTALL}` again"
+            f"{provider.title} cannot judge answers: its program {ended}; run `{provider.install}` again"
         )
     if (sentence := provider.other_version(first[0].get("version"))) is not None:
         raise ScoringError(sentence)

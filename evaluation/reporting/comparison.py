@@ -79,7 +79,7 @@ def _summary(deltas: Sequence[Delta]) -> tuple[str, bool]:
     overall = dict.fromkeys(
         delta.tier
         for delta in deltas
-        if delta.item == OVERALL and not delta.primary and delta.flag == "worse"
+        if delta.is_mean and not delta.primary and delta.flag == "worse"
     )
     text = f"{len(worse)} of {len(primary)} items significantly worse (Holm-corrected)"
     text += f"; the overall value is worse by its own test: {', '.join(overall)}" if overall else ""
@@ -87,7 +87,7 @@ def _summary(deltas: Sequence[Delta]) -> tuple[str, bool]:
 
 
 def _shown(deltas: Sequence[Delta]) -> list[Delta]:
-    return [delta for delta in deltas if delta.primary or delta.item == OVERALL]
+    return [delta for delta in deltas if delta.primary or delta.is_mean]
 
 
 def _is_tested(deltas: Sequence[Delta]) -> bool:
@@ -100,19 +100,23 @@ def _delta_table(deltas: Sequence[Delta]) -> str:
     for delta in _shown(deltas):
         tier, *values = _values(delta)
         p_holm = _number(delta.p_holm if delta.primary else None, ".2g")
-        mde = _number(delta.estimate.mde, ".4f")
-        tested = _interval(delta.estimate), _number(delta.estimate.p, ".2g"), p_holm, mde
+        known = delta.estimate.mde
+        mde = "–" if known is None else delta.definition.number(known)
+        tested = _interval(delta, delta.estimate), _number(delta.estimate.p, ".2g"), p_holm, mde
         rows.append([tier, delta.item, *values, *tested, delta.flag or ""])
     return align(rows)
 
 
 def _values(delta: Delta) -> list[str]:
-    values = f"{delta.value:.4f}", f"{delta.bridge_value:.4f}", f"{delta.estimate.value:+.4f}"
-    return [delta.tier, delta.metric.removeprefix("delta_"), *values]
+    metric = delta.definition
+    values = metric.number(delta.value), metric.number(delta.bridge_value)
+    return [delta.tier, metric.column, *values, metric.number(delta.estimate.value, "+")]
 
 
-def _interval(estimate: Estimate) -> str:
-    return "–" if estimate.low is None else f"[{estimate.low:+.4f}, {estimate.high:+.4f}]"
+def _interval(delta: Delta, known: Estimate) -> str:
+    if known.low is None or known.high is None:
+        return "–"
+    return delta.definition.interval(known.low, known.high)
 
 
 def _number(value: float | None, form: str) -> str:
@@ -168,7 +172,7 @@ def _by_step(stage: ComparedStage, overall: Sequence[Lead]) -> Iterator[list[str
         step = str(mine) if mine == other else f"{mine} / {other}"
         for lead in overall:
             delta, simultaneous = lead.deltas[number], lead.estimates[number]
-            intervals = _interval(delta.estimate), _interval(simultaneous)
+            intervals = _interval(delta, delta.estimate), _interval(delta, simultaneous)
             yield [step, *_values(delta), *intervals, _number(delta.estimate.p, ".2g")]
 
 

@@ -1,13 +1,27 @@
-"""The deltas that stand for a step where there is room for one an item, and the words for numbers."""
+"""The deltas that stand for a step where there is room for one an item."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.results.deltas_file import DeltaRow, StageDeltas
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.tiers import TIERS, Metric
+from evaluation.settings.candidates import Candidate
+from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import first_few
+
+
+def shown_metrics(
+    keys: Iterable[tuple[TierName, str, str]],
+) -> dict[tuple[TierName, str], str]:
+    """Return the metric that stands for each item where there is room for one.
+
+    `keys` are the tier, item and metric of all values or deltas.
+    """
+    found: dict[tuple[TierName, str], set[str]] = {}
+    for tier, item, metric in keys:
+        found.setdefault((tier, item), set()).add(metric.removeprefix("delta_"))
+    return {key: TIERS[key[0]].shown_of(own) for key, own in found.items()}
 
 
 def in_forest(row: DeltaRow) -> bool:
@@ -39,6 +53,7 @@ def tier_words() -> dict[str, Any]:
             "unit": tier.unit,
             "headline": tier.headline,
             "shown": tier.shown,
+            "unranked": next(iter(tier.unranked), None),
             "lower": not tier.head.higher_is_better,
             "metrics": {
                 metric.name: {
@@ -54,35 +69,6 @@ def tier_words() -> dict[str, Any]:
     }
 
 
-def change_in_words(
-    metric: Metric,
-    value: float,
-    low: float | None = None,
-    high: float | None = None,
-    sign: str = "+",
-) -> str:
-    """Return a change with its interval and unit: of fractions in points, as margins are."""
-    scale, digits, unit = (100, 2, "points") if metric.unit == "fraction" else (1, 4, metric.unit)
-    change, *bounds = (
-        f"{scale * one:{sign}.{digits}f}" for one in (value, low, high) if one is not None
-    )
-    interval = f" [{', '.join(bounds)}]" if len(bounds) == 2 else ""
-    return f"{change}{interval} {unit}"
-
-
-def size_in_words(metric: Metric, size: float) -> str:
-    """Return a margin or the size of a difference, e.g. `1 point` or `0.02 nats per token`."""
-    if metric.unit != "fraction":
-        return f"{size:.4g} {metric.unit}"
-    points = f"{100 * size:.4g}"
-    return f"{points} point{'' if points == '1' else 's'}"
-
-
-def value_in_words(metric: Metric, value: float) -> str:
-    """Return a value without its unit, but of fractions as a percentage."""
-    return f"{100 * value:.1f} %" if metric.unit == "fraction" else f"{value:.4g}"
-
-
 def provisional(found: Recommendation | StageDeltas | None) -> str:
     """Return what follows a verdict as long as requested steps are to come; else nothing."""
     if found is None or not found.provisional:
@@ -91,6 +77,18 @@ def provisional(found: Recommendation | StageDeltas | None) -> str:
     return f" (provisional, until {steps_in_words(found.awaited)} {verb} in)"
 
 
-def steps_in_words(steps: Sequence[int]) -> str:
-    """Return the first few of many steps, e.g. `step 10, 20`."""
-    return f"step {first_few([str(step) for step in steps])}"
+def steps_in_words(candidates: Sequence[Candidate]) -> str:
+    """Return the first few of many steps and merges, e.g. `step 10, 20 and merge last3`."""
+    return _by_kind(candidates, first_few)
+
+
+def in_words(candidates: Sequence[Candidate]) -> str:
+    """Return all of them in the same way."""
+    return _by_kind(candidates, ", ".join)
+
+
+def _by_kind(candidates: Sequence[Candidate], join: Callable[[list[str]], str]) -> str:
+    steps = [str(one) for one in candidates if isinstance(one, int)]
+    merges = [one for one in candidates if isinstance(one, str)]
+    kinds = (("step", steps), ("merge", merges))
+    return " and ".join(f"{kind} {join(names)}" for kind, names in kinds if names)

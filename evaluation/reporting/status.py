@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.subjects import step_subject
+from evaluation.checkpoints.subjects import candidate_subject
 from evaluation.dependencies.known_steps import is_deleted
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES
@@ -22,7 +22,8 @@ from evaluation.results.stage_files import (
     read_recommendation,
     stage_outputs,
 )
-from evaluation.settings.plan import StagePlan
+from evaluation.settings.candidates import Candidate, candidate_label
+from evaluation.settings.plan import StagePlan, absent_checkpoints
 from evaluation.settings.tiers import TIERS, TierName
 
 RUNNING_SECONDS = 15 * 60
@@ -33,14 +34,14 @@ LOG_END = 1 << 16
 
 
 def stage_status(
-    plan: StagePlan, steps: Sequence[int], outdated: Outdated | None = None
+    plan: StagePlan, steps: Sequence[Candidate], outdated: Outdated | None = None
 ) -> dict[str, Any]:
-    """Return the state of each step and of the stage's own files; `complete` if nothing is missing.
+    """Return the state of each step and merge, by number or name, and of the stage's own files; `complete` if nothing is missing.
 
     A state is `done`, `outdated`, `running`, `failed`, `missing` or `damaged`; `damaged` of a subject
     or of the stage has a sentence for each such file. `check` is what the check before the jobs ended
-    with, if it stopped them. Where `outdated` is given, what a run made is held against what the
-    configuration asks for now.
+    with, if it stopped them; `checkpoints` has a sentence where their folder does not exist. Where
+    `outdated` is given, what a run made is held against what the configuration asks for now.
     """
     has_bridge = plan.stage.bridge is not None
     subjects = {
@@ -48,18 +49,19 @@ def stage_status(
         for step in steps
     }
     for step in steps:
-        subjects[str(step)]["gone"] = is_deleted(plan.checkpoint(step))
+        subjects[str(step)]["gone"] = is_deleted(candidate_subject(plan, step).checkpoint)
     if has_bridge:
         subjects["bridge"] = _subject(plan, plan.bridge_folder, plan.bridge_log, False)
     files, damaged = _stage_files(plan)
     if outdated is not None:
-        _mark_outdated(plan, subjects, files, outdated)
+        _mark_outdated(plan, {str(step): step for step in steps}, subjects, files, outdated)
     states = [state for subject in subjects.values() for state in subject["files"].values()]
     complete = all(state == "done" for state in (*states, *files.values()))
     return {
         "stage": plan.name,
         "complete": complete,
         "check": None if complete else last_error(plan.check_log),
+        "checkpoints": None if complete else absent_checkpoints(plan.name, plan.stage),
         **_verdict(plan),
         "subjects": subjects,
         "files": files,
@@ -69,6 +71,7 @@ def stage_status(
 
 def _mark_outdated(
     plan: StagePlan,
+    candidates: Mapping[str, Candidate],
     subjects: Mapping[str, dict[str, Any]],
     files: dict[str, str],
     outdated: Outdated,
@@ -76,13 +79,14 @@ def _mark_outdated(
     """Mark what a run made and would make again; what has no record stays as it is."""
     is_made = read_record(plan.results, TABLES) is not None
     for name, subject in subjects.items():
-        one = outdated.bridge(plan) if name == "bridge" else step_subject(plan, int(name))
+        candidate = candidates.get(name)
+        one = candidate_subject(plan, candidate) if candidate is not None else outdated.bridge(plan)
         own, record = subject["files"], read_record(one.folder, COLLECT)
         is_made &= record is not None
         if record and outdated.collect(one):
             own |= {tier: "outdated" for tier in plan.tiers if own[tier] == "done"}
         is_compared = own.get("deltas") == "done" and read_record(one.folder, STEP_DELTAS)
-        if is_compared and outdated.deltas(plan, int(name)):
+        if candidate is not None and is_compared and outdated.deltas(plan, candidate):
             own["deltas"] = "outdated"
     if is_made and outdated.tables(plan):
         files |= {name: "outdated" for name, state in files.items() if state == "done"}
@@ -129,12 +133,13 @@ def _states(
     return states, damaged
 
 
-def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
+def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
     """Return the last errors of the jobs that failed, with their logs."""
     found = stage_status(plan, steps)
+    labels = {str(step): candidate_label(step) for step in steps}
     lines = [f"check: {found['check']} ({plan.check_log})"] if found["check"] else []
     return lines + [
-        f"{'bridge' if name == 'bridge' else f'step {name}'}: {subject['error']} ({subject['log']})"
+        f"{labels.get(name, name)}: {subject['error']} ({subject['log']})"
         for name, subject in found["subjects"].items()
         if subject["error"]
     ]
@@ -196,6 +201,7 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
         )
         lines += [f"  to come: {', '.join(missing)}"] if missing else []
         lines += [f"  check: {entry['check']}"] if entry["check"] else []
+        lines += [f"  {entry['checkpoints']}"] if entry["checkpoints"] else []
     return "\n".join([*lines, *errors])
 
 

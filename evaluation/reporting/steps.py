@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from evaluation.bridge.write import write_stage
-from evaluation.checkpoints.subjects import stage_steps
+from evaluation.checkpoints.subjects import stage_candidates
 from evaluation.command_hints import evaluation
 from evaluation.dependencies.outdated import Outdated, tables_records
 from evaluation.dependencies.steps import (
@@ -33,13 +33,14 @@ from evaluation.results.comparison_file import COMPARISON_FILES
 from evaluation.results.deltas_file import DELTAS
 from evaluation.results.read import reading_once
 from evaluation.results.stage_files import BRIDGE_FILES, FRONT_FILES, PAGE, stage_outputs
+from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 
 
 @reading_once()
 def make_tables(plan: StagePlan) -> Record:
     """Write tables, recommendation and report of whatever results there are."""
-    steps = stage_steps(plan)
+    steps = stage_candidates(plan)
     key = tables_key(plan, steps, stage_records(plan, steps))
     if plan.stage.bridge is None:
         _forget_bridge(plan, steps)
@@ -96,12 +97,12 @@ def _forget_comparison(results: Path) -> None:
         (results / name).unlink(missing_ok=True)
 
 
-def _is_compared(plan: StagePlan, step: int) -> bool:
+def _is_compared(plan: StagePlan, step: Candidate) -> bool:
     record = read_record(plan.step_folder(step), STEP_DELTAS)
     return record is not None and record.error is None
 
 
-def _forget_bridge(plan: StagePlan, steps: tuple[int, ...]) -> None:
+def _forget_bridge(plan: StagePlan, steps: tuple[Candidate, ...]) -> None:
     """Remove what was made when the stage had a bridge: nothing of it holds any more."""
     for name in BRIDGE_FILES:
         (plan.results / name).unlink(missing_ok=True)

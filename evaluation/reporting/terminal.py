@@ -6,9 +6,10 @@ from evaluation.bridge.delta import OVERALL
 from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
 from evaluation.escaping import printable
-from evaluation.reporting.headlines import provisional
+from evaluation.reporting.headlines import in_words, provisional, shown_metrics
 from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas, read_stage_deltas
 from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
+from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
 
@@ -46,28 +47,32 @@ def _steps(content: StageDeltas, name: str) -> list[str]:
     deltas = content.deltas
     if not deltas:
         return [f"{name}: no step has been compared with its bridge"]
-    tiers = [tier for key, tier in TIERS.items() if any(delta.tier == key for delta in deltas)]
-    header = ["step", *(f"{tier.name} Δ{_short(tier)} [95 %]" for tier in tiers)]
+    known = shown_metrics((delta.tier, delta.item, delta.metric) for delta in deltas)
+    tiers = [(tier, known.get((key, OVERALL), tier.shown)) for key, tier in TIERS.items()]
+    tiers = [one for one in tiers if any(delta.tier == one[0].name for delta in deltas)]
+    header = ["step", *(f"{tier.name} Δ{_column(tier, shown)} [95 %]" for tier, shown in tiers)]
     rows = [[*header, "better / worse", "verdict"]]
     for entry in content.verdicts:
-        own = [delta for delta in deltas if delta.step == entry.step]
-        cells = [_overall(own, tier) for tier in tiers]
+        own = [delta for delta in deltas if delta.candidate == entry.candidate]
+        cells = [_overall(own, *one) for one in tiers]
         flags = [delta.flag for delta in own if delta.primary]
         counts = f"{flags.count('better')} / {flags.count('worse')} of {len(flags)}"
-        rows.append([str(entry.step), *cells, counts, entry.verdict or "no objective"])
+        rows.append([str(entry.candidate), *cells, counts, entry.verdict or "no objective"])
     return [f"{name} against {deltas[0].bridge}", align(rows)]
 
 
-def _short(tier: Tier) -> str:
-    return tier.shown.removesuffix("_rate")
+def _column(tier: Tier, shown: str) -> str:
+    return tier.metric(shown).column.replace("_rate", "")
 
 
-def _overall(deltas: Iterable[DeltaRow], tier: Tier) -> str:
+def _overall(deltas: Iterable[DeltaRow], tier: Tier, shown: str) -> str:
     for delta in deltas:
-        if (delta.tier, delta.item, delta.metric) == (tier.name, OVERALL, f"delta_{tier.shown}"):
+        if (delta.tier, delta.item, delta.metric) == (tier.name, OVERALL, f"delta_{shown}"):
+            metric = tier.metric(shown)
+            change = metric.number(delta.delta, "+")
             if delta.low is None or delta.high is None:
-                return f"{delta.delta:+.4f}"
-            return f"{delta.delta:+.4f} [{delta.low:+.4f}, {delta.high:+.4f}]"
+                return change
+            return f"{change} {metric.interval(delta.low, delta.high)}"
     return "–"
 
 
@@ -80,12 +85,13 @@ def advice_lines(plan: StagePlan) -> list[str]:
         advice = read_recommendation(path)
     except ResultsError as error:
         return [f"recommendation: none; {error}"]
-    if advice.step is None:
+    if advice.candidate is None:
         return [f"recommendation: none{provisional(advice)}; {advice.why}"]
-    lines = [f"{advice.kind}{provisional(advice)}: step {advice.step} — {advice.why}"]
+    named = candidate_label(advice.candidate)
+    lines = [f"{advice.kind}{provisional(advice)}: {named} — {advice.why}"]
     lines += [*advice.companions, *(average.sentence for average in advice.averages)]
     if advice.beside:
-        beside = ", ".join(str(entry.step) for entry in advice.beside)
-        lines.append(f"not significantly different: step {beside}")
+        beside = in_words([entry.candidate for entry in advice.beside])
+        lines.append(f"not significantly different: {beside}")
     lines += [advice.corrected_for] if advice.corrected_for else []
     return lines

@@ -7,13 +7,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evaluation import protocol
 from evaluation.results.columns import columns_of
 from evaluation.results.files import RUN_AGAIN, FileModel, read_versioned
+from evaluation.settings.candidates import Candidate
 from evaluation.settings.tiers import TIERS, TierName
 
 DELTAS = "bridge_deltas.json"
@@ -36,6 +37,25 @@ Units = Annotated[int, Field(description="Independent units among them: items, o
 Method = Annotated[str, Field(description="How interval and p-value were computed.")]
 Note = Annotated[str | None, Field(description="Why something is not known.")]
 """Columns that rows of several files share."""
+
+
+class OfCandidate(FileModel):
+    """What is about a step, by its number, or about a merge, by its name."""
+
+    step: int | None = Field(description="The step; null for a merge.")
+    merge: str | None = Field(None, description="Name of the merge; null for a step.")
+
+    @model_validator(mode="after")
+    def _is_named(self) -> Self:
+        if (self.step is None) == (self.merge is None):
+            raise ValueError("`step` and `merge`: one of them has to be null, and the other not")
+        return self
+
+    @property
+    def candidate(self) -> Candidate:
+        found = self.step if self.merge is None else self.merge
+        assert found is not None  # as it was read
+        return found
 
 
 class DeltaRow(FileModel):
@@ -63,6 +83,12 @@ class DeltaRow(FileModel):
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
     method: Method
     note: Note
+    merge: str | None = Field(None, description="Name of the merge; null for a step.")
+
+    @property
+    def candidate(self) -> Candidate | None:
+        """Its step or merge; None where a comparison is of neither."""
+        return self.step if self.merge is None else self.merge
 
 
 class CompanionRow(FileModel):
@@ -70,7 +96,7 @@ class CompanionRow(FileModel):
 
     metric: DeltaMetric
     says: Literal["better", "worse", "undecided"] = Field(
-        description="`better`, `worse` or `unclear`, by its interval alone."
+        description="`better`, `worse` or `undecided`, by its interval alone."
     )
     delta: float = Field(
         description="The step's value minus the bridge's, over the objective's items."
@@ -150,6 +176,7 @@ class Origin(FileModel):
     path: str = Field(description="Folder of the checkpoint.")
     identity: str = Field(description="Changes with the checkpoint's files.")
     step: int | None = Field(description="Its step.")
+    merge: str | None = Field(None, description="Its name, if it is a merge.")
     protocols: dict[str, str] = Field(description="Version of each tier's computation.")
     tokenizer: str | None = Field(description="Fingerprint or name of its tokenizer.")
     sequence_length: int = Field(description="Tokens of a block.")
@@ -157,10 +184,9 @@ class Origin(FileModel):
     row_tokens: tuple[int, ...] = Field((), description="Tokens per packed row, of all its scores.")
 
 
-class StepVerdict(FileModel):
-    """A step's verdict with those on its aims."""
+class StepVerdict(OfCandidate):
+    """The verdict on a step or merge, with those on its aims."""
 
-    step: int = Field(description="The step.")
     verdict: Answer | None = Field(
         description="Verdict on the whole objective; null without an objective."
     )
@@ -198,7 +224,7 @@ class StageDeltas(FileModel):
     protocol: str = Field(description="Version of the bridge's computation.")
     left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
     provisional: bool = Field(False, description="Whether configured steps are still to come.")
-    awaited: tuple[int, ...] = Field((), description="Those steps.")
+    awaited: tuple[Candidate, ...] = Field((), description="Those steps, and merges by name.")
     notes: tuple[str, ...] = Field(
         (), description="Differences from the bridge that do not prevent a comparison, and where."
     )
@@ -219,7 +245,7 @@ def read_stage_deltas(path: Path) -> StageDeltas:
     return read_versioned(path, StageDeltas, "bridge", protocol.BRIDGE, RUN_AGAIN)
 
 
-def notes_by_steps(contents: Mapping[int, StepDeltas]) -> list[tuple[str, str]]:
+def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, str]]:
     """Return each note of some steps once, with the steps that it is about, `all` or a list of them."""
     steps: dict[str, list[str]] = {}
     for step, content in contents.items():
@@ -231,7 +257,7 @@ def notes_by_steps(contents: Mapping[int, StepDeltas]) -> list[tuple[str, str]]:
     ]
 
 
-def warnings_in_words(contents: Mapping[int, StepDeltas]) -> list[str]:
+def warnings_in_words(contents: Mapping[Candidate, StepDeltas]) -> list[str]:
     """Return the same in words, as stage pages and terminals show them."""
     return [f"{note} ({_of_steps(own)})" for note, own in notes_by_steps(contents)]
 

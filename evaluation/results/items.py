@@ -19,7 +19,7 @@ from evaluation.metrics.accuracy import (
     credit_items,
     group_names,
 )
-from evaluation.metrics.measures import choice_measures
+from evaluation.metrics.measures import choice_measures, greedy
 from evaluation.metrics.rates import RATES, outcome
 from evaluation.results.answer_files import Generation, PromptEntry, Tier4File, Tier5File
 from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, read_table, rows_of
@@ -41,7 +41,7 @@ from evaluation.results.tier_files import (
     Tier3File,
     TierFile,
 )
-from evaluation.settings.tiers import TIERS, Tier
+from evaluation.settings.tiers import TIERS, TaskKind, Tier
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,11 +124,11 @@ def _tasks(tier: Tier, file: Tier3File, folder: Path) -> Items:
     items = {
         name: CreditItem(
             group=entry.group,
-            values={tier.headline: entry.accuracy},
+            values=entry.values,
             same={"data": entry.data_checksum, "primary metric": entry.primary},
             entry=entry,
             credits={} if table is None else _task_credits(tier, table, name, entry, path),
-            companions=None if table is None else task_companions(table, name, path),
+            companions=None if table is None else task_companions(table, name, entry.kind, path),
             chance=entry.chance,
         )
         for name, entry in file.tasks.items()
@@ -140,16 +140,23 @@ def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
     """Return the items; raise ResultsError where credits do not give the headline of the summary."""
     for name, item in found.items.items():
         if isinstance(item, CreditItem) and item.credits:
-            mean = float(item.credits[tier.headline].credit.mean())
-            check_agrees(path, tier, file, name, (mean, item.values[tier.headline]))
+            headline = tier.headline_of(item.values)
+            beside = item.companions.values if item.companions else {}
+            known = item.credits[headline].credit if headline in item.credits else beside[headline]
+            check_agrees(path, tier, file, name, (float(known.mean()), item.values[headline]))
     return found
 
 
 def _task_credits(
     tier: Tier, table: "pa.Table", name: str, entry: TaskEntry, path: Path
 ) -> dict[str, Credits]:
-    """By the primary metric under the headline's name, by the others as `<headline>_<metric>`."""
-    found = candidate_credits(table, name, path)
+    """By the primary metric under the headline's name, by the others as `<headline>_<metric>`.
+
+    Right answers alone have no rank: whether they are greedy.
+    """
+    found = candidate_credits(table, name, entry.kind, path)
+    if entry.kind == "gold":
+        return found
     primary = entry.primary or "raw"
     if primary not in found:
         raise ResultsError(
@@ -160,12 +167,15 @@ def _task_credits(
     return {tier.headline: found[primary], **others}
 
 
-def candidate_credits(table: "pa.Table", name: str, path: Path) -> dict[str, Credits]:
+def candidate_credits(
+    table: "pa.Table", name: str, kind: TaskKind, path: Path
+) -> dict[str, Credits]:
     """A task's credits by every normalization, by the scorer's own rules; raises ResultsError."""
     rows = rows_of(table, "task", name, path, AGAIN)
     with _named(path, name):
-        groups = check_items(rows)
+        groups = check_items(rows, kind)
         scores = candidate_scores(rows)
+        alone = {"greedy": greedy(rows)} if kind == "gold" else None
     gold = rows["gold"].to_numpy(zero_copy_only=False)
     if not np.logical_or.reduceat(gold, groups.starts).all():
         raise ResultsError(
@@ -174,11 +184,10 @@ def candidate_credits(table: "pa.Table", name: str, path: Path) -> dict[str, Cre
     first = rows.take(groups.starts)
     ids = tuple(first["item"].to_pylist())
     clusters, strata = (_names(rows, column, groups) for column in ("cluster", "stratum"))
+    credits = alone or {key: credit_items(one, gold, groups).credit for key, one in scores.items()}
     return {
-        metric: Credits(
-            ids=ids, credit=credit_items(one, gold, groups).credit, clusters=clusters, strata=strata
-        )
-        for metric, one in scores.items()
+        metric: Credits(ids=ids, credit=credit, clusters=clusters, strata=strata)
+        for metric, credit in credits.items()
     }
 
 
@@ -191,11 +200,11 @@ def _named(path: Path, name: str) -> Iterator[None]:
         raise ResultsError(f"{path}: {name!r}: {error}; remove it and {AGAIN}") from None
 
 
-def task_companions(table: "pa.Table", name: str, path: Path) -> Companions:
+def task_companions(table: "pa.Table", name: str, kind: TaskKind, path: Path) -> Companions:
     """A task's measures, computed from its log-probabilities again; raises ResultsError."""
     rows = rows_of(table, "task", name, path, AGAIN)
     with _named(path, name):
-        values, groups = choice_measures(rows), check_items(rows)
+        values, groups = choice_measures(rows, kind), check_items(rows, kind)
     ids = tuple(rows["item"].take(groups.starts).to_pylist())
     clusters, strata = (_names(rows, column, groups) for column in ("cluster", "stratum"))
     return Companions(ids=ids, values=values, clusters=clusters, strata=strata)

@@ -55,7 +55,9 @@ class Results:
 
     @property
     def label(self) -> str:
-        """What tables call a bridge: the last two folders of its path, e.g. `stage1/50000`."""
+        """What tables call it: the last two folders of its path, e.g. `stage1/50000`, or stage and merge."""
+        if self.header.merge is not None:
+            return f"{self.header.stage}/{self.header.merge}"
         return "/".join(Path(self.header.checkpoint).parts[-2:])
 
 

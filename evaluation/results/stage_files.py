@@ -25,9 +25,11 @@ from evaluation.results.deltas_file import (
     High,
     Items,
     Mde,
+    OfCandidate,
     TierOf,
 )
 from evaluation.results.files import RUN_AGAIN, FileModel, read_model, read_versioned
+from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
 
@@ -75,20 +77,18 @@ class Headline(FileModel):
     high: float | None = Field(None, description="Upper end of it.")
 
 
-class Beside(FileModel):
-    """A step that is not significantly different from the recommended one."""
+class Beside(OfCandidate):
+    """A step or merge that is not significantly different from the recommended one."""
 
-    step: int = Field(description="The step.")
     delta: float = Field(description="Its headline minus that of the recommended step.")
     low: float | None = Field(description="Lower end of the interval.")
     high: float | None = Field(description="Upper end of it.")
     p: float | None = Field(description="p-value of no difference.")
 
 
-class Other(FileModel):
-    """A step that fell out."""
+class Other(OfCandidate):
+    """A step or merge that fell out."""
 
-    step: int = Field(description="The step.")
     verdict: Answer | None = Field(description="Its verdict.")
     why: str = Field(description="Why it is not the recommended one.")
 
@@ -115,8 +115,11 @@ class Recommendation(FileModel):
     """`recommendation.json`."""
 
     stage: str = Field(description="Name of the stage.")
-    step: int | None = Field(description="The step to use next; null if there is none.")
-    checkpoint: str | None = Field(None, description="Its folder.")
+    step: int | None = Field(description="The step to use next; null if there is none, or a merge.")
+    merge: str | None = Field(None, description="The merge to use next; null if it is a step.")
+    checkpoint: str | None = Field(
+        None, description="Its folder; of a merge, the sum of checkpoints that it is."
+    )
     meets: bool | None = Field(description="Whether it meets the objective.")
     verdict: Answer | None = Field(None, description="Its verdict.")
     kind: str | None = Field(None, description="`recommended`, or a weaker term.")
@@ -142,7 +145,12 @@ class Recommendation(FileModel):
     others: tuple[Other, ...] = Field(description="Steps that were rejected.")
     left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
     provisional: bool = Field(False, description="Whether configured steps are still to come.")
-    awaited: tuple[int, ...] = Field((), description="Those steps.")
+    awaited: tuple[Candidate, ...] = Field((), description="Those steps, and merges by name.")
+
+    @property
+    def candidate(self) -> Candidate | None:
+        """The step or merge to use next; None if there is none."""
+        return self.step if self.merge is None else self.merge
 
 
 class SummaryRow(FileModel):
@@ -150,7 +158,7 @@ class SummaryRow(FileModel):
 
     stage: str = Field(description="Name of the stage.")
     step: int | None = Field(description="Step of the checkpoint.")
-    role: str = Field(description="`step` or `bridge`.")
+    role: str = Field(description="`step`, `merge` or `bridge`.")
     tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
     group: Group
@@ -169,6 +177,7 @@ class SummaryRow(FileModel):
     step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
     gone: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
     note: str | None = Field(None, description="Why the value has no interval.")
+    merge: str | None = Field(None, description="Name of the merge; null for a checkpoint.")
 
 
 class RetentionRow(FileModel):

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from evaluation.results.files import FileModel
 from evaluation.settings.sources import Normalization
+from evaluation.settings.tiers import TaskKind
 
 EXTERNAL = "external"
 """How the protocol begins where an external command wrote the files."""
@@ -47,8 +48,11 @@ class TierFile(FileModel):
 
     stage: str = Field(description="Name of the stage.")
     step: int | None = Field(description="Step of the checkpoint; null where it has none.")
-    role: Literal["step", "bridge"] = Field(description="Whether it is a step or the bridge.")
-    checkpoint: str = Field(description="Folder of the checkpoint.")
+    merge: str | None = Field(None, description="Name of the merge; null for a checkpoint.")
+    role: Literal["step", "merge", "bridge"] = Field(
+        description="Whether it is a step, a merge or the bridge."
+    )
+    checkpoint: str = Field(description="Folder of the checkpoint, or the sum that a merge is.")
     checkpoint_identity: str = Field(description="Changes with the checkpoint's files.")
     tokenizer: TokenizerName = Field(description="The tokenizer.")
     sequence_length: int = Field(gt=0, description="Tokens of a block, or of a request at most.")
@@ -64,6 +68,9 @@ class TierFile(FileModel):
     device: str | None = Field(None, description="`cpu` or `cuda`.")
     gpu: str | None = Field(
         None, description="Model of the GPU, or of all that scores come from; null on a CPU."
+    )
+    layers: tuple[Literal["compiled", "plain"], ...] | None = Field(
+        None, description="How the model's layers ran on the GPU; null on a CPU."
     )
     gpus_per_checkpoint: tuple[int, ...] | None = Field(
         None, description="GPUs over which the model's layers were distributed, if more than one."
@@ -83,6 +90,9 @@ class TierFile(FileModel):
         None, ge=0, description="Tokens per second of the device."
     )
     items: Counts | int | None = Field(None, description="How many items were used.")
+    groups: dict[str, dict[str, float]] = Field(
+        {}, description="What each slice or task weighs in each group of the suite."
+    )
 
     @property
     def is_external(self) -> bool:
@@ -153,13 +163,18 @@ class Tier2File(TierFile):
 class TaskEntry(ItemEntry):
     """A task of Tier3."""
 
-    accuracy: Rate = Field(description="By the primary metric.")
+    kind: TaskKind = Field(
+        "ranked", description="`ranked`, or `gold`: only the right answer was scored."
+    )
+    accuracy: Rate | None = Field(None, description="By the primary metric; of ranked tasks.")
     primary: Normalization | None = Field(None, description="What candidates are ranked by.")
     metrics: dict[str, Rate] = Field({}, description="Accuracy by every normalization.")
     centered: float | None = Field(None, description="0 at chance, 1 if all are right.")
     chance: Rate | None = Field(None, description="Accuracy of random choice.")
     stderr: float | None = Field(
-        None, ge=0, description="Standard error of `accuracy`, by clusters where there are some."
+        None,
+        ge=0,
+        description="Standard error of `accuracy`, or of `gold_bits_per_byte` where nothing is ranked; by clusters where there are some.",
     )
     gold_bits_per_byte: float | None = Field(
         None, ge=0, description="Bits per UTF-8 byte of the right answer, mean; lower is better."
@@ -171,20 +186,40 @@ class TaskEntry(ItemEntry):
         None,
         description="Nats per character of the right answer minus those of the best other, mean.",
     )
+    greedy: Rate | None = Field(
+        None,
+        description="Share of right answers that greedy decoding gives token by token; of tasks of kind `gold`.",
+    )
     ties: int | None = Field(None, ge=0, description="Items whose best candidates are equal.")
     nan: int | None = Field(None, ge=0, description="Always 0: NaN is an error.")
     truncated_contexts: int | None = Field(None, ge=0, description="Contexts cut at the left.")
     task: dict[str, Any] | None = Field(None, description="The task's definition.")
 
+    @property
+    def values(self) -> dict[str, float]:
+        """Return its values by the metric that decides on it, the deciding one first."""
+        found = {"acc": self.accuracy}
+        if self.kind == "gold":
+            found = {"gold_bits_per_byte": self.gold_bits_per_byte, "greedy": self.greedy}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @model_validator(mode="after")
+    def _has_headline(self) -> Self:
+        key = "accuracy" if self.kind == "ranked" else "gold_bits_per_byte"
+        if getattr(self, key) is None:
+            raise ValueError(f"`{key}` is missing")
+        return self
+
 
 class TaskMeans(FileModel):
-    """Unweighted means over all tasks."""
+    """Unweighted means over all tasks that have the metric."""
 
     accuracy: Rate | None = Field(None, description="Mean of the primary accuracies.")
     centered: float | None = Field(None, description="Mean of the centered accuracies.")
     gold_bits_per_byte: float | None = Field(None, ge=0, description="Mean over tasks.")
     correct_probability: Rate | None = Field(None, description="Mean over tasks.")
     margin: float | None = Field(None, description="Mean over tasks.")
+    greedy: Rate | None = Field(None, description="Mean over tasks.")
 
 
 class Tier3File(TierFile):
@@ -195,6 +230,6 @@ class Tier3File(TierFile):
 
     def _lacking(self) -> str | None:
         for name, entry in self.tasks.items():
-            if entry.primary is None:
+            if entry.primary is None and entry.kind == "ranked":
                 return f"tasks.{name}.primary is missing"
         return None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evaluation.bridge.delta import OVERALL, Delta, metric_of
+from evaluation.bridge.delta import OVERALL, Delta, is_mean, metric_of
 from evaluation.bridge.simultaneous_intervals import Leaves, at_level, leaves, simultaneous_level
 from evaluation.bridge.statistics import ALPHA, Estimate
 from evaluation.runs.matching import Match
@@ -51,8 +51,9 @@ def _key(delta: Delta) -> Key:
 def _family(key: Key, all_keys: Sequence[Key]) -> int:
     """Return how many such statements are made together: one for an overall value."""
     tier, item, metric = key
-    if item != OVERALL:
-        return sum(one[0] == tier and one[2] == metric and one[1] != OVERALL for one in all_keys)
+    if not is_mean(tier, item):
+        same = (one for one in all_keys if one[::2] == (tier, metric))
+        return sum(not is_mean(*one[:2]) for one in same)
     return sum(one[:2] == (tier, item) for one in all_keys) if TIERS[tier].rates else 1
 
 
@@ -97,16 +98,17 @@ def _sign(delta: Delta, known: Estimate) -> int:
 def lead_sentence(lead: Lead, matched: Sequence[Match]) -> str:
     """Return e.g. `tier3 accuracy: A is ahead from step 2000 on (3 of 4 matched checkpoints), …`."""
     last = lead.estimates[-1]
+    change = lead.deltas[-1].definition.change(last.value, last.low, last.high)
     what = f"{_measure(lead)}: "
     if lead.ahead is None or lead.since is None:
-        return f"{what}{_no_lead(lead, matched)}; A - B {last.shown} at {matched[-1].label}"
+        return f"{what}{_no_lead(lead, matched)}; A - B {change} at {matched[-1].label}"
     where = matched[lead.since].label
     if len(matched) == 1:
         said = f"{lead.ahead} is ahead at {where}, the only match, so since when is not known"
     else:
         count = f"{len(matched) - lead.since} of {len(matched)} matched checkpoints"
         said = f"{lead.ahead} is ahead from {where} on ({count})"
-    return f"{what}{said}; A - B {last.shown} at {matched[-1].label}"
+    return f"{what}{said}; A - B {change} at {matched[-1].label}"
 
 
 def _measure(lead: Lead) -> str:

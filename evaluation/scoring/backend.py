@@ -29,6 +29,10 @@ class Backend(Protocol):
         """What it computes in, e.g. `bfloat16`; likewise."""
 
     @property
+    def layers(self) -> str:
+        """How a model's layers run: `compiled` or `plain`; the same but for rounding."""
+
+    @property
     def row_tokens(self) -> int:
         """Tokens of a forward pass; fewer than configured where memory was not enough."""
 
@@ -37,7 +41,7 @@ class Backend(Protocol):
         """Tokens read so far; loads the model if it is not loaded."""
 
     def unload(self) -> None:
-        """Leaves the device's memory to others; what is asked next loads the model again."""
+        """Leave the device's memory to others; what is asked next loads the model again."""
 
     def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
         """Return the log-likelihood of each continuation after its context, in their order."""
@@ -45,12 +49,12 @@ class Backend(Protocol):
     def block_nats(
         self, tokens: "torch.Tensor", document_starts: "torch.Tensor | None", *, label: str
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Nats of each block (blocks, length) of packed tokens, and how many tokens are scored."""
+        """Return the nats of each block (blocks, length) of packed tokens, and how many tokens are scored."""
 
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
-        """All samples of the requests, in parts as they are done.
+        """Yield all samples of the requests, in parts as they are done.
 
         A sample depends on the checkpoint, the request's tokens, its sampling settings with their
         seed, and the sample's index; not on what is asked beside it.

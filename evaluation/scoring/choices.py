@@ -34,9 +34,13 @@ SCHEMA = pa.schema(
 """One row for each question, with a value for each candidate; `truncated` counts contexts."""
 
 
-def score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
-    """Score the questions of a task that are not stored; return what the job's record says."""
-    key = job.key({"protocol": TIERS["tier3"].protocol})
+def score_tasks(job: Job, tasks: Mapping[str, TaskCache]) -> dict[str, Any]:
+    """Score the questions that are not stored; return what the job's record says of the tier."""
+    return {"items": {name: _score_task(job, name, cache) for name, cache in tasks.items()}}
+
+
+def _score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
+    key = job.key({"protocol": TIERS["tier3"].protocol, "prefix_token": job.prefix_token})
     item = f"choices-{name}"
     prefix = job.store.prefix(item, key)
     lacking = job.lacking(prefix, dict(zip(cache.keys, cache.items, strict=True)))
@@ -77,7 +81,7 @@ def score_questions(
 
 
 def _requests(item: Item) -> list[Request]:
-    """The candidates of an item, then their unconditional twins if it has them."""
+    """Return the candidates of an item, then their unconditional twins if it has them."""
     return [
         Request(item.contexts[candidate.context].tokens, candidate.tokens, f"{item.id}, {kind} {i}")
         for kind, candidates in (
@@ -89,7 +93,7 @@ def _requests(item: Item) -> list[Request]:
 
 
 def _row(key: str, item: Item, truncated: int, scores: Iterator[Score]) -> dict[str, Any]:
-    """A question's row, taking its scores in the order of its requests."""
+    """Return a question's row, taking its scores in the order of its requests."""
     own = list(itertools.islice(scores, len(item.candidates)))
     twins = list(itertools.islice(scores, len(item.unconditional or ())))
     return {

@@ -36,12 +36,14 @@ Row = Callable[[AnswerKey, Answer], dict[str, Any]]
 """The stored row of an answer."""
 
 
-def answer_probes(job: Job, cache: ProbeCache) -> dict[str, Any]:
+def answer_probes(job: Job, probes: Mapping[str, ProbeCache]) -> dict[str, Any]:
     """Answer all prompts that have no answer yet; return what the job's record says of the tier."""
+    cache = probes[job.plan.name]
     meta = cache.meta
     key = job.key(
         {
             "protocol": TIERS["tier4"].protocol,
+            "tokenizer": job.tokenizer["fingerprint"],
             "stop": meta["stop"],
             "eos_token_ids": meta["eos_token_ids"],
         }
@@ -91,8 +93,12 @@ def answer_prompts(
     return _tables(requests, parts, row, ANSWERS)
 
 
-def complete_task(job: Job, name: str, cache: GenerationCache) -> dict[str, Any]:
-    """Generate what is missing of a task; return what the job's record says of it."""
+def complete_tasks(job: Job, tasks: Mapping[str, GenerationCache]) -> dict[str, Any]:
+    """Complete the prompts that lack samples; return what the job's record says of the tier."""
+    return {"tasks": {name: _complete_task(job, name, cache) for name, cache in tasks.items()}}
+
+
+def _complete_task(job: Job, name: str, cache: GenerationCache) -> dict[str, Any]:
     meta = cache.meta
     task = judged_task(job.plan.suite.generation_tasks[name], meta)
     stops = (*task.stop, *meta["end_strings"])
@@ -100,6 +106,7 @@ def complete_task(job: Job, name: str, cache: GenerationCache) -> dict[str, Any]
     key = job.key(
         {
             "protocol": TIERS["tier5"].protocol,
+            "tokenizer": job.tokenizer["fingerprint"],
             "sampling": task.sampling.model_dump(exclude={"n"}),
             "eos_token_ids": meta["eos_token_ids"],
             **engine,
@@ -137,7 +144,7 @@ def complete_task(job: Job, name: str, cache: GenerationCache) -> dict[str, Any]
 def _missing(
     task: Judged, prompts: Sequence[Prompt], stored: Mapping[str, Completion]
 ) -> list[GenerationRequest]:
-    """A request for each prompt that lacks samples; prompts of equal tokens are asked once."""
+    """Return a request for each prompt that lacks samples; prompts of equal tokens are asked once."""
     requests: dict[str, GenerationRequest] = {}
     for prompt in prompts:
         key = prompt_key(prompt)
@@ -156,7 +163,7 @@ def _completions(
     stops: Sequence[str],
     eos: Sequence[int],
 ) -> Iterator[StoredScore]:
-    """Tables of COMPLETIONS, by the built-in engine, or by vLLM, whose agreement with it is measured."""
+    """Yield tables of COMPLETIONS, by the built-in engine or by vLLM, whose agreement is measured."""
     tokenizer = _tokenizer(job)
     stopping, vocabulary = stopping_with(tokenizer, eos, stops), vocabulary_size(tokenizer)
     if agreement is None:
@@ -188,7 +195,7 @@ def _tables(
     row: Row,
     schema: pa.Schema,
 ) -> Iterator[StoredScore]:
-    """A table of answers for each part as soon as it is done; a prompt counts once in each."""
+    """Yield a table of answers for each part as soon as it is done; a prompt counts once in each."""
     start = time.perf_counter()
     for answers in parts:
         rows = [row(key, answer) for key, answer in answers.items()]

@@ -26,7 +26,7 @@ from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.caches import stage_entries
-from evaluation.dependencies.steps import command_files
+from evaluation.dependencies.steps import command_state
 from evaluation.errors import CommandError, ResultsError
 from evaluation.files import fingerprint, make_folder
 from evaluation.prefill.entries import read_meta
@@ -60,6 +60,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
         CommandError: if the command fails, or a tier file is missing or does not hold what the suite
             asks for; nothing is stored then.
     """
+    assert isinstance(subject.checkpoint, Path)  # no stage with a command has merges
     plan, checkpoint = subject.plan, open_checkpoint(subject.checkpoint)
     check_whole(checkpoint)  # the program may know models that the engine does not
     store = ScoreStore(plan.scores, checkpoint.identity)
@@ -90,7 +91,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
 def _key(plan: StagePlan) -> dict[str, Any]:
     folders = [entry.folder for entry in stage_entries(plan)]
     return {
-        "command": [plan.stage.command, command_files(plan.stage.command)],
+        "command": command_state(plan),
         "sequence_length": plan.sequence_length,
         "tiers": list(plan.tiers),
         "data": {folder.name: read_meta(folder)["checksum"] for folder in folders},
@@ -133,7 +134,7 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
 
 
 def _how_it_ended(code: int) -> str:
-    """A shell adds 128 to the number of the signal that its command was ended by."""
+    """Read an exit code; a shell adds 128 to the number of the signal that ended its command."""
     number = -code if code < 0 else code - 128
     if number in {one.value for one in signal.Signals}:
         return f"was ended by {signal.Signals(number).name}"
@@ -141,7 +142,7 @@ def _how_it_ended(code: int) -> str:
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    """Ends a command with all that it has started."""
+    """End a command with all that it has started."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -151,7 +152,7 @@ def _end_group(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _end_strays(results: Path) -> None:
-    """Ends what left the command's group, as by setsid: it still has the folder's name from us."""
+    """End what left the command's group, as by setsid: it still has the folder's name from us."""
     mark = f"LIGHTEVAL_RESULTS_DIR={results}".encode()
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has just ended, or is another user's
@@ -160,7 +161,7 @@ def _end_strays(results: Path) -> None:
 
 
 def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
-    """A tier's summary as it was written, with its table of items if there is one."""
+    """Return a tier's summary as it was written, with its table of items if there is one."""
     content = _read(folder / TIERS[tier].summary_file, tier, plan)
     path = folder / TIERS[tier].items_file
     if not path.is_file() or path.is_symlink():
@@ -179,7 +180,8 @@ def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
 
 
 def _tell_unused(folder: Path, plan: StagePlan) -> None:
-    known = {file for tier in plan.tiers for file in _file_names(tier)}
+    tiers = [TIERS[name] for name in plan.tiers]
+    known = {file for tier in tiers for file in (tier.summary_file, tier.items_file)}
     others = sorted(path.name for path in folder.iterdir() if path.name not in known)
     if others:
         log.warning(
@@ -187,10 +189,6 @@ def _tell_unused(folder: Path, plan: StagePlan) -> None:
             plan.name,
             ", ".join(others),
         )
-
-
-def _file_names(tier: TierName) -> tuple[str, str]:
-    return TIERS[tier].summary_file, TIERS[tier].items_file
 
 
 def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
@@ -247,7 +245,7 @@ _HEADLINES: Mapping[TierName, tuple[str, float, float]] = {
 
 
 def _wrong_numbers(content: dict[str, Any], name: TierName, plan: StagePlan) -> str | None:
-    """Why a tier's file does not hold the numbers that the suite asks for; None if it does."""
+    """Return why a tier's file does not hold the numbers that the suite asks for; None if it does."""
     if name == "tier4":
         summary = content.get("summary")
         rate = summary.get("all_checks_pass_rate") if isinstance(summary, dict) else None
@@ -257,5 +255,9 @@ def _wrong_numbers(content: dict[str, Any], name: TierName, plan: StagePlan) -> 
     tier = TIERS[name]
     highest = 1.0 if tier.kind == "credit" else math.inf
     key, low, high = _HEADLINES.get(name, (tier.headline, 0.0, highest))
-    items = list(getattr(plan.suite, tier.section))
-    return _wrong_entries(content, tier.section, items, key, low, high)
+    items = getattr(plan.suite, tier.section)
+    gold = [one for one, item in items.items() if getattr(item, "kind", None) == "gold"]
+    ranked = [one for one in items if one not in gold]
+    return _wrong_entries(content, tier.section, ranked, key, low, high) or _wrong_entries(
+        content, tier.section, gold, "".join(tier.unranked[:1]), 0.0, math.inf
+    )

@@ -78,7 +78,7 @@ def current_caches(plan: StagePlan) -> dict[str, dict[str, str]]:
 
 
 def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
-    """What the record says of the scores, the store, and the names of the scores in it."""
+    """Return what the record says of the scores, the store, and the names of the scores in it."""
     plan = subject.plan
     if plan.stage.command:
         return run_external(subject)
@@ -91,7 +91,7 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
     tiers = {name: SCORERS[name](job, caches) for name, caches in data.items()}
     session.check_unchanged()
     about = {
-        "checkpoint": str(session.checkpoint.path),
+        "checkpoint": str(session.location),
         "identity": session.checkpoint.identity,
         "tokenizer": {key: tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
         "sequence_length": plan.sequence_length,

@@ -1,5 +1,7 @@
-"""Tier2: perplexity of a slice of packed text."""
+"""Tier2: perplexity of slices of packed text."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -10,9 +12,24 @@ from evaluation.metrics.perplexity import check_blocks
 from evaluation.prefill.caches import SliceCache
 from evaluation.results.columns import BLOCKS, arrow_schema
 from evaluation.scoring.backend import Backend
+from evaluation.scoring.session import Job
+from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
 
 SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
+
+
+def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
+    """Score the slices that are not stored; return what the job's record says of the tier."""
+    attention = job.plan.suite.attention
+    own = {"protocol": TIERS["tier2"].protocol, "attention": attention}
+    items = {
+        name: job.item(
+            name, own, cache.meta, partial(score_slice, job.session.backend, cache, attention)
+        )
+        for name, cache in slices.items()
+    }
+    return {"attention": attention, "items": items}
 
 
 def score_slice(

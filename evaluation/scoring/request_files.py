@@ -56,7 +56,7 @@ def _checked(line: bytes, place: str) -> Row:
 
 
 def _found(row: Any) -> str:
-    """What stands in a line, shortened: a key can be as long as the file."""
+    """Return what stands in a line, shortened: a key can be as long as the file."""
     if not isinstance(row, dict):
         return kind_of(row)
     names = [name[:40] for name in list(row)[:5]] + ["…"] * (len(row) > 5)
@@ -64,7 +64,7 @@ def _found(row: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is a string without halves of surrogate pairs, which no tokenizer takes."""
+    """Return whether it is a string without halves of surrogate pairs, which no tokenizer takes."""
     return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
@@ -139,7 +139,7 @@ def _unwritable(path: Path, error: OSError, kept: str) -> OutputError:
 
 
 def _check_apart(requests: Path, output: Path) -> None:
-    """Raises OutputError if the answers would take the place of the requests."""
+    """Raise OutputError if the answers would take the place of the requests."""
     if requests == STANDARD:
         asked = os.fstat(sys.stdin.fileno()) if sys.stdin else None
     else:
@@ -155,7 +155,7 @@ def _check_apart(requests: Path, output: Path) -> None:
 
 
 def _is_written_through(path: Path) -> bool:
-    """Whether rows go straight into `path`: a device, a pipe, `-`, or an open file in /dev or /proc.
+    """Return whether rows go straight into `path`: a device, a pipe, `-`, or an open file in /dev or /proc.
 
     What stands in /dev/fd looks like the file that is open there, which a renaming would replace
     behind the back of the shell that opened it.

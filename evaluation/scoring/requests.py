@@ -5,13 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
-from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.prefill.tokenizers import AnyTokenizer, encode_pair, load_tokenizer
-from evaluation.scoring.engine.backend import choose_numerics
-from evaluation.scoring.engine.faults import gpu_faults
-from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.loglikelihood import score_requests
+from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, fit_requests
 from evaluation.scoring.request_files import TOKENS, Row, check_output, read_rows, write_answers
 from evaluation.settings.computing import Scoring
@@ -48,12 +44,8 @@ def score_request_file(
     window = _window(checkpoint, max_length)
     requests = prepare(rows, loaded, str(requests_path), window, checkpoint.vocab_size)
     scoring = Scoring.model_validate({"device": device, "dtype": dtype})
-    numerics = choose_numerics(scoring, checkpoint)
-    row_tokens = scoring.row_tokens if numerics.device == "cuda" else scoring.cpu_row_tokens
-    with gpu_faults():
-        model = load_model(checkpoint, dtype=numerics.dtype, device=numerics.device)
-        engine = Engine(model, row_tokens=row_tokens, device=numerics.device)
-        scores = score_requests(engine, requests, progress="requests")
+    backend = EngineBackend(scoring, checkpoint, loaded=lambda: None)
+    scores = backend.log_likelihoods(requests, label="requests")
     answers = ({**row, **score._asdict()} for row, score in zip(rows, scores, strict=True))
     return write_answers(output_path, answers)
 
@@ -99,7 +91,7 @@ def _check_ids(request: Request, vocab_size: int) -> None:
 
 
 def _window(checkpoint: Checkpoint, max_length: int | None) -> int:
-    """The context window, in tokens; warns of one that the model was never trained on."""
+    """Return the context window, in tokens; warn of one that the model was never trained on."""
     positions = checkpoint.model_config.get("max_position_embeddings")
     trained = checkpoint.sequence_length or (positions if type(positions) is int else None)
     if max_length is None and trained is None:
@@ -128,7 +120,7 @@ def _request(row: Row, tokenizer: AnyTokenizer | None, name: str) -> Request:
 
 
 def _prefix_token(tokenizer: AnyTokenizer | None) -> int | None:
-    """What stands before an empty context: BOS, or EOS if there is none."""
+    """Return what stands before an empty context: BOS, or EOS if there is none."""
     if tokenizer is None:
         return None
     token: int | None = tokenizer.bos_token_id

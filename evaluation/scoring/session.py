@@ -13,7 +13,8 @@ import torch
 
 from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
 from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.locations import Location, Merge
+from evaluation.checkpoints.merge import open_location
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.backend import Backend
@@ -32,11 +33,13 @@ PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 class Session:
     """A complete, agreeing checkpoint; its model is loaded when first asked for."""
 
-    def __init__(self, plan: StagePlan, path: Path, vocab_size_needed: int) -> None:
+    def __init__(self, plan: StagePlan, location: Location, vocab_size_needed: int) -> None:
         self.plan = plan
         assumed = plan.stage.assume.use_mup if plan.stage.assume else None
-        self.checkpoint = open_checkpoint(path, use_mup=assumed)
-        self._state = checkpoint_state(self.checkpoint.path)
+        self.checkpoint = open_location(location, use_mup=assumed)
+        is_merge = isinstance(location, Merge)
+        self.location = location if is_merge else self.checkpoint.path
+        self._state = checkpoint_state(self.location)
         check_complete(self.checkpoint)
         check_agreement(plan, self.checkpoint)
         check_tokenizer_fits(self.checkpoint, vocab_size_needed)
@@ -48,9 +51,9 @@ class Session:
 
         It may be gone: what was loaded was whole.
         """
-        if not is_left_of(checkpoint_state(self.checkpoint.path), self._state):
+        if not is_left_of(checkpoint_state(self.location), self._state):
             raise ScoringError(
-                f"{self.checkpoint.path}: replaced while it was being read or scored; run again "
+                f"{self.location}: replaced while it was being read or scored; run again "
                 "once its writer has finished"
             )
 
@@ -60,7 +63,8 @@ class Session:
         name = torch.cuda.get_device_name() if is_gpu else None
         gpus = self.plan.config.scoring.gpus_per_checkpoint
         spread = {"gpus_per_checkpoint": gpus} if gpus > 1 else {}
-        return {"gpu": name, "row_tokens": self.backend.row_tokens, **spread}
+        layers = {"layers": self.backend.layers} if is_gpu else {}
+        return {"gpu": name, "row_tokens": self.backend.row_tokens, **layers, **spread}
 
     def numeric_settings(self) -> dict[str, Any]:
         """Return what of the settings can change a score beyond floating-point noise."""
@@ -79,10 +83,9 @@ class Job:
         self._busy = BUSY.seconds()
 
     def key(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all that decides an item's numbers."""
+        """Return all that decides an item's numbers but the token ids, which are in the item's data."""
         return {
             **own,
-            "tokenizer": self.tokenizer["fingerprint"],
             "sequence_length": self.plan.sequence_length,
             **self.session.numeric_settings(),
         }
@@ -140,7 +143,7 @@ class Job:
         try:
             yield
         except EvaluationError as error:
-            raise type(error)(f"{self.session.checkpoint.path}: {name}: {error}") from error
+            raise type(error)(f"{self.session.location}: {name}: {error}") from error
 
     def stamped(self, score: StoredScore, spent: Mapping[str, Any]) -> StoredScore:
         """Return a score with what it took, on which machine, and with which packages."""
@@ -150,7 +153,7 @@ class Job:
         return replace(score, summary={**score.summary, **stamp})
 
     def _busy_since(self) -> dict[str, float]:
-        """Seconds in which a GPU had work, since this was last asked."""
+        """Return the seconds in which a GPU had work, since this was last asked."""
         if self.session.backend.device != "cuda":
             return {}
         before, self._busy = self._busy, BUSY.seconds()
@@ -158,6 +161,6 @@ class Job:
 
     @property
     def prefix_token(self) -> int:
-        """What stands before an empty context: BOS, or EOS if there is none."""
+        """Return what stands before an empty context: BOS, or EOS if there is none."""
         bos, eos = self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"]
         return int(eos if bos is None else bos)

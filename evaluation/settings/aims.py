@@ -23,7 +23,7 @@ class Aim(Settings):
     group: Label | None = Field(None, description="Only slices or tasks of this group.")
     metric: str | None = Field(
         None,
-        description="Metric that decides it, if not the tier's headline: for tier3 `gold_bits_per_byte`, `correct_probability` or `margin`.",
+        description="Metric that decides it, if not the tier's headline: for tier3 `gold_bits_per_byte`, `correct_probability`, `margin` or `greedy`.",
     )
     margin: Fraction = Field(
         ge=0,
@@ -41,7 +41,8 @@ class Aim(Settings):
     @model_validator(mode="after")
     def _metric_is_known(self) -> Self:
         tier = TIERS[self.tier]
-        known = [tier.headline, *(metric.name for metric in tier.companions)]
+        known = [tier.headline, *(metric.name for metric in tier.companions), *tier.unranked]
+        known = list(dict.fromkeys(known))
         if self.metric is not None and self.metric not in known:
             hint = did_you_mean(self.metric, known)
             raise ValueError(

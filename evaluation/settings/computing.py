@@ -28,6 +28,11 @@ class Scoring(Settings):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="`auto`: the checkpoint's own on a GPU, float32 on CPU."
     )
+    compile: Literal["auto", "off"] = Field(
+        "auto",
+        description="`auto`: a GPU runs compiled layers, or plain ones where they cannot be compiled; "
+        "`off`: plain ones, which are slower.",
+    )
     row_tokens: Integer = Field(
         16_384,
         gt=0,

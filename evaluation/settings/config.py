@@ -1,18 +1,17 @@
 """`config/config.yaml`: the stages, their checkpoints, suites, bridges and objectives."""
 
 import os
-import re
-from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from evaluation.errors import ConfigError
-from evaluation.settings.aims import Aim as Aim
+from evaluation.settings.aims import Aim
+from evaluation.settings.candidates import MergeName, MergeRecipe
 from evaluation.settings.computing import Generation, Scoring, Verification
+from evaluation.settings.groups import check_groups
 from evaluation.settings.model import (
-    LARGEST_COUNT,
     LARGEST_WINDOW,
     Boolean,
     ExpandedPath,
@@ -27,57 +26,12 @@ from evaluation.settings.model import (
 from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
+from evaluation.settings.step_lists import Every, Steps
 from evaluation.settings.steps import step_named
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import did_you_mean
-
-
-class Every(Settings):
-    """Every step on disk that is a multiple of `every`."""
-
-    every: Integer = Field(
-        gt=0, le=LARGEST_COUNT, description="Steps on disk that are multiples of this."
-    )
-
-
-def _read_steps(value: Any) -> Any:
-    """Read one of the three spellings, or raise ValueError; leave what is read already as it is."""
-    if isinstance(value, Every) or value == "all":
-        return value
-    if isinstance(value, list | tuple):
-        return _read_list(value)
-    written = re.fullmatch(r"\s*every\s*:\s*(\d+)\s*", value) if isinstance(value, str) else None
-    every = int(written[1]) if written else value.get("every") if isinstance(value, dict) else None
-    if every is None or (isinstance(value, dict) and len(value) > 1):
-        listed = f"[{value}]" if _is_step(value) else "[1000, 2000]"
-        raise ValueError(f"{value!r} is no list of steps; write `{listed}`, `all` or `every: 500`")
-    if not _is_step(every) or every == 0:
-        raise ValueError(f"every: {every!r} is no whole number from 1 on")
-    return Every(every=every)
-
-
-def _read_list(steps: list[Any] | tuple[Any, ...]) -> tuple[int, ...]:
-    wrong = next((step for step in steps if not _is_step(step)), None)
-    if wrong is not None or None in steps:
-        raise ValueError(f"{wrong!r} is no step; steps are whole numbers from 0 on")
-    twice = next((step for step, times in Counter(steps).items() if times > 1), None)
-    if twice is not None:
-        raise ValueError(f"{twice} stands there twice; steps must be distinct")
-    if not steps:
-        raise ValueError("no steps; list at least one, or write `all` or `every: 500`")
-    return tuple(steps)
-
-
-def _is_step(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-
-
-Steps = Annotated[
-    tuple[Step, ...] | Literal["all"] | Every,
-    BeforeValidator(_read_steps),
-]
 
 
 class Tokenizer(Settings):
@@ -122,6 +76,9 @@ class Stage(Settings):
 
     checkpoints: ExpandedPath = Field(description="Folder that holds one folder per step.")
     steps: Steps = Field(description="List of steps, `all`, or `every: N` (found on disk).")
+    merges: dict[MergeName, MergeRecipe] = Field(
+        {}, description="Weighted means of checkpoints, by name, evaluated beside the steps."
+    )
     open_ended: Boolean = Field(
         False, description="Set by a run: `steps` are those of `all` or `every: N` found so far."
     )
@@ -209,6 +166,7 @@ class Config(Settings):
             _check_training(f"stages.{name}.", stage)
             if stage.bridge is not None:
                 _check_bridge(name, stage, stage.bridge, self.stages)
+            _check_merges(name, stage, self.stages)
         return self
 
 
@@ -237,6 +195,24 @@ def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, St
             f"of {name}, so its delta would be zero by construction; take it out of `steps` or choose "
             "another bridge"
         )
+
+
+def _check_merges(name: str, stage: Stage, stages: dict[Name, Stage]) -> None:
+    """Refuse members of an unknown stage, one checkpoint by two names, and an external program."""
+    for merge, recipe in stage.merges.items():
+        key = f"stages.{name}.merges.{merge}"
+        if stage.command:
+            raise ValueError(
+                f"{key}: `command` scores folders, and a merge has none; write it with `python -m "
+                "evaluation merge`, or take it out"
+            )
+        members = [(owner, step) for owner, step, _ in recipe.members(name)]
+        for owner, step in members:
+            if owner not in stages:
+                hint = did_you_mean(owner, stages)
+                raise ValueError(f"{key}: no stage {owner!r}{hint}; there are {', '.join(stages)}")
+            if members.count((owner, step)) > 1:
+                raise ValueError(f"{key}: {owner}/{step} stands there twice; name it once")
 
 
 def _own_folders(stage: Stage, folder: str) -> set[str]:
@@ -297,6 +273,8 @@ def stage_suite(config: Config, stage: str) -> Suite:
         raise ConfigError(
             f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items; name suites that do"
         )
+    items = {name: getattr(suite, tier.section) for name, tier in TIERS.items()}
+    check_groups(f"stages.{stage}.suites", suite.groups, items)
     if suite.probes and not any(probe.headline for probe in suite.probes.values()):
         raise ConfigError(
             f"stages.{stage}.suites: all probes have `headline: false`, so that no rate is over them; "

@@ -10,7 +10,7 @@ Folders, under the configured `cache` and `results`:
         generation_tasks/<task>/{prompts.jsonl, docs.jsonl, meta.json}
     <cache>/nltk_data/                                what verifiers of instructions read
     <results>/scores/<checkpoint identity>/           the score store
-    <results>/<stage>/by_checkpoint/step_<STEP>/      a step's results
+    <results>/<stage>/by_checkpoint/step_<STEP>/      a step's results; of a merge merge_<NAME>/
     <results>/<stage>/bridge/                         the bridge checkpoint's results
 """
 
@@ -23,7 +23,10 @@ from typing import Any, TypeVar
 
 from evaluation.errors import ConfigError
 from evaluation.files import fingerprint, unordered
+from evaluation.settings.aims import Aim
+from evaluation.settings.candidates import Candidate, candidate_folder
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
+from evaluation.settings.groups import Group, group_leaves
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
@@ -96,16 +99,18 @@ class StagePlan:
         """Return the root of the score store, shared by all stages."""
         return Path(self.config.results) / "scores"
 
-    def step_folder(self, step: int) -> Path:
-        return self.results / "by_checkpoint" / f"step_{step}"
+    def step_folder(self, step: Candidate) -> Path:
+        """Return the folder of the results of a step or merge."""
+        return self.results / "by_checkpoint" / candidate_folder(step)
 
     @property
     def bridge_folder(self) -> Path:
         return self.results / "bridge"
 
-    def step_log(self, step: int) -> Path:
-        """Return the log of the job that scores a step, or of its part of a job of several steps."""
-        return self.results / "eval_logs" / "slurm" / f"{self.name}_step_{step}.log"
+    def step_log(self, step: Candidate) -> Path:
+        """Return the log of the job that scores a step or merge, or of its part of a job of several steps."""
+        folder = self.results / "eval_logs" / "slurm"
+        return folder / f"{self.name}_{candidate_folder(step)}.log"
 
     @property
     def bridge_log(self) -> Path:
@@ -140,11 +145,24 @@ class StagePlan:
     def checkpoint(self, step: int) -> Path:
         return Path(self.stage.checkpoints) / str(step)
 
+    def members(self, merge: str) -> tuple[tuple[Path, float], ...]:
+        """Return the checkpoints of a merge, with their weights."""
+        stages = self.config.stages
+        return tuple(
+            (Path(stages[owner].checkpoints) / str(step), weight)
+            for owner, step, weight in self.stage.merges[merge].members(self.name)
+        )
+
 
 def plan_stage(config: Config, name: str) -> StagePlan:
     """Resolve a stage; raise ConfigError where tokenizer or sequence length cannot be found."""
     suite = stage_suite(config, name)
     stage = config.stages[name]
+    objective = tuple(
+        _settled(aim, suite, f"stages.{name}.objective.{i}")
+        for i, aim in enumerate(stage.objective)
+    )
+    stage = stage.model_copy(update={"objective": objective})
     return StagePlan(
         name=name,
         config=config,
@@ -155,11 +173,52 @@ def plan_stage(config: Config, name: str) -> StagePlan:
     )
 
 
+def _settled(aim: Aim, suite: Suite, key: str) -> Aim:
+    """Name the metric of an aim at tasks that rank nothing.
+
+    Raises ConfigError where only some do, or where no task has the metric.
+    """
+    tier, own = TIERS[aim.tier], suite.tasks.items() if aim.tier == "tier3" else ()
+    groups = suite.tier_groups(aim.tier)
+    named = group_leaves(aim.group, groups) if aim.group in groups else ()
+    tasks = {name: task for name, task in own if aim.group in (None, task.group) or name in named}
+    if not tasks:
+        return aim
+    kinds = {task.decided_as: name for name, task in tasks.items()}
+    measured = {task.kind for task in tasks.values()} | kinds.keys()
+    known = dict.fromkeys(
+        m for kind in sorted(measured, reverse=True) for m in tier.metrics_by(kind)
+    )
+    if aim.metric is not None and aim.metric not in known:
+        raise ConfigError(
+            f"{key}: metric: {aim.metric} is none of {next(iter(kinds.values()))}; there are "
+            f"{', '.join(known)}"
+        )
+    if aim.metric is not None or "gold" not in kinds:
+        return aim
+    metric = tier.unranked[0]
+    if "ranked" in kinds:
+        raise ConfigError(
+            f"{key}: {kinds['ranked']} ranks choices and {kinds['gold']} has none, so that no mean "
+            f"holds the headlines of both; set `metric: {metric}`, which all have, or `metric: "
+            f"{tier.headline}` of those with choices"
+        )
+    return aim.model_copy(update={"metric": metric})
+
+
 def plan_stages(config: Config) -> dict[str, StagePlan]:
     """Return all stages; raise ConfigError where one name in one cache would mean two things."""
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, str]] = {}
+    groups: dict[str, tuple[str, Group]] = {}
     for plan in plans.values():
+        for name, group in plan.suite.groups.items():
+            first, same = groups.setdefault(name, (plan.name, group))
+            if same != group:
+                raise ConfigError(
+                    f"groups.{name} is defined differently in the suites of {first} and {plan.name}; "
+                    "give one of them another name"
+                )
         for folder, definition in _items_cached_alone(plan):
             owner, known = seen.setdefault(folder, (plan.name, definition))
             if known != definition:
@@ -168,6 +227,16 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
                     "which share a cache; give one of them another name"
                 )
     return plans
+
+
+def absent_checkpoints(name: str, stage: Stage) -> str | None:
+    """Return a sentence where a stage's folder of checkpoints does not exist."""
+    if Path(stage.checkpoints).is_dir():
+        return None
+    return (
+        f"stages.{name}.checkpoints: {stage.checkpoints}: no such folder; correct the path, or wait "
+        "until training makes it"
+    )
 
 
 def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
@@ -229,10 +298,8 @@ def _training_config(
             return Path(given), read_yaml(Path(given))
         except ConfigError as error:
             raise ConfigError(f"{key}: {error}") from None
-    if not Path(stage.checkpoints).is_dir():
-        raise ConfigError(
-            f"stages.{name}.checkpoints: {stage.checkpoints}: no such folder; correct the path"
-        )
+    if absent := absent_checkpoints(name, stage):
+        raise ConfigError(absent)
     configs = sorted(
         Path(stage.checkpoints).glob("*/config.yaml"),
         key=lambda path: (not path.parent.name.isdigit(), path.parent.name.zfill(20)),

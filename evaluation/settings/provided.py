@@ -1,9 +1,10 @@
-"""Tasks that lighteval or lm-evaluation-harness has, by their name there."""
+"""Tasks that lighteval, lm-evaluation-harness or olmo-eval has, by their name there."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -19,14 +20,22 @@ from evaluation.settings.model import (
 )
 from evaluation.settings.names import Label
 from evaluation.settings.sources import MOST_SHOTS, Normalization
+from evaluation.settings.tiers import TaskKind
 from evaluation.settings.verifiers import Provided
 
-ProviderName = Literal["lighteval", "lm_eval"]
+ProviderName = Literal["lighteval", "lm_eval", "olmo_eval"]
 
-VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13"}
+VERSIONS: Mapping[str, str] = {
+    "lighteval": "0.13.0",
+    "lm_eval": "0.4.13",
+    "olmo_eval": "1.0.0",
+}
 """The version of each that is asked; its lock file installs it."""
 
 INCLUDE_PATH = "Task files of your own: a folder of YAML (lm_eval), a Python file with `TASKS_TABLE` (lighteval)."
+
+
+_AnyTask = TypeVar("_AnyTask", "ProviderTask", "ProviderChoices")
 
 
 class Providers(Settings):
@@ -38,6 +47,10 @@ class Providers(Settings):
     lm_eval: ExpandedPath = Field(
         ".venv-lm-eval/bin/python",
         description="Python of an environment that has lm-evaluation-harness.",
+    )
+    olmo_eval: ExpandedPath = Field(
+        ".venv-olmo-eval/bin/python",
+        description="Python (3.12 or newer) of an environment that has olmo-eval.",
     )
 
     def python(self, provider: str) -> Path:
@@ -51,11 +64,28 @@ class SettledTask(Judged):
     verifiers: Mapping[str, Provided]
 
 
+_NAMED_BPB = re.compile(r"(arc_challenge|arc_easy|csqa|piqa):bpb:olmo3base")
+"""Tasks of olmo-eval that rank choices, though their names promise bits per byte."""
+
+_GOLD_ALONE = re.compile(r".*:bpb(:.*)?|lambada(:.*)?")
+"""Tasks and suites of olmo-eval that score the right answer alone, by their names."""
+
+
+def _names_all(task: "_AnyTask") -> "_AnyTask":
+    """Raise ValueError for a key that would change what a task's name in olmo-eval stands for."""
+    for key in ("num_fewshot", "include_path"):
+        if task.provider == "olmo_eval" and getattr(task, key) is not None:
+            raise ValueError(
+                f"{key}: a task of olmo-eval is settled by its name, variants included; remove `{key}`"
+            )
+    return task
+
+
 class ProviderTask(Settings):
     """A task by its name in a provider, from which all comes that is not given here."""
 
-    provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
-    task: Text = Field(description="Name of a task, or of a group of tasks, there.")
+    provider: ProviderName = Field(description="`lighteval`, `lm_eval` or `olmo_eval`.")
+    task: Text = Field(description="Name of a task, or of a group (a suite) of tasks, there.")
     include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
     chat: Boolean = Field(
         False,
@@ -76,12 +106,16 @@ class ProviderTask(Settings):
         le=LARGEST_WINDOW,
         description="Tokens of a completion at most; the provider's if not given.",
     )
-    sampling: Sampling = Field(Sampling(), description="How tokens are drawn; greedily by default.")
+    sampling: Sampling | None = Field(
+        None,
+        description="How tokens are drawn; as olmo-eval draws them, else greedily, if not given.",
+    )
     metrics: tuple[Text, ...] = Field(
         (), description="Metrics to report, by their names there; all if not given."
     )
     primary: Text | None = Field(
-        None, description="The metric that objectives are decided on; the first if not given."
+        None,
+        description="The metric that objectives are decided on; the provider's headline, or the first, if not given.",
     )
     answer_after: Text | None = ANSWER_AFTER
     limit: Integer = Field(
@@ -91,6 +125,8 @@ class ProviderTask(Settings):
         description="Maximum number of prompts, for each task of a group.",
     )
     group: Label | None = Field(None, description="Name that objectives refer to.")
+
+    _names_all = model_validator(mode="after")(_names_all)
 
     @model_validator(mode="after")
     def _has_primary(self) -> Self:
@@ -126,20 +162,25 @@ class ProviderTask(Settings):
 
     def decoding(self) -> dict[str, Any]:
         """Return all that decides the completions of a prompt, as far as it is known before prefill."""
-        keys = {"sampling", "stop", "max_new_tokens"}
-        return {**self.asked(), **self.model_dump(mode="json", include=keys)}
+        own = self.model_dump(mode="json", include={"stop", "max_new_tokens"})
+        drawn = (self.sampling or Sampling()).model_dump(mode="json")
+        return {**self.asked(), **own, "sampling": drawn}
 
     def settled(self, reported: Mapping[str, Any]) -> SettledTask:
         """Complete the task by what the provider reported, which meta.json holds under `provider`."""
         return SettledTask(
             stop=tuple(reported["stop"]) if self.stop is None else self.stop,
             max_new_tokens=self.max_new_tokens or reported["max_new_tokens"],
-            sampling=self.sampling,
+            sampling=self.sampling or Sampling(**reported.get("sampling", {})),
             verifiers={n: self._judge(n, reported) for n in self.metrics or reported["metrics"]},
-            primary=self.primary,
+            primary=self.primary or self._headline(reported),
             group=self.group,
             answer_after=self.answer_after,
         )
+
+    def _headline(self, reported: Mapping[str, Any]) -> str | None:
+        headline = reported.get("primary")
+        return headline if headline in (self.metrics or reported["metrics"]) else None
 
     def _judge(self, metric: str, reported: Mapping[str, Any]) -> Provided:
         return Provided(
@@ -155,8 +196,8 @@ class ProviderTask(Settings):
 class ProviderChoices(Settings):
     """A task of ranked choices by its name in a provider, which gives contexts and candidates."""
 
-    provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
-    task: Text = Field(description="Name of a task, or of a group of tasks, there.")
+    provider: ProviderName = Field(description="`lighteval`, `lm_eval` or `olmo_eval`.")
+    task: Text = Field(description="Name of a task, or of a group (a suite) of tasks, there.")
     include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
     num_fewshot: Integer | None = Field(
         None,
@@ -164,7 +205,14 @@ class ProviderChoices(Settings):
         le=MOST_SHOTS,
         description="Solved examples; as many as the provider takes if not given.",
     )
-    primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
+    kind: TaskKind = Field(
+        "ranked",
+        description="`ranked`, or `gold`: only the right answer is scored, for its bits per byte. Of olmo-eval the task's own if not given.",
+    )
+    primary: Normalization | None = Field(
+        None,
+        description="Normalization of the task's accuracy; olmo-eval's, else `raw`, if not given.",
+    )
     limit: Integer = Field(
         12_000,
         gt=0,
@@ -177,12 +225,30 @@ class ProviderChoices(Settings):
     def version(self) -> str:
         return VERSIONS[self.provider]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_by_name(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("provider") == "olmo_eval" and "kind" not in given:
+            name = str(given.get("task"))
+            if _GOLD_ALONE.fullmatch(name) and not _NAMED_BPB.fullmatch(name):
+                return {**given, "kind": "gold"}
+        return given
+
+    _names_all = model_validator(mode="after")(_names_all)
+
+    @property
+    def decided_as(self) -> TaskKind:
+        """Return the kind whose headline decides: of a task named after bits per byte, those."""
+        named = self.provider == "olmo_eval" and _NAMED_BPB.fullmatch(self.task)
+        return "gold" if named else self.kind
+
     def definition(self) -> dict[str, Any]:
         return self.asked()
 
     def asked(self) -> dict[str, Any]:
         """Return all that decides what is scored."""
         keys = {"provider", "task", "include_path", "num_fewshot", "limit"}
+        keys |= {"kind"} if self.kind == "gold" else set()
         return {**self.model_dump(mode="json", include=keys), "version": self.version}
 
 

@@ -14,6 +14,7 @@ from evaluation.settings.model import (
     Text,
 )
 from evaluation.settings.names import Label
+from evaluation.settings.tiers import TaskKind
 
 Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
 
@@ -65,7 +66,10 @@ class Slice(Source):
 
 
 class Task(Source):
-    """Questions whose candidate answers are ranked by log-likelihood (cloze formulation)."""
+    """Questions whose candidate answers are ranked by log-likelihood (cloze formulation).
+
+    Without `choices` the continuation is the right answer itself, and nothing is ranked.
+    """
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"primary"}
 
@@ -75,8 +79,13 @@ class Task(Source):
     let: dict[str, Text] = Field(
         {}, description="Expressions computed first, in order, for use in the templates."
     )
-    choices: Text = Field(description="Expression: the list of candidate answers.")
-    gold: Text = Field(description="Expression: index of the right candidate.")
+    choices: Text | None = Field(
+        None,
+        description="Expression: the list of candidate answers. Without it, `continuation` writes the right answer, and only its bits per byte are measured.",
+    )
+    gold: Text | None = Field(
+        None, description="Expression: index of the right candidate, where there are `choices`."
+    )
     context: str = Field(description="Template; `choice` and `index` are those of the candidate.")
     continuation: Text = Field(" {{ choice }}", description="Template of what is scored.")
     cluster: Text | None = Field(
@@ -103,6 +112,15 @@ class Task(Source):
     description: str = Field("", description="Template put before the examples.")
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
+    @property
+    def kind(self) -> TaskKind:
+        return "gold" if self.choices is None else "ranked"
+
+    @property
+    def decided_as(self) -> TaskKind:
+        """Return the kind whose headline decides an objective."""
+        return self.kind
+
     def asked(self) -> dict[str, Any]:
         """Return all that decides what is scored; solved examples end in the right answer."""
         graded = {"cluster", "stratum"} if self.num_fewshot else {"cluster", "stratum", "gold"}
@@ -114,4 +132,16 @@ class Task(Source):
             raise ValueError("give either `config` or `configs`")
         if self.primary == "pmi" and self.unconditional_context is None:
             raise ValueError("`primary: pmi` needs `unconditional_context`")
+        if self.kind == "ranked" and self.gold is None:
+            raise ValueError("`choices` need `gold`, the index of the right one")
+        if self.kind == "gold":
+            self._ranks_nothing()
         return self
+
+    def _ranks_nothing(self) -> None:
+        """Refuse keys that mean nothing without choices."""
+        if "continuation" not in self.model_fields_set:
+            raise ValueError("give `choices` to rank, or `continuation`, the right answer itself")
+        for key in ("gold", "primary", "unconditional_context"):
+            if key in self.model_fields_set and getattr(self, key) is not None:
+                raise ValueError(f"`{key}` is of ranked `choices`, which are not given; remove it")

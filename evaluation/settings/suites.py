@@ -13,6 +13,7 @@ from evaluation.errors import ConfigError
 from evaluation.settings.checks import Check
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.generation import GenerationTask
+from evaluation.settings.groups import Group
 from evaluation.settings.model import (
     LARGEST_WINDOW,
     Boolean,
@@ -126,6 +127,13 @@ class Suite(Settings):
     generation_tasks: dict[Name, AnyGenerationTask] = Field(
         {}, description="Tier5: tasks whose answers are generated and verified, by name."
     )
+    groups: dict[Label, Group] = Field(
+        {}, description="Means over slices or tasks, and over other groups, by name."
+    )
+
+    def tier_groups(self, tier: str) -> dict[str, Group]:
+        """Return the groups of a tier."""
+        return {name: group for name, group in self.groups.items() if group.tier == tier}
 
     @property
     def runs_programs(self) -> bool:
@@ -204,7 +212,7 @@ _SCALARS = {"attention", "chat_template", "stop", "answer_after"}
 
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
     """Return one suite with the items of all; scalar settings come from the last that gives them."""
-    sections = [tier.section for tier in TIERS.values()]
+    sections = [*(tier.section for tier in TIERS.values()), "groups"]
     merged: dict[str, Any] = {section: {} for section in sections}
     for name, suite in named:
         for kind in sections:

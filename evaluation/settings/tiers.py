@@ -11,7 +11,7 @@ register the code that is really new in `prefill.tiers`, `scoring.tiers`, `gradi
 `results.items`; each of these stops with a sentence where a tier of this table is missing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
@@ -20,6 +20,8 @@ from pydantic import AfterValidator, Field
 from evaluation.errors import ConfigError
 
 Kind = Literal["nats", "credit"]
+TaskKind = Literal["ranked", "gold"]
+"""What is scored of a task: all candidates, which are ranked, or only the right answer."""
 Figure = Literal["curves", "measures", "forest", "moves"]
 """The headline over steps, secondary metrics, deltas against the bridge, units before and after."""
 OF_STEPS: tuple[Figure, ...] = ("curves", "measures")
@@ -47,6 +49,43 @@ class Metric:
     def words(self) -> str:
         """Return what sentences call it."""
         return self.called or self.name.replace("_", " ")
+
+    @property
+    def read_as(self) -> tuple[float, int, str]:
+        """Return scale, decimals and unit of numbers that people read; files keep the plain number."""
+        return (100, 2, "points") if self.unit == "fraction" else (1, 4, self.unit)
+
+    @property
+    def column(self) -> str:
+        """Return its name in a table of such numbers, with the unit where that is not the file's."""
+        return f"{self.name}, points" if self.unit == "fraction" else self.name
+
+    def number(self, value: float, sign: str = "") -> str:
+        """Return a number without its unit: `-3.98` for a fraction of -0.0398."""
+        scale, decimals, _ = self.read_as
+        return f"{scale * value:{sign}.{decimals}f}"
+
+    def interval(self, low: float, high: float, sign: str = "+") -> str:
+        """Return an interval without its unit: `[-10.63, +2.55]`."""
+        return f"[{self.number(low, sign)}, {self.number(high, sign)}]"
+
+    def change(
+        self, value: float, low: float | None = None, high: float | None = None, sign: str = "+"
+    ) -> str:
+        """Return a change with its interval, if it has one, and its unit."""
+        bounds = "" if low is None or high is None else f" {self.interval(low, high, sign)}"
+        return f"{self.number(value, sign)}{bounds} {self.read_as[2]}"
+
+    def size(self, size: float) -> str:
+        """Return a margin or the size of a difference: `1 point`, `0.02 nats per token`."""
+        if self.unit != "fraction":
+            return f"{size:.4g} {self.unit}"
+        points = f"{100 * size:.4g}"
+        return f"{points} point{'' if points == '1' else 's'}"
+
+    def level(self, value: float) -> str:
+        """Return a value without its unit, but of fractions as a percentage."""
+        return f"{100 * value:.1f} %" if self.unit == "fraction" else f"{value:.4g}"
 
     @property
     def want(self) -> Literal["<= 0", ">= 0"]:
@@ -103,6 +142,8 @@ class Tier:
     protocol: str
     """Raised when its numbers would change; scores of another protocol are made again."""
     rates: bool = False
+    unranked: tuple[str, ...] = ()
+    """Metrics of items of which only the right answer is scored, their headline first."""
     figures: tuple[Figure, ...] = ("curves", "forest")
     """Figures of a stage with a bridge; one without has those OF_STEPS alone."""
 
@@ -116,6 +157,25 @@ class Tier:
         """Return the secondary metrics; the first one decides where the headline does not."""
         return tuple(metric for metric in self.metrics if metric.companion)
 
+    def metrics_by(self, kind: TaskKind) -> tuple[str, ...]:
+        """Return headline and secondary metrics of such items, the headline first."""
+        ranked = (self.headline, *(metric.name for metric in self.companions))
+        return self.unranked if kind == "gold" else ranked
+
+    def metrics_of(self, values: Container[str]) -> tuple[str, ...]:
+        """Return the same of an item with these values."""
+        is_gold = self.headline not in values and any(name in values for name in self.unranked)
+        return self.metrics_by("gold" if is_gold else "ranked")
+
+    def headline_of(self, values: Container[str]) -> str:
+        """Return the metric that decides on an item with these values."""
+        return self.metrics_of(values)[0]
+
+    def shown_of(self, values: Container[str]) -> str:
+        """Return the metric of such an item where there is room for one."""
+        headline = self.headline_of(values)
+        return self.shown if headline == self.headline else headline
+
     def metric(self, name: str) -> Metric:
         """Return the metric of this name; one that a suite adds is of the headline's kind."""
         for metric in self.metrics:
@@ -125,8 +185,8 @@ class Tier:
         return Metric(name=name, unit=head.unit, higher_is_better=head.higher_is_better)
 
 
-def _rate(name: str, *, higher_is_better: bool = True) -> Metric:
-    return Metric(name=name, unit="fraction", higher_is_better=higher_is_better)
+def _rate(name: str, *, higher_is_better: bool = True, called: str | None = None) -> Metric:
+    return Metric(name=name, unit="fraction", higher_is_better=higher_is_better, called=called)
 
 
 def _companion(
@@ -175,8 +235,10 @@ _TABLE = (
             _companion("gold_bits_per_byte", "bits per byte", higher_is_better=False),
             _companion("correct_probability", "fraction"),
             _companion("margin", "nats per character", called="margin of the gold answer"),
+            _rate("greedy", called="greedy rate"),
         ),
         headline="acc",
+        unranked=("gold_bits_per_byte", "greedy"),
         shown="acc",
         protocol="tier3-3",
         figures=("curves", "measures", "forest"),

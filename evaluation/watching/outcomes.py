@@ -58,10 +58,10 @@ def in_words(seconds: float) -> str:
 def _is_evaluated(subject: Subject, work: Work, outdated: Outdated) -> bool:
     if outdated.collect(subject):
         return False
-    if subject.step is None or subject.role == "bridge":
+    if subject.candidate is None:
         return True
     stage = subject.plan.name
-    return not work.is_compared(stage) or not outdated.deltas(work.plans[stage], subject.step)
+    return not work.is_compared(stage) or not outdated.deltas(work.plans[stage], subject.candidate)
 
 
 def _recorded_error(subject: Subject, work: Work) -> str | None:

@@ -78,12 +78,17 @@ def run(
 def last_words(log: Path) -> str:
     """Return the line of a log that most likely says what went wrong."""
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        lines = []
-    errors = [line.strip() for line in lines if "rror" in line and not line.startswith(" ")]
-    words = [line.strip() for line in errors or lines if line.strip()]
-    return f"{words[-1]} ({log})" if words else f"see {log}"
+        text = ""
+    lines = [
+        line
+        for line in text.replace("WorkflowError:\n", "WorkflowError: ").splitlines()
+        if line.strip()
+    ]
+    errors = [line for line in lines if "rror" in line and not line.startswith(" ")]
+    said = [line.strip() for line in errors or lines]
+    return f"{said[-1]} ({log})" if said else f"see {log}"
 
 
 def is_locked(log: Path) -> bool:

@@ -15,6 +15,7 @@ from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
 from evaluation.orchestration.processes import Process
+from evaluation.settings.candidates import steps_among
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import plan_stages
@@ -198,10 +199,14 @@ class Watcher:
         if work is None or self.late or set(work.evaluated) != set(options.stages):
             return None
         until = options.until_step
-        if until is not None and all(max(s, default=-1) >= until for s in work.evaluated.values()):
+        last = [max(steps_among(found), default=-1) for found in work.evaluated.values()]
+        if until is not None and min(last) >= until:
             return f"step {until} is evaluated: the end"
-        asked = {name: self.config.stages[name].steps for name in options.stages}
-        if all(isinstance(s, tuple) and set(s) <= set(work.evaluated[n]) for n, s in asked.items()):
+        asked = {name: self.config.stages[name] for name in options.stages}
+        if all(
+            isinstance(one.steps, tuple) and {*one.steps, *one.merges} <= {*work.evaluated[name]}
+            for name, one in asked.items()
+        ):
             return "all steps that are asked for are evaluated: the end"
         return None
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from evaluation.checkpoints.completeness import check_complete, check_whole
 from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.locations import absent_folder
+from evaluation.checkpoints.merge import open_location
 from evaluation.checkpoints.state import folder_state
-from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
+from evaluation.checkpoints.subjects import Subject, bridge_subject, candidate_subject, stage_steps
 from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import with_known_steps
@@ -25,7 +26,8 @@ from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
 from evaluation.errors import CacheError, CheckpointError, EvaluationError, UnsupportedCheckpoint
 from evaluation.records import record_path
-from evaluation.settings.config import Config
+from evaluation.settings.candidates import Candidate
+from evaluation.settings.config import Config, Stage
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.watching.attempts import read_failures
 from evaluation.wording import first_few
@@ -42,7 +44,7 @@ class Work:
     plans: Mapping[str, StagePlan]
     ready: tuple[Subject, ...]
     states: dict[Path, str]
-    evaluated: dict[str, tuple[int, ...]]
+    evaluated: dict[str, tuple[Candidate, ...]]
     left_alone: dict[str, str]
     seen: dict[str, tuple[int, ...]]
 
@@ -51,7 +53,7 @@ class Work:
         found = []
         for subject in self.ready:
             found.append(record_path(subject.folder, COLLECT))
-            if subject.role == "step" and self.is_compared(subject.plan.name):
+            if subject.candidate is not None and self.is_compared(subject.plan.name):
                 found.append(record_path(subject.folder, STEP_DELTAS))
         return [str(path) for path in found]
 
@@ -86,7 +88,10 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
     ready = [subject for subject in wanted if search.can_be_evaluated(subject)]
     limited = with_steps(
         next(iter(plans.values())).config,
-        {name: search.scored_or(ready, plans[name], steps) for name, steps in known.items()},
+        {
+            name: search.scored_or(ready, plans[name], _candidates(plans[name], steps))
+            for name, steps in known.items()
+        },
     )
     return Work(
         config=limited,
@@ -94,7 +99,11 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
         ready=tuple(ready),
         states=states,
         evaluated={
-            name: tuple(step for step in steps if search.is_evaluated(plans[name], step))
+            name: tuple(
+                one
+                for one in _candidates(plans[name], steps)
+                if search.is_evaluated(plans[name], one)
+            )
             for name, steps in known.items()
         },
         left_alone=search.left_alone,
@@ -105,13 +114,20 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
     )
 
 
-def with_steps(config: Config, steps: Mapping[str, tuple[int, ...]]) -> Config:
-    """Return the configuration with these steps; a stage that has none keeps its own."""
-    stages = {
-        name: stage.model_copy(update={"steps": steps[name]}) if steps.get(name) else stage
-        for name, stage in config.stages.items()
-    }
+def with_steps(config: Config, chosen: Mapping[str, tuple[Candidate, ...]]) -> Config:
+    """Return the configuration with these steps and merges; a stage that has no step keeps its own."""
+    stages = {name: _limited(stage, chosen.get(name, ())) for name, stage in config.stages.items()}
     return config.model_copy(update={"stages": stages})
+
+
+def _candidates(plan: StagePlan, steps: Sequence[int]) -> tuple[Candidate, ...]:
+    return (*steps, *plan.stage.merges)
+
+
+def _limited(stage: Stage, chosen: tuple[Candidate, ...]) -> Stage:
+    steps = tuple(one for one in chosen if isinstance(one, int))
+    merges = {name: recipe for name, recipe in stage.merges.items() if name in chosen}
+    return stage.model_copy(update={"steps": steps or stage.steps, "merges": merges})
 
 
 @dataclass
@@ -132,7 +148,8 @@ class _Search:
         """Yield the checkpoints of which something is missing, the bridge first."""
         has_bridge = plan.stage.bridge is not None
         steps = plan.stage.steps if isinstance(plan.stage.steps, tuple) else ()
-        self.outdated.look_at(step_subject(plan, step) for step in steps)
+        subjects = [candidate_subject(plan, one) for one in _candidates(plan, steps)]
+        self.outdated.look_at(subjects)
         if has_bridge:
             try:
                 bridge = bridge_subject(plan, self.outdated.plans)
@@ -141,12 +158,16 @@ class _Search:
             else:
                 if self.outdated.collect(bridge):
                     yield bridge
-        for step in steps:
-            subject = step_subject(plan, step)
-            if self.outdated.score(subject) and not configuration_file(subject.checkpoint):
+        for subject in subjects:
+            if self.outdated.score(subject) and absent_folder(subject.checkpoint):
                 continue  # of a list, and still to come
-            if self.outdated.collect(subject) or (has_bridge and self.outdated.deltas(plan, step)):
+            is_late = self.outdated.collect(subject)
+            if is_late or (has_bridge and self._lacks_deltas(subject)):
                 yield subject
+
+    def _lacks_deltas(self, subject: Subject) -> bool:
+        candidate = subject.candidate
+        return candidate is not None and self.outdated.deltas(subject.plan, candidate)
 
     def look_at(self, wanted: Sequence[Subject], quiet: float) -> dict[Path, str]:
         """Return every checkpoint's state; what failed, is incomplete or written is left alone."""
@@ -178,17 +199,17 @@ class _Search:
         return name_of(subject.plan.name) not in self.left_alone
 
     def scored_or(
-        self, ready: Iterable[Subject], plan: StagePlan, steps: Iterable[int]
-    ) -> tuple[int, ...]:
-        """Return the steps that are scored or ready."""
+        self, ready: Iterable[Subject], plan: StagePlan, steps: Iterable[Candidate]
+    ) -> tuple[Candidate, ...]:
+        """Return the steps and merges that are scored or ready."""
         folders = {subject.folder for subject in ready}
-        subjects = [(step, step_subject(plan, step)) for step in steps]
+        subjects = [(step, candidate_subject(plan, step)) for step in steps]
         return tuple(
             s for s, one in subjects if one.folder in folders or not self.outdated.score(one)
         )
 
-    def is_evaluated(self, plan: StagePlan, step: int) -> bool:
-        if self.outdated.collect(step_subject(plan, step)):
+    def is_evaluated(self, plan: StagePlan, step: Candidate) -> bool:
+        if self.outdated.collect(candidate_subject(plan, step)):
             return False
         return plan.stage.bridge is None or (
             name_of(plan.name) not in self.left_alone and not self.outdated.deltas(plan, step)
@@ -222,7 +243,7 @@ def _problem(subject: Subject) -> str | None:
     stage = subject.plan.stage
     try:
         assumed = stage.assume.use_mup if stage.assume else None
-        checkpoint = open_checkpoint(subject.checkpoint, use_mup=assumed)
+        checkpoint = open_location(subject.checkpoint, use_mup=assumed)
         (check_whole if stage.command else check_complete)(checkpoint)
     except UnsupportedCheckpoint:
         return None  # waiting will not help: its job records why it cannot be scored

@@ -33,7 +33,7 @@ def main() -> int:
                 print(f"{number} played", file=sys.stderr)
             if options.show or ended.verdict != "right":
                 _tell(number, ended, options.show)
-            if options.keep_all or ended.verdict != "right":
+            if ended.verdict != "right":
                 print(json.dumps(_record(number, ended)), file=failures, flush=True)
     _table(counts)
     return int(any(set(found) - {"right"} for found in counts.values()))
@@ -44,16 +44,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kind", help="only cases of these kinds, parted by commas")
     parser.add_argument("--case", help="only cases whose name has this text, or of this number")
     parser.add_argument("--part", default="1/1", help="`2/3`: the second of three even parts")
-    parser.add_argument("--first", type=int, default=0, help="leave out those of lower numbers")
     parser.add_argument("--list", action="store_true", help="count the cases, and play none")
     parser.add_argument("--show", action="store_true", help="tell what every case said")
-    parser.add_argument("--keep-all", action="store_true", help="in the file, right cases too")
     parser.add_argument("--failures", type=Path, default=Path("bad_input_failures.jsonl"))
     return parser.parse_args()
 
 
 def _chosen(options: argparse.Namespace) -> list[tuple[int, Case]]:
-    cases = list(enumerate(all_cases()))[options.first :]
+    cases = list(enumerate(all_cases()))
     if options.list:
         for kind, count in collections.Counter(case.kind for _, case in cases).items():
             print(f"{count:6}  {kind}")

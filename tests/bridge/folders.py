@@ -11,16 +11,16 @@ import yaml
 
 from evaluation.files import write_json, write_parquet
 from evaluation.metrics.accuracy import summarize_choices
+from evaluation.metrics.measures import summarize_gold
 from evaluation.metrics.rates import COLUMNS, summarize
 from evaluation.settings.config import validate_config
+from evaluation.settings.groups import group_weights
 from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.tiers import TIERS
 from tests.bridge.answers import TASK, write_tier5
 
 SUITE = {
-    "slices": {
-        "web": {"dataset": "some/web", "group": "hq"},
-        "code": {"dataset": "some/code"},
-    },
+    "slices": {"web": {"dataset": "some/web", "group": "hq"}, "code": {"dataset": "some/code"}},
     "tasks": {
         "quiz": {"dataset": "some/quiz", "choices": "c", "gold": "g", "context": "{{ q }}"},
         "exam": {"dataset": "some/exam", "choices": "c", "gold": "g", "context": "{{ q }}"},
@@ -41,10 +41,15 @@ OBJECTIVE = [
 ]
 
 
+GOLD = {"dataset": "some/solved", "context": "{{ q }}", "continuation": " {{ a }}"}
+"""A task of which only the right answer is scored."""
+
+
 def make_plans(
     root: Path,
     *,
     tiers: tuple[str, ...] = ("slices", "tasks", "probes"),
+    suite: dict[str, Any] | None = None,
     objective: list[dict[str, Any]] | None = None,
     steps: tuple[int, ...] = (10, 20, 30),
     command: str | None = None,
@@ -52,7 +57,7 @@ def make_plans(
     """Two stages; the second has the first one's last step as its bridge."""
     suites = root / "suites"
     suites.mkdir(parents=True, exist_ok=True)
-    suite = {key: value for key, value in SUITE.items() if key in tiers}
+    suite = suite or {key: value for key, value in SUITE.items() if key in tiers}
     (suites / "all.yaml").write_text(yaml.safe_dump(suite, sort_keys=False), encoding="utf-8")
     common = {"suites": ["all"], "command": command}
     second = {
@@ -95,6 +100,7 @@ def write_side(
     What is common to all sides (how hard items are) is drawn from one seed, what is a side's own
     from `seed`, so that sides are paired as real checkpoints are.
     """
+    groups: dict[str, Any] = {}
     common = {
         "stage": plan.name,
         "step": step,
@@ -108,12 +114,18 @@ def write_side(
         "tokens_per_second": 500.0,
         "items": {"asked": items, "used": items, "left_out": {}},
     }
+    for name, group in plan.suite.groups.items():
+        same = dict.fromkeys(getattr(plan.suite, TIERS[group.tier].section), items)
+        weights = group_weights(name, plan.suite.groups, same)
+        groups.setdefault(group.tier, {})[name] = weights
     common |= header
     folder.mkdir(parents=True, exist_ok=True)
     if "tier2" in plan.tiers:
-        _tier2(folder, plan, common, nats, seed, blocks, per_item)
+        about = {**common, "groups": groups.get("tier2", {})}
+        _tier2(folder, plan, about, nats, seed, blocks, per_item)
     if "tier3" in plan.tiers:
-        _tier3(folder, plan, common, skill, seed, items, per_item)
+        about = {**common, "groups": groups.get("tier3", {})}
+        _tier3(folder, plan, about, skill, seed, items, per_item)
     if "tier4" in plan.tiers:
         _tier4(folder, common, skill, seed, prompts)
     if "tier5" in plan.tiers:
@@ -188,7 +200,7 @@ def candidates(name: str, number: int, skill: float, seed: int, items: int) -> p
             "tokens": np.full(rows, 2, np.int32),
             "chars": np.full(rows, 8, np.int32),
             "bytes": np.full(rows, 8, np.int32),
-            "is_greedy": np.zeros(rows, bool),
+            "is_greedy": logprob.ravel() > -9.5,
         }
     )
 
@@ -203,20 +215,23 @@ def _tier3(
     per_item: bool,
 ) -> None:
     tables, entries = [], {}
-    for number, name in enumerate(plan.suite.tasks):
+    for number, (name, task) in enumerate(plan.suite.tasks.items()):
         table = candidates(name, number, skill, seed, items)
+        table = table.filter(table["gold"]) if task.kind == "gold" else table
         tables.append(table.add_column(0, "task", pa.array([name] * table.num_rows)))
+        summary = summarize_gold(table) if task.kind == "gold" else summarize_choices(table, "raw")
         entries[name] = {
-            **summarize_choices(table, "raw"),
+            **summary,
             "data": name,
             "data_checksum": {"examples.jsonl": name},
-            "group": None,
+            "group": task.group,
         }
     if per_item:
         write_parquet(folder / "tier3_cf_candidates.parquet", pa.concat_tables(tables))
     overall = {
-        key: float(np.mean([entry[key] for entry in entries.values()]))
-        for key in ("accuracy", "centered")
+        key: float(np.mean([entry[key] for entry in entries.values() if key in entry]))
+        for key in ("accuracy", "centered", "gold_bits_per_byte")
+        if any(key in entry for entry in entries.values())
     }
     write_json(folder / "tier3_cf.json", {**common, "overall": overall, "tasks": entries})
 

@@ -92,7 +92,7 @@ def test_a_mean_stands_beside_the_last_checkpoint(plan: StagePlan) -> None:
         assert found["se_items"] > 0
         assert found["se_checkpoints"] >= 0
     assert (accuracy["verdict"], bits["verdict"], nats["verdict"]) == ("met", "met", "met")
-    said = "tier3 by the mean of the last 3 checkpoints: delta_acc +"
+    said = "tier3 by the mean of the last 3 checkpoints: accuracy +"
     assert accuracy["sentence"].startswith(said)
     assert accuracy["sentence"] in bridge_table({plan.name: plan})
 

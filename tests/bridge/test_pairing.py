@@ -61,17 +61,10 @@ SINGLE = "; in bfloat16 that moves single items (docs/gpu.md)"
             {**GPUS[1], "dtype": "bfloat16"},
             f"scored on the GPU H100, the bridge on A100{SINGLE}",
         ),
-        (
-            {**GPUS[0], "dtype": "float32"},
-            {**GPUS[1], "dtype": "float32"},
-            "scored on the GPU H100, the bridge on A100",
-        ),
         ({"device": "cuda"}, {"device": "cuda"}, None),
         ({"device": "cuda"}, {}, None),
-        ({"dtype": "float32"}, {}, None),
         ({}, {"dtype": "float32", "device": "cpu", "gpu": "A100"}, None),
         ({"row_tokens": [1024]}, {"row_tokens": [1024]}, None),
-        ({"row_tokens": [1024]}, {}, None),
     ],
 )
 def test_another_device_is_noted(

@@ -32,19 +32,10 @@ def test_the_smallest_that_is_shown(changing: float | None) -> None:
         assert (power(120, change, changing or change) >= 0.8) == is_enough
 
 
-@pytest.mark.parametrize(
-    ("n", "said"),
-    [
-        (5, "With 5 prompts, no change of a rate can be shown with probability 0.8."),
-        (20, "37 percentage points and all in one direction."),
-        (
-            56,
-            "14 percentage points and all in one direction, 17 if 20 % of prompts change their verdict",
-        ),
-    ],
-)
-def test_few_prompts(n: int, said: str) -> None:
-    assert said in power_sentence(n, "prompts")
+def test_few_prompts() -> None:
+    said = "With 5 prompts, no change of a rate can be shown with probability 0.8."
+    assert said in power_sentence(5, "prompts")
+    assert "37 percentage points and all in one direction." in power_sentence(20, "prompts")
 
 
 def test_the_sentence_of_the_docs_is_computed() -> None:

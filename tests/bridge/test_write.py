@@ -10,11 +10,21 @@ import pytest
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
 from evaluation.results.deltas_file import DeltaRow
+from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edit_json, make_plans, write_side
 
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+def two_sides(
+    root: Path, *, objective: list[dict[str, Any]] | None = None, **ours: Any
+) -> tuple[StagePlan, Path]:
+    """The plan of a stage whose step 10 and bridge are scored, and the folder of that step."""
+    plan = make_plans(root, steps=(10,), objective=objective)["second"]
+    write_side(plan.bridge_folder, plan, step=100)
+    return plan, write_side(plan.step_folder(10), plan, step=10, **{"seed": 1, **ours})
 
 
 def row(content: dict[str, Any], tier: str, item: str, metric: str) -> dict[str, Any]:
@@ -23,9 +33,7 @@ def row(content: dict[str, Any], tier: str, item: str, metric: str) -> dict[str,
 
 
 def test_planted_gains_are_found_and_recorded(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path)["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    write_side(plan.step_folder(10), plan, step=10, skill=0.6, nats=2.9, seed=1)
+    plan, folder = two_sides(tmp_path, skill=0.6, nats=2.9)
     content = read(write_deltas(plan, 10))
     assert content["verdict"] == "met"
     ppl = row(content, "tier2", "web", "delta_ppl")
@@ -34,6 +42,9 @@ def test_planted_gains_are_found_and_recorded(tmp_path: Path) -> None:
     assert (ppl["want"], ppl["flag"]) == ("<= 0", "better")
     nats = row(content, "tier2", "web", "delta_nats_per_token")
     assert nats["low"] < -0.1 < nats["high"]
+    mean = row(content, "tier2", "overall", "delta_ppl")
+    assert mean["value"] == pytest.approx(read(folder / "tier2_ppl.json")["overall"]["ppl"])
+    assert mean["low"] < mean["delta"] < mean["high"]
     acc = row(content, "tier3", "exam", "delta_acc")
     assert acc["clusters"] == 20
     assert acc["n"] == 400
@@ -44,15 +55,6 @@ def test_planted_gains_are_found_and_recorded(tmp_path: Path) -> None:
     assert row(content, "tier4", "lists", "delta_all_checks_pass_rate")["n"] == 24
     primary = [r for r in content["deltas"] if r["primary"]]
     assert all(r["p_holm"] >= r["p"] for r in primary)
-
-
-def test_overall_perplexity_is_the_tier_files_own(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path)["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    folder = write_side(plan.step_folder(10), plan, step=10, nats=2.9, seed=1)
-    overall = row(read(write_deltas(plan, 10)), "tier2", "overall", "delta_ppl")
-    assert overall["value"] == pytest.approx(read(folder / "tier2_ppl.json")["overall"]["ppl"])
-    assert overall["low"] < overall["delta"] < overall["high"]
 
 
 def test_a_stage_gets_one_table_and_a_recommendation(tmp_path: Path) -> None:
@@ -102,18 +104,14 @@ def test_no_step_meets_the_objective(tmp_path: Path) -> None:
 
 
 def test_no_objective_gives_deltas_but_no_verdict(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path, objective=[], steps=(10,))["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    write_side(plan.step_folder(10), plan, step=10, seed=1)
+    plan, _ = two_sides(tmp_path, objective=[])
     assert read(write_deltas(plan, 10))["verdict"] is None
     write_stage(plan, (10,))
     assert read(plan.results / "recommendation.json")["step"] is None
 
 
 def test_the_same_weights_change_nothing(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path)["second"]
-    for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
-        write_side(folder, plan, step=step)
+    plan, _ = two_sides(tmp_path, seed=0)
     content = read(write_deltas(plan, 10))
     nats = row(content, "tier2", "web", "delta_nats_per_token")
     assert (nats["delta"], nats["low"], nats["high"], nats["p"]) == (0, 0, 0, 1)
@@ -158,20 +156,16 @@ def test_external_results_without_tables(tmp_path: Path) -> None:
     ],
 )
 def test_refusals(tmp_path: Path, file: str, changes: dict[str, Any], message: str) -> None:
-    plan = make_plans(tmp_path)["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    write_side(plan.step_folder(10), plan, step=10, seed=1)
-    edit_json(plan.step_folder(10) / file, **changes)
+    plan, folder = two_sides(tmp_path)
+    edit_json(folder / file, **changes)
     with pytest.raises(EvaluationError, match=message) as caught:
         write_deltas(plan, 10)
-    assert str(plan.step_folder(10)) in str(caught.value)
-    assert not (plan.step_folder(10) / "bridge_deltas.json").exists()
+    assert str(folder) in str(caught.value)
+    assert not (folder / "bridge_deltas.json").exists()
 
 
 def test_other_data_is_refused(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path)["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    folder = write_side(plan.step_folder(10), plan, step=10, seed=1)
+    plan, folder = two_sides(tmp_path)
     tasks = read(folder / "tier3_cf.json")["tasks"]
     tasks["quiz"]["data_checksum"] = "other"
     edit_json(folder / "tier3_cf.json", tasks=tasks)
@@ -180,18 +174,14 @@ def test_other_data_is_refused(tmp_path: Path) -> None:
 
 
 def test_other_items_are_refused(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path)["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    write_side(plan.step_folder(10), plan, step=10, seed=1, items=399)
+    plan, _ = two_sides(tmp_path, items=399)
     with pytest.raises(BridgeError, match="quiz/399 is on one side only"):
         write_deltas(plan, 10)
 
 
 @pytest.mark.parametrize("file", ["tier2_ppl.json", "tier3_cf_candidates.parquet"])
 def test_missing_and_damaged_files_are_named(tmp_path: Path, file: str) -> None:
-    plan = make_plans(tmp_path)["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    folder = write_side(plan.step_folder(10), plan, step=10, seed=1)
+    plan, folder = two_sides(tmp_path)
     (folder / file).write_bytes(b"PAR1 nonsense")
     with pytest.raises(ResultsError, match=file):
         write_deltas(plan, 10)
@@ -202,8 +192,6 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path, file: str) -> None:
 
 def test_an_aim_at_nothing_is_refused(tmp_path: Path) -> None:
     aim = {"tier": "tier2", "want": "improve", "group": "nowhere", "margin": 0.0}
-    plan = make_plans(tmp_path, objective=[aim])["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    write_side(plan.step_folder(10), plan, step=10, seed=1)
+    plan, _ = two_sides(tmp_path, objective=[aim])
     with pytest.raises(BridgeError, match=r"stages\.second\.objective\.0.*'nowhere'"):
         write_deltas(plan, 10)

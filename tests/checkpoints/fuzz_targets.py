@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, PreTrainedTokenizerFast
+from transformers import LlamaConfig
 
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
@@ -29,6 +28,7 @@ from tests.checkpoints.huggingface import SIZES, save_model
 from tests.checkpoints.nanotron import llama, make_checkpoint, moe, qwen2
 from tests.conftest import SHARED
 from tests.prefill.plans import make_plan
+from tests.workflow.world import build_tokenizer
 
 TEXT = ["The quick brown fox jumps over the lazy dog.", "Who? A fox, of course!"] * 9
 
@@ -42,7 +42,8 @@ def make_targets(folder: Path) -> list[Target]:
     make_checkpoint(folder / "n" / "7", llama(), tp=2, pp=2)
     make_checkpoint(folder / "m" / "7", qwen2(moe_config=moe(), attention_bias=True), tp=2)
     save_model(folder / "hf", LlamaConfig(**SIZES))
-    tokenizer = make_tokenizer(folder / "tokenizer")
+    tokenizer = folder / "tokenizer"
+    build_tokenizer(TEXT, tokenizer)
     make_rows(folder / "data")
     plan = prefilled(folder / "data", folder / "cache", tokenizer)
 
@@ -113,21 +114,6 @@ def imported(copy: Path) -> bytes:
 
 def slice_bytes(copy: Path) -> bytes:
     return read_slice(copy).tokens.numpy().tobytes()
-
-
-def make_tokenizer(folder: Path) -> Path:
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = trainers.BpeTrainer(
-        vocab_size=300,
-        show_progress=False,
-        special_tokens=["<s>", "</s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
-    raw.train_from_iterator(TEXT, trainer)
-    made = PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>", eos_token="</s>")
-    made.save_pretrained(folder)
-    return folder
 
 
 def use_tokenizer(copy: Path) -> None:

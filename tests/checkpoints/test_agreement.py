@@ -38,11 +38,6 @@ def test_mup_as_it_is_said(tmp_path: Path, use_mup: bool) -> None:
     assert float((other - expected).norm() / expected.norm()) > 0.01
 
 
-def test_qwen2_never_uses_mup(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "7", qwen2(), training=None)
-    load_model(open_checkpoint(tmp_path / "7"))
-
-
 def test_what_is_assumed_is_part_of_the_identity(tmp_path: Path) -> None:
     make_checkpoint(tmp_path / "7", llama(), training=None)
     said = [

@@ -29,40 +29,21 @@ MUP = TRAINING | {"model": {"init_method": {"use_mup": True}}}
 FEATURES: dict[str, Config] = {
     "llama": llama(),
     "llama tied": llama(tie_word_embeddings=True),
-    "llama interleaved": llama(rope_interleaved=True),
-    "llama rope_scaling is dropped": llama(
-        rope_scaling={"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8}
-    ),
+    "llama rope_scaling is dropped": llama(rope_scaling={"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8} ),
     "llama attention_bias is dead": llama(attention_bias=True),
-    "llama multi-query": llama(num_key_value_heads=4),
     "qwen2 plain": qwen2(),
-    "qwen2 bias": qwen2(attention_bias=True),
     "qwen2 bias interleaved": qwen2(attention_bias=True, rope_interleaved=True),
-    "qwen2 tied bias": qwen2(attention_bias=True, tie_word_embeddings=True),
-    "sliding without bias": qwen2(sliding_window_size=3),
-    "sliding bias interleaved": qwen2(
-        sliding_window_size=3, attention_bias=True, rope_interleaved=True
-    ),
+    "sliding bias interleaved": qwen2(sliding_window_size=3, attention_bias=True, rope_interleaved=True ),
     "nope": qwen2(no_rope_layer=2),
     "nope on every layer": qwen2(no_rope_layer=1),
-    "nope bias": qwen2(no_rope_layer=2, attention_bias=True),
     "nope bias interleaved": qwen2(no_rope_layer=2, attention_bias=True, rope_interleaved=True),
     "nope sliding": qwen2(no_rope_layer=2, sliding_window_size=3),
-    "interpolated": qwen2(rope_seq_len_interpolation_factor=4.0),
-    "interpolated nope sliding": qwen2(
-        rope_seq_len_interpolation_factor=2, no_rope_layer=2, sliding_window_size=4
-    ),
+    "interpolated nope sliding": qwen2(rope_seq_len_interpolation_factor=2, no_rope_layer=2, sliding_window_size=4 ),
     "experts": qwen2(moe_config=moe()),
-    "experts everywhere bias interleaved": qwen2(
-        moe_config=moe(layers=[-1]), attention_bias=True, rope_interleaved=True
-    ),
-    "experts without shared": qwen2(
-        moe_config=moe(enable_shared_expert=False, shared_expert_intermediate_size=0)
-    ),
-    "experts interpolated tied": qwen2(
-        moe_config=moe(), rope_seq_len_interpolation_factor=2.0, tie_word_embeddings=True
-    ),
-}
+    "experts everywhere bias interleaved": qwen2(moe_config=moe(layers=[-1]), attention_bias=True, rope_interleaved=True ),
+    "experts without shared": qwen2(moe_config=moe(enable_shared_expert=False, shared_expert_intermediate_size=0) ),
+    "experts interpolated tied": qwen2(moe_config=moe(), rope_seq_len_interpolation_factor=2.0, tie_word_embeddings=True ),
+}  # fmt: skip
 
 
 def check_logits(

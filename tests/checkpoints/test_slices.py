@@ -11,11 +11,11 @@ from safetensors.torch import save_file
 
 from evaluation.checkpoints.headers import Header
 from evaluation.checkpoints.mapping import Source, Target, half_split_row
-from evaluation.checkpoints.shards import (
+from evaluation.checkpoints.shards import read_parameters
+from evaluation.checkpoints.slices import (
     Slices,
     coverage_problem,
     parse_slices_pairs,
-    read_parameters,
     unsharded_shape,
 )
 from evaluation.checkpoints.weights import load_weights

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from demo.data import stand_in_table
 from demo.texts import DOCUMENTS, STAND_INS, first_documents, python_reference, standard_library
 from evaluation.prefill.mirrors import mirror_files
 from evaluation.settings.suites import load_suite
@@ -25,11 +24,6 @@ def test_python_itself_gives_code_and_documentation() -> None:
 def test_documents_are_distinct_and_bounded() -> None:
     rows = ({"text": str(n // 2)} for n in range(10 * DOCUMENTS))
     assert first_documents(rows) == [{"text": str(n)} for n in range(DOCUMENTS)]
-
-
-def test_table_names_every_place_once() -> None:
-    lines = stand_in_table().splitlines()[2:]
-    assert len(set(lines)) == len(STAND_INS) == 14
 
 
 SLICES = load_suite(ROOT / "task_suites", "stage4_ppl_slices").slices

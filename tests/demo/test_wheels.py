@@ -31,11 +31,6 @@ def test_folder_keeps_its_layout(wheel: Path, tmp_path: Path) -> None:
     assert files[0].read_text() == "1"
 
 
-def test_unknown_folder_is_named(wheel: Path, tmp_path: Path) -> None:
-    with pytest.raises(KeyError, match="pkg/nothing"):
-        unpack_folder(wheel, "pkg/nothing", tmp_path / "out")
-
-
 def test_document_of_several_requests_comes_once(wheel: Path) -> None:
     assert list(request_documents(wheel, "boolq/rc_0shot")) == [{"n": 0}, {"n": 1}]
 

@@ -8,19 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.checkpoints.state import recorded_state
-from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
-from evaluation.checkpoints.training import METADATA, metadata_state
-from evaluation.dependencies.caches import CacheStates, documents_used, stage_entries
+from evaluation.checkpoints.subjects import bridge_subject, step_subject
+from evaluation.checkpoints.training import METADATA
+from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import is_retained
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
+from evaluation.dependencies.steps import SCORE
 from evaluation.grading.header import origin
 from evaluation.records import read_record, write_record
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from tests.checkpoints.test_state import replace, rewrite, shard
-from tests.watching.stand_in import caches
+from tests.watching.stand_in import leave_records
 from tests.workflow.world import World
 
 Plans = Mapping[str, StagePlan]
@@ -36,15 +35,6 @@ def plans(prefilled_world: World, tmp_path: Path) -> Plans:
         text = text.replace(str(prefilled_world.folder / name), str(tmp_path / name))
     (tmp_path / "config.yaml").write_text(text)
     return plan_stages(load_config(tmp_path / "config.yaml"))
-
-
-def evaluate(subject: Subject) -> None:
-    """Leaves the records of its scores and tier files, as jobs do."""
-    about = {"caches": caches(subject.plan), **recorded_state(subject.checkpoint)}
-    score = write_record(subject.folder, SCORE, score_key(subject), about=about)
-    documents = documents_used(subject.plan)
-    counted = {"documents": documents, "metadata": metadata_state(subject.checkpoint)}
-    write_record(subject.folder, COLLECT, collect_key(subject, score), about=counted)
 
 
 def leads_elsewhere(folder: Path) -> None:
@@ -79,7 +69,7 @@ def test_scored_anew_if_it_is_another(plans: Plans, change: str) -> None:
     """On both sides of a bridge, which is the same checkpoint."""
     subjects = step_subject(plans["stage1"], 20), bridge_subject(plans["stage2"], plans)
     for subject in subjects:
-        evaluate(subject)
+        leave_records(subject)
     assert not any(map(Outdated(plans).score, subjects))
     {**ANOTHER, **THE_SAME}[change](subjects[0].checkpoint)
     outdated = Outdated(plans)
@@ -89,7 +79,7 @@ def test_scored_anew_if_it_is_another(plans: Plans, change: str) -> None:
 
 @pytest.mark.parametrize("change", [*ANOTHER, *THE_SAME])
 def test_kept_if_nothing_could_make_its_scores_again(plans: Plans, change: str) -> None:
-    evaluate(subject := step_subject(plans["stage1"], 20))
+    leave_records(subject := step_subject(plans["stage1"], 20))
     assert not is_retained(subject, Outdated(plans))
     {**ANOTHER, **THE_SAME}[change](subject.checkpoint)
     assert is_retained(subject, Outdated(plans)) == (change in LOST)
@@ -98,7 +88,7 @@ def test_kept_if_nothing_could_make_its_scores_again(plans: Plans, change: str) 
 def test_scored_by_a_command(plans: Plans) -> None:
     stage = plans["stage1"].stage.model_copy(update={"command": "true"})
     plan = dataclasses.replace(plans["stage1"], stage=stage)
-    evaluate(subject := step_subject(plan, 10))
+    leave_records(subject := step_subject(plan, 10))
     assert not Outdated({**plans, "stage1": plan}).score(subject)
     rewrite(shard(subject.checkpoint))
     assert Outdated({**plans, "stage1": plan}).score(subject)
@@ -118,7 +108,7 @@ def test_a_cache_with_a_damaged_record_is_made_again(plans: Plans, tmp_path: Pat
 
 def test_other_scores_of_the_same_file_are_collected_anew(plans: Plans) -> None:
     """A file of the store may hold scores of two prompts; which one is meant, the record says."""
-    evaluate(subject := step_subject(plans["stage1"], 10))
+    leave_records(subject := step_subject(plans["stage1"], 10))
     score = read_record(subject.folder, SCORE)
     assert score is not None
     assert not Outdated(plans).collect(subject)
@@ -130,7 +120,7 @@ def test_other_scores_of_the_same_file_are_collected_anew(plans: Plans) -> None:
 
 def test_tokens_counted_anew_are_shown_and_nothing_is_scored(plans: Plans) -> None:
     """Of a checkpoint that is gone they stay as they were."""
-    evaluate(subject := step_subject(plans["stage1"], 10))
+    leave_records(subject := step_subject(plans["stage1"], 10))
     about = {
         "checkpoint": "10",
         "identity": "0",
@@ -143,7 +133,7 @@ def test_tokens_counted_anew_are_shown_and_nothing_is_scored(plans: Plans) -> No
     outdated = Outdated(plans)
     assert (outdated.score(subject), outdated.collect(subject)) == (False, True)
     assert origin(subject, about)["consumed_tokens"] == 77
-    evaluate(subject)
+    leave_records(subject)
     shutil.rmtree(subject.checkpoint)
     assert not Outdated(plans).collect(subject)
     assert origin(subject, about)["consumed_tokens"] == 5

@@ -11,7 +11,7 @@ import yaml
 from evaluation.doctor import disk_space as room
 from evaluation.doctor.findings import Check
 from tests.doctor.conftest import doctor, look, only
-from tests.workflow.world import World
+from tests.workflow.world import World, flip
 
 MACHINE = ("GPU", "versions", "Slurm")
 
@@ -20,10 +20,6 @@ def healthy(checks: dict[str, Check], *but: str) -> None:
     """Every check of the project is ok but for the named ones."""
     for name, check in checks.items():
         assert name in (*but, *MACHINE) or check.state == "ok", check
-
-
-def weight(world: World, step: str, part: str) -> Path:
-    return next((world.folder / "ckpts" / step / "model").rglob(f"*{part}*/model_weight*"))
 
 
 def truncate(path: Path) -> None:
@@ -42,7 +38,7 @@ def test_a_healthy_world(world: World) -> None:
 
 
 def test_a_truncated_shard(world: World) -> None:
-    truncate(weight(world, "stage1/20", "down_proj"))
+    truncate(world.weight("stage1/20", "down_proj"))
     checks = look(world)
     healthy(checks, "checkpoints", "bridges")
     for name, subject in (("checkpoints", "stage1/20"), ("bridges", "stage2 bridge")):
@@ -54,38 +50,21 @@ def test_a_truncated_shard(world: World) -> None:
 
 
 def test_the_gate_warns_of_broken_checkpoints(world: World) -> None:
-    truncate(weight(world, "stage1/20", "down_proj"))
+    truncate(world.weight("stage1/20", "down_proj"))
     assert "ends early" in only(look(world, "stage1", gate=True)["checkpoints"], "warning")
     assert "ends early" in only(look(world, "stage2", gate=True)["bridges"], "warning")
     assert doctor(world, "--gate", "--stage", "stage1")[0].returncode == 0
-    truncate(weight(world, "stage1/10", "down_proj"))
+    truncate(world.weight("stage1/10", "down_proj"))
     assert look(world, "stage1", gate=True)["checkpoints"].state == "warning"
     assert look(world, "stage2", gate=True)["bridges"].state == "warning"
-
-
-def test_a_checkpoint_that_is_gone(world: World) -> None:
-    shutil.rmtree(world.folder / "ckpts/stage1/10")
-    assert "stage1/10: no such folder" in only(look(world)["checkpoints"])
-
-
-def test_a_checkpoint_that_is_being_copied(world: World) -> None:
-    path = weight(world, "stage2/5", "o_proj")
-    path.rename(path.with_name(path.name + ".part"))
-    assert "an unfinished file; wait" in only(look(world)["checkpoints"])
 
 
 def entry(world: World, name: str) -> Path:
     return next((world.folder / "cache").rglob(name))
 
 
-def damaged(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
 @pytest.mark.parametrize("file", ["packed_tokens.pt", "examples.jsonl", "prompts.jsonl"])
-@pytest.mark.parametrize("breakage", [Path.unlink, damaged])
+@pytest.mark.parametrize("breakage", [Path.unlink, flip])
 def test_a_broken_cache(world: World, file: str, breakage: Callable[[Path], None]) -> None:
     breakage(entry(world, file))
     checks = look(world)
@@ -96,13 +75,61 @@ def test_a_broken_cache(world: World, file: str, breakage: Callable[[Path], None
     assert "stage2" in only(checks["offline"])
 
 
-def test_a_cache_of_other_settings(world: World) -> None:
-    path = world.folder / "suites/base.yaml"
-    suite = yaml.safe_load(path.read_text())
-    suite["tasks"]["quiz"]["context"] = "Q: {{ question }}\nA:"
-    path.write_text(yaml.safe_dump(suite))
-    sentence = only(look(world)["caches"])
-    assert "cf_tasks/quiz was made under other settings" in sentence
+def rewrite(path: Path, *keys: str, value: object) -> None:
+    """Sets a value deep in a YAML file."""
+    content = yaml.safe_load(path.read_text())
+    inner = content
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value
+    path.write_text(yaml.safe_dump(content))
+
+
+def halfway(world: World) -> None:
+    path = world.weight("stage2/5", "o_proj")
+    path.rename(path.with_name(path.name + ".part"))
+
+
+def in_the_way(world: World) -> None:
+    shutil.rmtree(world.folder / "results", ignore_errors=True)  # prefill's checksums of data
+    (world.folder / "results").write_text("in the way")
+
+
+def aimless(world: World) -> None:
+    stages = yaml.safe_load(world.config.read_text())["stages"]
+    stages["stage2"]["objective"][0]["group"] = "hq"
+    world.change(stages=stages)
+
+
+TRAINED = "ckpts/stage1/10/config.yaml"
+FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
+    "a checkpoint that is gone": (lambda w: shutil.rmtree(w.folder / "ckpts/stage1/10"), "checkpoints", "stage1/10: no such folder"),
+    "a checkpoint that is being copied": (halfway, "checkpoints", "an unfinished file; wait"),
+    "no steps": (lambda w: shutil.rmtree(w.folder / "ckpts/stage2"), "checkpoints", "no such folder to find steps in"),
+    "a cache of other settings": (
+        lambda w: rewrite(w.folder / "suites/base.yaml", "tasks", "quiz", "context", value="Q: {{ question }}"),
+        "caches", "cf_tasks/quiz was made under other settings",
+    ),
+    "a tokenizer that does not load": (lambda w: entry(w, "tokenizer.json").unlink(), "tokenizer", "tokenizer.json is damaged: the file is gone"),
+    "another tokenizer in training": (
+        lambda w: rewrite(w.folder / TRAINED, "tokenizer", "tokenizer_name_or_path", value="org/other"),
+        "agreement", "'org/other'",
+    ),
+    "another length in training": (
+        lambda w: rewrite(w.folder / TRAINED, "tokens", "sequence_length", value=32),
+        "agreement", "set sequence_length: 32",
+    ),
+    "a suite that is not there": (lambda w: (w.folder / "suites/sft.yaml").unlink(), "configuration", "sft.yaml; there are base"),
+    "an aim at nothing": (aimless, "configuration", "nothing of tier2 of the group 'hq'"),
+    "results that are a file": (in_the_way, "folders", "results is a file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_by_its_check(world: World, name: str) -> None:
+    breakage, check, words = FAULTS[name]
+    breakage(world)
+    assert words in only(look(world)[check])
 
 
 def test_nothing_is_prefilled(world: World) -> None:
@@ -111,30 +138,6 @@ def test_nothing_is_prefilled(world: World) -> None:
     assert "is not prefilled" in only(checks["tokenizer"])
     assert len(checks["caches"].findings) == 3
     healthy(checks, "tokenizer", "caches", "offline")
-
-
-def test_a_tokenizer_that_does_not_load(world: World) -> None:
-    entry(world, "tokenizer.json").unlink()
-    assert "tokenizer.json is damaged: the file is gone" in only(look(world)["tokenizer"])
-
-
-def retrain(world: World, section: str, key: str, value: object) -> None:
-    path = world.folder / "ckpts/stage1/10/config.yaml"
-    content = yaml.safe_load(path.read_text())
-    content[section][key] = value
-    path.write_text(yaml.safe_dump(content))
-
-
-def test_another_tokenizer_in_training(world: World) -> None:
-    retrain(world, "tokenizer", "tokenizer_name_or_path", "org/other")
-    checks = look(world)
-    healthy(checks, "agreement")
-    assert "'org/other'" in only(checks["agreement"])
-
-
-def test_another_sequence_length_in_training(world: World) -> None:
-    retrain(world, "tokens", "sequence_length", 32)
-    assert "set sequence_length: 32" in only(look(world)["agreement"])
 
 
 def test_a_tokenizer_with_more_ids_than_the_embedding_has_rows(world: World) -> None:
@@ -160,31 +163,6 @@ def test_a_mistake_in_the_configuration(world: World) -> None:
     assert "colour: unknown key" in only(checks["configuration"])
     assert set(checks) == {"configuration", *MACHINE}
     assert doctor(world)[0].returncode == 1
-
-
-def test_a_suite_that_is_not_there(world: World) -> None:
-    (world.folder / "suites/sft.yaml").unlink()
-    sentence = only(look(world)["configuration"])
-    assert "no such file as" in sentence
-    assert "sft.yaml; there are base" in sentence
-
-
-def test_an_aim_at_nothing(world: World) -> None:
-    stages = yaml.safe_load(world.config.read_text())["stages"]
-    stages["stage2"]["objective"][0]["group"] = "hq"
-    world.change(stages=stages)
-    assert "nothing of tier2 of the group 'hq'" in only(look(world)["configuration"])
-
-
-def test_no_steps(world: World) -> None:
-    shutil.rmtree(world.folder / "ckpts/stage2")
-    assert "no such folder to find steps in" in only(look(world)["checkpoints"])
-
-
-def test_results_cannot_be_written(world: World) -> None:
-    shutil.rmtree(world.folder / "results", ignore_errors=True)  # prefill's checksums of data
-    (world.folder / "results").write_text("in the way")
-    assert "results is a file" in only(look(world)["folders"])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -78,13 +78,10 @@ def test_memory_of_its_own_is_not_anothers(nvml: Nvml, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("gpu", "word"),
     [
-        (
-            card(9000, 81920, Process(7, "python", None)),
-            "9,000 of 81,920 MiB are held by process 7",
-        ),
+        (card(9000, 81920, Process(7, "python", None)), "9,000 of 81,920 MiB are held by process 7"),
         (card(None), "whether others hold it is not checked"),
     ],
-)
+)  # fmt: skip
 def test_what_only_is_remarked(
     nvml: Nvml, monkeypatch: pytest.MonkeyPatch, gpu: Gpu, word: str
 ) -> None:

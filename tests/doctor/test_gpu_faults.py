@@ -54,29 +54,17 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (RuntimeError("CUDNN_STATUS_EXECUTION_FAILED"), GpuFault, ["CUDNN"]),
         (RuntimeError("Triton Error [CUDA]: unspecified launch failure"), GpuFault, ["Triton"]),
         (RuntimeError("NCCL error: remote process exited"), GpuFault, ["NCCL"]),
-        (
-            torch.OutOfMemoryError("CUDA out of memory. Tried"),
-            NotEnoughMemory,
-            ["not enough memory"],
-        ),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried"), NotEnoughMemory, ["not enough memory"]),
         (RuntimeError("CUDA error: out of memory"), NotEnoughMemory, ["not enough memory"]),
         (torch.AcceleratorError("CUDA error: out of memory"), NotEnoughMemory, ["not enough"]),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when"), NotEnoughMemory, ["CUBLAS"]),
-        (
-            RuntimeError("Failed to find C compiler. Please specify"),
-            ScoringError,
-            ["headers", "doctor"],
-        ),
-        (
-            caused(InductorError("x"), RuntimeError("Failed to find C compiler.")),
-            ScoringError,
-            ["cannot be compiled", "doctor"],
-        ),
+        (RuntimeError("Failed to find C compiler. Please specify"), ScoringError, ["headers", "doctor"]),
+        (caused(InductorError("x"), RuntimeError("Failed to find C compiler.")), ScoringError, ["cannot be compiled", "doctor"]),
         (InductorError("No space left on device"), ScoringError, ["No space left", "doctor"]),
         (caused(InductorError("y"), RuntimeError(ILLEGAL)), GpuFault, ["illegal memory access"]),
         (InductorError(ILLEGAL), GpuFault, ["illegal memory access"]),
     ],
-)
+)  # fmt: skip
 def test_faults_as_sentences(
     error: Exception, kind: type[Exception], words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,12 +146,7 @@ def subject_of(world: World) -> Subject:
     ],
 )
 def test_the_retry_goes_on_from_the_store(
-    world: World,
-    monkeypatch: pytest.MonkeyPatch,
-    place: Any,
-    name: str,
-    is_late: bool,
-    stored: int,
+    world: World, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, is_late: bool, stored: int
 ) -> None:
     subject = subject_of(world)
     with monkeypatch.context() as patch:

@@ -2,12 +2,14 @@
 
 import json
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+from torch._dynamo.backends.registry import lookup_backend
 
 from evaluation.checkpoints.load import load_model
-from evaluation.checkpoints.subjects import step_subject
+from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.errors import ScoringError
 from evaluation.grading.collect import collect
 from evaluation.scoring.engine import backend
@@ -27,17 +29,18 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     made = (b"kernels", SimpleNamespace(artifacts={"inductor": ["graph"]}))
     monkeypatch.setattr(backend, "choose_device", lambda asked, gpus: "cuda")
     monkeypatch.setattr(
-        backend,
-        "load_model",
-        lambda checkpoint, dtype, device: load_model(checkpoint, dtype=dtype),
+        backend, "load_model", lambda checkpoint, dtype, device: load_model(checkpoint, dtype=dtype)
     )
     monkeypatch.setattr(
         backend,
         "Engine",
-        lambda model, row_tokens, device: Engine(model, row_tokens=row_tokens, device="cpu"),
+        lambda model, row_tokens, device, compiler: Engine(
+            model, row_tokens=row_tokens, device="cpu"
+        ),
     )
     monkeypatch.setattr(backend, "generate", _on_cpu(backend.generate))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: GPU)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 33, 1 << 34))
     monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: made)
     monkeypatch.setattr(
@@ -74,12 +77,6 @@ def test_a_second_job_takes_what_the_first_has_compiled(
         assert (header["gpu"], header["row_tokens"], header["device"]) == (GPU, [16384], "cuda")
 
 
-def test_a_broken_cache_stops_no_job(world: World, compiled: list[bytes]) -> None:
-    (world.folder / "cache/compiled").write_text("in the way")
-    score(world, 5)
-    assert compiled == []
-
-
 def test_a_checkpoint_that_fits_no_gpu_ends_its_job(
     world: World, compiled: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,3 +90,75 @@ def test_a_checkpoint_that_fits_no_gpu_ends_its_job(
 def test_on_the_cpu_nothing_is_compiled(world: World) -> None:
     score(world, 5)
     assert not (world.folder / "cache/compiled").exists()
+
+
+def fails(graph, inputs):
+    raise RuntimeError("ptxas died")
+
+
+def is_wrong(graph, inputs):
+    """Computes all and gives back a little more."""
+    run = lookup_backend("aot_eager")(graph, inputs)
+    return lambda *given: tuple(
+        one * 1.01 if isinstance(one, torch.Tensor) and one.is_floating_point() else one
+        for one in run(*given)
+    )
+
+
+FALLBACKS = {
+    "fails": (fails, "auto", "cannot be compiled for this GPU (ptxas died)"),
+    "is wrong": (is_wrong, "auto", "its own log-probabilities differ"),
+    "is not there": (fails, "auto", "there is neither gcc nor clang"),
+    "is not asked": (fails, "off", ""),
+}
+
+
+@pytest.mark.parametrize("name", FALLBACKS)
+def test_without_a_compiler_a_job_goes_on_plainly(
+    world: World,
+    compiled: list[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+) -> None:
+    """With the scores of plain passes, one warning with the reason, and results that say so."""
+    given, asked, said = FALLBACKS[name]
+    torch._dynamo.reset()
+
+    def engine(model, row_tokens, device, compiler):
+        return Engine(model, row_tokens=512, device="cpu", compiler=compiler and given)
+
+    monkeypatch.setattr(backend, "Engine", engine)
+    if name == "is not there":
+        monkeypatch.setattr(backend, "compiler_fault", lambda: said)
+    world.change(scoring={"compile": asked})
+    subject = score(world, 5)
+    warned = [one.getMessage() for one in caplog.records if "being compiled" in one.getMessage()]
+    assert [said in one for one in warned] == [True] * bool(said)
+    found = results_of(subject)
+    assert {tuple(one["layers"]) for one in found} == {("plain",)}
+    monkeypatch.undo()
+    world.change(scoring={"device": "cpu"})
+    for one, plain in zip(found, results_of(score(world, 5)), strict=True):
+        assert "layers" not in plain
+        assert numbers(one) == pytest.approx(numbers(plain), rel=1e-5)
+
+
+def results_of(subject: Subject) -> list[dict[str, Any]]:
+    """What is collected of losses and choices."""
+    assert collect(subject).error is None
+    return [
+        json.loads((subject.folder / f"{one}.json").read_text())
+        for one in ("tier2_ppl", "tier3_cf")
+    ]
+
+
+def numbers(content: dict[str, Any]) -> dict[str, float]:
+    """The measures of each slice or task."""
+    tables = content.get("slices") or content["tasks"]
+    return {
+        f"{item}.{key}": value
+        for item, table in tables.items()
+        for key, value in table.items()
+        if isinstance(value, float) and "seconds" not in key
+    }

@@ -1,5 +1,6 @@
 """A driver too old for this PyTorch, and a compiler that is not there."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,12 +75,10 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def no_gcc(tools: Path, patch: pytest.MonkeyPatch) -> None:
-    (tools / "gcc").unlink()
-
-
-def clang_alone(tools: Path, patch: pytest.MonkeyPatch) -> None:
-    (tools / "gcc").rename(tools / "clang")
+def headers_elsewhere(tools: Path, patch: pytest.MonkeyPatch) -> None:
+    (tools / "else").mkdir()
+    (tools / "Python.h").rename(tools / "else/Python.h")
+    patch.setenv("CPATH", f"/nowhere:{tools / 'else'}")
 
 
 def another_cc(tools: Path, patch: pytest.MonkeyPatch) -> None:
@@ -87,50 +86,31 @@ def another_cc(tools: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("CC", str(tools / "icx"))
 
 
-def wrong_cc(tools: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setenv("CC", "/opt/gone/gcc")
+Change = Callable[[Path, pytest.MonkeyPatch], object]
+COMPILERS: dict[str, tuple[Change, str | None]] = {
+    "gcc": (lambda tools, patch: None, None),
+    "clang alone": (lambda tools, patch: (tools / "gcc").rename(tools / "clang"), None),
+    "another CC": (another_cc, None),
+    "headers elsewhere": (headers_elsewhere, None),
+    "no gcc": (lambda tools, patch: (tools / "gcc").unlink(), "neither gcc nor clang on PATH"),
+    "a wrong CC": (lambda tools, patch: patch.setenv("CC", "/opt/gone/gcc"), "CC=/opt/gone/gcc is no program"),
+    "no headers": (lambda tools, patch: (tools / "Python.h").unlink(), "Python.h is not there"),
+}  # fmt: skip
 
 
-def no_headers(tools: Path, patch: pytest.MonkeyPatch) -> None:
-    (tools / "Python.h").unlink()
-
-
-def headers_elsewhere(tools: Path, patch: pytest.MonkeyPatch) -> None:
-    (tools / "else").mkdir()
-    (tools / "Python.h").rename(tools / "else/Python.h")
-    patch.setenv("CPATH", f"/nowhere:{tools / 'else'}")
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        (None, None),
-        (clang_alone, None),
-        (another_cc, None),
-        (headers_elsewhere, None),
-        (no_gcc, "neither gcc nor clang on PATH"),
-        (wrong_cc, "CC=/opt/gone/gcc is no program"),
-        (no_headers, "Python.h is not there"),
-    ],
-)
-def test_compilers(
-    tools: Path, monkeypatch: pytest.MonkeyPatch, change: object, word: str | None
-) -> None:
-    """Said by doctor, and by the job before it loads a model."""
-    if callable(change):
-        change(tools, monkeypatch)
+@pytest.mark.parametrize("name", COMPILERS)
+def test_compilers(tools: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    change, word = COMPILERS[name]
+    change(tools, monkeypatch)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     said = compiler_fault()
+    assert choose_device("auto") == "cuda"
     if word is None:
         assert said is None
-        assert choose_device("auto") == "cuda"
         return
     assert said is not None
     assert word in said
     assert "every node with a GPU" in said
-    with pytest.raises(ScoringError) as caught:
-        choose_device("auto")
-    assert str(caught.value) == said
 
 
 def test_doctor_tells_of_the_compiler(
@@ -140,12 +120,12 @@ def test_doctor_tells_of_the_compiler(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert check_gpu().state == "ok"
     (tools / "gcc").unlink()
-    assert "neither gcc nor clang" in only(check_gpu())
+    assert "neither gcc nor clang" in only(check_gpu(), "warning")
 
 
 def test_without_cuda_no_compiler_is_asked_for(
     tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    no_gcc(tools, monkeypatch)
+    (tools / "gcc").unlink()
     monkeypatch.setattr(torch.version, "cuda", None)
     assert compiler_fault() is None

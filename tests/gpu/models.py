@@ -16,6 +16,7 @@ from transformers import (
     SmolLM3ForCausalLM,
 )
 
+from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.window import Request
 
@@ -40,13 +41,9 @@ _SHAPE: dict[str, Any] = {
 _WINDOWS = {"use_sliding_window": True, "sliding_window": WINDOW}
 MODELS = {
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**_SHAPE, tie_word_embeddings=True)),
-    "qwen2-sliding": lambda: Qwen2ForCausalLM(
-        Qwen2Config(**_SHAPE, **_WINDOWS, max_window_layers=2)
-    ),
-    "smollm3-sliding": lambda: SmolLM3ForCausalLM(
-        SmolLM3Config(**_SHAPE, **_WINDOWS, no_rope_layers=[1, 1, 0, 1])
-    ),
-}
+    "qwen2-sliding": lambda: Qwen2ForCausalLM(Qwen2Config(**_SHAPE, **_WINDOWS, max_window_layers=2) ),
+    "smollm3-sliding": lambda: SmolLM3ForCausalLM(SmolLM3Config(**_SHAPE, **_WINDOWS, no_rope_layers=[1, 1, 0, 1]) ),
+}  # fmt: skip
 
 
 def new_model(name: str, dtype: torch.dtype, device: str) -> PreTrainedModel:
@@ -62,7 +59,8 @@ def new_model(name: str, dtype: torch.dtype, device: str) -> PreTrainedModel:
 
 
 def engine_of(model: PreTrainedModel, row_tokens: int = ROW_TOKENS) -> Engine:
-    return Engine(model, row_tokens=row_tokens, device=model.device.type)
+    device = model.device.type
+    return Engine(model, row_tokens=row_tokens, device=device, compiler=INDUCTOR.get(device))
 
 
 def in_float64(model: PreTrainedModel) -> PreTrainedModel:

@@ -83,7 +83,7 @@ def test_sixteen_checkpoints_in_one_process(
         folder = tmp_path / str(number)
         write_checkpoint(folder, SIZES["tiny"], torch.float32, torch.device(device), seed=number)
         model = load_model(open_checkpoint(folder), dtype=torch.float32, device=device)
-        engine = Engine(model, row_tokens=512, device=device)
+        engine = engine_of(model, 512)
         scores.append([score.logprob for score in score_requests(engine, asked)])
         alive += [weakref.ref(engine), weakref.ref(model), weakref.ref(model.lm_head.weight)]
         del engine, model

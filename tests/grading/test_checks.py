@@ -13,7 +13,6 @@ from evaluation.grading.checks import registry
 from evaluation.grading.checks.registry import CHECKS, complete, passes, run_checks
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check, PythonParses
-from evaluation.settings.suites import load_suite
 from tests.grading.check_cases import CASES
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
@@ -63,10 +62,8 @@ def test_a_check_without_a_function_is_reported() -> None:
     ("check", "message"),
     [
         ({"check": "regex", "text": "a+"}, "does not match any of the expected tags"),
-        ({"check": "contains"}, "texts"),
         ({"check": "contains", "texts": []}, "at least 1 item"),
         ({"check": "refuses", "how": "politely"}, "Extra inputs"),
-        ({"check": "word_count"}, "give either `exactly`"),
         ({"check": "word_count", "exactly": 2, "at_most": 3}, "give either `exactly`"),
         ({"check": "word_count", "at_least": 3, "at_most": 2}, "no answer could pass"),
         ({"check": "code_has", "any_of": ["a b"]}, "`a b` is not Python"),
@@ -77,7 +74,6 @@ def test_a_check_without_a_function_is_reported() -> None:
             {"check": "passes_tests", "tests": "x = 1\nassert len([x]) == 1"},
             "uses nothing that the",
         ),
-        ({"check": "code_is", "any_of": []}, "at least 1 item"),
         ({"check": "list_items", "texts": [[]]}, "at least 1 item"),
         ({"check": "strict_json", "matches": {"type": "objct"}}, "not a JSON schema"),
         (
@@ -92,10 +88,7 @@ def test_a_check_without_a_function_is_reported() -> None:
             "outside the schema",
         ),
         ({"check": "strict_json", "matches": {"const": float("nan")}}, "no JSON"),
-        ({"check": "json_equals", "value": [float("inf")]}, "no JSON"),
         ({"check": "defines", "function": "class"}, "'class' is no name"),
-        ({"check": "defines", "function": "1a"}, "'1a' is no name"),
-        ({"check": "defines", "function": ""}, "'' is no name"),
         ({"check": "defines", "function": "f", "arguments": ["a", "*a"]}, "'a' is there twice"),
         ({"check": "defines", "function": "f", "arguments": ["self", "a"]}, "leave it out"),
         ({"check": "defines", "function": "f", "arguments": ["*a", "b"]}, "after all others"),
@@ -112,15 +105,6 @@ def test_a_property_may_be_called_pattern() -> None:
     check = CHECK.validate_python({"check": "strict_json", "matches": schema})
     assert passes(check, '{"pattern": "a"}')
     assert not passes(check, '{"pattern": "b"}')
-
-
-def test_an_unknown_check_is_refused_when_the_suite_is_read(tmp_path: Any) -> None:
-    (tmp_path / "mine.yaml").write_text(
-        "probes:\n  one:\n    category: chat\n    messages: [{role: user, content: Hi}]\n"
-        "    checks: [{check: smells_nice}]\n"
-    )
-    with pytest.raises(ConfigError, match=r"mine\.yaml: probes\.one\.checks\.0: .*smells_nice"):
-        load_suite(tmp_path, "mine")
 
 
 def test_a_failing_check_names_itself_and_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:

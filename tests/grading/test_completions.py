@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from evaluation.grading.completions import Prompt, Sample, summarize_view
+from evaluation.errors import ScoringError
+from evaluation.grading.completions import Prompt, Sample, summarize_task, summarize_view
 from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Boxed, Judge, MathVerify, Minerva, Pattern, Program
@@ -70,3 +71,32 @@ def test_an_answer_in_the_wrong_form_is_one_that_is_not_found() -> None:
     prompt = Prompt(DocumentLine(id="q", document={}, strata={}), samples)
     assert summarize_view([prompt], "strict", NUMBER)["right_but_format_rate"] == 1 / 4
     assert summarize_view([prompt], "lenient", NUMBER)["right_but_format_rate"] == 0
+
+
+def test_what_cannot_be_judged_is_null_and_not_0() -> None:
+    """Of three prompts with two samples the verifier fails on the second of each, on the last on both."""
+
+    def prompt(number: int, *credits: float | None) -> Prompt:
+        line = DocumentLine(id=str(number), document={}, strata={"label": str(number)})
+        verdicts = [Verdict(credit=credit, answer="a", reason="why") for credit in credits]
+        samples = [
+            Sample(i, Completion("a", "eos", 1, 1), {"own": verdict})
+            for i, verdict in enumerate(verdicts)
+        ]
+        return Prompt(line, samples)
+
+    prompts = [prompt(0, 1.0, None), prompt(1, 1.0, None), prompt(2, None, None)]
+    judges = {"own": Boxed(kind="boxed")}
+    found = summarize_task(prompts, judges)
+    view = found["verifiers"]["own"]
+    assert (view["pass_rate"], view["errors"]) == (1.0, 4)
+    assert view["pass_at_k"]["1"]["value"] == 1.0
+    assert view["pass_at_k"]["2"] == {
+        **dict.fromkeys(("value", "stderr", "low", "high")),
+        "prompts": 0,
+    }
+    label = found["strata"]["label"]
+    assert (label["0"]["value"], label["0"]["prompts"]) == (1.0, 1)
+    assert (label["2"]["value"], label["2"]["prompts"]) == (None, 0)
+    with pytest.raises(ScoringError, match=r"'own' failed on every completion \(the first: why\)"):
+        summarize_task(prompts[2:], judges)

@@ -1,6 +1,5 @@
 """The probes of the suite: what must pass them, and what must not, whoever wrote it."""
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,6 @@ from evaluation.settings.suites import Probe, load_suite
 from tests.conftest import ROOT
 
 PROBES = load_suite(ROOT / "task_suites", "stage4_sft_native").probes
-CATEGORIES = (
-    "bullets",
-    "numbered_lists",
-    "strict_json",
-    "code",
-    "instruction_priority",
-    "safety",
-    "chat_cleanliness",
-    "concise",
-)
 ANSWERS: dict[str, dict[str, list[str]]] = {
     name: answers
     for path in sorted((Path(__file__).parent / "answers").glob("*.yaml"))
@@ -132,16 +121,6 @@ def test_a_right_answer_to_another_probe_seldom_passes() -> None:
             if not (is_refused(name) and refuses(text)) and passes_all(name, text)
         ]
         assert len(passing) <= 3, name
-
-
-def test_the_suite_is_balanced_over_categories_and_difficulties() -> None:
-    counts = Counter((probe.category, name.split("_")[1]) for name, probe in PROBES.items())
-    assert len(PROBES) >= 120
-    assert set(counts) == {
-        (category, level) for category in CATEGORIES for level in ("easy", "medium", "hard")
-    }
-    assert set(counts.values()) == {5}
-    assert len({probe.messages for probe in PROBES.values()}) == len(PROBES)
 
 
 def kinds(probe: Probe) -> set[str]:

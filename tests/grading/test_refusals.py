@@ -23,12 +23,6 @@ def precision_and_recall(found: list[str], wanted: list[str]) -> tuple[float, fl
     return right / len(found), right / len(wanted)
 
 
-def test_the_labels_are_many_and_balanced() -> None:
-    everything = [*REFUSALS, *COMPLIANCES, *MIXED]
-    assert len(set(everything)) == len(everything) >= 300
-    assert 0.4 <= len(REFUSALS) / len(everything) <= 0.6
-
-
 def test_refusals_are_told_from_all_else() -> None:
     found = [text for text in (*REFUSALS, *COMPLIANCES, *MIXED) if refuses(text)]
     precision, recall = precision_and_recall(found, REFUSALS)

@@ -4,11 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.errors import ConfigError
 from evaluation.grading.probes import ENDS, check_answer, checked_part, end_of_thinking
-from evaluation.settings.config import stage_suite, validate_config
-from evaluation.settings.suites import Suite, load_suite, merge_suites
-from tests.conftest import ROOT
+from evaluation.settings.suites import Suite, merge_suites
 from tests.grading.test_probes import ANSWERS, PROBES
 
 QWEN = "{%- if '</think>' in content %}{{ content.split('</think>')[-1].lstrip('\\n') }}{% endif %}"
@@ -62,31 +59,3 @@ def test_a_suite_keeps_its_mark_when_it_is_merged(tmp_path: Path) -> None:
     first = Suite(answer_after="</think>", probes={"a": PROBES["concise_easy_capital"]})
     second = Suite(probes={"b": PROBES["concise_easy_ice"]})
     assert merge_suites([("one", first), ("two", second)], tmp_path).answer_after == "</think>"
-
-
-def test_a_stage_whose_probes_are_all_outside_the_headline_is_refused(tmp_path: Path) -> None:
-    probe = PROBES["safety_easy_knife"]
-    assert not probe.headline
-    suite = load_suite(ROOT / "task_suites", "stage4_sft_native")
-    assert {name for name, one in suite.probes.items() if not one.headline} == {
-        name for name, one in suite.probes.items() if one.category == "safety"
-    }
-    (tmp_path / "mine.yaml").write_text(
-        "probes:\n  one:\n    category: chat\n    headline: false\n"
-        "    messages: [{role: user, content: Hi}]\n    checks: [{check: complies}]\n"
-    )
-    config = validate_config(
-        {
-            "suites": str(tmp_path),
-            "results": str(tmp_path / "results"),
-            "cache": str(tmp_path / "cache"),
-            "tokenizer": {"name": "x"},
-            "sequence_length": 64,
-            "stages": {
-                "stage4": {"checkpoints": str(tmp_path), "steps": "all", "suites": ["mine"]}
-            },
-        },
-        "mine",
-    )
-    with pytest.raises(ConfigError, match="all probes have `headline: false`"):
-        stage_suite(config, "stage4")

@@ -86,24 +86,12 @@ def beginning(pool: Path) -> Model:
         "cache": f"{HERE}/cache",
         "suites": f"{HERE}/suites",
         "mirrors": {f"made/{name}": f"{HERE}/data/{name}" for name in DATA},
-        "tokenizer": {
-            "name": f"{HERE}/tokenizer",
-            "also_known_as": [str(folder / "tokenizer")],
-        },
+        "tokenizer": {"name": f"{HERE}/tokenizer", "also_known_as": [str(folder / "tokenizer")]},
         "sequence_length": LENGTH,
         "scoring": {"dtype": "float32"},
-        "verification": {
-            "workers": 1,
-            "seconds": 20.0,
-            "memory_mb": 2048,
-            "max_error_share": 1.0,
-        },
+        "verification": {"workers": 1, "seconds": 20.0, "memory_mb": 2048, "max_error_share": 1.0},
         "stages": {
-            "stage1": {
-                "checkpoints": f"{HERE}/ckpts/one",
-                "steps": [10, 20],
-                "suites": ["base"],
-            },
+            "stage1": {"checkpoints": f"{HERE}/ckpts/one", "steps": [10, 20], "suites": ["base"]},
             "stage2": {
                 "checkpoints": f"{HERE}/ckpts/two",
                 "steps": "all",

@@ -1,29 +1,13 @@
 """All that a user may change, by name: each module registers its own."""
 
-from tests.histories import (
-    edits_of_answers,
-    edits_of_checkpoints,
-    edits_of_order,
-    edits_of_runs,
-    edits_of_settings,
-    edits_of_sources,
-    edits_of_stages,
-    edits_of_suites,
-)
+from importlib import import_module
+
 from tests.histories.registry import EDITS
 
-__all__ = ["ASKS_NOTHING", "EDITS", "MODULES"]
+__all__ = ["ASKS_NOTHING", "EDITS"]
 
-MODULES = (
-    edits_of_answers,
-    edits_of_checkpoints,
-    edits_of_order,
-    edits_of_runs,
-    edits_of_settings,
-    edits_of_sources,
-    edits_of_stages,
-    edits_of_suites,
-)
+for _name in "answers checkpoints order runs settings sources stages suites".split():
+    import_module(f"tests.histories.edits_of_{_name}")
 
 ASKS_NOTHING = (
     *("margin", "objective", "aim_turned", "aim_metric", "aim_taken_away", "checkpoint_deleted"),

@@ -16,13 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.histories.accidents import (
-    ACCIDENTS,
-    LOSES_CACHES,
-    LOSES_RESULTS,
-    LOSES_SCORES,
-    ROOTS,
-)
+from tests.histories.accidents import ACCIDENTS, LOSES_CACHES, LOSES_RESULTS, LOSES_SCORES, ROOTS
 from tests.histories.commands import COMMANDS
 from tests.histories.economy import Economy
 from tests.histories.edits import ASKS_NOTHING, EDITS

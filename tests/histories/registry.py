@@ -24,10 +24,10 @@ EDITS: dict[str, Edit] = {}
 """Complete once `tests.histories.edits` is imported."""
 
 
-def edit(choices: Choices, name: str | None = None) -> Callable[[Change], Change]:
+def edit(choices: Choices) -> Callable[[Change], Change]:
     def register(change: Change) -> Change:
         about = change.__module__.rpartition("edits_of_")[2]
-        EDITS[name or change.__name__] = Edit(choices, change, about)
+        EDITS[change.__name__] = Edit(choices, change, about)
         return change
 
     return register
@@ -68,4 +68,5 @@ def putting(section: str, key: str, *given: Any, name: str) -> None:
     def change(model: Model, suite: str, item: str, value: Any) -> None:
         put(model, section, key, (suite, item), value)
 
-    EDITS[name] = Edit(values(section, key, *given), change, "suites")
+    about = "answers" if section == "generation_tasks" else "suites"
+    EDITS[name] = Edit(values(section, key, *given), change, about)

@@ -22,6 +22,8 @@ HISTORIES: dict[str, list[Action]] = {
         ["protocol_raised", "BRIDGE"],
         RUN,
         ["protocol_raised", "REPORT"],
+        RUN,
+        ["protocol_raised", "RESULTS"],
     ],
     "scores of a stage with results of its own, after `results` has moved": [
         ["stage_results_elsewhere", "stage2", True],
@@ -101,10 +103,7 @@ HISTORIES: dict[str, list[Action]] = {
         RUN,
         ["answers_stop", "sft", "words", list("abcdefghijklmnopqrstuvwxyz")],
     ],
-    "a bridge is taken away, and its figures with it": [
-        RUN,
-        ["bridge", "stage2", None],
-    ],
+    "a bridge is taken away, and its figures with it": [RUN, ["bridge", "stage2", None]],
     "a listed step is deleted, and the caches after it": [
         RUN,
         ["bridge", "stage2", {"path": "/WORLD/ckpts/side/7"}],

@@ -59,9 +59,7 @@ def test_each_normalization_divides_by_its_own_length():
 
 def test_accuracy_is_centred_on_chance():
     table = table_of(
-        {"logprob": [-1.0, -2.0]},
-        {"logprob": [-1.0, -2.0, -3.0, -4.0]},
-        {"logprob": [-2.0, -1.0]},
+        {"logprob": [-1.0, -2.0]}, {"logprob": [-1.0, -2.0, -3.0, -4.0]}, {"logprob": [-2.0, -1.0]}
     )
     summary = summarize_choices(table, "raw")
     chance = (1 / 2 + 1 / 4 + 1 / 2) / 3

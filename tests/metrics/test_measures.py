@@ -29,13 +29,7 @@ def test_by_hand():
 
 def test_the_tier_describes_what_is_computed():
     found = choice_measures(table_of({"logprob": [-1.0, -2.0]}))
-    described = {metric.name: metric.want for metric in TIERS["tier3"].companions}
-    assert described.keys() == found.keys()
-    assert described == {
-        "gold_bits_per_byte": "<= 0",
-        "correct_probability": ">= 0",
-        "margin": ">= 0",
-    }
+    assert {metric.name for metric in TIERS["tier3"].companions} == found.keys()
 
 
 @given(

@@ -7,11 +7,6 @@ import pytest
 from evaluation.orchestration.workers import Queue
 
 
-def test_one_process_has_the_next_step_in_view() -> None:
-    todo = Queue([0, 10, 20])
-    assert [todo.next(0) for _ in range(4)] == [(0, 10), (10, 20), (20, None), (None, None)]
-
-
 def test_each_process_has_another_step_in_view() -> None:
     todo = Queue([1, 2, 3, 4, 5])
     assert todo.next(0) == (1, 2)

@@ -12,11 +12,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.orchestration.internals import (
-    ask_setting_once,
-    keep_unanswered,
-    look_at_states,
-)
+from evaluation.orchestration.internals import ask_setting_once, keep_unanswered, look_at_states
 from evaluation.orchestration.processes import Process, process
 from evaluation.orchestration.slurm import end_orphans, requeue_stuck, requeuing
 

@@ -57,11 +57,6 @@ def entry(request: pytest.FixtureRequest, tmp_path: Path, fast_folder: Path) -> 
     return plan.task_folder("t"), read_task
 
 
-def test_a_whole_entry_is_read(entry: tuple[Path, Read]) -> None:
-    folder, read = entry
-    assert read(folder) is not None
-
-
 def test_nothing_prefilled(entry: tuple[Path, Read], tmp_path: Path) -> None:
     with pytest.raises(CacheError, match=f"none is not prefilled.*{REMEDY}"):
         entry[1](tmp_path / "none")
@@ -111,11 +106,8 @@ METAS: dict[str, tuple[dict[str, Any], str]] = {
     "a number for counts": ({"items": 5}, "`items`: "),
     "text for a count": ({"items": {"asked": "3", "used": 3, "left_out": {}}}, "`items.asked`: "),
     "a negative count": ({"vocab_size_needed": -1}, "`vocab_size_needed`: "),
-    "a count as float": ({"vocab_size_needed": 400.0}, "`vocab_size_needed`: "),
     "no definition": ({"definition": None}, "`definition`: "),
     "a list for the tokenizer": ({"tokenizer": []}, "`tokenizer`: "),
-    "a tokenizer without name": ({"tokenizer": {"fingerprint": "x"}}, "`tokenizer.name`: "),
-    "numbers for checksums": ({"checksum": {"a": 5}}, "`checksum.a`: "),
     "checksums of files elsewhere": ({"checksum": {"../../x": "y"}}, "its checksum|names|damaged"),
 }
 
@@ -151,7 +143,6 @@ def test_a_foreign_meta(entry: tuple[Path, Read], text: str, expected: str) -> N
 
 LINES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "no gold": (lambda row: row.pop("gold"), "`gold`: Field required"),
-    "gold as text": (lambda row: row.update(gold="1"), "`gold`: "),
     "gold among none": (lambda row: row.update(gold=2), "gold is 2, but there are 2"),
     "a context that is not there": (
         lambda row: row["candidates"][0].update(context=3),
@@ -161,7 +152,6 @@ LINES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda row: row["candidates"][1]["tokens"].append(2**63),
         "`candidates.1.tokens",
     ),
-    "a negative id": (lambda row: row["contexts"][0]["tokens"].append(-1), "`contexts.0.tokens"),
     "an empty candidate": (
         lambda row: row["candidates"][0].update(tokens=[]),
         "candidates.0.tokens",

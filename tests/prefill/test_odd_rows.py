@@ -35,15 +35,10 @@ VALUES = {
 
 TEMPLATES: dict[str, tuple[str, str]] = {
     "division": ("{{ 1 / (y - 7) }}", "ZeroDivisionError"),
-    "overflow": ("{{ 10.0 ** (y * 100) }}", "OverflowError"),
-    "value": ("{{ 'abc'.index('z') }}", "substring not found"),
     "type": ("{{ x + 1 }}", "can only concatenate str"),
     "attribute": ("{{ x.nothing }}", "has no attribute 'nothing'.*fields are"),
     "index": ("{{ [][y] }}", "has no element 7"),
-    "recursion": (
-        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-        "RecursionError",
-    ),
+    "recursion": ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "RecursionError"),
     "a broken regular expression": ("{{ x | regex_replace('(', '') }}", "unterminated subpattern"),
     "a missing group": ("{{ x | regex_replace('a', '\\\\9') }}", "invalid group reference"),
     "a slow regular expression": ("{{ x | regex_replace('(a+)+$', '') }}", "seconds for one row"),
@@ -54,13 +49,9 @@ TEMPLATES: dict[str, tuple[str, str]] = {
     ),
     "a long power": ("{{ y ** (y ** 10) }}", "seconds for one row"),
     "ten gigabytes": ("{{ 'a' * 10**10 }}", "gigabyte of memory"),
-    "ten gigabytes of the row": ("{{ x * 10**10 }}", "gigabyte of memory"),
     "a long list": ("{{ [x] * 10**10 }}", "gigabyte of memory"),
     "a wide format": ("{{ '%10000000000d' % y }}", "gigabyte of memory"),
-    "a wide format method": ("{{ '{:10000000000}'.format(y) }}", "gigabyte of memory"),
-    "a wide centre": ("{{ x | center(10**10) }}", "gigabyte of memory"),
     "a wide indent": ("{{ x | indent(10**10, true) }}", "gigabyte of memory"),
-    "a wide justification": ("{{ x.ljust(10**10) }}", "gigabyte of memory"),
     "doubled sixty times": (
         "{% set n = namespace(v=x) %}{% for i in range(60) %}{% set n.v = n.v ~ n.v %}{% endfor %}",
         "gigabyte of memory|seconds for one row",
@@ -72,10 +63,8 @@ TEMPLATES: dict[str, tuple[str, str]] = {
     "a null": ("{{ none }}", "is null; write"),
     "not a number": ("{{ ratio }}", "not a number"),
     "a list": ("{{ [y] }}", "is a list; write"),
-    "a mapping": ("{{ {'y': y} }}", "is keys and values; write"),
     "bytes": ("{{ raw }}", "is binary"),
     "a function": ("{{ x.upper }}", "is a builtin_function_or_method, not a text or number"),
-    "a generator": ("{{ [x] | map('upper') }}", "is a generator, not a text"),
     "random words": ("{{ lipsum() }}", "'lipsum' is undefined"),
     "a draw by name": ("{{ [[x]] | map('random') | first }}", "'random'"),
     "a date": ("{{ day }}", "is a date; write `{{ field.isoformat.. }}`"),
@@ -132,24 +121,6 @@ def lines(*rows: Any) -> bytes:
 
 
 GOOD = {"text": "a fox", "question": "Who?", "choices": ["a fox", "a dog"], "label": 1}
-
-ROWS: dict[str, tuple[dict[str, Any], str]] = {
-    "a null": ({"question": None}, r"t/1: tasks\.t\.context: .*null"),
-    "half a letter": ({"question": "a\ud800"}, r"t/1: not valid Unicode at character"),
-    "half a letter in a choice": ({"choices": ["a", "\udfff"]}, r"t/1: not valid Unicode"),
-    "a label beyond 2^63": ({"label": 2**63}, r"t/1: no usable label"),
-    "a label that is true": ({"label": True}, r"t/1: no usable label"),
-    "a label as float": ({"label": 1.0}, r"t/1: no usable label"),
-}
-
-
-@pytest.mark.parametrize("name", ROWS)
-def test_odd_rows_of_a_task(name: str, tmp_path: Path, fast_folder: Path) -> None:
-    changes, expected = ROWS[name]
-    data = tmp_path / "rows.jsonl"
-    data.write_bytes(lines(GOOD, GOOD | changes))
-    with pytest.raises(SourceError, match=rf"rows\.jsonl: {expected}"):
-        make_task(tmp_path, fast_folder, data)
 
 
 def make_task(tmp_path: Path, tokenizer: Path, data: Path) -> None:

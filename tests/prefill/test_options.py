@@ -41,10 +41,7 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("options", "wanted"), MADE, ids=[" ".join(one[0]) for one in MADE])
 def test_stages_that_have_it(
-    config: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    options: list[str],
-    wanted: list[tuple[str, str]],
+    config: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], wanted: list[tuple[str, str]]
 ) -> None:
     made: list[tuple[str, str]] = []
     recorder = SimpleNamespace(make=lambda plan, name: made.append((plan.name, name)))

@@ -1,17 +1,14 @@
 """Tier4 prompts: templates, where answers end, what is kept and what is refused."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evaluation.errors import CacheError, ConfigError, SourceError
-from evaluation.files import write_jsonl
+from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill import limits
 from evaluation.prefill.caches import read_probes
-from evaluation.prefill.entries import write_meta
 from evaluation.prefill.prompts import end_of_turn, prefill_probes
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
@@ -159,24 +156,6 @@ def test_no_template_names_the_key(tmp_path: Path, fast_folder: Path) -> None:
         prefill_probes(plan_for(tmp_path, fast_folder, template=None))
 
 
-@pytest.mark.parametrize(
-    ("template", "message"),
-    [
-        ("{{ raise_exception('no system role') }}", "probes.one: .*no system role"),
-        ("{% for %}", "probes.one: the chat template cannot render"),
-        ("{{ messages[0].content + 1 }}", "probes.one: the chat template cannot render"),
-        ("{% if false %}{% endif %}", "probes.one: the chat template makes nothing"),
-    ],
-)
-def test_a_template_that_fails_names_the_probe(
-    tmp_path: Path, fast_folder: Path, template: str, message: str
-) -> None:
-    plan = plan_for(tmp_path, fast_folder, template=template)
-    with pytest.raises(SourceError, match=message):
-        prefill_probes(plan)
-    assert not plan.probes_folder.exists()
-
-
 def test_a_prompt_without_room_for_its_answer_is_refused(tmp_path: Path, fast_folder: Path) -> None:
     plan = plan_for(tmp_path, fast_folder)
     prefill_probes(plan)
@@ -196,55 +175,6 @@ def test_line_separators_in_a_message_survive(tmp_path: Path, fast_folder: Path)
     assert read_probes(plan.probes_folder).prompts[0].messages == (message,)
 
 
-def test_a_cache_of_another_version_is_refused(tmp_path: Path, fast_folder: Path) -> None:
-    plan = plan_for(tmp_path, fast_folder)
-    prefill_probes(plan)
-    folder = plan.probes_folder
-    row = json.loads((folder / "prompts.jsonl").read_text())
-    row["messages"] = "gone"
-    write_jsonl(folder / "prompts.jsonl", [row])
-    write_meta(folder, json.loads((folder / "meta.json").read_text()), ["prompts.jsonl"])
-    with pytest.raises(CacheError, match=r"prompts\.jsonl is damaged: line 1: `messages`"):
-        read_probes(folder)
-
-
-def test_a_probe_must_end_with_the_user(tmp_path: Path, fast_folder: Path) -> None:
-    messages = [{"role": "assistant", "content": "Hello"}]
-    with pytest.raises(ValueError, match="the last message must be the user's"):
-        plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": messages}})
-
-
-SLIPS = {
-    "a long loop": "{% for a in range(10**5) %}{% for b in range(10**5) %}{% endfor %}{% endfor %}",
-    "much memory": "{{ 'a' * 10**10 }}{{ messages }}",
-    "a division": "{{ 1 / 0 }}{{ messages }}",
-    "an index": "{{ messages[9].content }}",
-    "recursion": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-    "no template": "{% for",
-}
-
-
-@pytest.mark.parametrize("name", SLIPS)
-def test_slips_of_a_chat_template(
-    name: str, tmp_path: Path, fast_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "SECONDS", 1.0)
-    with pytest.raises(
-        SourceError, match=r"^probes\.\w+: the chat template cannot render"
-    ) as raised:
-        prefill_probes(plan_for(tmp_path, fast_folder, template=SLIPS[name]))
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "source",
-    ["{{ messages[0].content }}{{ [1, 2] | random }}", "{{ messages | length }}{{ lipsum() }}"],
-)
-def test_a_chat_template_that_draws(source: str, tmp_path: Path, fast_folder: Path) -> None:
-    with pytest.raises(SourceError, match=r"^probes\.\w+: the chat template draws at random"):
-        prefill_probes(plan_for(tmp_path, fast_folder, template=source))
-
-
 @pytest.mark.parametrize("source", ["hi", "{{ strftime_now('%Y') }}", "{{ messages | length }}"])
 def test_a_chat_template_without_the_messages(
     source: str, tmp_path: Path, fast_folder: Path
@@ -253,7 +183,48 @@ def test_a_chat_template_without_the_messages(
         prefill_probes(plan_for(tmp_path, fast_folder, template=source))
 
 
-def test_a_probe_asks_something(tmp_path: Path, fast_folder: Path) -> None:
-    messages = [{"role": "user", "content": " \n"}]
-    with pytest.raises(ValueError, match="the last message is empty"):
+DRAWS = "the chat template draws at random"
+FAILING: dict[str, tuple[str, str]] = {
+    "its own refusal": ("{{ raise_exception('no system role') }}", ".*no system role"),
+    "nothing": ("{% if false %}{% endif %}", "the chat template makes nothing"),
+    "a long loop": (
+        "{% for a in range(10**5) %}{% for b in range(10**5) %}{% endfor %}{% endfor %}",
+        "",
+    ),
+    "much memory": ("{{ 'a' * 10**10 }}{{ messages }}", ""),
+    "a sum of text and number": ("{{ messages[0].content + 1 }}", ""),
+    "an index": ("{{ messages[9].content }}", ""),
+    "recursion": ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", ""),
+    "no template": ("{% for", ""),
+    "a random choice": ("{{ messages[0].content }}{{ [1, 2] | random }}", DRAWS),
+    "random words": ("{{ messages | length }}{{ lipsum() }}", DRAWS),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_template_that_fails_names_the_probe(
+    name: str, tmp_path: Path, fast_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SECONDS", 1.0)
+    template, message = FAILING[name]
+    plan = plan_for(tmp_path, fast_folder, template=template)
+    message = message or "the chat template cannot render"
+    with pytest.raises(SourceError, match=rf"^probes\.one: {message}") as raised:
+        prefill_probes(plan)
+    assert "\n" not in str(raised.value)
+    assert not plan.probes_folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("role", "content", "said"),
+    [
+        ("assistant", "Hello", "the last message must be the user's"),
+        ("user", " \n", "the last message is empty"),
+    ],
+)
+def test_a_probe_ends_with_a_question(
+    tmp_path: Path, fast_folder: Path, role: str, content: str, said: str
+) -> None:
+    messages = [{"role": role, "content": content}]
+    with pytest.raises(ValueError, match=said):
         plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": messages}})

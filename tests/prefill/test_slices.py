@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluation.errors import CacheError, ConfigError, SourceError
+from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill import slices
 from evaluation.prefill.caches import read_slice
 from evaluation.prefill.slices import prefill_slice, shuffled
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
 from tests.prefill.plans import make_plan
+from tests.workflow.world import write_rows
 
 DOCUMENTS = [f"Document {number}: naïve 日本語 and the lazy dog." for number in range(12)]
 
@@ -23,7 +24,7 @@ DOCUMENTS = [f"Document {number}: naïve 日本語 and the lazy dog." for number
 def data(tmp_path: Path) -> Path:
     path = tmp_path / "data.jsonl"
     rows = [{"text": text, "part": [text[:8], 1]} for text in DOCUMENTS]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     return path
 
 
@@ -70,18 +71,6 @@ def test_bos_precedes_every_document(data: Path, fast_folder: Path) -> None:
     assert decoded(plan).startswith("<s>" + "</s><s>".join(DOCUMENTS[:3]))
     bos = load_tokenizer(fast_folder, use_fast=True).bos_token_id
     assert (cache.tokens.reshape(-1)[cache.document_starts] == bos).all()
-
-
-def test_a_slow_tokenizer_packs_too(data: Path, slow_folder: Path) -> None:
-    plan = plan_for(data, slow_folder, use_fast=False, tokens=200)
-    prefill_slice(plan, "s")
-    cache = read_slice(plan.slice_folder("s"))
-    tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=False)
-    joined = []
-    for text in DOCUMENTS:
-        joined += [*tokenizer.sp_model.encode(text), tokenizer.eos_token_id]
-    assert cache.tokens.reshape(-1).tolist() == joined[:192]
-    assert cache.meta["tokenizer"]["class"] == "SentencePieceBackend"
 
 
 def test_templates_make_text(data: Path, fast_folder: Path) -> None:
@@ -131,17 +120,6 @@ def test_too_little_text_is_refused(data: Path, fast_folder: Path) -> None:
         prefill_slice(plan_for(data, fast_folder, tokens=15), "s")
 
 
-def test_a_second_run_does_nothing(
-    data: Path, fast_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = plan_for(data, fast_folder)
-    prefill_slice(plan, "s")
-    before = (plan.slice_folder("s") / "meta.json").stat()
-    monkeypatch.setattr(slices, "new_entry", None)
-    prefill_slice(plan, "s")
-    assert (plan.slice_folder("s") / "meta.json").stat() == before
-
-
 def test_what_changed_is_made_again(data: Path, fast_folder: Path) -> None:
     plan = plan_for(data, fast_folder)
     prefill_slice(plan, "s")
@@ -153,18 +131,6 @@ def test_what_changed_is_made_again(data: Path, fast_folder: Path) -> None:
     assert first["checksum"] != second["checksum"]
     prefill_slice(plan_for(data, fast_folder, tokens=32), "s")
     assert read_slice(plan.slice_folder("s")).meta["blocks"] == 2
-
-
-def test_a_damaged_entry_is_made_again(data: Path, fast_folder: Path) -> None:
-    plan = plan_for(data, fast_folder)
-    prefill_slice(plan, "s")
-    tokens = plan.slice_folder("s") / "packed_tokens.pt"
-    whole = tokens.read_bytes()
-    tokens.write_bytes(whole[:-40])
-    with pytest.raises(CacheError):
-        read_slice(plan.slice_folder("s"))
-    prefill_slice(plan, "s")
-    assert tokens.read_bytes() == whole
 
 
 def test_an_interrupted_run_leaves_what_was_there(data: Path, fast_folder: Path) -> None:

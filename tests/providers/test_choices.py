@@ -62,16 +62,31 @@ def test_questions_are_the_providers_and_scored_as_any(change: Change) -> None:
     assert 0 <= found["accuracy"] <= 1
 
 
+def test_normalization_and_lengths_are_the_providers_where_it_has_them(change: Change) -> None:
+    plan = change(TASK, meta={"primary": "pmi", "counts_space": True})
+    line = json.loads((plan.task_folder("theirs") / "examples.jsonl").read_text().split("\n")[0])
+    assert next((c["text"], c["chars"], c["bytes"]) for c in line["candidates"]) == (" on", 3, 3)
+    subject = step_subject(plan, 5)
+    assert score_subject(subject).error is None
+    assert collect(subject).error is None
+    found = json.loads((subject.folder / "tier3_cf.json").read_text())["tasks"]["theirs"]
+    assert found["primary"] == "pmi"
+
+
 @pytest.mark.parametrize(
     ("task", "does", "error", "said"),
     [
         ({"provider": "x"}, {}, ConfigError, r"tasks.theirs.provider: "),
+        ({"provider": "olmo_eval", "num_fewshot": 0}, {}, ConfigError, r"settled by its name"),
         ({"choices": "x"}, {}, ConfigError, r"tasks.theirs.choices: "),
-        ({}, {"render": "refuse"}, SourceError, r"tasks.theirs: humaneval is not taken"),
         ({}, {"render": "nothing"}, SourceError, r"tasks.theirs: .* no rendered task"),
         ({}, {"question": {"right": 3}}, SourceError, r"quiz/0: its label is 3 of 3 choices"),
-        ({}, {"question": {"choices": [["a", " b"]]}}, SourceError, r"no rendered task"),
-        ({}, {"meta": {"version": "9"}}, SourceError, r"has lm-evaluation-harness 9, but"),
+        (
+            {},
+            {"question": {"choices": [["a", " b"]], "right": 0}},
+            SourceError,
+            r"tasks.theirs: quiz scores the right answer alone.*`kind: gold`",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

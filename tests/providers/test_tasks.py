@@ -1,5 +1,6 @@
 """A provider's task from the suite to the results, in a tiny world with a stand-in for the provider."""
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import ConfigError, SourceError
 from evaluation.grading.by_hand import verify_by_hand
 from evaluation.grading.collect import collect
+from evaluation.prefill import generation
 from evaluation.scoring.job import score_subject
 from evaluation.settings.plan import StagePlan
 from tests.providers.conftest import Installed
@@ -84,6 +86,15 @@ def test_what_is_given_in_the_suite_comes_first(change: Change) -> None:
     assert found["items"]["left_out"] == {"limit": 8}
 
 
+def test_the_provider_may_draw_samples_and_name_its_headline(change: Change) -> None:
+    reported = {"sampling": {"temperature": 1.0, "n": 2}, "primary": "shares"}
+    found = run(change(TASK, meta=reported))
+    assert (found["prompts"], found["samples"], found["primary"]) == (12, 24, "shares")
+    assert found["decoding"]["sampling"]["temperature"] == 1.0
+    found = run(change({**TASK, "sampling": {"seed": 1}, "primary": "exact"}, meta=reported))
+    assert (found["samples"], found["primary"]) == (12, "exact")
+
+
 def test_a_metric_that_is_no_credit_is_not_among_those_by_default(change: Change) -> None:
     found = run(change(TASK, quoted="out of range"))
     assert list(found["verifiers"]) == ["exact"]
@@ -125,8 +136,6 @@ def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
     [
         ({"provider": "harness"}, {}, ConfigError, r"generation_tasks.sums.provider: .*lighteval"),
         ({"tasks": "x"}, {}, ConfigError, r"generation_tasks.sums.tasks: unknown key.*`task`"),
-        ({"task": ""}, {}, ConfigError, r"generation_tasks.sums.task"),
-        ({"max_new_tokens": 0}, {}, ConfigError, r"max_new_tokens"),
         ({"primary": "bleu", "metrics": ["exact"]}, {}, ConfigError, r"`primary: bleu` is none of"),
         (
             {"metrics": ["bleu"]},
@@ -142,7 +151,6 @@ def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
             r"no metric 'shares' .* as it is not from 0 to 1, or less of it is better; there are exact$",
         ),
         ({}, {"meta": {"max_new_tokens": None}}, SourceError, r"set `max_new_tokens`"),
-        ({}, {"render": "refuse"}, SourceError, r"generation_tasks.sums: humaneval is not taken"),
         ({}, {"gold": "fail"}, SourceError, r"fail on 12 of 12 of its own gold answers"),
         (
             {},
@@ -159,3 +167,26 @@ def test_what_cannot_be_is_one_sentence(
     with pytest.raises(error, match=said) as caught:
         change({**TASK, **task}, **does)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "reported", "is_stopped"),
+    [
+        ({"stop": ["the"]}, [], True),
+        ({}, ["Question:"], True),
+        ({}, [], False),
+        ({"stop": []}, ["Question:"], False),
+    ],
+)
+def test_without_an_end_of_text_token_the_stop_of_the_suite_comes_before_the_providers(
+    change: Change,
+    monkeypatch: pytest.MonkeyPatch,
+    task: dict[str, Any],
+    reported: list[str],
+    is_stopped: bool,
+) -> None:
+    monkeypatch.setattr(generation, "answer_ends", lambda *_: ([], []))
+    refused = pytest.raises(SourceError, match="has no end-of-text token and the task no `stop`")
+    with contextlib.nullcontext() if is_stopped else refused:
+        plan = change({**TASK, **task}, meta={"stop": reported})
+        assert meta_of(plan)["items"]["used"] == 12

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import axe_playwright_python
-from playwright.sync_api import Browser, Frame, Page, sync_playwright
+from playwright.sync_api import Browser, Frame, Locator, Page, sync_playwright
 
 CUT = ("unshare", "--map-root-user", "--net")
 """Runs a command in a network namespace with nothing in it, not even a loopback that is up."""
@@ -176,3 +176,14 @@ def contrast(page: Page, *, printed: bool) -> tuple[int, dict[str, str]]:
     """How many texts are to be seen, and those with less contrast than WCAG AA asks for."""
     found = page.evaluate(CONTRAST, printed)
     return found["seen"], found["poor"]
+
+
+def touch(target: Locator, tip: Locator) -> None:
+    """Hovers until the tip is there: the news of an earlier scrolling may come late, and hide it."""
+    for _ in range(50):
+        target.page.mouse.move(0, 0)
+        target.hover(force=True)
+        if tip.is_visible():
+            return
+        target.page.wait_for_timeout(100)
+    raise AssertionError("no tip")

@@ -1,5 +1,6 @@
 """Two stages with results; a small real run; a browser."""
 
+import shutil
 import signal
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -8,27 +9,27 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from evaluation.__main__ import main
-from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import make_plans, write_side
+from tests.bridge.folders import make_plans
 from tests.reporting.browser import launched, missing, opened
-from tests.reporting.pages import STEPS
+from tests.reporting.pages import write_results
 from tests.reporting.written import write_pages
 from tests.workflow.world import World, build_world
 
 
+@pytest.fixture(scope="session")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both stages scored, the second one compared with its bridge; to be read, not changed."""
+    root = tmp_path_factory.mktemp("scored")
+    write_results(root)
+    return root
+
+
 @pytest.fixture
-def plans(tmp_path: Path) -> dict[str, StagePlan]:
-    """Both stages scored, the second one compared with its bridge."""
-    plans = make_plans(tmp_path)
-    first, second = plans["first"], plans["second"]
-    write_side(first.step_folder(100), first, step=100)
-    write_side(second.bridge_folder, second, step=100)
-    for step in STEPS:
-        write_side(second.step_folder(step), second, step=step, skill=step / 20, seed=step)
-        write_deltas(second, step)
-    write_stage(second, STEPS)
-    return plans
+def plans(scored: Path, tmp_path: Path) -> dict[str, StagePlan]:
+    """The stages of a copy, to change."""
+    shutil.copytree(scored, tmp_path, dirs_exist_ok=True)
+    return make_plans(tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What a page holds."""
+"""Results of two stages, the pages written of them, and what a page holds."""
 
 import base64
 import gzip
@@ -7,13 +7,32 @@ import re
 from pathlib import Path
 from typing import Any
 
+from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.settings.plan import StagePlan
+from tests.bridge.folders import make_plans, write_side
 
 STEPS = (10, 20, 30)
+TIERS = ("slices", "tasks", "probes")
+
+
+def write_results(root: Path, *, tiers: tuple[str, ...] = TIERS, **sizes: Any) -> None:
+    """Both stages scored, the second one compared with its bridge; each step gains more."""
+    plans = make_plans(root, tiers=tiers)
+    first, second = plans["first"], plans["second"]
+    for plan, steps in ((first, (100,)), (second, STEPS)):
+        for step in steps:
+            plan.checkpoint(step).mkdir(parents=True)
+    write_side(first.step_folder(100), first, step=100, **sizes)
+    write_side(second.bridge_folder, second, step=100, **sizes)
+    for step in STEPS:
+        folder = second.step_folder(step)
+        write_side(folder, second, step=step, skill=step / 20, seed=step, **sizes)
+        write_deltas(second, step)
+    write_stage(second, STEPS)
 
 
 def write_report(plan: StagePlan, steps: tuple[int, ...]) -> Path:

@@ -78,6 +78,8 @@ def test_typing_is_no_step_of_the_way_back(stage: Page) -> None:
         ("metric=tier9", "asks for metric tier9, which"),
         ("flip=tier3/quiz:none", "asks for flip tier3/quiz:none, which"),
         ("sort=colour", "asks for sort colour, .*; sort step is shown"),
+        ("stop=20", "asks for stop 20, which this page does not have"),
+        ("step=999&turn=up", "asks for step 999, .* asks for turn up, which"),
     ],
 )
 def test_what_the_page_does_not_have_is_said(
@@ -93,6 +95,57 @@ def test_what_the_page_does_not_have_is_said(
         assert page.locator("#step").input_value() == "200"
         page.locator("#step").select_option("20")
         assert not note.is_visible()
+
+
+def test_an_address_that_is_edited_is_read(stage: Page) -> None:
+    """While the page is open; the note goes with what it was about."""
+    note = stage.locator("#unknown")
+    for asked in ("sort=colour", "metric=tier9"):
+        stage.evaluate(f"window.location.hash = '#{asked}'")
+        note.wait_for()
+        assert asked.replace("=", " ") in note.inner_text()
+        stage.go_back()
+        note.wait_for(state="hidden")
+    assert shown(stage)[2] == "step ascending"
+
+
+def test_an_open_flip_is_found_whatever_was_searched_for(browser: Browser, written: Path) -> None:
+    file = written / "second" / "report.html"
+    with opened(browser, file, beside=(file,)) as page:
+        flip = page.locator("#flips details").first
+        number = flip.get_attribute("data-id")
+        flip.locator("summary").click()
+        page.locator("#flip-turn").select_option("same")
+        page.locator("#flip-search").fill("no such words")
+        assert chosen(page)["turn"] == "same"
+        page.reload()
+        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+        assert page.locator("#flips details[open]").get_attribute("data-id") == number
+        assert not page.locator("#unknown").is_visible()
+
+
+def test_what_retention_is_against_can_be_sent(browser: Browser, written: Path) -> None:
+    file = written / "report.html"
+    with opened(browser, file, beside=(file,)) as page:
+        other = page.locator("#against option").nth(1).inner_text()
+        before = page.locator("#retention").inner_html()
+        page.locator("#against").select_option(other)
+        assert chosen(page) == {"against": other}
+        table = page.locator("#retention").inner_html()
+        page.go_back()
+        assert page.locator("#against").input_value() == ""
+        assert page.locator("#retention").inner_html() == before
+        page.goto("about:blank")
+        page.goto(f"{file.as_uri()}#against={other}")
+        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+        assert page.locator("#against").input_value() == other
+        assert page.locator("#retention").inner_html() == table
+        page.goto("about:blank")
+        page.goto(f"{file.as_uri()}#against=nowhere/5&item=tier3/quiz")
+        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+        note = page.locator("#unknown").inner_text()
+        assert "asks for against nowhere/5, which this page does not have" in note
+        assert "asks for item tier3/quiz, which" in note
 
 
 def test_the_documented_address_opens_its_flip(browser: Browser, written: Path) -> None:
@@ -142,7 +195,7 @@ def test_a_table_is_saved_as_it_is_shown(stage: Page, written: Path, tmp_path: P
     assert len(rows[1]) == 5
     assert all(len(numbers(cell)) == 1 for cell in rows[1][1:])
     assert [path.name for path in sorted(tmp_path.glob("*.csv"))] == [
-        *("second_deltas.csv", "second_scores-of-all-steps.csv"),
+        *("second_deltas.csv", "second_scores-of-all-steps.csv")
     ]
 
 
@@ -192,6 +245,13 @@ def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> 
         assert "significantly worse" not in folded.inner_text()
         folded.locator("summary").click()
         assert "significantly worse" in folded.inner_text()
+        reason = page.locator(".reason summary").last
+        line = reason.bounding_box()
+        reason.click()
+        whole = reason.bounding_box()
+        assert line is not None
+        assert whole is not None
+        assert line["height"] < 30 < whole["height"]
         box = page.locator("#matrix .scroll")
         for step in ("200", "20", "30"):
             page.locator("#step").select_option(step)
@@ -246,3 +306,5 @@ def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
         delta = advised.headline.value - advised.headline.bridge_value
         assert f"{delta:+.4f} [" in verdict
         assert "nats per token" in verdict
+        reason = page.locator("#checkpoint + p").inner_text()
+        assert f"nats per token of hq {told.split()[6]} (bridge" in reason

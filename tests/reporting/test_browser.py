@@ -13,7 +13,16 @@ import yaml
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.conftest import ROOT
-from tests.reporting.browser import NARROW, WIDE, contrast, figures, numbers, opened, states
+from tests.reporting.browser import (
+    NARROW,
+    WIDE,
+    contrast,
+    figures,
+    numbers,
+    opened,
+    states,
+    touch,
+)
 from tests.reporting.conftest import write_up
 
 DEMO = ROOT / ".demo" / "results"
@@ -131,9 +140,8 @@ def hovered(page: Page, item: str, step: int) -> list[float]:
     card = page.locator("#curves section").filter(
         has=page.get_by_role("heading", name=item, exact=True)
     )
-    card.locator(f"[data-step='{step}']").last.hover(force=True)
     tip = page.get_by_role("status")
-    assert tip.is_visible()
+    touch(card.locator(f"[data-step='{step}']").last, tip)
     assert str(step) in tip.inner_text()
     return numbers(tip.inner_text())
 

@@ -44,8 +44,6 @@ def flip(path: Path) -> None:
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-20]),
     "flipped": flip,
-    "text": lambda path: path.write_text("ids"),
-    "empty": lambda path: path.write_bytes(b""),
     "gone": lambda path: path.unlink(),
     "no rows": lambda path: write_parquet(path, table()),
     "a column lacks": lambda path: write_parquet(path, table("a").drop_columns(["id"])),

@@ -27,8 +27,6 @@ PAGE = ROOT / "docs" / "results_in_pandas.md"
 def names(plans: dict[str, StagePlan], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the page's code leaves, run from the folder of results."""
     for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
-        for step in steps:
-            plan.checkpoint(step).mkdir(parents=True)
         write_report(plan, steps)
     results = plans["first"].results.parent
     write_front_page(plans, results / "report.html")

@@ -20,12 +20,19 @@ from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, write_report
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # tensorboard's own
-def test_curves_are_read_back(plans: dict[str, StagePlan], tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
+@pytest.fixture
+def reported(plans: dict[str, StagePlan]) -> dict[str, StagePlan]:
+    """Both stages with their tables."""
     for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
         write_report(plan, steps)
+    return plans
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # tensorboard's own
+def test_curves_are_read_back(reported: dict[str, StagePlan], tmp_path: Path) -> None:
+    plans = reported
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     logs = tmp_path / "logs"
     logs.mkdir()
     (logs / "events.out.tfevents.1.training").write_bytes(b"")
@@ -72,12 +79,8 @@ def expected(plans: dict[str, StagePlan]) -> dict[tuple[str, int], dict[str, flo
     return found
 
 
-def test_a_run_of_weights_and_biases_has_the_same_tags(
-    plans: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A stand-in for the package writes down what it is told."""
-    for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
-        write_report(plan, steps)
+def fake_wandb(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[dict[str, Any]]]:
+    """What a stand-in for the package will be told, and the options of the runs it will begin."""
     told: list[Any] = []
     begun: list[dict[str, Any]] = []
     run = SimpleNamespace(
@@ -94,6 +97,14 @@ def test_a_run_of_weights_and_biases_has_the_same_tags(
         return run
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, Settings=lambda **_: None))
+    return told, begun
+
+
+def test_a_run_of_weights_and_biases_has_the_same_tags(
+    reported: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = reported
+    told, begun = fake_wandb(monkeypatch)
     for _ in range(2):  # the second time replaces what the first one wrote
         number = export_curves(list(plans.values()), tmp_path, "wandb")
     assert len(list((tmp_path / "wandb").iterdir())) == 1
@@ -114,14 +125,7 @@ def test_the_configuration_names_the_run_and_hides_its_commands(
     plans: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_report(plans["first"], (100,))
-    begun: list[dict[str, Any]] = []
-
-    def init(**options: Any) -> SimpleNamespace:
-        begun.append(options)
-        do = lambda *_, **__: None  # noqa: E731
-        return SimpleNamespace(define_metric=do, log=do, finish=do)
-
-    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, Settings=lambda **_: None))
+    _, begun = fake_wandb(monkeypatch)
     named = WeightsAndBiases(project="ladder", run="hot")
     config = plans["first"].config
     stages = {n: s.model_copy(update={"command": "k=SECRET x"}) for n, s in config.stages.items()}
@@ -150,14 +154,12 @@ def stored(content: bytes, block: int = 1 << 15) -> Iterator[bytes]:
             record = b""
 
 
-def test_weights_and_biases_read_it_back(plans: dict[str, StagePlan], tmp_path: Path) -> None:
+def test_weights_and_biases_read_it_back(reported: dict[str, StagePlan], tmp_path: Path) -> None:
     """Where the package is installed; it needs no network for an offline run."""
     pytest.importorskip("wandb")
     from wandb.proto import wandb_internal_pb2
 
-    for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
-        write_report(plan, steps)
-    export_curves(list(plans.values()), tmp_path, "wandb")
+    export_curves(list(reported.values()), tmp_path, "wandb")
     (path,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
     rows = []
     for data in stored(path.read_bytes()):
@@ -169,4 +171,4 @@ def test_weights_and_biases_read_it_back(plans: dict[str, StagePlan], tmp_path: 
                 item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items
             }
             rows.append({key: value for key, value in row.items() if not key.startswith("_")})
-    assert rows == list(expected(plans).values())
+    assert rows == list(expected(reported).values())

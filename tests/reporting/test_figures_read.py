@@ -118,7 +118,7 @@ def test_a_saved_figure_draws_by_itself_and_says_what_it_is(stage: Page, tmp_pat
         names[download.value.suggested_filename] = texts
     assert names["second_tier2_web_nats_per_token_curve.svg"] == [
         "second · Perplexity · web · nats per token · steps 20 to 200",
-        "across: step, up: nats per token, nats per token",
+        "across: step, up: nats per token",
     ]
     assert names["second_tier3_acc_forest_step-200.svg"] == [
         "second · Ranked choices · accuracy · step 200 against the bridge",

@@ -69,9 +69,6 @@ def three(plans: dict[str, StagePlan]) -> dict[str, StagePlan]:
     identity = {"checkpoint_identity": "shared", "checkpoint": "/ckpts/first/100"}
     write_side(first.step_folder(100), first, step=100, **identity)
     write_side(second.bridge_folder, second, step=100, **identity)
-    for plan, steps in ((first, (100,)), (second, STEPS)):
-        for step in steps:
-            plan.checkpoint(step).mkdir(parents=True)
     return plans
 
 
@@ -109,16 +106,24 @@ def test_items_of_other_data_are_not_compared(three: dict[str, StagePlan]) -> No
     assert {row.item for row in retention(found) if row.tier == "tier3"} == set()
 
 
-def test_a_pair_is_one_family_and_its_mean_is_over_what_all_have(tmp_path: Path) -> None:
-    """Of a stage's own pair the family is the stage's; `web` was not scored on one of two tasks."""
-    content = make_plans(tmp_path)["first"].config.model_dump(mode="json")
+def stages_of(root: Path, bridges: dict[str, str | None]) -> dict[str, StagePlan]:
+    """Stages by name, each with the last checkpoint of another one as its bridge, or with none."""
+    content = make_plans(root)["first"].config.model_dump(mode="json")
     first = content["stages"].pop("first")
     stages = {
-        name: {**first, "checkpoints": str(tmp_path / name)} for name in ("web", "mix", "sft")
+        name: {
+            **first,
+            "checkpoints": str(root / name),
+            "bridge": bridge and {"stage": bridge, "step": 100},
+        }
+        for name, bridge in bridges.items()
     }
-    stages["mix"]["bridge"] = {"stage": "web", "step": 100}
-    stages["sft"]["bridge"] = {"stage": "mix", "step": 100}
-    plans = plan_stages(validate_config({**content, "stages": stages}, "test"))
+    return plan_stages(validate_config({**content, "stages": stages}, "test"))
+
+
+def test_a_pair_is_one_family_and_its_mean_is_over_what_all_have(tmp_path: Path) -> None:
+    """Of a stage's own pair the family is the stage's; `web` was not scored on one of two tasks."""
+    plans = stages_of(tmp_path, {"web": None, "mix": "web", "sft": "mix"})
     for seed, (name, plan) in enumerate(plans.items()):
         write_side(plan.step_folder(100), plan, step=100, checkpoint_identity=name, seed=seed)
     sft = plans["sft"]
@@ -158,17 +163,12 @@ def without_exam(ours: StagePlan, theirs: StagePlan) -> dict[tuple[str, str, str
     return {(d.tier, d.item, d.metric): d for d in compare(mine, sides[1])}
 
 
-LATER = {"mix": "web", "other_mix": "web", "sft": "mix", "alone": None}
+LATER = {"web": None, "mix": "web", "other_mix": "web", "sft": "mix", "alone": None}
 
 
 def test_only_what_a_checkpoint_was_trained_from_is_earlier(tmp_path: Path) -> None:
     """Two ablations of one stage are not, nor a stage without a bridge; a bridge's bridge is."""
-    content = make_plans(tmp_path)["first"].config.model_dump(mode="json")
-    first = content["stages"].pop("first")
-    stages = {name: {**first, "checkpoints": str(tmp_path / name)} for name in ("web", *LATER)}
-    for name, bridge in LATER.items():
-        stages[name]["bridge"] = bridge and {"stage": bridge, "step": 100}
-    plans = plan_stages(validate_config({**content, "stages": stages}, "test"))
+    plans = stages_of(tmp_path, LATER)
     for name, plan in plans.items():
         write_side(plan.step_folder(100), plan, step=100, checkpoint_identity=name)
         if (bridge := LATER.get(name)) is not None and name != "sft":  # its bridge is to come

@@ -14,7 +14,7 @@ from evaluation.orchestration.hooks import ending, failing
 from evaluation.reporting.pages import stage_page as report
 from evaluation.reporting.pages.curves import stage_series
 from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.reporting.pages.page import LARGEST, embedded, write_page
+from evaluation.reporting.pages.page import LARGEST, write_page
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
@@ -97,8 +97,6 @@ def test_an_interval_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_failed_jobs_are_named_on_pages_and_at_the_end(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
-    for step, folder in ((100, plans["first"]), *((step, plan) for step in STEPS)):
-        folder.checkpoint(step).mkdir(parents=True)
     assert failing(list(plans.values())) == ""
     (plan.step_folder(20) / "tier3_cf.json").unlink()
     log = plan.results / "eval_logs" / "slurm" / "second_step_20.log"
@@ -173,11 +171,6 @@ def rename(path: Path, section: str, name: str, to: str = ODD) -> None:
     content["protocol"] = "external: a command"
     content[section] = {(to if key == name else key): v for key, v in content[section].items()}
     write_json(path, content)
-
-
-def test_embedded_text_cannot_end_its_element() -> None:
-    text = embedded({"text": "</script><!-- \u2028 &amp;"})
-    assert re.fullmatch(r"[A-Za-z0-9+/=]+", text)
 
 
 def test_five_hundred_steps(plans: dict[str, StagePlan]) -> None:

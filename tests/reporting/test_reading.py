@@ -4,16 +4,15 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Page
 
-from tests.reporting.browser import opened, violations
+from tests.reporting.browser import opened, touch, violations
 
 PAPER = 718
 """Pixels across A4 less its margins."""
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 @pytest.mark.parametrize("name", ["report.html", "first/report.html", "second/report.html"])
 def test_nothing_keeps_people_from_reading_it(
     browser: Browser, written: Path, name: str, width: int, scheme: str
@@ -39,7 +38,7 @@ def test_from_the_front_page_to_a_flip_and_back(browser: Browser, written: Path)
         assert unquote(page.url).endswith(f"#step=200&item=tier3/quiz&flip=tier3/quiz:{number}")
         trail = page.get_by_role("navigation", name="Where you are")
         assert trail.get_by_role("listitem").all_inner_texts() == [
-            *("All stages", "second", "step 200", "tier3 quiz", f"tier3 quiz, {number}"),
+            *("All stages", "second", "step 200", "tier3 quiz", f"tier3 quiz, {number}")
         ]
         address = page.url
         page.go_back()
@@ -161,15 +160,24 @@ def test_the_recommended_row_is_readable_on_a_telephone(browser: Browser, writte
         assert "nats per token" in chosen.inner_text() or chosen.locator("[data-name]").count() == 3
 
 
-def touch(target: Locator, tip: Locator) -> None:
-    """Hovers until the tip is there: the news of an earlier scrolling may come late, and hide it."""
-    for _ in range(50):
-        target.page.mouse.move(0, 0)
-        target.hover(force=True)
-        if tip.is_visible():
-            return
-        target.page.wait_for_timeout(100)
-    raise AssertionError("no tip")
+def test_a_table_has_one_unit(stage: Page) -> None:
+    """Points for rates and the loss's unit for losses; numbers stand below one another."""
+    table = stage.get_by_role("region", name="What each slice and task can tell").locator("table")
+    heads = table.locator("th").all_inner_texts()
+    rows = [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
+    units = {}
+    for row in rows:
+        cells = dict(zip(heads, row, strict=True))
+        told = [cells[name].split(" ", 1)[-1] for name in ("noise", "to decide")]
+        units[cells["metric"]] = {unit.removesuffix("s") for unit in told if unit != "–"}
+    assert units["accuracy"] == {"point"}
+    assert units["nats per token"] == {"nats per token"}
+    for place in (heads.index("monotone"), heads.index("noise")):
+        cells_there = table.locator(f"tbody td:nth-child({place + 1})")
+        aligned = cells_there.evaluate_all(
+            "(all) => all.map((one) => getComputedStyle(one).textAlign)"
+        )
+        assert set(aligned) == {"right"}
 
 
 def test_tips_go_away(browser: Browser, written: Path) -> None:

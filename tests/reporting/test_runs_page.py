@@ -55,16 +55,43 @@ def test_what_is_chosen_of_runs_can_be_sent(browser: Browser, folder: Path) -> N
         page.locator("#metric").select_option("tier3 acc")
         page.locator("#search").fill("tier3")
         page.locator("#deltas th[data-name=delta] button").click()
+        page.locator("#axis").select_option("tokens")
+        page.locator("#pair").select_option(index=1)
         address, rows = page.url, page.locator("#deltas tbody tr").all_inner_texts()
+        page.go_back()
+        assert page.locator("#pair").input_value() == "a against b, second"
+        assert page.locator("#deltas tbody tr").all_inner_texts() != rows
         page.goto("about:blank")
         page.goto(address)
         page.locator("#data[data-state=drawn]").wait_for(state="attached")
         assert page.locator("#metric").input_value() == "tier3 acc"
+        assert "tokens seen" in page.locator("#curves section").first.inner_text()
+        assert page.locator("#pair").input_value() == "a against c, second"
         assert page.locator("#deltas tbody tr").all_inner_texts() == rows
         page.goto("about:blank")
-        page.goto(f"{file.as_uri()}#step=77")
+        page.goto(f"{file.as_uri()}#step=77&pair=none&stage=none&item=tier3/quiz")
         page.locator("#data[data-state=drawn]").wait_for(state="attached")
-        assert "step 77, which this page does not have" in page.locator("#unknown").inner_text()
+        note = page.locator("#unknown").inner_text()
+        assert "step 77, which this page does not have; step 30 is shown" in note
+        assert "pair none, which this page does not have; pair a against b, second" in note
+        assert "stage none, which" in note
+        assert "item tier3/quiz, which" in note
+
+
+def test_a_saved_figure_names_both_runs(browser: Browser, folder: Path) -> None:
+    with opened(browser, folder / "comparison.html") as page:
+        page.locator("#axis").select_option("tokens")
+        names, texts = [], []
+        for place in ("#curves", "#forest"):
+            with page.expect_download() as download:
+                page.locator(place).get_by_role("button", name="as SVG").first.click()
+            names.append(download.value.suggested_filename)
+            texts.append(download.value.path().read_text())
+    assert names[0].startswith("second_tier2_")
+    assert "across: tokens seen, up: nats per token<" in texts[0]
+    assert names[1] == "a-against-b-second_tier2_nats_per_token_forest_step-30.svg"
+    assert "a against b, second · " in texts[1]
+    assert "step 30 against B" in texts[1]
 
 
 def test_every_figure_draws(browser: Browser, folder: Path) -> None:
@@ -112,7 +139,7 @@ def test_the_forest_shows_the_files_deltas(
             if row.step_a == 30 and (row.tier, row.item, row.metric) in spoken
         ]
         assert sorted(drawn) == pytest.approx(sorted(expected), rel=1e-5)
-        page.locator("#pair").select_option("1")
+        page.locator("#pair").select_option(index=1)
         assert page.locator("#step option").all_inner_texts() == ["20"]
         page.locator("#search").fill("tier3 quiz acc")
         row = page.locator("#deltas tbody tr").first.inner_text()

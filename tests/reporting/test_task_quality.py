@@ -107,8 +107,3 @@ def test_an_external_program_without_items(tmp_path: Path) -> None:
     rows = stage_quality(read_stage(plan, (10,))).rows
     assert {row.metric for row in rows} == {"nats_per_token", "acc"}
     assert all(row.needed is None and row.compared_with is None for row in rows)
-
-
-def test_nothing_scored_is_nothing_to_tell(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path)["second"]
-    assert stage_quality(read_stage(plan, STEPS)).rows == ()

@@ -78,18 +78,17 @@ ANY_FILE = [
 ]
 
 JSON_TEXTS = [
-    ("a list", "[1, 2]", "not a JSON object"),
-    ("a number", "3", "not a JSON object"),
-    ("null", "null", "not a JSON object"),
-    ("an empty object", "{}", ""),
-    ("deep", "[" * 100_000, "nested too deeply"),
-    ("deep objects", '{"a":' * 100_000, "nested too deeply"),
-    ("NaN", '{"step": NaN}', "NaN is no number"),
-    ("infinity", '{"step": -Infinity}', "-Infinity is no number"),
-    ("twice", '{"step": 1, "step": 2}', "the key 'step' is there twice"),
-    ("a huge number", '{"step": ' + "9" * 5000 + "}", "not JSON"),
-    ("two values", "{} {}", "not JSON"),
-    ("byte order mark", "\ufeff{}", "not JSON"),
+    ("[1, 2]", "not a JSON object"),
+    ("null", "not a JSON object"),
+    ("{}", ""),
+    ("[" * 100_000, "nested too deeply"),
+    ('{"a":' * 100_000, "nested too deeply"),
+    ('{"step": NaN}', "NaN is no number"),
+    ('{"step": -Infinity}', "-Infinity is no number"),
+    ('{"step": 1, "step": 2}', "the key 'step' is there twice"),
+    ('{"step": ' + "9" * 5000 + "}", "not JSON"),
+    ("{} {}", "not JSON"),
+    ("\ufeff{}", "not JSON"),
 ]
 
 
@@ -106,7 +105,6 @@ def refused(path: Path, reader: Reader, fragment: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_is_no_such_file(plans: dict[str, StagePlan], name: str) -> None:
-    write_report(plans["second"], STEPS)
     path, reader = place(plans["second"], name)
     reader(path)
     whole = path.read_bytes()
@@ -124,21 +122,18 @@ def test_what_is_no_such_file(plans: dict[str, StagePlan], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", JSON)
-@pytest.mark.parametrize(("text", "fragment"), [case[1:] for case in JSON_TEXTS])
-def test_what_is_no_such_object(
-    plans: dict[str, StagePlan], name: str, text: str, fragment: str
-) -> None:
+def test_what_is_no_such_object(plans: dict[str, StagePlan], name: str) -> None:
     path, reader = place(plans["second"], name)
-    path.write_text(text, encoding="utf-8")
-    is_version = "bridge_deltas" in name and fragment == ""
-    refused(path, reader, "written by bridge protocol None" if is_version else fragment)
+    for text, fragment in JSON_TEXTS:
+        path.write_text(text, encoding="utf-8")
+        is_version = "bridge_deltas" in name and fragment == ""
+        refused(path, reader, "written by bridge protocol None" if is_version else fragment)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_may_not_be_read(
     plans: dict[str, StagePlan], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_report(plans["second"], STEPS)
     path, reader = place(plans["second"], name)
 
     def denied(*given: Any, **named: Any) -> Any:
@@ -152,55 +147,33 @@ def test_what_may_not_be_read(
     refused(path, reader, "cannot be read (Permission denied)")
 
 
+TIER2, TIER3, TIER4 = "tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json"
+WEB, QUIZ = ("slices", "web"), ("tasks", "quiz")
 KEYS = [
-    ("tier2_ppl.json", ("slices", "web", "ppl"), 0, "slices.web.ppl is 0: it should be greater"),
-    ("tier2_ppl.json", ("slices", "web", "ppl"), -3.5, "slices.web.ppl is -3.5"),
-    ("tier2_ppl.json", ("slices", "web", "ppl"), "12", "should be a valid number"),
-    ("tier2_ppl.json", ("slices", "web", "ppl"), True, "slices.web.ppl is True"),
-    ("tier2_ppl.json", ("slices", "web", "nats_per_token"), None, "nats_per_token is missing"),
-    ("tier2_ppl.json", ("slices", "web", "nats_per_token"), 1e9, "nats_per_token is 1000000000"),
-    ("tier2_ppl.json", ("slices", "web", "bits_per_byte"), [1], "bits_per_byte is [1]"),
-    ("tier2_ppl.json", ("slices", "web"), ["ppl"], "slices.web is ['ppl']"),
-    ("tier2_ppl.json", ("slices",), [], "slices is []"),
-    ("tier2_ppl.json", ("slices",), {}, "slices is {}"),
-    (
-        "tier2_ppl.json",
-        ("slices", "gone"),
-        {"ppl": 2.0, "nats_per_token": 0.7},
-        "no rows of 'gone'",
-    ),
-    ("tier2_ppl.json", ("step",), "20", "step is '20': it should be a valid integer"),
-    ("tier2_ppl.json", ("role",), "winner", "role is 'winner'"),
-    ("tier2_ppl.json", ("tokenizer",), "gpt2", "tokenizer is 'gpt2'"),
-    ("tier2_ppl.json", ("sequence_length",), 0, "sequence_length is 0"),
-    ("tier2_ppl.json", ("items",), {"asked": 2}, "items.used is missing"),
-    ("tier2_ppl.json", ("seconds",), -1, "seconds is -1"),
-    ("tier3_cf.json", ("tasks", "quiz", "accuracy"), 1.5, "tasks.quiz.accuracy is 1.5"),
-    ("tier3_cf.json", ("tasks", "quiz", "accuracy"), None, "tasks.quiz.accuracy is None"),
-    ("tier3_cf.json", ("tasks", "quiz", "primary"), "best", "tasks.quiz.primary is 'best'"),
-    ("tier3_cf.json", ("tasks", "quiz", "primary"), "pmi", "'quiz' has no unconditional"),
-    ("tier3_cf.json", ("tasks", "quiz", "chance"), "x", "tasks.quiz.chance is 'x'"),
-    ("tier3_cf.json", ("tasks", "quiz", "metrics"), [0.5], "tasks.quiz.metrics is [0.5]"),
-    ("tier4_sft_native.json", ("summary", "all_checks_pass_rate"), None, "pass_rate is None"),
-    ("tier4_sft_native.json", ("summary", "json_valid_rate"), 3, "json_valid_rate is 3"),
-    ("tier4_sft_native.json", ("summary", "own_rate"), "high", "own_rate is 'high'"),
-    ("tier4_sft_native.json", ("prompts", 0, "checks", "complies"), True, "complies is True"),
-    ("tier4_sft_native.json", ("prompts", 0, "checks", "complies", "kind"), "x", "kind is 'x'"),
-    ("tier4_sft_native.json", ("prompts", 0, "checks"), [], "prompts.0.checks is []"),
-    ("tier4_sft_native.json", ("prompts", 0, "id"), "p1", "'p1' is there twice"),
-    ("tier4_sft_native.json", ("prompts", 0), None, "prompts.0 is None"),
-    ("tier4_sft_native.json", ("prompts",), [], "prompts is empty"),
-    ("tier4_sft_native.json", ("by_category", "lists"), 1, "by_category.lists is 1"),
+    (TIER2, (*WEB, "ppl"), 0, "slices.web.ppl is 0: it should be greater"),
+    (TIER2, (*WEB, "ppl"), "12", "should be a valid number"),
+    (TIER2, (*WEB, "ppl"), True, "slices.web.ppl is True"),
+    (TIER2, (*WEB, "nats_per_token"), None, "nats_per_token is missing"),
+    (TIER2, (*WEB, "nats_per_token"), 1e9, "nats_per_token is 1000000000"),
+    (TIER2, WEB, ["ppl"], "slices.web is ['ppl']"),
+    (TIER2, ("slices",), {}, "slices is {}"),
+    (TIER2, ("slices", "gone"), {"ppl": 2.0, "nats_per_token": 0.7}, "no rows of 'gone'"),
+    (TIER2, ("step",), "20", "step is '20': it should be a valid integer"),
+    (TIER2, ("role",), "winner", "role is 'winner'"),
+    (TIER2, ("items",), {"asked": 2}, "items.used is missing"),
+    (TIER3, (*QUIZ, "accuracy"), 1.5, "tasks.quiz.accuracy is 1.5"),
+    (TIER3, (*QUIZ, "primary"), "best", "tasks.quiz.primary is 'best'"),
+    (TIER3, (*QUIZ, "primary"), "pmi", "'quiz' has no unconditional"),
+    (TIER4, ("summary", "all_checks_pass_rate"), None, "pass_rate is None"),
+    (TIER4, ("summary", "own_rate"), "high", "own_rate is 'high'"),
+    (TIER4, ("prompts", 0, "checks"), [], "prompts.0.checks is []"),
+    (TIER4, ("prompts", 0, "id"), "p1", "'p1' is there twice"),
+    (TIER4, ("prompts",), [], "prompts is empty"),
     ("bridge_deltas.json", ("protocol",), "bridge-0", "written by bridge protocol 'bridge-0'"),
-    ("bridge_deltas.json", ("deltas", 0, "delta"), None, "deltas.0.delta is None"),
     ("bridge_deltas.json", ("deltas", 0, "tier"), "tier9", "no tier is called 'tier9'"),
-    ("bridge_deltas.json", ("deltas", 0, "flag"), "good", "deltas.0.flag is 'good'"),
     ("bridge_deltas.json", ("aims", 0, "verdict"), "yes", "aims.0.verdict is 'yes'"),
-    ("bridge_deltas.json", ("checkpoint",), "/ckpts/20", "checkpoint is '/ckpts/20'"),
     ("stage/bridge_deltas.json", ("verdicts",), {}, "verdicts is {}"),
-    ("stage/recommendation.json", ("step",), "30", "step is '30'"),
     ("stage/recommendation.json", ("beside",), [30], "beside.0 is 30"),
-    ("stage/recommendation.json", ("why",), None, "why is None"),
     ("stage/task_quality.json", ("protocol",), "report-0", "written by report protocol 'report-0'"),
     ("stage/task_quality.json", ("rows", 0, "needed"), "many", "rows.0.needed is 'many'"),
 ]
@@ -293,11 +266,8 @@ BLOCKS: list[tuple[Change, str]] = [
     (each("nats", lambda i, v: 1e9), "no perplexity"),
     (each("nats", lambda i, v: 2 * v), "tier2_ppl.json says"),
     (each("tokens", lambda i, v: 0), "no scored token"),
-    (each("tokens", lambda i, v: -5), "no scored token"),
     (each("block", lambda i, v: 3), "is there twice"),
-    (each("block", lambda i, v: 2**40), "of type int64, not int32"),
     (each("slice", lambda i, v: "x"), "no rows of 'web'"),
-    (each("slice", lambda i, v: b"\xff"), "the column 'slice' is of type binary"),
     (lambda t: t.slice(0, 0), "no rows of 'web'"),
     (
         lambda t: pa.Table.from_arrays([*t.columns, t["nats"]], [*t.column_names, "nats"]),
@@ -308,7 +278,6 @@ CANDIDATES: list[tuple[Change, str]] = [
     (drop("gold"), "no column 'gold'"),
     (each("gold", lambda i, v: False), "has no right candidate"),
     (each("chars", lambda i, v: 0), "has no chars"),
-    (each("item", lambda i, v: "one"), "the two are not of one scoring"),
     (each("item", lambda i, v: f"q/{i % 5}"), "do not stand together"),
     (each("item", lambda i, v: f"q/{i}"), "one candidate leaves nothing to choose"),
     (each("logprob", lambda i, v: -v), "the two are not of one scoring"),
@@ -325,7 +294,6 @@ COLUMNS: list[tuple[str, Change, str]] = [
 def test_a_wrong_column_is_named(
     plans: dict[str, StagePlan], name: str, change: Change, fragment: str
 ) -> None:
-    write_report(plans["second"], STEPS)
     path, reader = place(plans["second"], name)
     pq.write_table(change(pq.read_table(path)), path)
     refused(path, reader, fragment)

@@ -7,13 +7,11 @@ import pytest
 
 from evaluation.reporting.comparison import write_runs
 from evaluation.results.documents import FOLDER, LIST, documents, listing, tables
-from evaluation.results.items import ITEM_READERS, reader_of
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
 from evaluation.runs.matching import Matching
 from evaluation.settings.key_tables import key_rows
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
 from tests.conftest import ROOT
 
 AGAIN = "run `python -m evaluation schema` and commit what it writes"
@@ -35,16 +33,6 @@ def test_every_key_and_column_is_explained() -> None:
         assert [key for key, _, words in key_rows(model) if not words] == [], file
     for file, columns in tables().items():
         assert [column.name for column in columns if not column.description] == [], file
-
-
-def test_every_tier_has_a_reader() -> None:
-    assert list(ITEM_READERS) == list(TIERS)
-    assert [reader_of(name).file.__name__ for name in TIERS] == [
-        "Tier2File",
-        "Tier3File",
-        "Tier4File",
-        "Tier5File",
-    ]
 
 
 def test_files_fit_their_schemas(plans: dict[str, StagePlan]) -> None:

@@ -5,6 +5,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.bridge.folders import edit_json
@@ -40,9 +42,6 @@ def renamed(root: Path, names: dict[str, str]) -> None:
         content["tasks"] = {names.get(k, k): v for k, v in content["tasks"].items()}
         path.write_text(json.dumps(content))
         table = path.with_name("tier3_cf_candidates.parquet")
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         rows = pq.read_table(table)
         tasks = [names.get(name, name) for name in rows["task"].to_pylist()]
         pq.write_table(rows.set_column(0, "task", pa.array(tasks)), table)
@@ -89,11 +88,6 @@ def empty(root: Path) -> None:
     (root / "B/results").mkdir()
 
 
-def nothing_scored(root: Path) -> None:
-    gone(root)
-    (root / "B/results/second/by_checkpoint/step_10").mkdir(parents=True)
-
-
 def damaged(root: Path) -> None:
     (step(root, "B") / TIER2).write_bytes(b"{")
 
@@ -126,9 +120,7 @@ CASES: list[tuple[Callable[[Path], None], tuple[str, ...], list[str]]] = [
     (other_stage, (), ["no stage in common", "has second", "has first, third"]),
     (gone, (), ["B/results: no such file or folder"]),
     (empty, (), ["B/results: nothing of this run is scored"]),
-    (nothing_scored, (), ["B/results: nothing of this run is scored"]),
     (damaged, (), [f"step_20/{TIER2}: not JSON"]),
-    (damaged, ("--last",), [f"step_20/{TIER2}: not JSON"]),
     (damaged, ("--at-step", "10"), []),
     (no_bytes, (), ["slice 'web'", "bits per byte"]),
     (same_run, (), ["step_10 is in both runs"]),

@@ -116,15 +116,13 @@ PROGRAMS = [
     Program("writes over our header", f"write(TIER2 | {OURS}, TIER3 | {OURS})", None, after=header_is_ours),
     Program("has a secret in its command", "write()  # sk-secret", None, after=no_secret_is_stored),
     Program("perplexity of 0", ppl("0"), "slices.text.ppl"),
-    Program("perplexity below 0", ppl("-3.5"), "slices.text.ppl"),
     Program("perplexity below 1", ppl("0.2"), "slices.text.ppl"),
     Program("perplexity that is NaN", ppl("float('nan')"), "tier2_ppl.json: not JSON"),
-    Program("perplexity that is infinite", ppl("float('inf')"), "tier2_ppl.json: not JSON"),
     Program("perplexity of 400 digits", ppl("10**400"), "slices.text.ppl"),
     Program("perplexity of 5000 digits", tier_file("b'{\"slices\": {\"text\": {\"ppl\": ' + b'9' * 5000 + b'}}}'"), "tier2_ppl.json"),
-    Program("perplexity that is text", ppl("'12.5'"), "slices.text.ppl"),
     Program("perplexity that is true", ppl("True"), "slices.text.ppl"),
-    Program("perplexity that is null", ppl("None"), "slices.text.ppl"),
+    Program("perplexity below 0 of all", 'write(TIER2 | {"overall": {"ppl": -4}})', "overall.ppl"),
+    Program("perplexity below 0 of another slice", 'write({"slices": {**TIER2["slices"], "more": {"ppl": -1}}})', "slices.more.ppl"),
     Program("accuracy above 1", 'write(tier3={"tasks": {"quiz": {"accuracy": 50}}})', "tasks.quiz.accuracy"),
     Program("a slice lacks", 'write({"slices": {}})', "slices.text is missing"),
     Program("slices that are a list", 'write({"slices": [1]})', "slices"),
@@ -174,8 +172,13 @@ def subject_of(world: World, program: Program, **stage: Any) -> Subject:
 
     `stage` are further keys of the stage.
     """
+    return planned(world, command_of(world, program.text), **stage)
+
+
+def planned(world: World, command: str, **stage: Any) -> Subject:
+    """A checkpoint of a stage that this command scores."""
     content = yaml.safe_load(world.config.read_text())
-    content["stages"]["stage1"] |= {"command": command_of(world, program.text), **stage}
+    content["stages"]["stage1"] |= {"command": command, **stage}
     path = world.folder / "external.yaml"
     path.write_text(yaml.safe_dump(content))
     return step_subject(plan_stage(load_config(path), "stage1"), 10)

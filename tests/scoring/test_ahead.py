@@ -10,10 +10,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from evaluation.errors import NonFiniteError
 from evaluation.scoring.engine import running
-from evaluation.scoring.engine.ahead import ahead
 from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.head import Pending
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
-from evaluation.scoring.engine.pending import Pending
+from evaluation.scoring.engine.running import ahead
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
 

@@ -174,10 +174,6 @@ def test_rows_are_grouped_longest_first_within_the_budget():
     assert list(group_rows([30, 20], 10)) == [[0], [1]]
 
 
-def test_rows_much_shorter_than_the_first_run_later():
-    assert list(group_rows([100, 90, 80, 40, 40], 1000)) == [[0, 1, 2], [3, 4]]
-
-
 def test_layers_other_than_attention_are_refused():
     config = Qwen2Config(num_hidden_layers=2)
     config.layer_types = ["full_attention", "linear_attention"]

@@ -8,7 +8,7 @@ import torch
 
 from evaluation.grading.header import _busy
 from evaluation.scoring.engine import busy
-from evaluation.scoring.engine.busy import Busy, working
+from evaluation.scoring.engine.busy import Busy
 from tests.scoring import tiny
 
 T = TypeVar("T")
@@ -105,17 +105,6 @@ def test_passes_of_the_engine_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
     tiny.Backend(engine).block_nats(torch.randint(0, 40, (8, 32)), None, label="blocks")
     assert counted.passes == 8 * 32 // engine.row_tokens
     assert counted.seconds() > 0
-
-
-def test_a_counted_method_is_as_before() -> None:
-    class One:
-        @working
-        def double(self, number: int, *, more: int = 0) -> int:
-            """Twice."""
-            return 2 * number + more
-
-    assert One().double(3, more=1) == 7
-    assert One.double.__doc__ == "Twice."
 
 
 SUMMARIES: list[tuple[str, list[dict[str, Any]], dict[str, float]]] = [

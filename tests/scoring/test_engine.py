@@ -46,11 +46,6 @@ def test_rows_order_and_batches_do_not_matter(asked, random):
     np.testing.assert_allclose(shuffled, expected[order], atol=1e-4, rtol=0)
 
 
-def test_repeated_requests_get_the_same_score():
-    first, again = score_requests(tiny.engine(), [Request((1, 2), (3,)), Request((1, 2), (3,))])
-    assert first == again
-
-
 def test_greedy_means_every_token_is_the_most_likely():
     model = tiny.model("llama")
     tokens = [5, 6]
@@ -61,15 +56,6 @@ def test_greedy_means_every_token_is_the_most_likely():
     asked = [Request((5, 6), greedy), Request((5, 6), other), Request((5, 6, *greedy), other[:1])]
     scores = score_requests(tiny.engine(), asked)
     assert [score.is_greedy for score in scores][:2] == [True, False]
-
-
-@pytest.mark.parametrize("name", ["llama", "qwen2-sliding", "smollm3-sliding"])
-def test_blocks_are_scored_from_all_before(name):
-    tokens = torch.randint(0, tiny.VOCABULARY, (5, 20), generator=torch.Generator().manual_seed(1))
-    nats, scored = score_blocks(tiny.engine(name), tokens.to(torch.uint16))
-    plain = [-float(tiny.plain_logprobs(tiny.model(name), tuple(b.tolist())).sum()) for b in tokens]
-    np.testing.assert_allclose(nats, plain, atol=1e-4, rtol=0)
-    assert scored.tolist() == [19] * 5
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2-sliding", "smollm3-nope"])
@@ -129,16 +115,6 @@ def test_nan_names_the_request(value):
 def test_foreign_tokens_are_refused():
     with pytest.raises(ScoringError, match=r"token 40 is asked for, but .* 40 rows"):
         score_requests(tiny.engine(), [Request((1,), (40,))])
-
-
-def test_out_of_memory_is_one_sentence(monkeypatch):
-    def exhausted(*_, **__):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    scored = Engine(tiny.model("llama"), row_tokens=77, device="cpu")
-    monkeypatch.setattr(scored, "hidden", exhausted)
-    with pytest.raises(ScoringError, match=r"lower scoring.row_tokens \(now 77\)"):
-        score_requests(scored, [Request((1,), (2,))])
 
 
 def test_longest_rows_run_first(monkeypatch):

@@ -91,19 +91,6 @@ def test_all_stop_reasons_occur_and_agree_with_the_plain_way() -> None:
         assert run(model, given, stopping, batch=batch) == expected
 
 
-def test_token_zero_is_a_token_like_any_other() -> None:
-    """Padding is made of zeros too: neither a prompt nor an answer with 0 in it may change."""
-    model = tiny.model("qwen2")
-    stopping = Stopping(frozenset(), (), decode)
-    given = [
-        GenerationRequest("zeros", (0, 0, 0), 5),
-        GenerationRequest("longer", tuple(range(17)), 5),
-        GenerationRequest("one", (0,), 5),
-    ]
-    expected = [plain(model, ask, stopping, tiny.VOCABULARY) for ask in given]
-    assert run(model, given, stopping, batch=3) == expected
-
-
 def test_padded_vocabulary_is_never_chosen() -> None:
     model = tiny.model("llama")
     free = Stopping(frozenset(), (), decode)
@@ -194,13 +181,7 @@ def test_parts_come_while_others_are_still_in_flight(monkeypatch: pytest.MonkeyP
     given = asks(40)
     parts = []
     for part in generate(
-        model,
-        given,
-        stopping,
-        vocabulary=tiny.VOCABULARY,
-        batch=8,
-        device="cpu",
-        counts=counts,
+        model, given, stopping, vocabulary=tiny.VOCABULARY, batch=8, device="cpu", counts=counts
     ):
         assert model.config._attn_implementation == "sdpa"
         assert not torch.is_inference_mode_enabled()

@@ -25,14 +25,6 @@ def test_logprobs_are_those_of_log_softmax(bias, rows):
     assert scored.is_greedy.tolist() == (logits.argmax(-1)[query] == token).tolist()
 
 
-def test_a_tie_is_greedy_for_the_lowest_id():
-    head = head_of()
-    head.weight[:] = 0
-    scored = head.score(torch.ones(1, 8), torch.zeros(3, dtype=torch.long), torch.tensor([0, 1, 2]))
-    assert scored.is_greedy.tolist() == [True, False, False]
-    torch.testing.assert_close(scored.logprob, torch.full((3,), -torch.tensor(30.0).log().item()))
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_broken_logits_do_not_look_finite(value):
     head = head_of()

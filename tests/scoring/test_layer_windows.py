@@ -23,10 +23,7 @@ WINDOWS = {
         {"sliding_window": 4, "layer_types": ["full_attention"] * 3},
     ),
     "Qwen2 unless it is said": (transformers.Qwen2ForCausalLM, {"sliding_window": 4}),
-    "Qwen2 in the last layers": (
-        transformers.Qwen2ForCausalLM,
-        {"sliding_window": 4, "use_sliding_window": True, "max_window_layers": 1},
-    ),
+    "Qwen2 in the last layers": (transformers.Qwen2ForCausalLM, {"sliding_window": 4, "use_sliding_window": True, "max_window_layers": 1}),
     "Gemma3 by types": (
         transformers.Gemma3ForCausalLM,
         {
@@ -35,10 +32,7 @@ WINDOWS = {
             "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
         },
     ),
-    "OLMo3 by a pattern": (
-        transformers.Olmo3ForCausalLM,
-        {"sliding_window": 4, "eos_token_id": None},
-    ),
+    "OLMo3 by a pattern": (transformers.Olmo3ForCausalLM, {"sliding_window": 4, "eos_token_id": None}),
 }  # fmt: skip
 
 
@@ -67,7 +61,7 @@ def test_what_a_window_hides_is_compared_before_it_matters(heeded, given, monkey
     torch.manual_seed(0)
     model_class = getattr(transformers, f"{name}ForCausalLM")
     model = model_class(model_class.config_class(**tiny.SHAPE, **keys)).eval()
-    monkeypatch.setattr("evaluation.scoring.engine.forward.layer_windows", lambda _: heeded)
+    monkeypatch.setattr("evaluation.scoring.engine.prepared.layer_windows", lambda _: heeded)
     scored = Engine(model, row_tokens=64, device="cpu")
     score_requests(scored, [Request((1, 2), (3,))])  # no longer than any window
     with pytest.raises(ScoringError, match=f"{name}ForCausalLM cannot be scored: its own"):

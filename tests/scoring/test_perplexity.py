@@ -59,17 +59,12 @@ def cache_of(blocks: int = 4, length: int = 16) -> SliceCache:
     )
 
 
-def test_a_slice_is_scored_block_by_block():
-    stored = score_slice(tiny.Backend(tiny.engine()), cache_of(), "block")
-    assert stored.table.schema == SCHEMA
-    assert stored.table["tokens"].to_pylist() == [15] * 4
-    assert stored.table["bytes"].to_pylist() == [50] * 4
-    assert stored.summary == {}
-
-
 def test_document_attention_scores_fewer_tokens_of_other_value():
     block = score_slice(tiny.Backend(tiny.engine()), cache_of(), "block")
     document = score_slice(tiny.Backend(tiny.engine()), cache_of(), "document")
+    assert block.table.schema == SCHEMA
+    assert block.table["tokens"].to_pylist() == [15] * 4
+    assert block.table["bytes"].to_pylist() == [50] * 4
     assert document.table["tokens"].to_pylist() == [14, 14, 15, 15]
     assert document.table["bytes"].to_pylist() == [45, 48, 50, 50]
     ppl = [summarize_blocks(stored.table)["ppl"] for stored in (block, document)]

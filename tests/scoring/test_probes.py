@@ -99,18 +99,22 @@ def test_answers_do_not_depend_on_the_batch(
     assert set(summarize(one)) == {"summary", "by_category", "prompts"}
 
 
-def test_special_tokens_stay_visible_in_the_response(
-    tokenizer: PreTrainedTokenizerFast,
-) -> None:
-    """A model that goes on with another turn must not look clean."""
-    turn, mark = tokenizer.convert_tokens_to_ids("<|turn|>"), tokenizer.eos_token_id
+def stubborn(logits: dict[int, float]) -> PreTrainedModel:
+    """A model with the same logits after any text; those not named are 0."""
     model = LlamaForCausalLM(LlamaConfig(**tiny.SHAPE | {"vocab_size": 300})).eval()
     model.lm_head = torch.nn.Linear(32, 300)
     with torch.no_grad():
         model.lm_head.weight.zero_()
         model.lm_head.bias.zero_()
-        model.lm_head.bias[[turn, mark, 280]] = torch.tensor([2.0, 1.0, 9.0])
-    table, _ = answered(model, tokenizer, ["a"])
+        for token, value in logits.items():
+            model.lm_head.bias[token] = value
+    return model
+
+
+def test_special_tokens_stay_visible_in_the_response(tokenizer: PreTrainedTokenizerFast) -> None:
+    """A model that goes on with another turn must not look clean."""
+    turn, mark = tokenizer.convert_tokens_to_ids("<|turn|>"), tokenizer.eos_token_id
+    table, _ = answered(stubborn({turn: 2.0, mark: 1.0, 280: 9.0}), tokenizer, ["a"])
     (row,) = generations(table)
     assert row["response"] == "<|turn|>" * 12
     assert (row["stop_reason"], row["response_tokens"], row["prompt"]) == ("length", 12, "a")
@@ -121,13 +125,7 @@ def test_special_tokens_stay_visible_in_the_response(
 
 
 def test_a_model_that_ends_at_once_passes_nothing(tokenizer: PreTrainedTokenizerFast) -> None:
-    model = LlamaForCausalLM(LlamaConfig(**tiny.SHAPE | {"vocab_size": 300})).eval()
-    model.lm_head = torch.nn.Linear(32, 300)
-    with torch.no_grad():
-        model.lm_head.weight.zero_()
-        model.lm_head.bias.zero_()
-        model.lm_head.bias[tokenizer.eos_token_id] = 1.0
-    table, _ = answered(model, tokenizer, ["a", "b"])
+    table, _ = answered(stubborn({tokenizer.eos_token_id: 1.0}), tokenizer, ["a", "b"])
     assert [row["response_tokens"] for row in table.to_pylist()] == [0, 0]
     assert [row["stop_reason"] for row in table.to_pylist()] == ["eos", "eos"]
     assert summarize(table)["summary"]["all_checks_pass_rate"] == 0

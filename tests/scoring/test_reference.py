@@ -1,7 +1,11 @@
-"""Every log-probability and accuracy that lm-evaluation-harness gave on a real model."""
+"""Log-probabilities and accuracies that lm-evaluation-harness gave on a real model.
+
+Every fourth question of each task; all of them with EVAL_FULL=1.
+"""
 
 import gzip
 import json
+import os
 from itertools import groupby, islice
 
 import pyarrow as pa
@@ -60,7 +64,7 @@ def rows_of(item: dict, scores: list[Score]) -> list[dict]:
 def test_everything_agrees_with_lm_evaluation_harness(smollm2, shared):
     path = shared / "reference/lm_eval_smollm2_135m_instruct.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        items = [json.loads(line) for line in file]
+        items = [json.loads(line) for line in file][:: 1 if os.environ.get("EVAL_FULL") else 4]
     asked = [
         request_of(candidate, f"{item['task']}/{item['doc_id']}")
         for item in items

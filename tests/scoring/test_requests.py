@@ -86,31 +86,19 @@ PACKED = gzip.compress(GOOD * 50)
 ROWS = [
     ("cut", "{", "line 2: not valid JSON"),
     ("a list", [1], "line 2: expected the keys .* found a list$"),
-    ("a number", "1", "line 2: expected the keys .* found a number$"),
     ("a blank line", "", "line 2: not valid JSON"),
     ("a key lacks", {"context": "a"}, "line 2: expected the keys .* found context$"),
-    ("no keys", {}, "found none$"),
-    (
-        "a key more",
-        {"context": "a", "continuation": "b", "extra": 1},
-        "found context, continuation, extra",
-    ),
+    ("a key more", {"context": "a", "continuation": "b", "extra": 1}, "found context, continuation, extra"),
     ("both kinds", {"context": "a", "continuation_tokens": [1]}, "line 2: expected the keys"),
     ("a long key", {"k" * 10**6: 1}, f"found {'k' * 40}$"),
     ("many keys", dict.fromkeys("abcdefgh"), "found a, b, c, d, e, …$"),
     ("a key twice", '{"context": "a", "context": "b", "continuation": "c"}', "'context' is there"),
     ("nothing asked", {"context": "a", "continuation": ""}, "line 2: continuation is empty"),
     ("number for text", {"context": 1, "continuation": "b"}, "line 2: context must be a string"),
-    ("null for text", {"context": None, "continuation": "b"}, "line 2: context must be a string"),
     ("lone surrogate", '{"context": "\\ud800", "continuation": "b"}', "line 2: context must be"),
-    (
-        "no tokens",
-        {"context_tokens": [1], "continuation_tokens": []},
-        "continuation_tokens is empty",
-    ),
+    ("no tokens", {"context_tokens": [1], "continuation_tokens": []}, "continuation_tokens is empty"),
     ("negative id", {"context_tokens": [-1], "continuation_tokens": [1]}, "a list of token ids"),
     ("true as id", {"context_tokens": [True], "continuation_tokens": [1]}, "a list of token ids"),
-    ("half an id", {"context_tokens": [1.0], "continuation_tokens": [1]}, "a list of token ids"),
     ("text as ids", {"context_tokens": "12", "continuation_tokens": [1]}, "a list of token ids"),
     ("no tokenizer", {"context": "a", "continuation": "b"}, "line 2: strings need a tokenizer"),
     ("no context", {"context_tokens": [], "continuation_tokens": [1]}, "line 2: an empty context"),
@@ -120,28 +108,15 @@ ROWS = [
         "line 2: token 40 is asked for, but the model's embedding has 40 rows",
     ),
     (
-        "beyond, in the context",
-        {"context_tokens": [40], "continuation_tokens": [1]},
-        "line 2: token",
-    ),
-    (
         "beyond 32 bits",  # cut to 32 bits it would be token 1
         {"context_tokens": [2**32 + 1], "continuation_tokens": [1]},
         "line 2: token 4.29497e\\+09",
     ),
-    (
-        "beyond 64 bits",
-        {"context_tokens": [2**64], "continuation_tokens": [1]},
-        "line 2: token 1.8",
-    ),
-    (
-        "a number of 5000 digits",
-        '{"context_tokens": [%s], "continuation_tokens": [1]}' % ("9" * 5000),
-        "line 2: not valid JSON",
-    ),
+    ("beyond 64 bits", {"context_tokens": [2**64], "continuation_tokens": [1]}, "line 2: token 1.8"),
+    ("a number of 5000 digits", '{"context_tokens": [%s], "continuation_tokens": [1]}' % ("9" * 5000), "line 2: not valid JSON"),
     ("brackets", "[" * 10**5, "line 2: not valid JSON"),
     ("a window too long", {"context_tokens": [1], "continuation_tokens": [1] * 33}, "window of 32"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("row", "message"), [case[1:] for case in ROWS], ids=[r[0] for r in ROWS])
@@ -157,17 +132,14 @@ def test_a_bad_row_is_named_and_nothing_written(tmp_path, row, message):
 FILES = [
     ("missing", None, "no such file"),
     ("empty", b"", "holds no requests"),
-    ("empty, gzipped", gzip.compress(b""), "holds no requests"),
     ("latin-1", GOOD + b'{"context": "\xe9", "continuation": "a"}\n', "line 2: not UTF-8"),
     ("utf-16", GOOD.decode().encode("utf-16"), "line 1: not UTF-8"),
     ("a mark of byte order", b"\xef\xbb\xbf" + GOOD, "line 1: not valid JSON"),
     ("zero bytes", b"\0" * 1000, "line 1: not valid JSON"),
     ("gzip cut", PACKED[:-9], "damaged gzip data"),
-    ("gzip cut to its mark", PACKED[:2], "damaged gzip data"),
     ("gzip of no known block", PACKED[:10] + b"\x07" + PACKED[11:], "damaged gzip data"),
     ("gzip with another checksum", PACKED[:-8] + bytes(8), "damaged gzip data"),
     ("gzip with a tail", PACKED + b"tail", "damaged gzip data"),
-    ("a picture", b"\x89PNG\r\n\x1a\n", "line 1: not UTF-8"),
 ]
 
 
@@ -203,9 +175,3 @@ def test_contexts_that_are_cut_are_counted(tmp_path, caplog):
     long, short = run(path)[3], run(path)[1]
     assert "2 of 4 contexts do not fit the window of 32 tokens" in caplog.text
     assert long["logprob"] == pytest.approx(short["logprob"], abs=1e-4)
-
-
-def test_gzip_is_told_by_its_bytes(tmp_path):
-    path = tmp_path / "in.jsonl"
-    path.write_bytes(PACKED)
-    assert len(run(path)) == 50

@@ -73,19 +73,6 @@ def test_text_is_cut_at_the_first_stop_string(stop: str, text: str | None) -> No
     assert (answer.text, answer.stop_reason) == expected
 
 
-def test_a_stop_string_may_span_tokens_and_characters() -> None:
-    """Byte tokens: `é` is two of them, and the stop string ends inside a longer token."""
-    pieces = [b"end", b" \xc3", b"\xa9t", b"op!", b"more"]
-    stopping = Stopping(
-        frozenset(), ("éto",), lambda ids: b"".join(pieces[i] for i in ids).decode(errors="replace")
-    )
-    search = StopSearch(stopping)
-    reached = [search.reached(list(range(count))) for count in range(1, 5)]
-    assert reached == [False, False, False, True]
-    answer = stopping.answer([0, 1, 2, 3], "stop_string")
-    assert (answer.text, answer.raw) == ("end ", "end étop!")
-
-
 @pytest.mark.parametrize(
     ("raw", "reason", "strings", "expected"),
     [

@@ -13,25 +13,20 @@ def fit(context, continuation, max_length=6, prefix_token=9):
     return fitted.requests[0].context, fitted.requests[0].continuation, fitted.truncated
 
 
-def test_fitting_requests_are_left_alone():
-    assert fit((0, 1, 2, 3), (4, 5, 6)) == ((0, 1, 2, 3), (4, 5, 6), 0)
+FITTED = {
+    "it fits": ((0, 1, 2, 3), (4, 5, 6), (0, 1, 2, 3), (4, 5, 6), 0),
+    "the left end is cut": ((0, 1, 2, 3, 4), (5, 6, 7), (1, 2, 3, 4), (5, 6, 7), 1),
+    "a continuation fills the window": ((0, 1), (2, 3, 4, 5, 6, 7), (1,), (2, 3, 4, 5, 6, 7), 1),
+    "no context": ((), (4, 5), (9,), (4, 5), 0),
+    "no context before the prefix token": ((), (9, 4), (9,), (4,), 0),
+}
 
 
-def test_long_contexts_lose_their_left_end():
+@pytest.mark.parametrize("name", FITTED)
+def test_requests_are_fitted_into_the_window(name):
     """As in lm-evaluation-harness: (context + continuation)[-(max_length + 1):]."""
-    assert fit((0, 1, 2, 3, 4), (5, 6, 7)) == ((1, 2, 3, 4), (5, 6, 7), 1)
-
-
-def test_a_continuation_may_fill_the_window():
-    assert fit((0, 1), (2, 3, 4, 5, 6, 7)) == ((1,), (2, 3, 4, 5, 6, 7), 1)
-
-
-def test_an_empty_context_becomes_the_prefix_token():
-    assert fit((), (4, 5)) == ((9,), (4, 5), 0)
-
-
-def test_a_continuation_that_begins_with_the_prefix_token_gets_no_second_one():
-    assert fit((), (9, 4)) == ((9,), (4,), 0)
+    context, continuation, *expected = FITTED[name]
+    assert fit(context, continuation) == tuple(expected)
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,7 @@ MODELS = {
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE, tie_word_embeddings=True)),
     "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE)),
     "qwen2-sliding": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE, **WINDOW, max_window_layers=1)),
-    "qwen2-all-sliding": lambda: Qwen2ForCausalLM(
-        Qwen2Config(**SHAPE, **WINDOW, max_window_layers=0)
-    ),
+    "qwen2-all-sliding": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE, **WINDOW, max_window_layers=0) ),
     "qwen2-moe": lambda: Qwen2MoeForCausalLM(
         Qwen2MoeConfig(
             **SHAPE,
@@ -51,13 +49,9 @@ MODELS = {
             shared_expert_intermediate_size=24,
         )
     ),
-    "smollm3-nope": lambda: SmolLM3ForCausalLM(
-        SmolLM3Config(**SHAPE, no_rope_layers=[1, 0, 1], use_sliding_window=False)
-    ),
-    "smollm3-sliding": lambda: SmolLM3ForCausalLM(
-        SmolLM3Config(**SHAPE, **WINDOW, no_rope_layers=[1, 0, 1])
-    ),
-}
+    "smollm3-nope": lambda: SmolLM3ForCausalLM(SmolLM3Config(**SHAPE, no_rope_layers=[1, 0, 1], use_sliding_window=False) ),
+    "smollm3-sliding": lambda: SmolLM3ForCausalLM(SmolLM3Config(**SHAPE, **WINDOW, no_rope_layers=[1, 0, 1]) ),
+}  # fmt: skip
 
 
 @cache
@@ -95,13 +89,7 @@ def answers(
     """All parts in one; no answer is given twice."""
     found: dict[AnswerKey, Answer] = {}
     for part in generate(
-        asked,
-        requests,
-        stopping,
-        vocabulary=vocabulary,
-        batch=batch,
-        device="cpu",
-        counts=counts,
+        asked, requests, stopping, vocabulary=vocabulary, batch=batch, device="cpu", counts=counts
     ):
         assert part
         assert not found.keys() & part.keys()

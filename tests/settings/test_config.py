@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from evaluation.errors import ConfigError
-from evaluation.settings.config import Every, load_config, stage_suite, validate_config
+from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import plan_stage, plan_stages
+from evaluation.settings.step_lists import Every
+from tests.settings.test_bad_settings import suite_files
 
 
 def content(**stage: Any) -> dict[str, Any]:
@@ -28,12 +29,6 @@ def content(**stage: Any) -> dict[str, Any]:
     }
 
 
-def suites(folder: Path, **files: dict[str, Any]) -> str:
-    for name, suite in files.items():
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(suite))
-    return str(folder)
-
-
 def test_variables_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRATCH", "/scratch/me")
     config = validate_config(content(checkpoints="${SCRATCH}/ckpts"), "mine.yaml")
@@ -46,55 +41,13 @@ def test_every_is_read_in_both_spellings(written: Any) -> None:
     assert config.stages["stage2"].steps == Every(every=500)
 
 
-def test_suites_extend_and_keep_their_order(tmp_path: Path) -> None:
-    folder = suites(
-        tmp_path,
-        base={"slices": {"web": {"dataset": "w"}}, "attention": "document"},
-        more={"extends": "base", "slices": {"code": {"dataset": "c"}}},
-    )
-    raw = content(suites=["more"]) | {"suites": folder}
-    suite = stage_suite(validate_config(raw, "mine.yaml"), "stage2")
-    assert list(suite.slices) == ["web", "code"]
-    assert suite.attention == "document"
-
-
-PROBE = {"category": "c", "messages": [{"role": "user", "content": "x"}], "max_new_tokens": 5}
-
-
-@pytest.mark.parametrize(
-    ("files", "words"),
-    [
-        (
-            {"base": {"extends": "s0"}} | {f"s{n}": {"extends": f"s{n + 1}"} for n in range(60)},
-            ["more than 50 suites extend each other"],
-        ),
-        (
-            {"base": {"probes": {"p": {**PROBE, "checks": [{"check": "word_cuont"}]}}}},
-            ["probes.p.checks.0", "check: 'word_cuont' is unknown; did you mean `word_count`?"],
-        ),
-        (
-            {"base": {"probes": {"p": {**PROBE, "checks": [{"at_most": 5}]}}}},
-            ["probes.p.checks.0: needs the key `check` beside at_most"],
-        ),
-    ],
-)
-def test_a_wrong_suite_is_named(
-    tmp_path: Path, files: dict[str, dict[str, Any]], words: list[str]
-) -> None:
-    raw = content() | {"suites": suites(tmp_path, **files)}
-    with pytest.raises(ConfigError) as caught:
-        stage_suite(validate_config(raw, "mine.yaml"), "stage2")
-    for word in words:
-        assert word in str(caught.value)
-
-
 def test_one_name_for_two_things_in_one_cache_is_refused(tmp_path: Path) -> None:
-    folder = suites(
+    folder = suite_files(
         tmp_path,
         base={"slices": {"web": {"dataset": "w"}}},
         other={"slices": {"web": {"dataset": "v"}}},
     )
-    raw = content(suites=["other"]) | {"suites": folder}
+    raw = content(suites=["other"]) | {"suites": str(folder)}
     with pytest.raises(ConfigError, match="'web' is defined differently"):
         plan_stages(validate_config(raw, "mine.yaml"))
     raw["stages"]["stage2"]["sequence_length"] = 128  # another cache: no clash
@@ -107,8 +60,8 @@ def test_tokenizer_and_length_come_from_a_training_config(tmp_path: Path) -> Non
     training.write_text(
         "tokenizer: {tokenizer_name_or_path: org/t}\ntokens: {sequence_length: 4096}"
     )
-    folder = suites(tmp_path, base={"slices": {"web": {"dataset": "w"}}})
-    raw = content(training_config=str(training)) | {"suites": folder}
+    folder = suite_files(tmp_path, base={"slices": {"web": {"dataset": "w"}}})
+    raw = content(training_config=str(training)) | {"suites": str(folder)}
     plan = plan_stage(validate_config(raw, "mine.yaml"), "stage2")
     assert (plan.tokenizer.name, plan.sequence_length) == ("org/t", 4096)
 
@@ -118,8 +71,8 @@ def test_or_from_the_checkpoints_own(tmp_path: Path) -> None:
     (tmp_path / "ckpts" / "5" / "config.yaml").write_text(
         "tokenizer: {tokenizer_name_or_path: org/own}\ntokens: {sequence_length: 32}"
     )
-    folder = suites(tmp_path, base={"slices": {"web": {"dataset": "w"}}})
-    raw = content(checkpoints=str(tmp_path / "ckpts")) | {"suites": folder}
+    folder = suite_files(tmp_path, base={"slices": {"web": {"dataset": "w"}}})
+    raw = content(checkpoints=str(tmp_path / "ckpts")) | {"suites": str(folder)}
     del raw["tokenizer"], raw["sequence_length"], raw["stages"]["stage1"]
     plan = plan_stage(validate_config(raw, "mine.yaml"), "stage2")
     assert (plan.tokenizer.name, plan.sequence_length) == ("org/own", 32)

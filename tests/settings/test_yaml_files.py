@@ -1,7 +1,5 @@
 """YAML that is wrong, odd or hostile: one sentence that names the file, or the text as it stands."""
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,6 @@ import pytest
 
 from evaluation.errors import ConfigError
 from evaluation.settings.yaml_files import MAX_BYTES, read_yaml
-from tests.workflow.paper import ROOT
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
@@ -20,42 +17,29 @@ MANY = 100_000
 REFUSED: list[tuple[str, str | bytes, list[str]]] = [
     ("a key twice", "a: 1\nb: 2\na: 3\n", ["line 3", "'a'", "line 1"]),
     ("a key twice inside", "s:\n  x: 1\n  x: 1\n", ["line 3", "'x'", "line 2"]),
-    ("a key twice, in quotes", 'a: 1\n"a": 3\n', ["line 2", "'a'"]),
     ("a key twice in braces", "s: {x: 1, x: 2}\n", ["line 1", "'x'"]),
     ("brackets", "[" * MANY, ["levels deep"]),
-    ("closed brackets", "a: " + "[" * MANY + "]" * MANY, ["line 1", "levels deep"]),
     ("braces", "{a: " * MANY, ["levels deep"]),
     ("dashes", "- " * MANY + "x", ["levels deep"]),
     ("question marks", "? " * MANY + "x", ["levels deep"]),
     ("indentation", "".join(" " * n + "a:\n" for n in range(300)), ["levels deep"]),
     ("aliases that grow", BOMB, ["aliases", "2,000,000"]),
     ("an alias in itself", "a: &a [*a]\n", ["inside what it repeats"]),
-    ("an alias in itself, as a mapping", "a: &a\n  b: *a\n", ["inside what it repeats"]),
     ("an unknown alias", "a: *b\n", ["not valid YAML", "line 1"]),
     ("a tab", "a:\n\tb: 1\n", ["not valid YAML", "line 2", "tab"]),
     ("not UTF-8", b"a: \xff\n", ["not UTF-8 text (byte 3)"]),
-    ("UTF-16", "a: 1\n".encode("utf-16"), ["not UTF-8"]),
     ("a lone surrogate", 'a: "\\ud800"\n', ["not valid YAML", "line 1"]),
-    ("raw surrogates", b"a: \xed\xa0\x80\n", ["not UTF-8"]),
     ("a zero byte", b"a: \x00\n", ["not valid YAML"]),
-    ("an escape character", b"a: \x1b[0m\n", ["not valid YAML"]),
     ("empty", "", ["is empty"]),
-    ("comments only", "# nothing\n", ["is empty"]),
     ("a list at the top", "- a\n", ["top level", "list"]),
-    ("a text at the top", "steps\n", ["top level", "text"]),
     ("two documents", "a: 1\n---\nb: 2\n", ["not valid YAML"]),
     ("an open bracket", "a: [1, 2\n", ["not valid YAML", "line 2"]),
     ("a tag of Python", "a: !!python/object/apply:os.getcwd []\n", ["not valid YAML", "line 1"]),
     ("a tag that is not so", "a: !!bool abc\n", ["not valid YAML", "not of the type", "abc"]),
     ("a number that is none", "a: !!int ''\n", ["not valid YAML"]),
-    ("a float that is none", "a: !!float abc\n", ["not valid YAML", "abc"]),
-    ("a list that is none", "a: !!seq abc\n", ["not valid YAML"]),
     ("a mapping that is none", "a: !!map [b]\n", ["not valid YAML"]),
-    ("a text that is none", "a: !!str [b]\n", ["not valid YAML"]),
     ("a time that is none", "a: !!timestamp b\n", ["not valid YAML", "line 1"]),
     ("bytes", "a: !!binary YQ==\n", ["not valid YAML", "line 1"]),
-    ("a set", "a: !!set {b}\n", ["not valid YAML", "line 1"]),
-    ("an own tag", "a: !mine b\n", ["not valid YAML", "line 1"]),
     ("a merge of a text", "a: {<<: b}\n", ["not valid YAML"]),
     ("two merges", "a: &a {x: 1}\nb: {<<: *a, <<: *a}\n", ["'<<'", "line 2"]),
     ("a number of 5,000 digits", f"a: {'9' * 5000}\n", ["not valid YAML", "digits"]),
@@ -70,7 +54,6 @@ READ: list[tuple[str, str | bytes, dict[str, Any]]] = [
     ("an alias", "a: &a {x: 1}\nb: *a\n", {"a": {"x": 1}, "b": {"x": 1}}),
     ("a merge", "a: &a {x: 1}\nb: {<<: *a, x: 2}\n", {"a": {"x": 1}, "b": {"x": 2}}),
     ("brackets in a text", f"a: '{'[' * 500}'\n", {"a": "[" * 500}),
-    ("a long dash", f"a: |\n  {'-' * 500}\n", {"a": f"{'-' * 500}\n"}),
     ("Windows' line ends", "a: 1\r\nb: 2\r\n", {"a": 1, "b": 2}),
     ("astral characters", "a: 😀\n", {"a": "😀"}),
 ]
@@ -105,17 +88,3 @@ def test_a_folder_and_nothing(tmp_path: Path) -> None:
         read_yaml(tmp_path)
     with pytest.raises(ConfigError, match="no such file"):
         read_yaml(tmp_path / "none.yaml")
-
-
-def test_brackets_do_not_end_the_interpreter(tmp_path: Path) -> None:
-    """As a command: a crash would take a test run with it."""
-    config = str(written(tmp_path, "[" * MANY))
-    done = subprocess.run(
-        [sys.executable, "-m", "evaluation", "status", "--config", config],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert "levels deep" in done.stderr

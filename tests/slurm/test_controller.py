@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -46,27 +45,6 @@ def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Outc
     assert run.wait() == 0, run.log
     assert f"Jobs {orphan} belong to a Snakemake that was killed" in run.log
     assert list(run.jobs().values()) == ["CANCELLED", "COMPLETED"]
-    run.assert_undisturbed(undisturbed, kept)
-
-
-def test_a_second_snakemake_in_the_same_folder_is_refused(
-    make_run: MakeRun, undisturbed: Outcome
-) -> None:
-    run = make_run()
-    run.score()
-    pid = run.hold()
-    kept = run.stored()
-    second = subprocess.run(
-        run.command(str(run.tier(STEP))),
-        cwd=run.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert second.returncode == 1
-    assert "Directory cannot be locked" in second.stderr
-    os.kill(pid, signal.SIGCONT)
-    assert run.wait() == 0, run.log
     run.assert_undisturbed(undisturbed, kept)
 
 

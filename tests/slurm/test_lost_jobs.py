@@ -34,16 +34,6 @@ def test_scancel(make_run: MakeRun, undisturbed: Outcome) -> None:
     assert len(run.jobs()) == 2
 
 
-def test_scontrol_requeue(make_run: MakeRun, undisturbed: Outcome) -> None:
-    run = make_run()
-    run.score()
-    run.hold()
-    kept = run.stored()
-    cluster.slurm("scontrol", "requeue", run.job())
-    finishes_like(run, undisturbed, kept)
-    assert list(run.jobs().values()) == ["COMPLETED"]
-
-
 @pytest.mark.parametrize("requeue", [True, False], ids=["requeue", "no-requeue"])
 def test_node_lost(make_run: MakeRun, undisturbed: Outcome, requeue: bool) -> None:
     run = make_run(profile={} if requeue else {"slurm-requeue: true": "slurm-no-requeue: true"})

@@ -14,11 +14,7 @@ from tests.slurm.layout import FOLDER, NODES
 from tests.slurm.runs import BOTH, ROOT, shared_jobs
 
 GPU = 'gres: "gpu:1"'
-STYLES = {
-    "gres": {},
-    "typed": {GPU: 'gres: "gpu:a100:1"'},
-    "gpus": {GPU: 'gpu: 1\n  gpu_model: "a100"'},
-}
+STYLES = {"gres": {}, "gpus": {GPU: 'gpu: 1\n  gpu_model: "a100"'}}
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -29,7 +25,7 @@ def test_one_gpu_on_one_node(make_run: MakeRun, style: str) -> None:
     assert run.wait() == 0, run.log
     asked = cluster.slurm("scontrol", "show", "job", run.job())
     assert "NumNodes=1 NumCPUs=8 NumTasks=1 CPUs/Task=8" in asked
-    assert ("gpu:a100:1" in asked) == (style != "gres")
+    assert ("gpu:a100:1" in asked) == (style == "gpus")
     assert "gpu:1" in asked.replace("a100:", "").replace("gres:", "")
 
 

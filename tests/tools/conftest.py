@@ -59,3 +59,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture(scope="package")
 def checkpoint(world: World) -> Path:
     return world.folder / "ckpts/stage1/10"
+
+
+def made(path: Path, make: Callable[[Path], object]) -> Path:
+    """A path at which something has been made."""
+    make(path)
+    return path

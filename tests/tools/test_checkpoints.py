@@ -8,56 +8,30 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from tests.tools.conftest import Command
+from tests.tools.conftest import Command, made
 from tests.workflow.world import World
 
 IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 LOGITS = torch.ones(2, 3, 320)
 
 
-def nothing(folder: Path) -> Path:
-    return folder / "absent"
+PLACES: dict[str, tuple[Callable[[Path], Path], str, str]] = {
+    "nothing": (lambda f: f / "absent", "absent: no such folder", "absent: cannot be read"),
+    "a file": (lambda f: made(f / "file", Path.touch), "file: a file; give the checkpoint's folder", "file: ends early"),
+    "a pipe": (lambda f: made(f / "pipe", os.mkfifo), "pipe: a file", "pipe: not a file"),
+    "an empty folder": (lambda f: made(f / "empty", Path.mkdir), "empty: not a checkpoint", "empty: not a file"),
+    "a loop": (lambda f: made(f / "loop", lambda loop: loop.symlink_to("loop")), "loop", "loop"),
+    "a long name": (lambda f: f / ("n" * 300), "File name too long", "File name too long"),
+}  # fmt: skip
+"""What is there, and what is said of it as a checkpoint and as a reference."""
 
 
-def a_file(folder: Path) -> Path:
-    (folder / "file").touch()
-    return folder / "file"
-
-
-def a_pipe(folder: Path) -> Path:
-    os.mkfifo(folder / "pipe")
-    return folder / "pipe"
-
-
-def empty_folder(folder: Path) -> Path:
-    (folder / "empty").mkdir()
-    return folder / "empty"
-
-
-def a_loop(folder: Path) -> Path:
-    (folder / "loop").symlink_to("loop")
-    return folder / "loop"
-
-
-def long_name(folder: Path) -> Path:
-    return folder / ("n" * 300)
-
-
-PLACES = [
-    (nothing, "absent: no such folder"),
-    (a_file, "file: a file; give the checkpoint's folder"),
-    (a_pipe, "pipe: a file"),
-    (empty_folder, "empty: not a checkpoint"),
-    (a_loop, "loop"),
-    (long_name, "File name too long"),
-]
-
-
-@pytest.mark.parametrize(("make", "words"), PLACES)
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", ["inspect", "verify", "import-hf", "loglikelihood"])
 def test_places_that_hold_no_checkpoint(
-    command: Command, tmp_path: Path, name: str, make: Callable[[Path], Path], words: str
+    command: Command, tmp_path: Path, name: str, place: str
 ) -> None:
+    make, words, _ = PLACES[place]
     requests = tmp_path / "in.jsonl"
     requests.write_text('{"context_tokens": [1], "continuation_tokens": [2]}\n')
     more = {
@@ -115,18 +89,11 @@ def test_references_that_do_not_fit(
     command("verify", checkpoint, "--reference", path).check(1, words)
 
 
-FILES = [
-    (nothing, "absent: cannot be read"),
-    (empty_folder, "empty: not a file"),
-    (a_pipe, "pipe: not a file"),
-    (a_file, "file: ends early"),
-]
-
-
-@pytest.mark.parametrize(("make", "words"), FILES)
+@pytest.mark.parametrize("place", PLACES)
 def test_references_that_are_no_file(
-    command: Command, checkpoint: Path, tmp_path: Path, make: Callable[[Path], Path], words: str
+    command: Command, checkpoint: Path, tmp_path: Path, place: str
 ) -> None:
+    make, _, words = PLACES[place]
     command("verify", checkpoint, "--reference", make(tmp_path)).check(1, words)
 
 

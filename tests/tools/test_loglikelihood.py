@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.conftest import Command
+from tests.tools.conftest import Command, made
 from tests.workflow.world import ROOT, World
 
 ROWS = [{"context_tokens": [1, 2], "continuation_tokens": [n]} for n in (3, 4, 5)]
@@ -68,28 +68,16 @@ def test_what_a_shell_gives(requests: Path, checkpoint: Path, line: str) -> None
     assert "3 rows written to" in done.stdout + done.stderr
 
 
-def into_link(folder: Path) -> Path:
-    (folder / "kept").mkdir()
-    (folder / "kept/answers.jsonl").write_text("old")
-    (folder / "out.jsonl").symlink_to("kept/answers.jsonl")
-    return folder / "kept/answers.jsonl"
+LINKS = ["kept.jsonl", "later.jsonl", "some/new/folder/answers.jsonl"]
 
 
-def into_link_to_nothing(folder: Path) -> Path:
-    (folder / "out.jsonl").symlink_to("later.jsonl")
-    return folder / "later.jsonl"
-
-
-def into_new_folders(folder: Path) -> Path:
-    (folder / "out.jsonl").symlink_to("some/new/folder/answers.jsonl")
-    return folder / "some/new/folder/answers.jsonl"
-
-
-@pytest.mark.parametrize("make", [into_link, into_link_to_nothing, into_new_folders])
+@pytest.mark.parametrize("name", LINKS)
 def test_a_link_stays_and_its_file_is_written(
-    command: Command, requests: Path, checkpoint: Path, make: Callable[[Path], Path]
+    command: Command, requests: Path, checkpoint: Path, name: str
 ) -> None:
-    target, output = make(requests.parent), requests.parent / "out.jsonl"
+    (requests.parent / "kept.jsonl").write_text("old")
+    target, output = requests.parent / name, requests.parent / "out.jsonl"
+    output.symlink_to(name)
     ended = command("loglikelihood", checkpoint, "--requests", requests, "--output", output)
     ended.check(0)
     assert output.is_symlink()
@@ -116,71 +104,31 @@ def test_a_pipe_whose_reader_ends(command: Command, requests: Path, checkpoint: 
     assert pipe.is_fifo()
 
 
-def folder_for_output(folder: Path) -> Path:
-    (folder / "out").mkdir()
-    return folder / "out"
-
-
-def the_requests(folder: Path) -> Path:
-    return folder / "in.jsonl"
-
-
-def the_requests_by_another_name(folder: Path) -> Path:
-    (folder / "more").mkdir()
-    (folder / "link.jsonl").symlink_to("in.jsonl")
-    return folder / "more/../link.jsonl"
-
-
-def hard_link(folder: Path) -> Path:
-    os.link(folder / "in.jsonl", folder / "hard.jsonl")
-    return folder / "hard.jsonl"
-
-
-def in_a_file(folder: Path) -> Path:
-    return folder / "in.jsonl/out.jsonl"
-
-
-def a_socket(folder: Path) -> Path:
+def bind(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind(str(folder / "socket"))
-    return folder / "socket"
+        bound.bind(str(path))
 
 
-def a_loop(folder: Path) -> Path:
-    (folder / "a").symlink_to("b")
-    (folder / "b").symlink_to("a")
-    return folder / "a"
+SELF = "is the file of requests itself"
+OUTPUTS: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "a folder": (lambda f: made(f / "out", Path.mkdir), "is a folder, where a file is to be written"),
+    "the requests": (lambda f: f / "in.jsonl", SELF),
+    "the requests by a link": (lambda f: made(f / "link", lambda p: p.symlink_to("in.jsonl")), SELF),
+    "the requests by another path": (lambda f: made(f / "more", Path.mkdir) / "../in.jsonl", SELF),
+    "the requests by a hard link": (lambda f: made(f / "hard", lambda p: os.link(f / "in.jsonl", p)), SELF),
+    "in a file": (lambda f: f / "in.jsonl/out.jsonl", "Not a directory"),
+    "a socket": (lambda f: made(f / "socket", bind), "is a socket"),
+    "a loop": (lambda f: made(f / "a", lambda p: p.symlink_to("a")), "Too many levels of symbolic links"),
+    "a name too long": (lambda f: f / ("n" * 256), "File name too long"),
+    "where nobody may write": (lambda f: Path("/sys/out.jsonl"), "/sys/out.jsonl: cannot be written"),
+}  # fmt: skip
 
 
-def a_name_too_long(folder: Path) -> Path:
-    return folder / ("n" * 256)
-
-
-def no_folder_to_write_to(folder: Path) -> Path:
-    return Path("/sys/out.jsonl")
-
-
-OUTPUTS = [
-    (folder_for_output, "is a folder, where a file is to be written"),
-    (the_requests, "is the file of requests itself"),
-    (the_requests_by_another_name, "is the file of requests itself"),
-    (hard_link, "is the file of requests itself"),
-    (in_a_file, "Not a directory"),
-    (a_socket, "is a socket"),
-    (a_loop, "Too many levels of symbolic links"),
-    (a_name_too_long, "File name too long"),
-    (no_folder_to_write_to, "/sys/out.jsonl: cannot be written"),
-]
-
-
-@pytest.mark.parametrize(("make", "words"), OUTPUTS)
+@pytest.mark.parametrize("name", OUTPUTS)
 def test_outputs_that_are_refused(
-    command: Command,
-    requests: Path,
-    checkpoint: Path,
-    make: Callable[[Path], Path],
-    words: str,
+    command: Command, requests: Path, checkpoint: Path, name: str
 ) -> None:
+    make, words = OUTPUTS[name]
     output = make(requests.parent)
     before = {path: path.lstat().st_ino for path in requests.parent.rglob("*")}
     ended = command("loglikelihood", checkpoint, "--requests", requests, "--output", output)

@@ -34,73 +34,27 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def lacks_on_the_left(a: Path, _: Path) -> None:
-    (a / TIER3).unlink()
+Breakage = Callable[[Path, Path], object]
+COMPARISONS: dict[str, tuple[Breakage, list[str]]] = {
+    "A lacks a tier": (lambda a, b: (a / TIER3).unlink(), ["A/tier3_cf.json: no such file", "score that tier on both sides"]),
+    "B lacks a tier": (lambda a, b: (b / TIER3).unlink(), ["B/tier3_cf.json: no such file", "score that tier on both sides"]),
+    "an empty file": (lambda a, b: (b / TIER3).write_bytes(b""), ["B/tier3_cf.json: not JSON"]),
+    "a binary file": (lambda a, b: (a / TIER2).write_bytes(b"\xff\x00\xfe"), ["A/tier2_ppl.json: not "]),
+    "a list": (lambda a, b: (a / TIER2).write_text("[]"), ["A/tier2_ppl.json: not a JSON object"]),
+    "nothing": (lambda a, b: shutil.rmtree(a), ["A: no such folder"]),
+    "an empty folder": (lambda a, b: (shutil.rmtree(b), b.mkdir()), ["B: no tier files"]),
+    "a file": (lambda a, b: (shutil.rmtree(a), a.touch()), ["A: is a file"]),
+    "one folder": (lambda a, b: (shutil.rmtree(b), b.symlink_to(a)), ["are one folder"]),
+    "no table": (lambda a, b: (b / "tier3_cf_candidates.parquet").unlink(), ["B/tier3_cf_candidates.parquet: no such file"]),
+}  # fmt: skip
 
 
-def lacks_on_the_right(_: Path, b: Path) -> None:
-    (b / TIER3).unlink()
-
-
-def empty_file(_: Path, b: Path) -> None:
-    (b / TIER3).write_bytes(b"")
-
-
-def binary_file(a: Path, _: Path) -> None:
-    (a / TIER2).write_bytes(b"\xff\x00\xfe")
-
-
-def a_list(a: Path, _: Path) -> None:
-    (a / TIER2).write_text("[]")
-
-
-def nothing_left(a: Path, _: Path) -> None:
-    shutil.rmtree(a)
-
-
-def nothing_in_it(_: Path, b: Path) -> None:
-    shutil.rmtree(b)
-    b.mkdir()
-
-
-def a_file(a: Path, _: Path) -> None:
-    shutil.rmtree(a)
-    a.touch()
-
-
-def one_folder(a: Path, b: Path) -> None:
-    shutil.rmtree(b)
-    b.symlink_to(a)
-
-
-def no_table(_: Path, b: Path) -> None:
-    (b / "tier3_cf_candidates.parquet").unlink()
-
-
-COMPARISONS = [
-    (lacks_on_the_left, ["A/tier3_cf.json: no such file", "score that tier on both sides"]),
-    (lacks_on_the_right, ["B/tier3_cf.json: no such file", "score that tier on both sides"]),
-    (empty_file, ["B/tier3_cf.json: not JSON"]),
-    (binary_file, ["A/tier2_ppl.json: not "]),
-    (a_list, ["A/tier2_ppl.json: not a JSON object"]),
-    (nothing_left, ["A: no such folder"]),
-    (nothing_in_it, ["B: no tier files"]),
-    (a_file, ["A: is a file"]),
-    (one_folder, ["are one folder"]),
-    (no_table, ["B/tier3_cf_candidates.parquet: no such file"]),
-]
-
-
-@pytest.mark.parametrize(("breakage", "words"), COMPARISONS)
+@pytest.mark.parametrize("name", COMPARISONS)
 @pytest.mark.parametrize("flags", [(), ("--fail-on-regression",)])
 def test_compare_never_passes_what_it_did_not_compare(
-    command: Command,
-    scored: Path,
-    tmp_path: Path,
-    breakage: Callable[[Path, Path], None],
-    words: list[str],
-    flags: tuple[str, ...],
+    command: Command, scored: Path, tmp_path: Path, name: str, flags: tuple[str, ...]
 ) -> None:
+    breakage, words = COMPARISONS[name]
     a, b = (Path(shutil.copytree(scored / "good", tmp_path / name)) for name in "AB")
     breakage(a, b)
     ended = command("compare", a, f"{b}/", *flags)
@@ -149,6 +103,18 @@ def test_a_damaged_file_is_not_done(tmp_path: Path, content: bytes) -> None:
     table = status_table({"first": found})
     assert f"first 100: {path}: " in table
     assert "summary.csv: empty" in table
+
+
+def test_an_absent_folder_of_checkpoints_is_named_by_its_key(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path)["first"]
+    folder = Path(plan.stage.checkpoints)
+    lines = status_table({"first": stage_status(plan, (100,))}).splitlines()
+    expected = f"  stages.first.checkpoints: {folder}: no such folder; correct the path, or wait"
+    assert len([line for line in lines if line.startswith(expected)]) == 1
+    folder.mkdir(parents=True)
+    found = stage_status(plan, (100,))
+    assert found["checkpoints"] is None
+    assert "no such folder" not in status_table({"first": found})
 
 
 def test_a_folder_is_no_tier_file(tmp_path: Path) -> None:
@@ -208,31 +174,22 @@ COMMANDS = [
     ("status", ["status"], 1, []),
     ("status of no stage", ["status", "--stage", "third"], 1, ["no stage 'third'", "first, second"]),
     ("status of a bad stage name", ["status", "--stage", ""], 2, ["--stage: is empty"]),
-    ("deltas of no results", ["deltas", "--stage", "second", "--step", "10"], 1,
-     ["step_10: no results yet", "run `snakemake "]),
+    ("deltas of no results", ["deltas", "--stage", "second", "--step", "10"], 1, ["step_10: no results yet", "run `snakemake "]),
     ("deltas of a negative step", ["deltas", "--stage", "second", "--step", "-1"], 2, ["no whole number from 0"]),
-    ("deltas without a bridge", ["deltas", "--stage", "first", "--step", "100"], 1,
-     ["stages.first.bridge: none is configured"]),
+    ("deltas without a bridge", ["deltas", "--stage", "first", "--step", "100"], 1, ["stages.first.bridge: none is configured"]),
     ("deltas of text", ["deltas", "--stage", "second", "--step", "last"], 2, ["no whole number"]),
     ("tensorboard of nothing", ["tensorboard", "--output", "logs"], 1, ["run `snakemake "]),
     ("score of no stage", ["score", "--stage", "third", "--step", "1"], 1, ["no stage 'third'"]),
-    ("score of no checkpoint", ["score", "--stage", "second", "--step", "10"], 1,
-     ["no checkpoint of step 10", "10, 20, 30"]),
+    ("score of no checkpoint", ["score", "--stage", "second", "--step", "10"], 1, ["no checkpoint of step 10", "10, 20, 30"]),
     ("score of a negative step", ["score", "--stage", "second", "--step", "-5"], 2, ["no whole number from 0"]),
-    ("score of a step twice", ["score", "--stage", "second", "--step", "7", "--step", "7"], 1,
-     ["no checkpoint of step 7"]),
+    ("score of a step twice", ["score", "--stage", "second", "--step", "7", "--step", "7"], 1, ["no checkpoint of step 7"]),
     ("score of half a step", ["score", "--stage", "second", "--step", "1.5"], 2, ["no whole number"]),
     ("score of nothing", ["score", "--stage", "second", "--step"], 2, ["expected at least one"]),
-    ("score of step and bridge", ["score", "--stage", "second", "--step", "1", "--bridge"], 2,
-     ["not allowed with"]),
-    ("score of no bridge", ["score", "--stage", "first", "--bridge"], 1,
-     ["stages.first.bridge: none is configured"]),
-    ("prefill of no slice", ["prefill", "--stage", "first", "--slice", "nowhere"], 1,
-     ["no slice 'nowhere'", "web, code"]),
-    ("prefill of an empty name", ["prefill", "--stage", "first", "--slice", ""], 2,
-     ["--slice: is empty"]),
-    ("prefill of no task", ["prefill", "--stage", "first", "--task", "web"], 1,
-     ["no task 'web'", "quiz, exam"]),
+    ("score of step and bridge", ["score", "--stage", "second", "--step", "1", "--bridge"], 2, ["not allowed with"]),
+    ("score of no bridge", ["score", "--stage", "first", "--bridge"], 1, ["stages.first.bridge: none is configured"]),
+    ("prefill of no slice", ["prefill", "--stage", "first", "--slice", "nowhere"], 1, ["no slice 'nowhere'", "web, code"]),
+    ("prefill of an empty name", ["prefill", "--stage", "first", "--slice", ""], 2, ["--slice: is empty"]),
+    ("prefill of no task", ["prefill", "--stage", "first", "--task", "web"], 1, ["no task 'web'", "quiz, exam"]),
     ("prefill of no slice of any stage", ["prefill", "--slice", "nowhere"], 1,
      ["no slice 'nowhere' in the suites of first, second", "web, code"]),
 ]  # fmt: skip

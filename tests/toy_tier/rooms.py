@@ -95,7 +95,7 @@ def bridge(root: Path) -> None:
     assert json.loads((plan.results / "recommendation.json").read_text())["step"] == 30
     said = compare_folders(plan.step_folder(10), plan.bridge_folder)[0]
     assert [line.split()[:3] for line in said.splitlines() if line.startswith("toy ")] == [
-        ["toy", item, "solved"] for item in ("old", "new", "overall")
+        ["toy", item, "solved,"] for item in ("old", "new", "overall")
     ]
     refused(plan)
 
@@ -127,7 +127,7 @@ def reporting(root: Path) -> None:
         assert plan.figures[kind, "toy"] in write_figures(plan)
         assert "old" in plan.figures[kind, "toy"].read_text(encoding="utf-8")
     said = bridge_table(plans)
-    assert "toy Δsolved [95 %]" in said
+    assert "toy Δsolved, points [95 %]" in said
     status = stage_status(plan, STEPS)
     assert status["subjects"]["20"]["files"]["toy"] == "done"
     assert "toy" in status_table({"second": status}).splitlines()[0]

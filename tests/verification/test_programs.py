@@ -7,12 +7,7 @@ import pytest
 
 from evaluation.errors import ConfigError
 from evaluation.settings.verifiers import Program
-from evaluation.verification.programs import (
-    MOST_CHARACTERS,
-    program_of,
-    read_tests,
-    verify_program,
-)
+from evaluation.verification.programs import MOST_CHARACTERS, program_of, read_tests, verify_program
 from evaluation.verification.verdicts import Verdict
 from tests.verification.sandbox.modes import needs_sandbox
 
@@ -52,14 +47,11 @@ def _verdict(completion: str, document: dict[str, Any] = _MBPP) -> Verdict:
         ("```python\nfrom operator import add as plus\n```\n```python\nadd = plus\n```", 0.0),
         ("```python\nimport operator\n```\nthen\n```python\nplus = operator.add\n```", 0.0),
         (f"from __future__ import annotations\n{_RIGHT}", 1.0),
-        (
-            f"```python\nx = 1\n```\n```python\nfrom __future__ import annotations\ny = 2\n```\n```python\n{_RIGHT}```",
-            1.0,
-        ),
+        (f"```python\nx = 1\n```\n```python\nfrom __future__ import annotations\ny = 2\n```\n```python\n{_RIGHT}```", 1.0),
         (_RIGHT + "\ud800", 0.0),
         (_RIGHT + "\0", 0.0),
     ],
-)
+)  # fmt: skip
 def test_completions_without_a_prefix(completion: str, credit: float) -> None:
     assert _verdict(completion).credit == credit
 

@@ -47,7 +47,7 @@ MISREAD_GOLDS = ("33.333...%", "$<<4+2=6.00>>6.00")
 KNOWN = {
     # It reads `\\text{east}+ 0` as `\\text{east}`, `x=5,5` as `x=5`, and not `x = 10` as 10, where
     # math-verify's newer parser does otherwise.
-    ("lighteval", "math_500", "extractive_match"): {"doubled", "two boxes", "final with equation"},
+    ("lighteval", "math_500", "extractive_match"): {"doubled", "two boxes", "final with equation"}
 }
 """Completions on which we differ, by the judge, the task and the metric of theirs."""
 

@@ -3,13 +3,7 @@
 import pytest
 
 from evaluation.errors import ConfigError
-from evaluation.settings.verifiers import Boxed
-from evaluation.verification.registry import LIBRARIES, VERIFIERS, complete, verify
-
-
-def test_all_kinds() -> None:
-    kinds = {"pattern", "boxed", "minerva", "math_verify", "ifeval", "ifbench", "program"}
-    assert set(VERIFIERS) == kinds
+from evaluation.verification.registry import LIBRARIES, VERIFIERS, complete
 
 
 def test_one_is_missing() -> None:
@@ -23,7 +17,3 @@ def test_what_takes_long_to_import_can_be_loaded() -> None:
     assert libraries == set(LIBRARIES)
     for library in libraries:
         LIBRARIES[library]()
-
-
-def test_one_by_hand() -> None:
-    assert verify(Boxed(kind="boxed"), {"gold": "5"}, "\\boxed{5}").credit == 1

@@ -88,16 +88,3 @@ def test_few_shot_prompts_are_the_standard_ones(shared: Path) -> None:
     assert mbpp.count("[BEGIN]\n") == 4
     assert mbpp.count("\n[DONE]\n\nYou are an expert") == 3
     assert mbpp.endswith("\n[BEGIN]\n")
-
-
-def test_what_the_suites_promise() -> None:
-    assert not any(task.chat for task in BASE.values())
-    assert all(task.chat for task in CHAT.values())
-    assert [BASE[f"gsm8k_{n}shot"].num_fewshot for n in (0, 4, 8)] == [0, 4, 8]
-    assert set(BASE["gsm8k_8shot"].verifiers) == {"strict-match", "flexible-extract", "math_verify"}
-    measures = {
-        f"{level}_{mode}_acc"
-        for level in ("prompt_level", "inst_level")
-        for mode in ("strict", "loose")
-    }
-    assert set(CHAT["ifeval"].verifiers) == set(CHAT["ifbench"].verifiers) == measures

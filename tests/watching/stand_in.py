@@ -22,12 +22,7 @@ from evaluation.dependencies.caches import (
     documents_used,
     stage_entries,
 )
-from evaluation.dependencies.steps import (
-    COLLECT,
-    SCORE,
-    collect_key,
-    score_key,
-)
+from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
 from evaluation.records import write_record
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
@@ -66,11 +61,13 @@ def play(subject: Subject) -> None:
     state = "whole" if is_whole(subject) else "half"
     with open(PLAY / "scored", "a", encoding="utf-8") as file:
         file.write(f"{subject.step} {state}\n")
-    key, about = (
-        score_key(subject),
-        {"caches": caches(subject.plan), **recorded_state(subject.checkpoint)},
-    )
-    error = "NaN" if (PLAY / f"break_{subject.step}").exists() else None
+    leave_records(subject, "NaN" if (PLAY / f"break_{subject.step}").exists() else None)
+
+
+def leave_records(subject: Subject, error: str | None = None) -> None:
+    """Those of its scores and tier files, as jobs leave them."""
+    about = {"caches": caches(subject.plan), **recorded_state(subject.checkpoint)}
+    key = score_key(subject)
     record = write_record(subject.folder, SCORE, key, error=error, about=about)
     documents = documents_used(subject.plan)
     counted = {"documents": documents, "metadata": metadata_state(subject.checkpoint)}

@@ -69,12 +69,6 @@ def test_a_lock_that_is_not_whole_binds_nobody(tmp_path: Path, content: str) -> 
     assert lock.take() is None
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / ".watch").write_text("in the way")
-    with pytest.raises(NotADirectoryError):
-        StageLock(tmp_path).take()
-
-
 def test_a_folder_in_its_place_stays_and_is_named(tmp_path: Path) -> None:
     (tmp_path / ".watch/lock.json/kept").mkdir(parents=True)
     with pytest.raises(OutputError, match=r"\.watch/lock\.json: is a folder"):

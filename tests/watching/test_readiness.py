@@ -3,14 +3,14 @@
 import time
 
 import pytest
+import yaml
 
 from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.settings.plan import plan_stages
 from evaluation.watching import attempts
 from evaluation.watching.attempts import Failure, note_failure, read_failures
-from evaluation.watching.outcomes import in_words
-from evaluation.watching.work import look_twice
+from evaluation.watching.work import find_work, look_twice
 from tests.watching.conftest import Watched
 
 
@@ -73,11 +73,15 @@ def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
         assert failure.left("a") == 0
 
 
-def test_times_in_words() -> None:
-    assert [in_words(s) for s in (30, 60, 900, 7200, 0.5)] == [
-        "30 s",
-        "1 min",
-        "15 min",
-        "2 h",
-        "0.5 s",
-    ]
+def test_a_merge_is_ready_once_all_its_members_are_saved(watched: Watched) -> None:
+    stages = yaml.safe_load(watched.world.config.read_text())["stages"]
+    stages["stage1"]["merges"] = {"both": {"mean": [10, 20]}}
+    watched.world.change(stages=stages)
+    watched.copy(10)
+    first = find_work(watched.watcher().config, ["stage1"], 0.0)
+    assert [one.label for one in first.ready] == ["step 10"]
+    assert first.config.stages["stage1"].merges == {}  # a run of this would stop at it
+    watched.copy(20)
+    second = find_work(watched.watcher().config, ["stage1"], 0.0)
+    assert [one.label for one in second.ready] == ["step 10", "step 20", "merge both"]
+    assert [*second.config.stages["stage1"].merges] == ["both"]

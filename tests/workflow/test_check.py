@@ -2,12 +2,11 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.workflow.world import World, build_world
+from tests.workflow.world import World, build_world, flip
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +23,6 @@ def planned(world: World, *targets: str) -> dict[str, int]:
     assert done.returncode == 0, done.stderr[-4000:]
     rows = re.findall(r"^(\w+) +(\d+)$", done.stdout + done.stderr, flags=re.MULTILINE)
     return {name: int(count) for name, count in rows if name != "total"}
-
-
-def flip(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
 
 
 def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
@@ -61,7 +54,7 @@ def test_a_damaged_cache_is_made_anew(world: World) -> None:
 
 def test_one_broken_checkpoint_is_named_and_the_others_are_scored(world: World) -> None:
     """It is checked again with the next run, and once all is scored not any more."""
-    weight = next((world.folder / "ckpts/stage1/10/model").rglob("*o_proj*/model_weight*"))
+    weight = world.weight("stage1/10", "o_proj")
     whole = weight.read_bytes()
     weight.write_bytes(whole[:-50])
     done = world.snakemake("stage1", "--keep-going")

@@ -39,10 +39,8 @@ ACCOUNTS = {**REFUSES, "sacctmgr": "echo proj_a; echo proj_b"}
 UNKNOWN_TARGETS = [
     ("stage5", ["'stage5'", "targets are all, prefill, the stages one, ablation_A"]),
     ("ablation_a", ["did you mean ablation_A?"]),
-    ("prefil", ["did you mean prefill?"]),
     ("results/one/sumary.csv", ["'results/one/sumary.csv'", "results/one/summary.csv"]),
     ("results/two/by_checkpoint/step_10/tier2_ppl.json", ["the stages one, ablation_A"]),
-    ("config.yaml", ["'config.yaml'"]),
     ("résumé", ["'résumé'"]),
 ]
 
@@ -59,8 +57,6 @@ def test_an_unknown_target(paper: Paper, target: str, words: list[str]) -> None:
 
 
 KNOWN_TARGETS = [
-    "all",
-    "prefill",
     "ablation_A",
     "results/one/summary.csv",
     "results/one/by_checkpoint/step_10/tier2_ppl.json",

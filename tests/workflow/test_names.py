@@ -15,29 +15,19 @@ REFUSED: list[tuple[list[str], list[str]]] = [
     (["all"], ["stages.all", "a rule 'all' of its own"]),
     (["prefill"], ["stages.prefill", "a rule 'prefill' of its own"]),
     (["prefill_task"], ["a rule 'prefill_task' of its own"]),
-    (["front_page"], ["a rule 'front_page' of its own"]),
     (["stage1", "stage1_bridge"], ["stages.stage1_bridge", "a rule of stage stage1 has this name"]),
-    (["stage1_bridge", "stage1"], ["stages.stage1_bridge", "a rule of stage stage1"]),
     (["stage1", "stage1_from_10"], ["stages.stage1_from_10", "a rule of stage stage1"]),
     (["a", "score_a"], ["stages.score_a", "a rule of stage a"]),
     (["a", "check_a"], ["stages.check_a", "a rule of stage a"]),
     (["a", "tables_a"], ["stages.tables_a", "a rule of stage a"]),
     (["a", "deltas_a"], ["stages.deltas_a", "a rule of stage a"]),
-    (["a", "figures_a"], ["stages.figures_a", "a rule of stage a"]),
-    (["a", "score_a_bridge"], ["stages.score_a_bridge", "a rule of stage a"]),
-    (["a", "score_a_from_10"], ["stages.score_a_from_10", "a rule of stage a"]),
     (["stage1", "Stage1"], ["stages.Stage1", "stage1", "upper and lower case"]),
     (["scores"], ["stages.scores", "results of all stages"]),
-    (["Scores"], ["stages.Scores", "results of all stages"]),
-    (["report.html"], ["stages.report.html", "results of all stages"]),
-    (["overview.rst"], ["results of all stages"]),
     (["Retention.csv"], ["results of all stages"]),
     ([".config"], ["'.config'", "begins with a letter or digit"]),
     ([".."], ["'..'", "begins with a letter or digit"]),
     (["a/b"], ["'a/b'", "made of letters"]),
     (["a b"], ["'a b'", "made of letters"]),
-    (["a{b}"], ["'a{b}'", "made of letters"]),
-    (["-a"], ["'-a'", "begins with"]),
     (["_a"], ["'_a'", "begins with"]),
     (["é"], ["'é'", "made of letters"]),
     ([""], ["''", "begins with"]),
@@ -48,8 +38,6 @@ REFUSED: list[tuple[list[str], list[str]]] = [
 WORKS: list[list[str]] = [
     ["ablation_A", "ablation_AB"],
     ["stage1", "stage10", "stage1_mini", "stage1.mini"],
-    ["a.b", "a-b", "a_b"],
-    ["bridge", "my_bridge"],
     ["prefill2", "prefill_x", "allx"],
     ["score_b", "check_point", "shared_scoring"],
     ["1", "10", "0x"],
@@ -99,55 +87,20 @@ def test_all_rules_are_those_that_names_are_checked_against(tmp_path: Path) -> N
 
 
 FOLDERS: list[tuple[str, dict[str, dict[str, Any]], dict[str, Any], list[str]]] = [
-    (
-        "one for two",
-        {"a": {"results": "out"}, "b": {"results": "out"}},
-        {},
-        ["stages.b.results", "is the folder of stage a"],
-    ),
-    (
-        "by another path",
-        {"a": {"results": "out"}, "b": {"results": "./x/../out/"}},
-        {},
-        ["stages.b.results", "is the folder of stage a"],
-    ),
-    (
-        "through a link",
-        {"a": {"results": "out"}, "b": {"results": "link"}},
-        {},
-        ["is the folder of stage a"],
-    ),
-    (
-        "another's default",
-        {"a": {}, "b": {"results": "results/a"}},
-        {},
-        ["is the folder of stage a"],
-    ),
-    (
-        "inside another's",
-        {"a": {}, "b": {"results": "results/a/b"}},
-        {},
-        ["lies inside the folder of stage a"],
-    ),
-    (
-        "around another's",
-        {"a": {"results": "out/a"}, "b": {"results": "out"}},
-        {},
-        ["stage a lies inside out"],
-    ),
+    ("one for two", {"a": {"results": "out"}, "b": {"results": "out"}}, {}, ["stages.b.results", "is the folder of stage a"]),
+    ("by another path", {"a": {"results": "out"}, "b": {"results": "./x/../out/"}}, {}, ["stages.b.results", "is the folder of stage a"]),
+    ("through a link", {"a": {"results": "out"}, "b": {"results": "link"}}, {}, ["is the folder of stage a"]),
+    ("another's default", {"a": {}, "b": {"results": "results/a"}}, {}, ["is the folder of stage a"]),
+    ("inside another's", {"a": {}, "b": {"results": "results/a/b"}}, {}, ["lies inside the folder of stage a"]),
+    ("around another's", {"a": {"results": "out/a"}, "b": {"results": "out"}}, {}, ["stage a lies inside out"]),
     ("all results", {"a": {"results": "results"}}, {}, ["is the folder of all results"]),
     ("the scores", {"a": {"results": "results/scores"}}, {}, ["keep their scores"]),
     ("inside the scores", {"a": {"results": "results/scores/a"}}, {}, ["keep their scores"]),
     ("hidden settings", {"a": {"results": "results/.config"}}, {}, ["keep their scores"]),
     ("the cache", {"a": {"results": "cache"}}, {}, ["lies in the cache cache"]),
     ("inside the cache", {"a": {"results": "cache/a"}}, {}, ["lies in the cache"]),
-    (
-        "all inside the cache",
-        {"a": {}},
-        {"results": "cache/results"},
-        ["stages.a.results", "lies in the cache"],
-    ),
-]
+    ("all inside the cache", {"a": {}}, {"results": "cache/results"}, ["stages.a.results", "lies in the cache"]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -169,25 +122,7 @@ def test_folders(
         assert word in str(caught.value)
 
 
-PATHS = [
-    "a b",
-    "a:b",
-    "a'b",
-    'a"b',
-    "a%b",
-    "a;b",
-    "a&b",
-    "a#b",
-    "a$ b",
-    "a*b",
-    "a[b]",
-    "é",
-    "a=b",
-    "x//y",
-    "./x",
-    "x/~a",
-    "a(b)",
-]
+PATHS = ["""a b:c'd"e%f;g&h#i$ j*k[l]m=n(o)é""", "x//y", "./x", "x/~a"]
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -73,13 +73,8 @@ CASES: list[tuple[str, Callable[[str], str], set[str], str]] = [
     ("as shipped", str, SINGLE, "--gres=gpu:1"),
     ("typed", lambda text: text.replace('"gpu:1"', '"gpu:a100:1"'), SINGLE, "--gres=gpu:a100:1"),
     ("the other style", other_style, SINGLE, "--gpus=a100:1"),
-    (
-        "several in a job",
-        uncommented("shared_scoring"),
-        {"score_ablation_A_bridge", *SHARED},
-        "--gres=gpu:1",
-    ),
-]
+    ("several in a job", uncommented("shared_scoring"), {"score_ablation_A_bridge", *SHARED}, "--gres=gpu:1"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -115,10 +110,7 @@ def test_what_is_set_for_one_stage_goes_before_what_is_set_for_all(tmp_path: Pat
     assert scoring == {"score_prefill2_from_10", "score_ablation_A", "score_ablation_A_bridge"}
 
 
-SPREAD = [
-    ("as shipped", str, " --gres=gpu:2"),
-    ("the other style", other_style, " --gpus=a100:2"),
-]
+SPREAD = [("as shipped", str, " --gres=gpu:2"), ("the other style", other_style, " --gpus=a100:2")]
 
 
 @pytest.mark.parametrize(("change", "gpu"), [one[1:] for one in SPREAD], ids=[s[0] for s in SPREAD])

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.records import RECORDED
 from tests.slurm.runs import timeless
 from tests.workflow.world import ROOT, World
 
@@ -91,22 +90,6 @@ def test_the_same_results_as_one_job_each(
     step_log = world.results("stage1", "eval_logs", "slurm", "stage1_step_20.log").read_text()
     assert "loaded" in step_log
     assert "Nothing to be done" in planned(world, 2, target).stdout
-
-
-def test_a_broken_checkpoint_is_named_and_the_others_are_scored(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = own_checkpoints(world)
-    next((folder / "10").rglob("*o_proj*/model_weight*")).unlink()
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    done = world.evaluation(*BOTH)
-    assert done.returncode == RECORDED
-    assert "Traceback" not in done.stderr
-    assert "step 10: " in done.stderr
-    assert "o_proj" in done.stderr
-    assert "begun on GPU 1" in done.stderr
-    assert len(outcome(world, 20)) == 4
-    assert outcome(world, 10) == {}
 
 
 def test_in_one_job_a_broken_checkpoint_holds_nothing_back(world: World) -> None:

@@ -45,10 +45,7 @@ def test_the_same_jobs_by_default_and_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("which", EITHER, ids=["found", "workflow", "top"])
 @pytest.mark.parametrize(
     ("arguments", "expected"),
-    [
-        (("--lint",), "your workflow is in a good condition"),
-        (("-n", "prefill"), "prefill_slice"),
-    ],
+    [(("--lint",), "your workflow is in a good condition"), (("-n", "prefill"), "prefill_slice")],
 )
 def test_from_the_root(
     tmp_path: Path, which: list[str], arguments: tuple[str, ...], expected: str

@@ -5,22 +5,17 @@ from typing import Any
 
 import pytest
 
-from tests.workflow.world import World, build_prefilled
+from tests.workflow.world import World
 
 SCORE = ("score", "--stage", "stage2", "--step", "5", "15")
 """Two checkpoints in one job; slices, task, probes."""
 
 
-@pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return build_prefilled(tmp_path_factory.mktemp("spread"))
-
-
 @pytest.fixture
-def world(pristine: World, tmp_path: Path) -> World:
+def world(prefilled_world: World, tmp_path: Path) -> World:
     """The same with results of its own."""
     world = World(tmp_path)
-    world.config.write_text(pristine.config.read_text())
+    world.config.write_text(prefilled_world.config.read_text())
     world.change(results=str(world.results()))
     return world
 

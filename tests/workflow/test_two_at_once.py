@@ -9,13 +9,13 @@ import pytest
 from evaluation.records import read_record
 from tests.histories.warm import run_python
 from tests.workflow.paper import Paper
-from tests.workflow.world import ROOT, World, build_prefilled
+from tests.workflow.world import ROOT, World, copy_world
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(prefilled_world: World, tmp_path_factory: pytest.TempPathFactory) -> World:
     """The tiny world after a run in each of two folders, begun at once."""
-    world = build_prefilled(tmp_path_factory.mktemp("world"))
+    world = copy_world(prefilled_world, tmp_path_factory.mktemp("world"))
     (world.folder / "one").mkdir()
     (world.folder / "two").mkdir()
     with ThreadPoolExecutor(2) as pool:

@@ -11,20 +11,17 @@ import pytest
 
 from evaluation.bridge.write import write_deltas
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
-from evaluation.errors import ConfigError, ScoringError, SourceError
+from evaluation.dependencies.caches import tier_entries
+from evaluation.errors import CacheError, ConfigError, SourceError
+from evaluation.files import temporary_path
 from evaluation.grading.collect import collect
-from evaluation.grading.completions import Prompt, Sample, summarize_task
-from evaluation.prefill.schema import DocumentLine
 from evaluation.records import Record
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
-from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
-from evaluation.settings.verifiers import Boxed
 from evaluation.store import ScoreStore
-from evaluation.verification.verdicts import Verdict
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
 TASK: dict[str, Any] = {
@@ -77,38 +74,6 @@ def samples(subject: Subject, identity: str) -> dict[str, str]:
         for row in part.table.to_pylist():
             found[row["key"]] = max(row["text"], found.get(row["key"], ""), key=len)
     return found
-
-
-def test_what_cannot_be_judged_is_null_and_not_0() -> None:
-    """Of three prompts with two samples the verifier fails on the second of each, on the last on both."""
-
-    def prompt(number: int, *credits: float | None) -> Prompt:
-        line = DocumentLine(id=str(number), document={}, strata={"label": str(number)})
-        samples = [
-            Sample(
-                i,
-                Completion("a", "eos", 1, 1),
-                {"own": Verdict(credit=credit, answer="a", reason="why")},
-            )
-            for i, credit in enumerate(credits)
-        ]
-        return Prompt(line, samples)
-
-    prompts = [prompt(0, 1.0, None), prompt(1, 1.0, None), prompt(2, None, None)]
-    judges = {"own": Boxed(kind="boxed")}
-    found = summarize_task(prompts, judges)
-    view = found["verifiers"]["own"]
-    assert (view["pass_rate"], view["errors"]) == (1.0, 4)
-    assert view["pass_at_k"]["1"]["value"] == 1.0
-    assert view["pass_at_k"]["2"] == {
-        **dict.fromkeys(("value", "stderr", "low", "high")),
-        "prompts": 0,
-    }
-    label = found["strata"]["label"]
-    assert (label["0"]["value"], label["0"]["prompts"]) == (1.0, 1)
-    assert (label["2"]["value"], label["2"]["prompts"]) == (None, 0)
-    with pytest.raises(ScoringError, match=r"'own' failed on every completion \(the first: why\)"):
-        summarize_task(prompts[2:], judges)
 
 
 def test_one_rate_has_one_interval(world: World, change: Change) -> None:
@@ -177,14 +142,34 @@ def test_more_samples_keep_those_that_are_there(world: World, change: Change) ->
     assert found["generation_tasks"]["sums"]["samples"] == 24
 
 
-def test_another_seed_gives_other_answers(world: World, change: Change) -> None:
-    texts = []
-    for seed in (1, 2):
-        task = {**SAMPLED, "sampling": {**SAMPLED["sampling"], "seed": seed}}
-        subject = step_subject(change(sums=task), 5)
-        run(subject)
-        texts.append((subject.folder / "generation" / "sums" / "completions.jsonl").read_text())
-    assert texts[0] != texts[1]
+def test_files_of_other_suites_go_and_those_being_written_stay(
+    world: World, change: Change
+) -> None:
+    """Two runs may collect one step at once; each must leave what the other is writing."""
+    subject = step_subject(change(sums=TASK, more=TASK), 5)
+    run(subject)
+    written = temporary_path(subject.folder / "generation" / "sums" / "prompts.parquet")
+    written.write_bytes(b"half of it")
+    subject = step_subject(change(sums=TASK), 5)
+    run(subject)
+    assert written.read_bytes() == b"half of it"
+    assert {path.name for path in (subject.folder / "generation" / "sums").glob("[!.]*")} >= {
+        "prompts.parquet",
+        "results.jsonl",
+    }
+    assert not list((subject.folder / "generation" / "more").glob("*"))
+
+
+def test_a_cache_at_fault_leaves_the_results_as_they_are(world: World, change: Change) -> None:
+    plan = change(sums=TASK)
+    subject = step_subject(plan, 5)
+    run(subject)
+    before = (subject.folder / "tier5_verified.json").read_bytes()
+    for entry in (entry for entry in tier_entries(plan) if "sums" in entry.folder.name):
+        shutil.rmtree(entry.folder)
+    with pytest.raises(CacheError, match="is not prefilled"):
+        collect(subject)
+    assert (subject.folder / "tier5_verified.json").read_bytes() == before
 
 
 def refuse_models(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,13 +125,6 @@ def test_one_file_is_a_target(world: World) -> None:
     assert target.read_bytes() == before
 
 
-def test_a_step_that_is_not_there_is_one_sentence(world: World) -> None:
-    target = world.results("stage2", "by_checkpoint", "step_7", "tier3_cf.json")
-    done = world.snakemake(str(target))
-    assert done.returncode == 1
-    assert "stage2/7: no checkpoint there" in done.stdout + done.stderr
-
-
 def test_a_killed_job_goes_on_and_loses_nothing(world: World, tmp_path: Path) -> None:
     """Killed at several moments; the scores then equal those of the undisturbed run."""
     folder = world.results("stage2", "by_checkpoint", "step_15")
@@ -152,19 +145,6 @@ def test_a_killed_job_goes_on_and_loses_nothing(world: World, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert {name: (folder / name).read_bytes() for name in names} == expected
     assert world.snakemake("--rerun-triggers", "mtime").returncode == 0
-
-
-def test_a_missing_cache_is_named_with_the_command_that_makes_it(world: World) -> None:
-    (cache,) = (world.folder / "cache").iterdir()
-    meta = cache / "ppl_slices" / "text" / "meta.json"
-    kept = meta.read_bytes()
-    meta.unlink()
-    done = world.evaluation("score", "--stage", "stage1", "--step", "10")
-    meta.write_bytes(kept)
-    assert done.returncode == 1
-    assert "text" in done.stderr
-    assert "prefill" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

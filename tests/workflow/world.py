@@ -53,6 +53,11 @@ class World:
     def read(self, *parts: str) -> Any:
         return json.loads(self.results(*parts).read_text())
 
+    def weight(self, step: str, part: str) -> Path:
+        """A file of the weights of a checkpoint, such as `stage1/10`."""
+        files = (self.folder / "ckpts" / step / "model").rglob(f"*{part}*/model_weight*")
+        return sorted(files)[0]
+
     def change(self, **keys: Any) -> None:
         content = yaml.safe_load(self.config.read_text())
         content.update(keys)
@@ -82,6 +87,13 @@ def stored_scores(results: Path) -> dict[str, str]:
         with contextlib.suppress(FileNotFoundError):  # just being packed
             found[f"{path.parent.name}/{path.name}"] = _digest(path.read_bytes())
     return found
+
+
+def flip(path: Path) -> None:
+    """Turns a bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
 
 
 def _digest(content: bytes) -> str:

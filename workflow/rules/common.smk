@@ -11,7 +11,8 @@ from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.orchestration.hooks import check_targets_first, end, start
 from evaluation.orchestration.gpu_resources import for_spread_model
-from evaluation.orchestration.rule_inputs import RuleInputs, or_stop
+from evaluation.orchestration.rule_inputs import RuleInputs
+from evaluation.orchestration.stops import or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.results.stage_files import (
     FRONT_FILES,
@@ -19,6 +20,7 @@ from evaluation.results.stage_files import (
     SUMMARY_TABLE,
     stage_outputs,
 )
+from evaluation.settings.candidates import FOLDER, candidate_of, candidate_option
 from evaluation.settings.names import NAME
 from evaluation.settings.plan import plan_stages
 from evaluation.settings.tiers import TIERS
@@ -97,7 +99,7 @@ def shared_jobs():
 
 # Which files the rules make.
 FRONT_PAGE = f"{CONFIG.results}/{PAGE}"
-CHECKPOINT = r"by_checkpoint/step_\d+|bridge"
+CHECKPOINT = rf"by_checkpoint/(?:{FOLDER})|bridge"
 """Folders of a stage's results that hold a checkpoint's."""
 
 

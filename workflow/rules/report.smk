@@ -7,18 +7,19 @@ for _plan in PLANS.values():
         name:
             f"deltas_{_plan.name}"
         input:
-            lambda w, plan=_plan: INPUTS.deltas(plan, w.step),
+            lambda w, plan=_plan: INPUTS.deltas(plan, w.candidate),
         output:
-            made(f"{_plan.results}/by_checkpoint/step_{{step}}", "deltas"),
+            made(f"{_plan.results}/by_checkpoint/{{candidate}}", "deltas"),
         log:
-            f"{_plan.results}/eval_logs/deltas_{{step}}.log",
+            f"{_plan.results}/eval_logs/deltas_{{candidate}}.log",
         localrule: True
         conda:
             "../envs/evaluation.yaml"
         params:
             stage=_plan.name,
+            which=lambda w: candidate_option(candidate_of(w.candidate)),
         shell:
-            "evaluation deltas --stage {params.stage} --step {wildcards.step} 2>&1 | logged {log:q}"
+            "evaluation deltas --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
             " || recorded $?"
 
 

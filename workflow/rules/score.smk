@@ -28,22 +28,23 @@ for _plan in PLANS.values():
         name:
             f"score_{_plan.name}"
         input:
-            lambda w, plan=_plan: INPUTS.score([step_subject(plan, int(w.step))]),
+            lambda w, plan=_plan: INPUTS.score([INPUTS.candidate(plan, w.candidate)]),
         output:
-            made(f"{_plan.results}/by_checkpoint/step_{{step}}", "score"),
+            made(f"{_plan.results}/by_checkpoint/{{candidate}}", "score"),
         log:
-            f"{_plan.results}/eval_logs/slurm/{_plan.name}_step_{{step}}.log",
+            f"{_plan.results}/eval_logs/slurm/{_plan.name}_{{candidate}}.log",
         benchmark:
-            f"{_plan.results}/eval_logs/slurm/{_plan.name}_step_{{step}}.benchmark.jsonl"
+            f"{_plan.results}/eval_logs/slurm/{_plan.name}_{{candidate}}.benchmark.jsonl"
         wildcard_constraints:
-            step=INPUTS.steps_to_score(_plan),
+            candidate=INPUTS.candidates_to_score(_plan),
         conda:
             "../envs/evaluation.yaml"
         threads: 8
         params:
             stage=_plan.name,
+            which=lambda w: candidate_option(candidate_of(w.candidate)),
         shell:
-            "evaluation score --scores-only --stage {params.stage} --step {wildcards.step} 2>&1 | logged {log:q}"
+            "evaluation score --scores-only --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
             " || recorded $?"
 
     spread_over_gpus(f"score_{_plan.name}")
@@ -126,7 +127,7 @@ for _plan in PLANS.values():
             which=lambda w: (
                 "--bridge"
                 if w.folder == "bridge"
-                else f"--step {w.folder.rpartition('_')[2]}"
+                else candidate_option(candidate_of(w.folder.rpartition("/")[2]))
             ),
         shell:
             "evaluation collect --stage {params.stage} {params.which} 2>&1 | logged {log:q}"

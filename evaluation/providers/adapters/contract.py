@@ -4,8 +4,9 @@
     python -m evaluation.providers.adapters.<provider> score FOLDER
 
 `FOLDER/request.json` holds what is asked: `task`, `include_path` (a user's task files, or null),
-`kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit`, `mirrors`; for `score` `memory_mb`
-and `task_files`. A verb that refuses writes `FOLDER/refused.json` with a sentence and exits with 3.
+`kind` (`generative` or `choices`), `gold_alone` (whether of choices the right one alone is scored),
+`chat`, `num_fewshot`, `limit`, `mirrors`; for `score` `memory_mb` and `task_files`. A verb that
+refuses writes `FOLDER/refused.json` with a sentence and exits with 3.
 
 `render` writes `documents.jsonl`, a line for each document:
 
@@ -23,6 +24,7 @@ of a ranked choice instead of prompt, messages, document and gold
     right         index of the right one
 
 and at last `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
+`primary`, `sampling`, `counts_space` and `remarks` where the provider has them (`render.TaskInfo`),
 `documents` (how many there are in all), `datasets` (where each came from), and `read`: `dataset`,
 `config` and `files` of each, every file with its `data.status_of` from before it was read; null for the
 hub. A user's task files stand in `read` as `kind: tasks`, and their checksum in `task_files`.

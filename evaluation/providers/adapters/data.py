@@ -71,7 +71,7 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
         split: str | None = None,
         **options: Any,
     ) -> Any:
-        root = _mirror(path, mirrors)
+        root = find_mirror(path, mirrors)
         record["datasets"][path] = "hub" if root is None else str(root)
         if not any((one["dataset"], one["config"]) == (path, name) for one in record["read"]):
             record["read"].append({"dataset": path, "config": name, "files": _before(root, name)})
@@ -104,7 +104,8 @@ def _from_hub(
         ) from None
 
 
-def _mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
+def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
+    """Return where a dataset is mirrored; None if it is not."""
     if dataset in mirrors:
         return Path(mirrors[dataset])
     if "*" in mirrors and (Path(mirrors["*"]) / dataset).exists():

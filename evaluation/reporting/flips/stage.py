@@ -19,6 +19,7 @@ from evaluation.reporting.flips.questions import QuestionFlips
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.read import TierResults
+from evaluation.settings.candidates import Candidate, candidate_rank
 from evaluation.settings.plan import StagePlan
 
 MOST, FEWEST = 12, 2
@@ -30,22 +31,22 @@ SHORT = 1500
 Page = dict[str, Any]
 
 
-def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[int] = ()) -> Page:
-    """Return the flips of all steps that there is room for, those of `first` before the others."""
+def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate] = ()) -> Page:
+    """Return the flips of all steps and merges that there is room for, those of `first` before the others."""
     page: Page = {"items": {}, "steps": {}, "left": []}
     if found.bridge is None:
         return page
-    most = max(FEWEST, min(MOST, 60 // max(1, len(found.steps))))
+    most = max(FEWEST, min(MOST, 60 // max(1, len(found.candidates))))
     finder = _Finder(found.plan, found.bridge, most)
-    for step in in_order(sorted(found.steps), first):
+    for step in in_order(sorted(found.candidates, key=candidate_rank), first):
         is_full = bool(page["left"])  # what follows would hardly find space either
-        if is_full or not _add(page, step, finder.find(found.steps[step]), space):
+        if is_full or not _add(page, step, finder.find(found.candidates[step]), space):
             page["left"].append(step)
-    page["left"].sort()
+    page["left"].sort(key=candidate_rank)
     return page
 
 
-def in_order(steps: Sequence[int], first: Sequence[int]) -> list[int]:
+def in_order(steps: Sequence[Candidate], first: Sequence[Candidate]) -> list[Candidate]:
     """Return `first`, then the other steps so that any number of them is spread over the whole."""
     bits = max(1, len(steps).bit_length())
     spread = sorted(range(len(steps)), key=lambda i: f"{i:0{bits}b}"[::-1])
@@ -87,7 +88,7 @@ class _Finder:
         return QuestionFlips(self._plan, self._bridge("tier3"), self._most)
 
 
-def _add(page: Page, step: int, found: Iterable[ItemFlips], space: SpaceLeft) -> bool:
+def _add(page: Page, step: Candidate, found: Iterable[ItemFlips], space: SpaceLeft) -> bool:
     """Put a step's flips on the page, their texts cut if need be; False if there is no room."""
     rows: list[dict[str, Any]] = []
     added: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.bridge.deltas import FREE_OF_TOKENS
 from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError, ResultsError
@@ -35,16 +35,27 @@ Points = dict[Key, list[dict[str, Any]]]
 
 
 def stage_series(rows: Sequence[Row]) -> list[Series]:
-    """Return the series of a stage's summary rows, each with the bridge's value; overall ones first."""
+    """Return the series of a stage's summary rows, each with the bridge's value; overall ones first.
+
+    A merge is at no step: it is one of the series' `merges`, a mark with a name. What has no step, but
+    merges alone, has no series.
+    """
     lines: dict[Key, list[Row]] = {}
     references: dict[Key, Row] = {}
+    merges: dict[Key, list[dict[str, Any]]] = {}
     for row in rows:
         key = (row["tier"], row["item"], row["metric"])
         if row["role"] == "bridge":
             references[key] = row
+        elif row["role"] == "merge":
+            mark = {name: row[name] for name in ("value", "low", "high")}
+            merges.setdefault(key, []).append({"name": row["merge"], **mark})
         else:
             lines.setdefault(key, []).append(row)
-    return [_series(key, lines[key], references.get(key)) for key in sorted(lines, key=rank_of)]
+    return [
+        {**_series(key, lines[key], references.get(key)), "merges": merges.get(key, [])}
+        for key in sorted(lines, key=rank_of)
+    ]
 
 
 def rank_of(key: Key) -> tuple[int, int, bool]:
@@ -62,7 +73,8 @@ def is_logarithmic(series: Series) -> bool:
     lines = series.get("lines") or [series]
     names = ("value", "low", "high", "paired_low", "paired_high")
     drawn = [point.get(name) for line in lines for point in line["points"] for name in names]
-    drawn += [level["value"] for level in (series["bridge"], *series.get("levels", ())) if level]
+    others = (series["bridge"], *series.get("levels", ()), *series.get("merges", ()))
+    drawn += [level["value"] for level in others if level]
     values: list[float] = [value for value in drawn if value is not None]
     return min(values) > 0 and max(values) > WIDE * min(values)
 
@@ -88,6 +100,7 @@ def _series(key: Key, rows: Sequence[Row], bridge: Row | None) -> Series:
         else {name: bridge[name] for name in ("value", "low", "high")},
         "spread": spread_of(rows),
         "note": _note(rows),
+        **({"group": item} if item != OVERALL and is_mean(tier, item) else {}),
     }
 
 

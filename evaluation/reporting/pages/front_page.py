@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.delta import OVERALL, headline_delta
+from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.deltas import PER_BYTE
-from evaluation.checkpoints.subjects import steps_so_far
+from evaluation.checkpoints.subjects import candidates_so_far
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
-from evaluation.reporting.headlines import provisional, tier_words, value_in_words
+from evaluation.reporting.headlines import provisional, tier_words
 from evaluation.reporting.pages.curves import Series, stage_series, with_levels
 from evaluation.reporting.pages.joined import follows, joined_series
 from evaluation.reporting.pages.page import (
@@ -43,6 +43,7 @@ from evaluation.results.comparison_file import (
     read_comparison,
 )
 from evaluation.results.stage_files import OVERVIEW, PAGE
+from evaluation.settings.candidates import candidate_label
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -53,7 +54,7 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
 
     Beside it the lines with which Snakemake's report opens, and what later stages kept of earlier ones.
     """
-    found = {name: read_stage(plan, steps_so_far(plan)) for name, plan in plans.items()}
+    found = {name: read_stage(plan, candidates_so_far(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
     sparks = {n: _sparks(one, [*series[n], *group_series(one)]) for n, one in found.items()}
     kept = retention(found.values())
@@ -62,7 +63,7 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
         "retention": packed_retention(kept),
         "stage": None,
         "pages": _pages(plans, output),
-        "defaults": {**DEFAULTS, "band": "items"},
+        "defaults": {**DEFAULTS, "against": ""},
         "sparks": {name: packed_series(known) for name, known in sparks.items()},
         "series": packed_series(_joined(found, series)),
     }
@@ -114,16 +115,22 @@ def runs_in_words(results: Path, config: Config) -> list[dict[str, Any]]:
                 f"{stage_title(stage)}: {lead.sentence}"
                 for stage in one.stages
                 for lead in stage.leads
-                if _is_headline(lead)
+                if _is_headline(lead, stage.leads)
             ],
         }
         for one in content.comparisons
     ]
 
 
-def _is_headline(lead: LeadRow) -> bool:
+def _is_headline(lead: LeadRow, leads: Sequence[LeadRow]) -> bool:
     """Return whether it is of an overall headline, or what replaces it where tokenizers differ."""
-    return lead.item == OVERALL and lead.metric in (headline_delta(lead.tier), f"delta_{PER_BYTE}")
+    known = {
+        one.metric.removeprefix("delta_")
+        for one in leads
+        if (one.tier, one.item) == (lead.tier, OVERALL)
+    }
+    names = (TIERS[lead.tier].headline_of(known), PER_BYTE)
+    return lead.item == OVERALL and lead.metric.removeprefix("delta_") in names
 
 
 def _overview(cards: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> str:
@@ -137,9 +144,9 @@ def _overview(cards: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, An
 
 
 def _in_words(card: Mapping[str, Any]) -> Iterator[str]:
-    beside = ", ".join(map(str, card["beside"]))
+    beside = card["beside"]
     advice = card["advice"] or card["why_not"]
-    advice += f"; not significantly different: step {beside}" if beside else ""
+    advice += f"; not significantly different: {beside}" if beside else ""
     yield f"| **{_plain(card['name'])}: {_plain(card['verdict'] + card['provisional'])}**"
     yield f"| {_plain(advice)}"
     yield f"| {_plain(card['headline'])}"
@@ -167,10 +174,10 @@ def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
     aim = next((aim for aim in objective if aim.want == "improve"), None)
     for tier in [aim.tier] if aim else list(reversed(found.plan.tiers)):
         item = headline_item(tier, aim.group if aim else None)
-        names = [aim.decided_on.name if aim else TIERS[tier].headline]
+        own = {one["metric"]: one for one in series if (one["tier"], one["item"]) == (tier, item)}
+        names = [aim.decided_on.name if aim else TIERS[tier].headline_of(own)]
         if TIERS[tier].kind == "nats":
             names += [one.name for one in TIERS[tier].metrics if one.name not in names]
-        own = {one["metric"]: one for one in series if (one["tier"], one["item"]) == (tier, item)}
         if known := [own[name] for name in names if name in own]:
             return [{**one, "told": _headline(found, one)} for one in known]
     return []
@@ -185,8 +192,8 @@ def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
         "verdict": stage_verdict(found) or ("undecided" if objective else "no objective"),
         "provisional": provisional(found.recommendation),
         "objective": objective,
-        "advice": f"{advised['kind']}: step {advised['step']}" if advised else None,
-        "beside": advised["beside_steps"] if advised else [],
+        "advice": f"{advised['kind']}: {advised['named']}" if advised else None,
+        "beside": advised["beside_steps"] if advised else "",
         "why_not": why_not if objective else "no recommendation, as the stage has no objective",
         "headline": sparks[0]["told"] if sparks else "no results yet",
         "companions": advised["companions"] if advised else [],
@@ -198,8 +205,12 @@ def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
 
 def _headline(found: StageResults, spark: Series) -> str:
     """Return the value at the recommended (or else the last) step, with its interval if it has one."""
-    points = {point["step"]: point for point in spark["points"]}
-    point = points.get(chosen_step(found) or 0, spark["points"][-1])
+    points = {mark["name"]: {"paired_low": None, **mark} for mark in spark["merges"]}
+    points |= {point["step"]: point for point in spark["points"]}
+    chosen = chosen_step(found)
+    if chosen is None or chosen not in points:
+        chosen = spark["points"][-1]["step"]
+    point = points[chosen]
     low, high = point["low"], point["high"]
     paired = ""
     if low is None and point["paired_low"] is not None:
@@ -207,10 +218,10 @@ def _headline(found: StageResults, spark: Series) -> str:
     metric = TIERS[spark["tier"]].metric(spark["metric"])
     bounds = "no interval"
     if low is not None:
-        bounds = f"[{', '.join(value_in_words(metric, one) for one in (low, high))}]{paired}"
+        bounds = f"[{', '.join(metric.level(one) for one in (low, high))}]{paired}"
     bridge = spark["bridge"]
-    against = f", bridge {value_in_words(metric, bridge['value'])}" if bridge else ""
-    value = f"{value_in_words(metric, point['value'])} {bounds} at step {point['step']}{against}"
+    against = f", bridge {metric.level(bridge['value'])}" if bridge else ""
+    value = f"{metric.level(point['value'])} {bounds} at {candidate_label(chosen)}{against}"
     group = "" if spark["item"] == OVERALL else f" of {spark.get('group', spark['item'])}"
     return f"{spark['tier']} {metric.words}{group}: {value}"
 

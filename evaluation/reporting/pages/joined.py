@@ -93,7 +93,7 @@ def _joined(
     owners: Mapping[str, Series], starts: Mapping[str, int], chains: Sequence[Sequence[str]]
 ) -> Series:
     first = next(iter(owners.values()))
-    line = {**first, "points": [], "bridge": None, "spread": None, "borders": []}
+    line = {**first, "points": [], "merges": [], "bridge": None, "spread": None, "borders": []}
     found = [
         (number, [name for name in chain if name in owners]) for number, chain in enumerate(chains)
     ]

@@ -48,29 +48,22 @@ ENVIRONMENT = jinja2.Environment(
 )
 ENVIRONMENT.globals |= {"light": as_css(LIGHT), "dark": as_css(DARK)}
 
-DEFAULTS = {
-    "step": None,
-    "item": "",
-    "flip": "",
-    "unit": "nats_per_token",
-    "band": "paired",
-    "metric": "",
-    "find": "",
-    "search": "",
-    "sort": "step",
-    "said": "",
-}
-"""What a page shows of each choice that stands in its address, until a reader chooses."""
+DEFAULTS = {"unit": "nats_per_token", "metric": "", "find": ""}
+"""What every page shows of each choice that stands in its address, until a reader chooses."""
+
+DELTAS_DEFAULTS = {"search": "", "sort": "step"}
+"""The same for a page that has a table of deltas."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of words and numbers as text, under its title."""
+    """A table of words and numbers as text, under its title; `numbers` are the columns of numbers."""
 
     title: str
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
     note: str = ""
+    numbers: frozenset[str] = frozenset()
 
 
 def cells_of(columns: Mapping[str, Callable[..., str]], *of: Any) -> tuple[str, ...]:

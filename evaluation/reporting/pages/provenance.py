@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.reporting.flips.items import scored_cache
-from evaluation.reporting.headlines import change_in_words, size_in_words
 from evaluation.reporting.pages.page import Table, cells_of
 from evaluation.reporting.pages.provenance_header import packages_in_words
 from evaluation.reporting.pages.verified_answers import verified_tables
@@ -34,7 +33,7 @@ def provenance_tables(found: StageResults) -> list[Table]:
 
 
 def _sides(found: StageResults) -> dict[str, Results]:
-    sides = {str(step): scored.results for step, scored in found.steps.items()}
+    sides = {str(step): scored.results for step, scored in found.candidates.items()}
     return sides if found.bridge is None else {**sides, "bridge": found.bridge.results}
 
 
@@ -59,7 +58,8 @@ def jobs_table(found: StageResults) -> Table:
     files = [tier.file for results in sides.values() for tier in results.tiers.values()]
     seconds = sum(file.seconds or 0.0 for file in files)
     note = f"{seconds:.0f} seconds of the device, spent wherever a score was computed first."
-    return Table("Jobs", ("step", "tier", *JOB), rows, note if rows else "")
+    numbers = frozenset({"step", "seconds", "tokens/s", "sequence"})
+    return Table("Jobs", ("step", "tier", *JOB), rows, note if rows else "", numbers)
 
 
 def _count(items: Any) -> str:
@@ -70,8 +70,14 @@ def _count(items: Any) -> str:
     return f"{items.used} of {items.asked}" + (f" ({left})" if left else "")
 
 
+def _device(file: TierFile) -> str:
+    """Name the GPU, and say where layers ran without being compiled, which explains the speed."""
+    plain = " (layers not compiled)" if "plain" in (file.layers or ()) else ""
+    return f"{_text(file.gpu or file.device)}{plain}"
+
+
 JOB: Mapping[str, Callable[[TierFile], str]] = {
-    "device": lambda file: _text(file.gpu or file.device),
+    "device": _device,
     "dtype": lambda file: _text(file.dtype),
     "row tokens": lambda file: ", ".join(map(str, file.row_tokens)) or "–",
     "seconds": lambda file: _text(file.seconds),
@@ -179,7 +185,7 @@ def _disagreements(found: StageResults) -> Table:
                 continue
             better, worse = moved.setdefault(delta.item, ([], []))
             metric = tier.metric(delta.metric.removeprefix("delta_"))
-            name = f"{metric.words} {change_in_words(metric, delta.delta)}"
+            name = f"{metric.words} {metric.change(delta.delta)}"
             is_up, is_down = delta.low > 0, delta.high < 0
             if delta.want == "<= 0":
                 is_up, is_down = is_down, is_up
@@ -216,6 +222,7 @@ def quality_tables(quality: TaskQuality) -> list[Table]:
             tuple(QUALITY),
             [cells_of(QUALITY, row) for row in quality.rows],
             note,
+            QUALITY_NUMBERS,
         )
     ]
 
@@ -224,8 +231,12 @@ def _number(value: float | None, form: str) -> str:
     return "–" if value is None else f"{value:{form}}"
 
 
+def _noise(row: QualityRow) -> str:
+    return "–" if row.noise is None else _metric(row).change(row.noise, sign="")
+
+
 def _needed(row: QualityRow) -> str:
-    return "–" if row.needed is None else f"{row.needed:,}{' ▼' if row.too_small else ''}"
+    return "–" if row.needed is None else f"{'▼ ' if row.too_small else ''}{row.needed:,}"
 
 
 def _metric(row: QualityRow) -> Metric:
@@ -237,10 +248,11 @@ QUALITY: Mapping[str, Callable[[QualityRow], str]] = {
     "metric": lambda row: _metric(row).words,
     "above chance (z)": lambda row: _number(row.above_chance, ".1f"),
     "monotone": lambda row: _number(row.monotonicity, ".2f"),
-    "noise": lambda row: _number(row.noise, ".3g"),
+    "noise": _noise,
     "signal / noise": lambda row: _number(row.signal_to_noise, ".1f"),
     "agrees with bits per byte": lambda row: _number(row.agreement, ".0%").replace("%", " %"),
     "items": lambda row: f"{row.n:,} {TIERS[row.tier].unit}",
-    "to decide": lambda row: size_in_words(_metric(row), row.difference),
+    "to decide": lambda row: _metric(row).size(row.difference),
     "it takes": _needed,
 }
+QUALITY_NUMBERS = frozenset(QUALITY) - {"item", "metric", "items"}

@@ -12,6 +12,7 @@ from evaluation.commits import code_commit, commit_of
 from evaluation.files import fingerprint
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.tier_files import Counts, TierFile
+from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.effective import origin_of
 from evaluation.settings.plan import StagePlan
 
@@ -21,13 +22,14 @@ Header = list[tuple[str, str]]
 code_of_now = cache(code_commit)
 
 
-def stage_header(found: StageResults, chosen: int | None) -> Header:
+def stage_header(found: StageResults, chosen: Candidate | None) -> Header:
     """Return that of a stage's page; checkpoint and items are those of the step that it is about."""
-    scored = found.steps.get(chosen) if chosen is not None else None
+    scored = found.candidates.get(chosen) if chosen is not None else None
+    named = candidate_label(chosen) if chosen is not None else ""
     return [
         ("run", run_name(found.plan)),
         ("stage", found.plan.name),
-        *([("checkpoint", f"step {chosen}, {_identity(scored)}")] if scored else []),
+        *([("checkpoint", f"{named}, {_identity(scored)}")] if scored else []),
         *([("bridge", _identity(found.bridge))] if found.bridge else []),
         *_shared([found]),
         *([("items used", _items([scored]))] if scored else []),
@@ -40,10 +42,16 @@ def front_header(stages: Mapping[str, StageResults]) -> Header:
     last = [stage.steps[max(stage.steps)] for stage in found if stage.steps]
     return [
         ("run", run_name(found[0].plan)),
-        ("stages", ", ".join(f"{name} ({len(one.steps)} steps)" for name, one in stages.items())),
+        ("stages", ", ".join(f"{name} ({_steps(one)})" for name, one in stages.items())),
         *_shared(found),
         *([("items used", _items(last))] if last else []),
     ]
+
+
+def _steps(found: StageResults) -> str:
+    counts = ((len(found.steps), "step"), (len(found.merges), "merge"))
+    told = [f"{count} {kind}{'' if count == 1 else 's'}" for count, kind in counts if count]
+    return " and ".join(told) or "0 steps"
 
 
 def run_name(plan: StagePlan) -> str:
@@ -70,7 +78,7 @@ def packages_in_words(packages: Mapping[str, Iterable[str]]) -> str:
 
 
 def _files(found: StageResults) -> Iterable[TierFile]:
-    sides = [*found.steps.values(), *([found.bridge] if found.bridge else [])]
+    sides = [*found.candidates.values(), *([found.bridge] if found.bridge else [])]
     return (tier.file for side in sides for tier in side.results.tiers.values())
 
 
@@ -97,8 +105,7 @@ def _configuration(stages: Sequence[StageResults]) -> str:
 
 def _identity(scored: Scored) -> str:
     header = scored.results.header
-    name = "/".join(Path(header.checkpoint).parts[-2:])
-    return f"{name} ({header.checkpoint_identity[:16]})"
+    return f"{scored.results.label} ({header.checkpoint_identity[:16]})"
 
 
 def _items(scored: Iterable[Scored]) -> str:

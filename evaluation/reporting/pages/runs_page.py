@@ -14,6 +14,7 @@ from evaluation.reporting.headlines import tier_words
 from evaluation.reporting.pages.curves import Series, overlaid_series, points_of, with_levels
 from evaluation.reporting.pages.page import (
     DEFAULTS,
+    DELTAS_DEFAULTS,
     LARGEST,
     SpaceLeft,
     delta_row,
@@ -50,9 +51,7 @@ def runs_page(
         "other": "B",
         "stage": None,
         "pages": {"front": page_link(Path(PAGE), Path())} if config is not None else {},
-        "defaults": {**DEFAULTS, "band": "items", "unit": _unit(curves)},
-        "axis": _axis(comparisons),
-        "first": _stage(comparisons, list(curves)),
+        "defaults": _defaults(curves, comparisons),
         "curves": [{"stage": name, "series": packed_series(all_)} for name, all_ in curves.items()],
         "comparisons": [],
     }
@@ -67,7 +66,16 @@ def runs_page(
     }
     space = SpaceLeft(LARGEST - len(render("runs.html", data, **words).encode()))
     data["comparisons"], words["left_out"] = _deltas(comparisons, space)
+    data["defaults"]["pair"] = next((one["label"] for one in data["comparisons"]), "")
     return render("runs.html", data, **words)
+
+
+def _defaults(
+    curves: Mapping[str, Sequence[Series]], comparisons: Sequence[RunComparison]
+) -> dict[str, Any]:
+    """Return what the page begins with of each choice; the pair of runs is added with their deltas."""
+    own = {"stage": _stage(comparisons, list(curves)), "axis": _axis(comparisons)}
+    return {**DEFAULTS, "unit": _unit(curves), **own, "pair": "", "step": None, **DELTAS_DEFAULTS}
 
 
 def _unit(curves: Mapping[str, Sequence[Series]]) -> str:
@@ -82,10 +90,10 @@ def _axis(comparisons: Sequence[RunComparison]) -> str:
     return by[0] if by else "steps"
 
 
-def _stage(comparisons: Sequence[RunComparison], stages: Sequence[str]) -> int:
-    """Return the place of the stage that is drawn at first: one that is compared, if any is."""
+def _stage(comparisons: Sequence[RunComparison], stages: Sequence[str]) -> str:
+    """Return the stage that is drawn at first: one that is compared, if any is."""
     names = [stage.stage_a for one in comparisons for stage in one.stages]
-    return stages.index(names[0]) if names and names[0] in stages else 0
+    return names[0] if names and names[0] in stages else next(iter(stages), "")
 
 
 def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:

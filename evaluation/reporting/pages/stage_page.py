@@ -15,13 +15,13 @@ from evaluation.reporting.headlines import (
     has_own_forest,
     in_forest,
     provisional,
-    size_in_words,
     steps_in_words,
     tier_words,
 )
 from evaluation.reporting.pages.curves import Series, stage_series, with_levels
 from evaluation.reporting.pages.page import (
     DEFAULTS,
+    DELTAS_DEFAULTS,
     LARGEST,
     Links,
     SpaceLeft,
@@ -48,6 +48,7 @@ from evaluation.reporting.tables.summary import summary_rows
 from evaluation.reporting.tables.task_quality import stage_quality
 from evaluation.results.deltas_file import StepDeltas, warnings_in_words
 from evaluation.results.stage_files import PAGE, TaskQuality
+from evaluation.settings.candidates import Candidate, candidate_rank, steps_among
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -68,19 +69,27 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
         "stage": found.plan.name,
         "bridge": found.bridge.results.label if found.bridge else None,
         "pages": _links(found.plan),
-        "defaults": {**DEFAULTS, "step": chosen},
+        "defaults": _defaults(found.plan, chosen),
         "series": packed_series(series),
         "power": _power(found.plan),
     }
     words = _words(found, series, quality or stage_quality(found)) | {"levels": level_notes}
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
-    first = [] if chosen is None else [chosen, max(found.steps)]
+    first = [] if chosen is None else [chosen, *steps_among(found.steps)[-1:]]
     data["deltas"], data["without_deltas"] = _deltas(
         found, SpaceLeft(space.left * DELTAS_SHARE), first
     )
     space.take(data["deltas"])
     data["flips"] = stage_flips(found, space, first)
     return render("stage.html", data, **words)
+
+
+def _defaults(plan: StagePlan, chosen: Candidate | None) -> dict[str, Any]:
+    """Return what the page begins with of each choice; those about the bridge only if there is one."""
+    if plan.stage.bridge is None:
+        return {"step": chosen, "item": "", **DEFAULTS}
+    about_bridge = {"band": "paired", **DELTAS_DEFAULTS, "said": "", "turn": ""}
+    return {"step": chosen, "item": "", "flip": "", **DEFAULTS, **about_bridge}
 
 
 def _links(plan: StagePlan) -> Links:
@@ -134,9 +143,9 @@ def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
             metric = TIERS[one["tier"]].metric(one["metric"])
             of = "" if one["item"] == OVERALL else f" of {one.get('group', one['item'])}"
             half = spread["half"]
-            items = "" if half is None else f"; over items ± {size_in_words(metric, half)}"
+            items = "" if half is None else f"; over items ± {metric.size(half)}"
             return (
-                f"{one['tier']} {metric.words}{of} scatters by {size_in_words(metric, spread['sd'])} "
+                f"{one['tier']} {metric.words}{of} scatters by {metric.size(spread['sd'])} "
                 "(standard deviation) about a straight line over the last "
                 f"{spread['steps']} checkpoints{items}"
             )
@@ -144,18 +153,19 @@ def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
 
 
 def _deltas(
-    found: StageResults, space: SpaceLeft, first: Sequence[int]
-) -> tuple[dict[str, Any], list[int]]:
+    found: StageResults, space: SpaceLeft, first: Sequence[Candidate]
+) -> tuple[dict[str, Any], list[Candidate]]:
     """Return packed deltas of all steps that there is room for, and the other steps."""
-    kept: dict[int, list[dict[str, Any]]] = {}
-    left: list[int] = []
-    for step in in_order(sorted(found.deltas), first):
-        rows = _rows(found.deltas[step])
-        if left or not space.take(packed_deltas(rows)["rows"]):
+    kept: dict[Candidate, list[dict[str, Any]]] = {}
+    left: list[Candidate] = []
+    for step in in_order(sorted(found.deltas, key=candidate_rank), first):
+        own = _rows(found.deltas[step])
+        if left or not space.take(packed_deltas(own)["rows"]):
             left.append(step)
         else:
-            kept[step] = rows
-    return packed_deltas(row for step in sorted(kept) for row in kept[step]), sorted(left)
+            kept[step] = own
+    rows = (row for step in sorted(kept, key=candidate_rank) for row in kept[step])
+    return packed_deltas(rows), sorted(left, key=candidate_rank)
 
 
 def _rows(content: StepDeltas) -> list[dict[str, Any]]:
@@ -163,5 +173,5 @@ def _rows(content: StepDeltas) -> list[dict[str, Any]]:
     for row in content.deltas:
         is_loss = TIERS[row.tier].kind == "nats"  # in the unit that the page is read in
         headline = is_loss or in_forest(row) or has_own_forest(row)
-        rows.append(delta_row(row, bridge=row.bridge_value, headline=headline))
+        rows.append(delta_row(row, step=row.candidate, bridge=row.bridge_value, headline=headline))
     return rows

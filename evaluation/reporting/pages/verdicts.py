@@ -3,33 +3,32 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evaluation.bridge.delta import OVERALL
-from evaluation.reporting.headlines import change_in_words, size_in_words
+from evaluation.bridge.delta import OVERALL, group_item, metric_of
+from evaluation.reporting.headlines import in_words
 from evaluation.reporting.pages.curves import Series, spread_of
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import AimRow
 from evaluation.results.stage_files import Recommendation
+from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank
 from evaluation.settings.tiers import TIERS, TierName
 
 
-def verdict_rows(found: StageResults, chosen: int | None) -> list[dict[str, Any]]:
-    """Return each step's verdict on each aim, the chosen step first."""
-    steps = sorted(found.deltas.values(), key=lambda one: (one.step != chosen, one.step))
+def verdict_rows(found: StageResults, chosen: Candidate | None) -> list[dict[str, Any]]:
+    """Return the verdict on each aim of each step and merge, the chosen one first."""
+    order = sorted(found.deltas, key=lambda one: (one != chosen, candidate_rank(one)))
     return [
-        {"step": one.step, "verdict": one.verdict, "aims": list(map(_aim, one.aims))}
-        for one in steps
+        {"step": one, "verdict": content.verdict, "aims": list(map(_aim, content.aims))}
+        for one, content in ((one, found.deltas[one]) for one in order)
     ]
 
 
 def _aim(aim: AimRow) -> dict[str, Any]:
-    metric = aim.metric.removeprefix("delta_")
-    known = TIERS[aim.tier].metric(metric)
-    change = change_in_words(known, aim.delta, aim.low, aim.high)
+    metric = metric_of(aim.tier, aim.metric)
+    change = metric.change(aim.delta, aim.low, aim.high)
     beyond = " by more than the margin" if aim.want == "keep" else ""
     more = []
     if aim.verdict == "undecided" and aim.mde is not None:
-        least = change_in_words(known, aim.mde, sign="")
-        more.append(f"could only detect changes of {least} or more")
+        more.append(f"could only detect changes of {metric.change(aim.mde, sign='')} or more")
     if aim.companion:
         more.append(aim.companion.sentence)
     worse = f"significantly worse{beyond}: {', '.join(aim.regressions)}" if aim.regressions else ""
@@ -41,23 +40,27 @@ def _aim(aim: AimRow) -> dict[str, Any]:
     }
 
 
-def group_name(group: str) -> str:
-    """Return what a group's curve is called, which no item is."""
-    return f"{group} (group)"
-
-
 def group_series(found: StageResults) -> list[Series]:
     """Return a curve of each group of items that an aim is about, from the numbers of its verdicts.
 
     Of rates a group is an item by itself.
     """
     curves: dict[tuple[str, str, str], dict[int, AimRow]] = {}
-    for step, content in sorted(found.deltas.items()):
-        for aim in content.aims:
-            if aim.group and not TIERS[aim.tier].rates:
+    merges: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for step in sorted(found.deltas, key=candidate_rank):
+        for aim in found.deltas[step].aims:
+            named = found.plan.suite.tier_groups(aim.tier)  # these have curves like any item
+            if aim.group and aim.group not in named and not TIERS[aim.tier].rates:
                 key = aim.tier, aim.group, aim.metric.removeprefix("delta_")
-                curves.setdefault(key, {})[step] = aim
-    return [_series(key, list(rows.items())) for key, rows in curves.items()]
+                if isinstance(step, int):
+                    curves.setdefault(key, {})[step] = aim
+                else:
+                    mark = {"name": step, "value": aim.value, "low": None, "high": None}
+                    merges.setdefault(key, []).append(mark)
+    return [
+        {**_series(key, list(rows.items())), "merges": merges.get(key, [])}
+        for key, rows in curves.items()
+    ]
 
 
 def _series(key: tuple[str, str, str], rows: list[tuple[int, AimRow]]) -> Series:
@@ -77,7 +80,7 @@ def _series(key: tuple[str, str, str], rows: list[tuple[int, AimRow]]) -> Series
     ]
     return {
         "tier": tier,
-        "item": group_name(group),
+        "item": group_item(group),
         "group": group,
         "metric": metric,
         "chance": None,
@@ -88,10 +91,10 @@ def _series(key: tuple[str, str, str], rows: list[tuple[int, AimRow]]) -> Series
     }
 
 
-def chosen_step(found: StageResults) -> int | None:
-    """Return the recommended step, or the last one."""
-    recommended = found.recommendation.step if found.recommendation else None
-    if recommended in found.steps:
+def chosen_step(found: StageResults) -> Candidate | None:
+    """Return the recommended step or merge, or the last step."""
+    recommended = found.recommendation.candidate if found.recommendation else None
+    if recommended in found.candidates:
         return recommended
     return max(found.steps, default=None)
 
@@ -104,11 +107,17 @@ def stage_verdict(found: StageResults) -> str | None:
 def advice(found: StageResults) -> dict[str, Any] | None:
     """Return the recommendation as pages show it; None if there is none."""
     content = found.recommendation
-    if content is None or content.step is None:
+    if content is None or content.candidate is None:
         return None
     kind = (content.kind or "least bad").capitalize()
-    steps = [entry.step for entry in content.beside]
-    return {**content.model_dump(), "kind": kind, "beside": _beside(content), "beside_steps": steps}
+    return {
+        **content.model_dump(),
+        "kind": kind,
+        "named": candidate_label(content.candidate),
+        "beside": _beside(content),
+        "beside_steps": in_words([entry.candidate for entry in content.beside]),
+        "others": [{**one.model_dump(), "step": one.candidate} for one in content.others],
+    }
 
 
 def _beside(content: Recommendation) -> list[str]:
@@ -117,10 +126,8 @@ def _beside(content: Recommendation) -> list[str]:
     told = []
     for one in content.beside:
         has_change = known is not None and one.low is not None
-        change = (
-            change_in_words(known, one.delta, one.low, one.high) if known and has_change else ""
-        )
-        told.append(f"step {one.step}{f' ({change})' if change else ''}")
+        change = known.change(one.delta, one.low, one.high) if known and has_change else ""
+        told.append(f"{candidate_label(one.candidate)}{f' ({change})' if change else ''}")
     return told
 
 
@@ -129,7 +136,7 @@ def aim_title(aim: Mapping[str, Any]) -> str:
     tier = TIERS[aim["tier"]]
     metric = f" {aim['metric']}" if aim["metric"] else ""
     group = f" ({aim['group']})" if aim["group"] else ""
-    size = size_in_words(tier.metric(aim["metric"] or tier.headline), aim["margin"])
+    size = tier.metric(aim["metric"] or tier.headline).size(aim["margin"])
     margin = f"by more than {size}" if aim["want"] == "improve" else f"within {size}"
     return f"{aim['tier']}{metric}{group}: {aim['want']} {margin}"
 
@@ -138,4 +145,4 @@ def headline_item(tier: TierName, group: str | None) -> str:
     """Return the item whose curve is the headline's."""
     if group is None:
         return OVERALL
-    return group if TIERS[tier].rates else group_name(group)
+    return group if TIERS[tier].rates else group_item(group)

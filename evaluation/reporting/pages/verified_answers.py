@@ -6,12 +6,13 @@ from evaluation.reporting.pages.page import Table, cells_of
 from evaluation.results.answer_files import GenerationEntry, OtherEngine, Told, VerifierRates
 from evaluation.results.deltas_file import GroupDelta, StepDeltas
 from evaluation.results.read import Results
+from evaluation.settings.candidates import Candidate
 
 Sides = Mapping[str, Results]
 """Results by step, or of the bridge."""
 
 
-def verified_tables(sides: Sides, deltas: Mapping[int, StepDeltas]) -> list[Table]:
+def verified_tables(sides: Sides, deltas: Mapping[Candidate, StepDeltas]) -> list[Table]:
     """Return a table of rates, two of groups such as levels or subjects, and one of settings."""
     groups = ("step", "task", "by", "group", "prompts")
     settings = dict.fromkeys((name, *_settings(entry)) for _, name, entry in _entries(sides))

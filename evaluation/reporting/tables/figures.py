@@ -9,13 +9,13 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.files import atomic_path
-from evaluation.reporting.headlines import has_own_forest, in_forest, name_in_forest
+from evaluation.reporting.headlines import has_own_forest, in_forest, name_in_forest, shown_metrics
 from evaluation.reporting.pages.curves import Series, is_logarithmic, stage_series
 from evaluation.reporting.palette import LIGHT
 from evaluation.results.deltas_file import (
@@ -31,6 +31,7 @@ from evaluation.results.stage_files import (
     read_recommendation,
     read_summary,
 )
+from evaluation.settings.candidates import Candidate, candidate_label, steps_among
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -74,7 +75,9 @@ def _remove_others(plan: StagePlan) -> None:
 
 def _drawn(plan: StagePlan, kind: str, tier: TierName, series: Sequence[Series]) -> "Figure":
     if kind == "curves":
-        return _curves(tier, series, [TIERS[tier].shown])
+        known = shown_metrics((one["tier"], one["item"], one["metric"]) for one in series)
+        own = [one for one in series if one["metric"] == known[one["tier"], one["item"]]]
+        return _curves(tier, own, list(dict.fromkeys(one["metric"] for one in own)))
     if kind == "measures":
         return _curves(tier, series, [metric.name for metric in TIERS[tier].companions])
     return _forest(plan, tier) if kind == "forest" else _moves(plan, tier)
@@ -154,25 +157,42 @@ def _curve(axis: "Axes", series: Series) -> None:
         axis.axhline(series["bridge"]["value"], color=LIGHT["bridge"], ls="--", lw=1)
     if series["chance"] is not None:
         axis.axhline(series["chance"], color=LIGHT["unclear"], ls=":", lw=1)
+    for number, merge in enumerate(series["merges"], 1):
+        _mark(axis, steps, number, merge)
     if is_logarithmic(series):
         axis.set_yscale("log")
     axis.set_title(_plain(series["item"], 30), fontsize=8)
     axis.locator_params(axis="x", nbins=4)
 
 
+def _mark(axis: "Axes", steps: Sequence[int], number: int, merge: Mapping[str, Any]) -> None:
+    """Mark a merge, which is at no step, right of the last one, with its name above."""
+    width = (max(steps, default=0) - min(steps, default=0)) or 1
+    place = (max(steps, default=0) + 0.12 * width * number, merge["value"])
+    axis.plot(*place, color=LIGHT["main"], marker="D", markersize=4, linestyle="none")
+    axis.annotate(
+        _plain(merge["name"], 12),
+        place,
+        (0, 4),
+        textcoords="offset points",
+        ha="center",
+        fontsize=6,
+    )
+
+
 def _forest(plan: StagePlan, tier: TierName) -> "Figure":
-    rows, step = _deltas(plan, tier)
-    if not rows:
-        return _empty(f"{tier}: no step has been compared with the bridge yet")
-    beside, _ = _deltas(plan, tier, has_own_forest)
+    rows, _ = _deltas(plan, tier)
+    beside, step = _deltas(plan, tier, has_own_forest)
     sides = [own for own in (rows, beside) if own]
+    if not sides or step is None:
+        return _empty(f"{tier}: no step has been compared with the bridge yet")
     drawn = _new(5.2 * len(sides), 0.24 * max(map(len, sides)) + 0.9)
     for axis, own in zip(drawn.subplots(1, len(sides), squeeze=False).ravel(), sides, strict=True):
         _forest_axis(axis, tier, own, step)
     return drawn
 
 
-def _forest_axis(axis: "Axes", tier: TierName, rows: Sequence[DeltaRow], step: int | None) -> None:
+def _forest_axis(axis: "Axes", tier: TierName, rows: Sequence[DeltaRow], step: Candidate) -> None:
     for height, row in enumerate(reversed(rows)):
         _delta(axis, height, row)
     reach = max(abs(x or 0.0) for row in rows for x in (row.delta, row.low, row.high)) or 1.0
@@ -182,22 +202,25 @@ def _forest_axis(axis: "Axes", tier: TierName, rows: Sequence[DeltaRow], step: i
     metric = TIERS[tier].metric(rows[0].metric.removeprefix("delta_"))
     lower = "" if metric.higher_is_better or TIERS[tier].rates else " (lower is better)"
     what = "rate" if TIERS[tier].rates else metric.name
-    axis.set_xlabel(f"Δ {what}{lower}, 95 % interval\nof step {step} against {rows[0].bridge}")
+    axis.set_xlabel(
+        f"Δ {what}{lower}, 95 % interval\nof {candidate_label(step)} against {rows[0].bridge}"
+    )
 
 
 def _deltas(
     plan: StagePlan, tier: TierName, is_wanted: Callable[[DeltaRow], bool] = in_forest
-) -> tuple[list[DeltaRow], int | None]:
+) -> tuple[list[DeltaRow], Candidate | None]:
     """Return the headline deltas of the recommended or else the last step, best first."""
     if not (plan.results / DELTAS).exists():
         return [], None
     rows = read_stage_deltas(plan.results / DELTAS).deltas
-    steps = [row.step for row in rows if row.step is not None]
-    if not steps:
+    known = {row.candidate for row in rows if row.candidate is not None}
+    if not known:
         return [], None
-    advised = read_recommendation(plan.results / RECOMMENDATION).step
-    step = advised if advised in steps else max(steps)
-    own = [row for row in rows if (row.step, row.tier) == (step, tier) and is_wanted(row)]
+    advised = read_recommendation(plan.results / RECOMMENDATION).candidate
+    last = max(steps_among(known), default=None)
+    step = advised if advised in known or last is None else last
+    own = [row for row in rows if (row.candidate, row.tier) == (step, tier) and is_wanted(row)]
     return sorted(own, key=_loss), step
 
 
@@ -206,7 +229,7 @@ def _moves(plan: StagePlan, tier: TierName) -> "Figure":
     path = plan.step_folder(step) / DELTAS if step is not None else None
     found = read_step_deltas(path).moves if path is not None and path.exists() else ()
     own = [one for one in found if one.tier == tier]
-    if not own:
+    if not own or step is None:
         return _empty(f"{tier}: no step has been compared with the bridge yet")
     down = -(-len(own) // ACROSS)
     drawn = _new(min(len(own), ACROSS) * 2.4 + 0.4, down * 2.2 + 0.6)
@@ -215,7 +238,7 @@ def _moves(plan: StagePlan, tier: TierName) -> "Figure":
         _grid(axis, one)
     for axis in axes[len(own) :]:
         axis.set_visible(False)
-    drawn.supxlabel(f"pass rate at step {step}")
+    drawn.supxlabel(f"pass rate at {candidate_label(step)}")
     drawn.supylabel(f"pass rate at {rows[0].bridge}")
     return drawn
 

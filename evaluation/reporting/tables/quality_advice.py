@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from evaluation.bridge.statistics import POWER
-from evaluation.reporting.headlines import size_in_words
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import AimRow
 from evaluation.results.stage_files import QualityRow
+from evaluation.settings.candidates import steps_among
 from evaluation.settings.tiers import TIERS, Tier
 from evaluation.wording import first_few
 
@@ -17,8 +17,8 @@ NAMED = 6
 
 def advice_of(found: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
     """Yield a sentence for each undecided aim of the recommended, or else of the last step."""
-    advised = found.recommendation.step if found.recommendation else None
-    step = advised if advised in found.deltas else max(found.deltas, default=None)
+    advised = found.recommendation.candidate if found.recommendation else None
+    step = advised if advised in found.deltas else max(steps_among(found.deltas), default=None)
     if step is None:
         return
     for aim in found.deltas[step].aims:
@@ -49,7 +49,7 @@ def _times(aim: AimRow, difference: float, count: int, tier: Tier) -> str:
     """Say how many times as many units the mean takes: its error falls with their root."""
     assert aim.mde is not None
     times = (aim.mde / difference) ** 2
-    size = size_in_words(tier.metric(aim.metric.removeprefix("delta_")), difference)
+    size = tier.metric(aim.metric.removeprefix("delta_")).size(difference)
     where = f"the mean of {count} {_plural(tier.item, count)}" if count > 1 else "it"
     if times <= 1:
         return f"the {tier.unit} of {where} show a difference of {size} with probability {POWER:g}"

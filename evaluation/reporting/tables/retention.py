@@ -14,7 +14,8 @@ from pathlib import Path
 
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
-from evaluation.reporting.tables.score_matrix import Column, Key, heat_map
+from evaluation.reporting.headlines import shown_metrics
+from evaluation.reporting.tables.score_matrix import Column, Key, heat_map, key_of
 from evaluation.reporting.tables.shared_items import (
     Anchor,
     paired,
@@ -27,7 +28,7 @@ from evaluation.results.columns import write_csv
 from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.read import TierResults, read_tier
 from evaluation.results.stage_files import RETENTION, RETENTION_COLUMNS, RETENTION_TEX, RetentionRow
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import TierName
 
 log = logging.getLogger(__name__)
 
@@ -151,19 +152,20 @@ def write_retention(rows: Sequence[RetentionRow], folder: Path) -> None:
 
 def _columns(rows: Sequence[RetentionRow]) -> list[Column]:
     """Return a column for each checkpoint, compared with the first one that has the item."""
-    shown = [row for row in rows if row.metric == TIERS[row.tier].shown]
+    known = shown_metrics((row.tier, row.item, row.metric) for row in rows)
+    shown = [row for row in rows if row.metric == known[row.tier, row.item]]
     first: dict[Key, str] = {}
     for row in shown:
-        first.setdefault((row.tier, row.item), row.earlier)
-    against = [row for row in shown if row.earlier == first[row.tier, row.item]]
+        first.setdefault(key_of(row), row.earlier)
+    against = [row for row in shown if row.earlier == first[key_of(row)]]
     labels = dict.fromkeys(label for row in rows for label in (row.earlier, row.later))
     columns = []
     for label in labels:
-        own = {(row.tier, row.item): row for row in against if row.later == label}
+        own = {key_of(row): row for row in against if row.later == label}
         values = {
             key: _value(row, row.value if row.later == label else row.earlier_value)
             for row in against
-            if (key := (row.tier, row.item)) and (row.later == label or first[key] == label)
+            if (key := key_of(row)) and (row.later == label or first[key] == label)
         }
         flags = {key: row.flag for key, row in own.items() if row.flag}
         columns.append(Column(label, values, flags, {key: row.delta for key, row in own.items()}))

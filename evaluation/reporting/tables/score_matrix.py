@@ -13,23 +13,25 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Literal
 
-from evaluation.bridge.delta import OVERALL, headline_delta
+from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.deltas import compare
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.escaping import csv_cell, latex
 from evaluation.files import write_text
+from evaluation.reporting.headlines import shown_metrics
 from evaluation.reporting.palette import LIGHT
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.reporting.terminal import align
 from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.read import Results, read_results, tiers_in
-from evaluation.results.stage_files import MATRIX, MATRIX_TEX
+from evaluation.results.stage_files import MATRIX, MATRIX_TEX, RetentionRow
+from evaluation.settings.candidates import candidate_label, candidate_rank
 from evaluation.settings.tiers import TIERS, Metric, TierName
 
 Format = Literal["text", "csv", "latex"]
-Key = tuple[TierName, str]
-"""Tier and item."""
+Key = tuple[TierName, str, str]
+"""Tier, item, and the metric that stands for it."""
 
 LEGEND = (
     "▲ better, ▼ worse than the column before by the paired test (Holm's correction over all items of "
@@ -61,31 +63,43 @@ class Column:
 
 
 def write_matrix(found: StageResults) -> None:
-    """Write both files of a stage's score matrix: the bridge, then every step."""
+    """Write both files of a stage's score matrix: the bridge, then every step and every merge."""
     columns = [] if found.bridge is None else [_scored_column("bridge", found.bridge, ())]
-    for step, scored in sorted(found.steps.items()):
-        content = found.deltas.get(step)
-        columns.append(_scored_column(f"step {step}", scored, content.deltas if content else ()))
+    for candidate in sorted(found.candidates, key=candidate_rank):
+        content, scored = found.deltas.get(candidate), found.candidates[candidate]
+        label = candidate_label(candidate)
+        columns.append(_scored_column(label, scored, content.deltas if content else ()))
     write_text(found.plan.results / MATRIX, as_csv(columns))
     write_text(found.plan.results / MATRIX_TEX, heat_map(columns, NOTE))
 
 
 def _scored_column(label: str, scored: Scored, rows: Sequence[DeltaRow]) -> Column:
-    own = {
-        (row.tier, row.item): row for row in rows if row.metric == f"delta_{TIERS[row.tier].shown}"
-    }
+    values = _shown_values(scored.values)
+    own = {key: row for row in rows if (key := key_of(row)) in values}
     return Column(
         label=label,
-        values=_shown_values(scored.values),
+        values=values,
         flags={key: row.flag for key, row in own.items() if row.flag is not None},
         deltas={key: row.delta for key, row in own.items()},
     )
 
 
 def _shown_values(values: Iterable[Value]) -> dict[Key, Value]:
-    """Return a value for each item, each tier's overall one first."""
-    shown = [value for value in values if value.metric == TIERS[value.tier].shown]
-    return {(v.tier, v.item): v for v in sorted(shown, key=lambda v: v.item != OVERALL)}
+    """Return a value for each item, each tier's means first."""
+    values = list(values)
+    shown = shown_metrics((v.tier, v.item, v.metric) for v in values)
+    own = [v for v in values if v.metric == shown[v.tier, v.item]]
+    return {key_of(value): value for value in sorted(own, key=_rank)}
+
+
+def key_of(row: Value | Delta | DeltaRow | RetentionRow) -> Key:
+    """Return the key of a value or a delta."""
+    return row.tier, row.item, row.metric.removeprefix("delta_")
+
+
+def _rank(value: Value) -> tuple[bool, bool]:
+    """Order overall values before groups, and these before what they are means of."""
+    return value.item != OVERALL, not is_mean(value.tier, value.item)
 
 
 def checkpoint_table(folders: Mapping[str, Path], form: Format) -> tuple[str, list[str]]:
@@ -123,9 +137,9 @@ def _flags(ours: Results, theirs: Results) -> dict[Key, str]:
     if not shared:
         return {}
     return {
-        (delta.tier, delta.item): delta.flag
+        key_of(delta): delta.flag
         for delta in compare(replace(ours, tiers=shared), theirs)
-        if delta.flag is not None and delta.metric == headline_delta(delta.tier)
+        if delta.flag is not None
     }
 
 
@@ -133,7 +147,7 @@ def as_text(columns: Sequence[Column]) -> str:
     """Return an aligned table, with the interval of each value."""
     rows = [["", "item", *(column.label for column in columns)]]
     for key in _keys(columns):
-        rows.append([_title(key[0]), key[1], *(_cell(column, key) for column in columns)])
+        rows.append([_title(key), key[1], *(_cell(column, key) for column in columns)])
     return align(rows) + "\n"
 
 
@@ -148,7 +162,7 @@ def as_csv(columns: Sequence[Column]) -> str:
     writer.writerow(map(csv_cell, ["tier", "item", "metric", *heads]))
     for key in _keys(columns):
         cells = [_numbers(column, key).get(name) for column in columns for name in names]
-        writer.writerow(map(csv_cell, [*key, TIERS[key[0]].shown, *cells]))
+        writer.writerow(map(csv_cell, [*key, *cells]))
     return out.getvalue()
 
 
@@ -160,16 +174,16 @@ def as_latex(columns: Sequence[Column]) -> str:
 def heat_map(columns: Sequence[Column], note: str) -> str:
     """Return a `tabular` whose cells are coloured by their deltas, without intervals.
 
-    The darkest cell of a tier is the one that changed most. `note` says what is compared with what.
+    The darkest cell of a part is the one that changed most. `note` says what is compared with what.
     """
-    most: dict[TierName, float] = dict.fromkeys(TIERS, 0.0)
+    most: dict[tuple[TierName, str], float] = {}
     for column in columns:
-        for (tier, _), delta in column.deltas.items():
-            most[tier] = max(most[tier], abs(delta))
+        for key, delta in column.deltas.items():
+            most[key[::2]] = max(most.get(key[::2], 0.0), abs(delta))
     lines = (
         "% \\usepackage{booktabs, amssymb} \\usepackage[table]{xcolor}",
         f"% {note}",
-        _tabular(columns, lambda column, key: _tinted(column, key, most[key[0]])),
+        _tabular(columns, lambda column, key: _tinted(column, key, most.get(key[::2], 0.0))),
     )
     return "\n".join(lines)
 
@@ -177,16 +191,17 @@ def heat_map(columns: Sequence[Column], note: str) -> str:
 def _keys(columns: Sequence[Column]) -> list[Key]:
     found = dict.fromkeys(key for column in columns for key in column.values)
     order = list(TIERS)
-    return sorted(found, key=lambda key: order.index(key[0]))
+
+    return sorted(found, key=lambda key: (order.index(key[0]), key[2] != TIERS[key[0]].shown))
 
 
-def _metric(tier: TierName) -> Metric:
-    return TIERS[tier].metric(TIERS[tier].shown)
+def _metric(key: Key) -> Metric:
+    return TIERS[key[0]].metric(key[2])
 
 
-def _title(tier: TierName) -> str:
-    unit = _metric(tier).unit
-    return f"{TIERS[tier].title} ({'%' if unit == 'fraction' else unit})"
+def _title(key: Key) -> str:
+    unit = _metric(key).unit
+    return f"{TIERS[key[0]].title} ({'%' if unit == 'fraction' else unit})"
 
 
 def _cell(column: Column, key: Key, *, has_interval: bool = True) -> str:
@@ -219,7 +234,7 @@ def _tinted(column: Column, key: Key, most: float) -> str:
     text, delta = _escaped(_cell(column, key, has_interval=False)), column.deltas.get(key)
     if not delta or not most:
         return text
-    is_gain = (delta > 0) == _metric(key[0]).higher_is_better
+    is_gain = (delta > 0) == _metric(key).higher_is_better
     share = DARKEST * abs(delta) / most
     colour = bytes.fromhex(LIGHT["better" if is_gain else "worse"].removeprefix("#"))
     mixed = "".join(f"{round(255 - share * (255 - part)):02X}" for part in colour)
@@ -227,12 +242,12 @@ def _tinted(column: Column, key: Key, most: float) -> str:
 
 
 def _tabular(columns: Sequence[Column], cell: Callable[[Column, Key], str]) -> str:
-    """Return rows of escaped cells, a heading above those of each tier."""
+    """Return rows of escaped cells, a heading above those of each tier and metric."""
     lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
     lines.append(" & ".join(["", *(_escaped(column.label) for column in columns)]) + r" \\")
-    for tier, keys in groupby(_keys(columns), key=lambda key: key[0]):
+    for title, keys in groupby(_keys(columns), key=_title):
         lines.append(r"\midrule")
-        lines.append(rf"\multicolumn{{{1 + len(columns)}}}{{l}}{{{_escaped(_title(tier))}}} \\")
+        lines.append(rf"\multicolumn{{{1 + len(columns)}}}{{l}}{{{_escaped(title)}}} \\")
         for key in keys:
             cells = [_escaped(key[1]), *(cell(column, key) for column in columns)]
             lines.append(" & ".join(cells) + r" \\")

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from evaluation.checkpoints.subjects import candidate_subject
 from evaluation.dependencies.known_steps import is_deleted
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.deltas_file import DELTAS, StepDeltas, read_step_deltas
 from evaluation.results.read import Results, TierResults, read_tier
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation, read_recommendation
+from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -34,18 +36,26 @@ class StageResults:
     """Results by step; parts that are not there, or cannot be read, are None or absent.
 
     `missing` names files that are not there, `damaged` has a sentence for each that cannot be used;
-    `gone` are steps whose checkpoint was deleted since it was scored.
+    `gone` are steps whose checkpoint, and merges of which one, was deleted since it was scored.
     """
 
     plan: StagePlan
-    asked: tuple[int, ...]
+    asked: tuple[Candidate, ...]
     steps: dict[int, Scored]
+    merges: dict[str, Scored]
     bridge: Scored | None
-    deltas: dict[int, StepDeltas]
+    deltas: dict[Candidate, StepDeltas]
     recommendation: Recommendation | None
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
-    gone: tuple[int, ...] = ()
+    gone: tuple[Candidate, ...] = ()
+
+    @property
+    def candidates(self) -> dict[Candidate, Scored]:
+        """Results of steps, then of merges, by number or name."""
+        found: dict[Candidate, Scored] = dict(self.steps.items())
+        found.update(self.merges)
+        return found
 
 
 class _Reader:
@@ -79,18 +89,20 @@ class _Reader:
         return Scored(results=Results(folder=folder, tiers=light), values=values)
 
 
-def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
+def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
     """Read whatever of a stage's results is there and can be read."""
     reader = _Reader()
     found = {
-        step: reader.checkpoint(plan.step_folder(step), plan, f"step {step}") for step in steps
+        step: reader.checkpoint(plan.step_folder(step), plan, candidate_label(step))
+        for step in steps
     }
+    scored = {step: one for step, one in found.items() if one is not None}
     bridge, deltas, recommendation = None, {}, None
     if plan.stage.bridge is not None:
         bridge = reader.checkpoint(plan.bridge_folder, plan, "bridge")
         for step in steps:
             path = plan.step_folder(step) / DELTAS
-            content = reader.read(path, f"step {step}", read_step_deltas)
+            content = reader.read(path, candidate_label(step), read_step_deltas)
             if content is not None:
                 deltas[step] = content
         path = plan.results / RECOMMENDATION
@@ -99,13 +111,12 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
     return StageResults(
         plan=plan,
         asked=tuple(steps),
-        steps={step: scored for step, scored in found.items() if scored is not None},
+        steps={step: one for step, one in scored.items() if isinstance(step, int)},
+        merges={name: one for name, one in scored.items() if isinstance(name, str)},
         bridge=bridge,
         deltas=deltas,
         recommendation=recommendation,
         missing=tuple(reader.missing),
         damaged=tuple(reader.damaged),
-        gone=tuple(
-            step for step, one in found.items() if one and is_deleted(plan.checkpoint(step))
-        ),
+        gone=tuple(step for step in scored if is_deleted(candidate_subject(plan, step).checkpoint)),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.dependencies.known_steps import is_deleted
 from evaluation.files import write_parquet, write_text
 from evaluation.reporting.headlines import provisional, steps_in_words
@@ -17,6 +17,7 @@ from evaluation.reporting.tables.values import Value
 from evaluation.results.columns import arrow_schema, write_csv
 from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.stage_files import SUMMARY, SUMMARY_COLUMNS, SUMMARY_TABLE, SUMMARY_TEXT
+from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -33,9 +34,9 @@ FROM_DELTA = {"delta_low": "low", "delta_high": "high", "verdict": "flag"}
 def summary_rows(found: StageResults) -> list[dict[str, Any]]:
     """Return rows of SCHEMA, the bridge's last."""
     rows: list[dict[str, Any]] = []
-    for step, scored in found.steps.items():
+    for step, scored in found.candidates.items():
         content = found.deltas.get(step)
-        known = {"role": "step", "gone": step in found.gone}
+        known: dict[str, Any] = {"role": scored.results.header.role, "gone": step in found.gone}
         known["step_verdict"] = content.verdict if content else None
         rows += _rows(found.plan, scored, content.deltas if content else (), known)
     if found.bridge is not None:
@@ -48,7 +49,8 @@ def _rows(
     plan: StagePlan, scored: Scored, deltas: Iterable[DeltaRow], known: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     by_key = {(row.tier, row.item, row.metric): row for row in deltas}
-    known = {**known, "stage": plan.name, "step": scored.results.header.step}
+    header = scored.results.header
+    known = {**known, "stage": plan.name, "step": header.step, "merge": header.merge}
     for value in scored.values:
         delta = by_key.get((value.tier, value.item, f"delta_{value.metric}"))
         yield {name: known.get(name, _column(name, value, delta)) for name in SCHEMA.names}
@@ -89,17 +91,19 @@ def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
 
 def _verdict_lines(found: StageResults) -> list[str]:
     advice = found.recommendation
-    if advice is None or advice.step is None:
+    if advice is None or advice.candidate is None:
         return []
     kind = (advice.kind or "least bad").capitalize()
-    return [f"{kind}{provisional(advice)}: step {advice.step} — {advice.why}"]
+    return [f"{kind}{provisional(advice)}: {candidate_label(advice.candidate)} — {advice.why}"]
 
 
 def _markdown_table(rows: Sequence[dict[str, Any]]) -> str:
-    columns = list(dict.fromkeys((row["role"], row["step"]) for row in rows))
-    items = sorted(dict.fromkeys(row["item"] for row in rows), key=lambda item: item == OVERALL)
-    cells = {(row["item"], row["role"], row["step"]): row for row in rows}
-    titles = ["bridge" if role == "bridge" else f"step {step}" for role, step in columns]
+    columns = list(dict.fromkeys((row["role"], row["merge"] or row["step"]) for row in rows))
+    means = {row["item"] for row in rows if is_mean(row["tier"], row["item"])}
+    names = dict.fromkeys(row["item"] for row in rows)
+    items = sorted(names, key=lambda item: (item == OVERALL, item in means))
+    cells = {(row["item"], row["role"], row["merge"] or row["step"]): row for row in rows}
+    titles = ["bridge" if role == "bridge" else candidate_label(name) for role, name in columns]
     lines = [_line(["item", *titles]), _line(["---", *("---:" for _ in columns)])]
     lines += [
         _line([_plain(item), *(_cell(cells.get((item, *column))) for column in columns)])

@@ -74,14 +74,11 @@ def _tier_rows(found: StageResults, tier: Tier) -> Iterator[QualityRow]:
     if sides is None:
         return
     for name, item in sides.ours.items.items():
-        series = {one.name: points.get((name, one.name), {}) for one in _told_by(tier)}
-        for metric in _told_by(tier):
+        metrics = [tier.metric(one) for one in tier.metrics_of(item.values)[:2]]
+        series = {one.name: points.get((name, one.name), {}) for one in metrics}
+        for metric in metrics:
             if series[metric.name]:
                 yield _row(found.plan, sides, metric, name, item, series)
-
-
-def _told_by(tier: Tier) -> tuple[Metric, ...]:
-    return (tier.head, *tier.companions[:1])
 
 
 def _sides(found: StageResults, tier: Tier) -> Sides | None:

@@ -5,13 +5,13 @@ checkpoints apart is the paired delta.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.delta import OVERALL, group_item
 from evaluation.bridge.statistics import Estimate, macro_mean, paired_mean, unknown
 from evaluation.bridge.text_blocks import paired_ratio
 from evaluation.metrics.spread import wilson
@@ -48,11 +48,11 @@ def tier_values(found: TierResults) -> list[Value]:
     """Return all metrics of all items of one tier."""
     if found.tier.kind == "nats":
         nats = {name: one for name, one in found.items.items() if isinstance(one, NatsItem)}
-        return list(_nats(found.tier, nats))
+        return list(_nats(found, nats))
     credits = {name: one for name, one in found.items.items() if isinstance(one, CreditItem)}
     if found.tier.rates:
         return list(_rates(found.tier, credits, found.overall))
-    return [*_credits(found.tier, credits), *_companions(found.tier, credits)]
+    return [*_credits(found, credits), *_companions(found, credits)]
 
 
 def _value(
@@ -78,7 +78,8 @@ def _value(
     )
 
 
-def _nats(tier: Tier, items: Mapping[str, NatsItem]) -> Iterator[Value]:
+def _nats(found: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Value]:
+    tier = found.tier
     nats, ratios, bits = {}, {}, {}
     for name, item in items.items():
         nats[name] = _ratio(item, "tokens") or _no_items(item.values["nats_per_token"])
@@ -88,11 +89,26 @@ def _nats(tier: Tier, items: Mapping[str, NatsItem]) -> Iterator[Value]:
             bits[name] = replace(ratios[name], value=stored, n=nats[name].n)
         ppl = item.values["ppl"]
         yield from _nats_values(tier, name, item.group, nats[name], ppl, bits.get(name))
-    overall, mean_bits = macro_mean(nats), None
-    if len(bits) == len(items):
-        mean = math.fsum(one.value for one in bits.values()) / len(bits)
-        mean_bits = replace(macro_mean(ratios), value=mean, n=overall.n)
-    yield from _nats_values(tier, OVERALL, None, overall, math.exp(overall.value), mean_bits)
+    for whole, weights in _wholes(found, items):
+        mean, mean_bits = _mean(nats, weights), None
+        if weights.keys() <= bits.keys():
+            value = _mean(bits, weights).value
+            mean_bits = replace(_mean(ratios, weights), value=value, n=mean.n)
+        yield from _nats_values(tier, whole, None, mean, math.exp(mean.value), mean_bits)
+
+
+def _wholes(
+    found: TierResults, items: Collection[str]
+) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """Yield the weights in the mean over some items, and in each group that they hold."""
+    yield OVERALL, dict.fromkeys(items, 1 / len(items))
+    for name, weights in found.file.groups.items():
+        if weights.keys() <= set(items):
+            yield group_item(name), weights
+
+
+def _mean(known: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
+    return macro_mean({name: known[name] for name in weights}, weights=weights)
 
 
 def _no_items(value: float) -> Estimate:
@@ -127,24 +143,42 @@ def _exp(value: float | None) -> float | None:
     return None if value is None or value > LARGEST else math.exp(value)
 
 
-def _credits(tier: Tier, items: Mapping[str, CreditItem]) -> Iterator[Value]:
-    headlines: dict[str, Estimate] = {}
+def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Value]:
+    tier = found.tier
+    headlines: dict[str, dict[str, Estimate]] = {}
     for name, item in items.items():
         estimates = {
             metric: paired_mean(one.credit, np.zeros_like(one.credit), one.clusters, one.strata)
             for metric, one in item.credits.items()
-        } or {tier.headline: _no_items(item.values[tier.headline])}
-        headlines[name] = estimates[tier.headline]
+        } or {metric: _no_items(value) for metric, value in item.values.items()}
         for metric, estimate in estimates.items():
+            headlines.setdefault(metric, {})[name] = estimate
             known = _within_0_and_1(estimate)
             if metric in item.bounds:  # the file's own
                 low, high = item.bounds[metric]
                 known = replace(known, low=low, high=high)
             yield _value(tier, name, item.group, metric, known, item.chance)
-    chances = [item.chance for item in items.values() if item.chance is not None]
-    chance = math.fsum(chances) / len(chances) if len(chances) == len(items) else None
-    mean = _within_0_and_1(macro_mean(headlines))
-    yield _value(tier, OVERALL, None, tier.headline, mean, chance)
+    for whole, metric, mean in _means(found, items, headlines):
+        chances = [(items[name].chance, weight) for name, weight in mean.weights.items()]
+        drawn = [weight * chance for chance, weight in chances if chance is not None]
+        chance = math.fsum(drawn) if len(drawn) == len(chances) else None
+        is_rate = tier.metric(metric).unit == "fraction"
+        known = _within_0_and_1(mean) if is_rate else mean
+        yield _value(tier, whole, None, metric, known, chance)
+
+
+def _means(
+    found: TierResults,
+    items: Mapping[str, CreditItem],
+    known: Mapping[str, Mapping[str, Estimate]],
+) -> Iterator[tuple[str, str, Estimate]]:
+    """Yield the means of each headline and secondary metric over the items of its kind, if all have it."""
+    kinds = [found.tier.metrics_of(item.values) for item in items.values()]
+    for metric, estimates in known.items():
+        count = sum(metric in kind for kind in kinds)
+        for item, weights in _wholes(found, estimates) if count else ():
+            if item != OVERALL or len(estimates) == count:
+                yield item, metric, _mean(estimates, weights)
 
 
 def _within_0_and_1(known: Estimate) -> Estimate:
@@ -157,8 +191,9 @@ def _within_0_and_1(known: Estimate) -> Estimate:
     return replace(known, low=max(0.0, known.low), high=min(1.0, known.high))
 
 
-def _companions(tier: Tier, items: Mapping[str, CreditItem]) -> Iterator[Value]:
-    """Yield the measures next to the headline, of each item that has them; the mean if all do."""
+def _companions(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Value]:
+    """Yield what stands next to credits, of each item that has it; the mean if all do."""
+    tier = found.tier
     for metric in tier.companions:
         estimates: dict[str, Estimate] = {}
         for name, item in items.items():
@@ -167,8 +202,8 @@ def _companions(tier: Tier, items: Mapping[str, CreditItem]) -> Iterator[Value]:
                 one = known.values[metric.name]
                 estimates[name] = paired_mean(one, np.zeros_like(one), known.clusters, known.strata)
                 yield _value(tier, name, item.group, metric.name, estimates[name])
-        if len(estimates) == len(items):
-            yield _value(tier, OVERALL, None, metric.name, macro_mean(estimates))
+        for whole, _, mean in _means(found, items, {metric.name: estimates} if estimates else {}):
+            yield _value(tier, whole, None, metric.name, mean)
 
 
 def _rates(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import BlockMask, FlexKernelOptions, flex_attention
 from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import AttentionInterface, PreTrainedModel
@@ -23,6 +24,9 @@ NAME = "evaluation_scoring"
 
 NARROWEST = 16
 """Width of a head below which flex attention has no kernel; zeros beside it change no product."""
+
+UNPLANNED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""All kernels but cuDNN's, which come first on an H100 and take up to a second for each new shape."""
 
 FLOAT32_KERNEL: FlexKernelOptions = {"BLOCK_M": 64, "BLOCK_N": 32, "num_stages": 2, "num_warps": 8}
 """Tiles of flex attention in float32: 74 KB of shared memory at a width of 128, and 16 bytes of
@@ -41,7 +45,7 @@ def attend(
     scaling: float | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """(B, H, S, D) to (B, S, H, D); without a mask every token sees all before it.
+    """Attend, (B, H, S, D) to (B, S, H, D); without a mask every token sees all before it.
 
     Raises:
         ScoringError: the model asks for more than scores under a mask.
@@ -64,14 +68,20 @@ AttentionInterface.register(NAME, attend)
 
 
 @contextlib.contextmanager
-def own_attention(model: PreTrainedModel) -> Iterator[None]:
-    """A model that attends as above, as long as it lasts."""
+def attention_by(model: PreTrainedModel, name: str) -> Iterator[None]:
+    """Have a model attend by what transformers knows by this name; others get it back as it was."""
     before = model.config._attn_implementation
-    model.set_attn_implementation(NAME)
+    model.set_attn_implementation(name)
     try:
         yield
     finally:
         model.set_attn_implementation(before)
+
+
+def unplanned_kernels() -> contextlib.AbstractContextManager[None]:
+    """Leave out kernels that are planned for each shape, as long as shapes vary."""
+    found: contextlib.AbstractContextManager[None] = sdpa_kernel(UNPLANNED)
+    return found
 
 
 def is_on_gpu(part: torch.Tensor) -> bool:
@@ -79,7 +89,7 @@ def is_on_gpu(part: torch.Tensor) -> bool:
 
 
 def kernel_options(query: torch.Tensor) -> FlexKernelOptions | None:
-    """Flex attention's tiles on a GPU where its own do not fit all that we run on."""
+    """Return flex attention's tiles on a GPU where its own do not fit all that we run on."""
     return FLOAT32_KERNEL if is_on_gpu(query) and query.dtype == torch.float32 else None
 
 
@@ -124,7 +134,7 @@ def _dense(
 
 
 def shares_heads(query: torch.Tensor, mask: torch.Tensor | None) -> bool:
-    """Whether a fused kernel takes fewer heads of keys than of queries.
+    """Return whether a fused kernel takes fewer heads of keys than of queries.
 
     On a GPU flash attention alone does, in narrow types and to a width of 256; elsewhere SDPA would
     fall back on writing out all S x S scores.

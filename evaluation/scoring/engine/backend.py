@@ -5,7 +5,6 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,16 +15,18 @@ from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import ConfigError, NotEnoughMemory
+from evaluation.errors import CompileError, ConfigError, NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.compile_cache import CompileCache, compile_cache
-from evaluation.scoring.engine.device import choose_device
+from evaluation.scoring.engine.compiled import INDUCTOR
+from evaluation.scoring.engine.device import check_dtype, choose_device
 from evaluation.scoring.engine.faults import gpu_faults, too_little_memory
 from evaluation.scoring.engine.footprint import check_fits
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.engine.toolchain import compiler_fault
 from evaluation.scoring.engine.window import Request, Score
 from evaluation.settings.computing import GPUS, Scoring
 
@@ -35,27 +36,6 @@ Scores = TypeVar("Scores")
 
 SMALLEST = 256
 """Tokens of a pass that memory is tried with; where these do not fit, nothing will."""
-
-
-@dataclass(frozen=True)
-class Numerics:
-    """Device and dtype a model runs in."""
-
-    device: str
-    dtype: torch.dtype
-
-    @property
-    def dtype_name(self) -> str:
-        return str(self.dtype).removeprefix("torch.")
-
-
-def choose_numerics(scoring: Scoring, checkpoint: Checkpoint) -> Numerics:
-    """Resolves `auto`; raises like `choose_device`."""
-    device = choose_device(scoring.device, scoring.gpus_per_checkpoint)
-    name: str = scoring.dtype
-    if name == "auto":
-        name = "float32" if device == "cpu" else checkpoint.dtype
-    return Numerics(device, getattr(torch, name))
 
 
 class EngineBackend:
@@ -75,21 +55,21 @@ class EngineBackend:
         self._checkpoint = checkpoint
         self._loaded = loaded
         self._cache = cache
-        self._numerics = choose_numerics(scoring, checkpoint)
+        self.device = choose_device(scoring.device, scoring.gpus_per_checkpoint)
         on_cpu = self.device == "cpu"
-        self._row_tokens = scoring.cpu_row_tokens if on_cpu else scoring.row_tokens
+        self.row_tokens = scoring.cpu_row_tokens if on_cpu else scoring.row_tokens
+        self.dtype: str = scoring.dtype
+        if self.dtype == "auto":
+            self.dtype = "float32" if on_cpu else checkpoint.dtype
+        check_dtype(self.device, self.dtype)
+        self._compiles = self.device in INDUCTOR and scoring.compile == "auto"
+        if self._compiles and (lacking := compiler_fault()) is not None:
+            self._go_on_plainly(lacking)
 
     @property
-    def device(self) -> str:
-        return self._numerics.device
-
-    @property
-    def dtype(self) -> str:
-        return self._numerics.dtype_name
-
-    @property
-    def row_tokens(self) -> int:
-        return self._row_tokens
+    def layers(self) -> str:
+        """How layers run: `compiled` or `plain`."""
+        return "compiled" if self._compiles else "plain"
 
     @property
     def tokens_processed(self) -> int:
@@ -111,13 +91,12 @@ class EngineBackend:
     @functools.cached_property
     def model(self) -> PreTrainedModel:
         start = time.perf_counter()
+        dtype = getattr(torch, self.dtype)
         try:
             with gpu_faults():
                 if self.device == "cuda":
-                    check_fits(self._checkpoint, self._numerics.dtype, self.devices)
-                model = load_model(
-                    self._checkpoint, dtype=self._numerics.dtype, device=self.devices
-                )
+                    check_fits(self._checkpoint, dtype, self.devices)
+                model = load_model(self._checkpoint, dtype=dtype, device=self.devices)
         except NotEnoughMemory:
             raise too_little_memory(
                 f"{self._checkpoint.path}: the GPU has not enough memory left for the weights in "
@@ -135,18 +114,26 @@ class EngineBackend:
     def engine(self) -> Engine:
         model = self.model
         with gpu_faults():
-            return Engine(model, row_tokens=self._row_tokens, device=self.device)
+            compiler = INDUCTOR[self.device] if self._compiles else None
+            return Engine(model, row_tokens=self.row_tokens, device=self.device, compiler=compiler)
+
+    def _go_on_plainly(self, reason: str) -> None:
+        """Run layers without compiling them, which changes only the time that it takes."""
+        self._compiles = False
+        log.warning("%s; layers run without being compiled, which is slower", reason)
+        if (before := self.__dict__.pop("engine", None)) is not None:
+            self.engine.tokens_processed = before.tokens_processed
 
     @functools.cached_property
     def _compiled(self) -> CompileCache | None:
-        """What is compiled for this model on this GPU; nothing on the CPU."""
-        if self._cache is None or self.device != "cuda":
+        """What is compiled for this model on this GPU; None where layers are not compiled."""
+        if self._cache is None or not self._compiles:
             return None
         gpu = torch.cuda.get_device_name()
         return compile_cache(self._cache, self._checkpoint, self.dtype, gpu)
 
     def _keep_compiled(self) -> None:
-        if self._compiled is not None:
+        if self._compiles and self._compiled is not None:
             self._compiled.keep()
 
     def unload(self) -> None:
@@ -171,7 +158,7 @@ class EngineBackend:
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
         answers = generate(
-            self.model,
+            self.model,  # loaded now, so that its time is not that of the first answers
             requests,
             stopping,
             vocabulary=vocabulary,
@@ -188,10 +175,10 @@ class EngineBackend:
         self._keep_compiled()
 
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
-        """With half the tokens in a pass, and half of that, as long as a GPU has not enough memory.
+        """Run with half the tokens in a pass, and half of that, as long as a GPU has not enough memory.
 
-        Later items begin with what was enough. Raises NotEnoughMemory below SMALLEST, GpuFault where
-        the GPU fails.
+        Where what is compiled fails, run plain layers. Later items begin with what was enough. Raises
+        NotEnoughMemory below SMALLEST, GpuFault where the GPU fails.
         """
         while True:
             try:
@@ -199,10 +186,12 @@ class EngineBackend:
                     scores = run()
                 self._keep_compiled()
                 return scores
+            except CompileError as error:
+                self._go_on_plainly(str(error))
             except NotEnoughMemory as error:
-                if self._row_tokens < 2 * SMALLEST:
+                if self.row_tokens < 2 * SMALLEST:
                     raise too_little_memory(str(error)) from None
-                self._row_tokens //= 2
-                self.engine.row_tokens = self._row_tokens
-                log.warning("%s; going on with %d", error, self._row_tokens)
+                self.row_tokens //= 2
+                self.engine.row_tokens = self.row_tokens
+                log.warning("%s; going on with %d", error, self.row_tokens)
             torch.cuda.empty_cache()  # outside, where the failed pass holds nothing any more

@@ -1,15 +1,26 @@
 """Rows side by side, as tensors: what one forward pass reads and what it is asked.
 
+On CPU rows of about one length run together, padded to the longest. On a GPU they are padded to few
+shapes, for each is compiled once:
+
+    tries    1 row of a quarter of the row budget, of all of it, or of a power of two times as much
+    text     as many blocks as the row budget holds, each padded to whole blocks of attention
+
+So a job compiles two shapes for its tasks and one for each length of its text; a task's last row,
+and a text's last pass, are padded.
+
 Letters: B rows, S tokens of a row, Q queries, P pairs.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from evaluation.scoring.engine.masks import BLOCK
 from evaluation.scoring.engine.packed_rows import Row
 
 Ints = NDArray[np.int64]
@@ -40,7 +51,7 @@ class Batch:
     deepest: int  # position
 
     def pinned(self) -> "Batch":
-        """In memory from which a GPU reads while the host goes on."""
+        """Return the batch in memory from which a GPU reads while the host goes on."""
         return replace(self, **{name: getattr(self, name).pin_memory() for name in ON_DEVICE})
 
 
@@ -48,7 +59,7 @@ ON_DEVICE = ("tokens", "depth", "end", "queries", "pair_query", "pair_token")
 
 
 def collate(rows: Sequence[Row], length: int, *, count: int = 0, is_trie: bool = False) -> Batch:
-    """Pads rows to `length`; a padding token sees nothing but itself, and nothing sees it.
+    """Pad rows to `length`; a padding token sees nothing but itself, and nothing sees it.
 
     Adds rows of padding up to `count` of them. `is_trie` keeps the mask even where each row happens
     to be one plain sequence.
@@ -93,7 +104,7 @@ PASS_TOKENS = 32
 
 
 def group_rows(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Indices of rows that run together: longest first, at most `tokens` when padded.
+    """Yield indices of rows that run together: longest first, at most `tokens` when padded.
 
     Longest first, so that memory runs out at once or not at all. A row that is longer than
     `tokens` runs alone, and rows so short that padding would outweigh a forward pass run later.
@@ -109,3 +120,46 @@ def group_rows(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
         group.append(index)
     if group:
         yield group
+
+
+class Shape(NamedTuple):
+    """Rows of a forward pass, and tokens of each."""
+
+    rows: int
+    length: int
+
+
+def padded(tokens: int) -> int:
+    """Round tokens up to whole blocks of attention."""
+    return -(-tokens // BLOCK) * BLOCK
+
+
+def shape_of(length: int, row_tokens: int, *, is_text: bool) -> Shape:
+    """Return what a row of `length` tokens is padded to under a budget of `row_tokens`."""
+    if is_text:
+        block = padded(length)
+        return Shape(max(1, row_tokens // block), block)
+    full = padded(row_tokens)
+    quarter = padded(full // 4)
+    if length <= quarter:
+        return Shape(1, quarter)
+    while full < length:
+        full *= 2
+    return Shape(1, full)
+
+
+def group_shapes(
+    lengths: Sequence[int], row_tokens: int, *, is_text: bool
+) -> Iterator[tuple[list[int], Shape]]:
+    """Yield indices of rows that run together and the shape they are padded to, the longest first."""
+    group: list[int] = []
+    shape: Shape | None = None
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        own = shape_of(lengths[index], row_tokens, is_text=is_text)
+        if shape and (own != shape or len(group) == shape.rows):
+            yield group, shape
+            group = []
+        shape = own
+        group.append(index)
+    if shape:
+        yield group, shape

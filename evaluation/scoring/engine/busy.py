@@ -27,7 +27,7 @@ class Busy:
         self._marks: deque[tuple[torch.cuda.Event, torch.cuda.Event]] = deque()
 
     def seconds(self) -> float:
-        """With work so far; waits for what is in a GPU's queue."""
+        """Return the seconds with work so far; wait for what is in a GPU's queue."""
         try:
             while self._marks:
                 self._marks[0][1].synchronize()
@@ -66,7 +66,7 @@ BUSY = Busy()
 
 
 def working(method: Callable[P, T]) -> Callable[P, T]:
-    """Counts the method's calls, none within another, as work of the device."""
+    """Count the method's calls, none within another, as work of the device."""
 
     @functools.wraps(method)
     def counted(*arguments: P.args, **keywords: P.kwargs) -> T:

@@ -69,7 +69,7 @@ class CompileCache:
     _closed: bool = False
 
     def load(self) -> int:
-        """Takes over what others have compiled; returns of how many graphs and kernels."""
+        """Take over what others have compiled; return how many graphs and kernels."""
         use_node_folder()
         before = len(self._known)
         for path in self._files():
@@ -86,7 +86,7 @@ class CompileCache:
         return len(self._known) - before
 
     def keep(self) -> bool:
-        """Writes what this process has compiled, if no other has; returns whether it wrote."""
+        """Write what this process has compiled, if no other has; return whether it wrote."""
         if self._closed:
             return False
         made = torch.compiler.save_cache_artifacts()
@@ -109,7 +109,7 @@ class CompileCache:
         return True
 
     def _files(self) -> list[Path]:
-        """The newest first."""
+        """List the files, the newest first."""
         try:
             found = [path for path in self.folder.iterdir() if self._is_ours(path.name)]
         except FileNotFoundError:
@@ -123,7 +123,7 @@ class CompileCache:
         return name.startswith(f"{self.model}-") and name.endswith(_SUFFIX)
 
     def _remove_older(self, written: Path) -> None:
-        """What this job wrote before, all of which is in the new file, and the oldest of others."""
+        """Remove what this job wrote before, all of which is in the new file, and the oldest of others."""
         if self._written is not None:
             self._written.unlink(missing_ok=True)
         self._written = written
@@ -132,7 +132,7 @@ class CompileCache:
             path.unlink(missing_ok=True)
 
     def _warn(self, what: str) -> None:
-        """Once for a job: what comes after it mostly follows from it."""
+        """Warn once for a job: what comes after it mostly follows from it."""
         if not self._told:
             log.warning(
                 "%s; this job compiles for itself, which takes a minute, and gives the same "
@@ -153,7 +153,7 @@ def compile_cache(cache: Path, checkpoint: Checkpoint, dtype: str, gpu: str) -> 
 
 
 def use_node_folder() -> Path | None:
-    """Has torch and Triton compile into a folder of this node that can be written to.
+    """Have torch and Triton compile into a folder of this node that can be written to.
 
     That is torch's own choice (TORCHINDUCTOR_CACHE_DIR, or a folder in TMPDIR) as long as it can be;
     returns the one that was taken, None, after a warning, if there is none.
@@ -192,14 +192,14 @@ def _user() -> str:
 
 
 def _private(parent: Path) -> Path:
-    """A name that nobody could have taken before, for this process alone."""
+    """Return a name that nobody could have taken before, for this process alone."""
     folder = parent / f"{_user()}_{secrets.token_hex(8)}"
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _foreign(folder: Path) -> str | None:
-    """Why what lies in a folder may be another user's code; None if it is not, or nothing is there."""
+    """Return why a folder may hold another user's code; None if it does not, or is not there."""
     with contextlib.suppress(OSError):  # which `unusable` tells
         folder.mkdir(mode=0o700, parents=True)
     try:
@@ -221,7 +221,7 @@ def _temporary() -> list[str]:
 
 
 def unusable(folder: Path) -> str | None:
-    """Why nothing can be compiled in a folder, which is made if it can be; None if it can."""
+    """Return why nothing can be compiled in a folder, which is made if it can be; None if it can."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder) as file:
@@ -234,7 +234,7 @@ def unusable(folder: Path) -> str | None:
 
 
 def write_artifacts(path: Path, keys: set[str], payload: bytes) -> None:
-    """A file that is there whole or not at all; raises OSError."""
+    """Write a file that is there whole or not at all; raise OSError."""
     header = {"sha256": hashlib.sha256(payload).hexdigest(), "keys": sorted(keys)}
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         file.write(_MAGIC + json.dumps(header).encode() + b"\n")
@@ -242,7 +242,7 @@ def write_artifacts(path: Path, keys: set[str], payload: bytes) -> None:
 
 
 def read_artifacts(path: Path) -> tuple[set[str], bytes]:
-    """The keys and the artifacts of a file; raises OSError, and Damaged if it is not as written."""
+    """Return the keys and the artifacts of a file; raise OSError, and Damaged if it is not as written."""
     with open_regular(path) as file:
         content = file.read()
     if not content.startswith(_MAGIC):
@@ -259,7 +259,7 @@ def read_artifacts(path: Path) -> tuple[set[str], bytes]:
 
 
 def _take_over(payload: bytes) -> None:
-    """Raises Damaged if PyTorch cannot read them, OSError if the node's folder is full."""
+    """Take artifacts over; raise Damaged if they cannot be read, OSError if the folder is full."""
     try:
         info = torch.compiler.load_cache_artifacts(payload)
     except OSError:

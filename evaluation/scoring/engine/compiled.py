@@ -15,10 +15,13 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from evaluation.command_hints import evaluation
-from evaluation.errors import ScoringError
+from evaluation.errors import CompileError
 
 Compiler = str | Callable[..., Any]
 """What `torch.compile` takes as its backend."""
+
+INDUCTOR = {"cuda": "inductor"}
+"""What compiles layers on each kind of device that they are compiled for."""
 
 MOST_GRAPHS = 64
 """Graphs of decoder layers in one process for each GPU that has layers. A job needs (2 for tasks +
@@ -28,22 +31,22 @@ it halve its rows."""
 
 @cache
 def compiled(function: Callable[..., Any], compiler: Compiler) -> Callable[..., Any]:
-    """A function of a class or module, once per process; no graph is ever left half compiled."""
+    """Compile a function of a class or module, once per process; no graph is ever left half compiled."""
     return torch.compile(function, dynamic=False, fullgraph=True, backend=compiler)
 
 
 def has_experts(model: PreTrainedModel) -> bool:
-    """Whether tokens choose the weights they go through."""
+    """Return whether tokens choose the weights they go through."""
     return any(type(module).__name__.endswith("Experts") for module in model.modules())
 
 
 def units(model: PreTrainedModel) -> list[nn.Module]:
-    """The parts of a model that are compiled: its decoder layers.
+    """Return the parts of a model that are compiled: its decoder layers.
 
     Where experts run in a loop over those that a token chose, only the layers' attention.
 
     Raises:
-        ScoringError: the model has no such parts.
+        CompileError: the model has no such parts.
     """
     names = set(model._no_split_modules or ())
     layers = [module for module in model.modules() if type(module).__name__ in names]
@@ -55,9 +58,9 @@ def units(model: PreTrainedModel) -> list[nn.Module]:
             if type(part).__name__.endswith("Attention")
         ]
     if not layers:
-        raise ScoringError(
+        raise CompileError(
             f"{type(model).__name__} does not say what its decoder layers are (`_no_split_modules`), "
-            "so they cannot be compiled for a GPU; score it by a `command` of your own"
+            "so they cannot be compiled for a GPU"
         )
     return layers
 
@@ -67,13 +70,13 @@ Parts = list[tuple[nn.Module, Callable[..., Any]]]
 
 
 def compiled_parts(model: PreTrainedModel, compiler: Compiler) -> Parts:
-    """Raises ScoringError like `units`."""
+    """Return the parts to compile, each with what runs in its place; raise like `units`."""
     return [(part, partial(compiled(type(part).forward, compiler), part)) for part in units(model)]
 
 
 @contextlib.contextmanager
 def running(parts: Parts) -> Iterator[None]:
-    """The model with these parts compiled, as long as it lasts."""
+    """Run the model with these parts compiled, as long as it lasts."""
     most = MOST_GRAPHS * len({next(part.parameters()).device for part, _ in parts})
     limits = {"recompile_limit": most, "accumulated_recompile_limit": 4 * most}
     for part, forward in parts:
@@ -88,25 +91,24 @@ def running(parts: Parts) -> Iterator[None]:
 
 @contextlib.contextmanager
 def compile_errors() -> Iterator[None]:
-    """Says in one sentence what a compiler's traceback says in a hundred lines.
+    """Say in one sentence what a compiler's traceback says in a hundred lines.
 
     Raises:
-        ScoringError: a compiler is missing or refuses, or there are too many graphs.
+        CompileError: a compiler is missing or refuses, or there are too many graphs.
     """
     try:
         yield
     except torch._dynamo.exc.FailOnRecompileLimitHit:
-        raise ScoringError(
+        raise CompileError(
             f"the model's layers were compiled {MOST_GRAPHS} times, for other shapes or masks each "
-            "time, so that scoring would only go on slowly; score fewer stages in one process, and "
-            "report this with the model's config.json"
+            "time; score fewer stages in one process"
         ) from None
     except torch._dynamo.exc.TorchDynamoException as error:
         cause = getattr(error, "inner_exception", error)
         if isinstance(cause, torch.OutOfMemoryError | torch.AcceleratorError):
             raise cause from None
         said = next((line for line in str(cause).splitlines() if line.strip()), repr(cause))
-        raise ScoringError(
+        raise CompileError(
             f"the model's layers cannot be compiled for this GPU ({said.strip()[:200]}); "
             f"`{evaluation('doctor')}` on the same node says what is missing"
         ) from None

@@ -7,9 +7,13 @@ import torch
 
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.scoring.engine.gpus import Gpu, check_free, driver_version, visible_gpus
-from evaluation.scoring.engine.toolchain import compiler_fault, driver_fault
+from evaluation.scoring.engine.toolchain import driver_fault
 
 log = logging.getLogger(__name__)
+
+
+AMPERE = (8, 0)
+"""Compute capability of NVIDIA's first GPUs with bfloat16."""
 
 
 def choose_device(asked: str, gpus: int = 1) -> str:
@@ -19,8 +23,8 @@ def choose_device(asked: str, gpus: int = 1) -> str:
 
     Raises:
         ConfigError: where a GPU is asked for and there is none.
-        ScoringError: where it is dead, held by others, or not usable by this PyTorch, where
-            CUDA_VISIBLE_DEVICES names one that is not there, or where nothing can be compiled.
+        ScoringError: where it is dead, held by others, or not usable by this PyTorch,
+            or CUDA_VISIBLE_DEVICES names one that is not there.
     """
     if asked == "cpu":
         return "cpu"
@@ -32,8 +36,8 @@ def choose_device(asked: str, gpus: int = 1) -> str:
     if remark is not None:
         log.warning("%s", remark)
     if torch.cuda.is_available():
-        if (lacking := compiler_fault()) is not None:
-            raise ScoringError(lacking)
+        # Vendors' containers allow TF32, which errs by 3e-4 in float32.
+        torch.set_float32_matmul_precision("highest")
         return "cuda"
     _check_not_lost()
     if asked == "cuda":
@@ -41,8 +45,19 @@ def choose_device(asked: str, gpus: int = 1) -> str:
     return "cpu"
 
 
+def check_dtype(device: str, dtype: str) -> None:
+    """Raise ConfigError for a type that the GPU only emulates."""
+    if device != "cuda" or dtype != "bfloat16" or torch.version.hip is not None:
+        return
+    if torch.cuda.get_device_capability() < AMPERE:
+        raise ConfigError(
+            f"{torch.cuda.get_device_name()} does not compute in bfloat16; set scoring.dtype: "
+            "float32, for the bridge's stage too"
+        )
+
+
 def _check_not_lost() -> None:
-    """Raises ScoringError if there is a GPU that PyTorch should see."""
+    """Raise ScoringError if there is a GPU that PyTorch should see."""
     gpus = visible_gpus()
     if not gpus:
         return
@@ -53,7 +68,7 @@ def _check_not_lost() -> None:
 
 
 def why_unusable(gpu: Gpu) -> str:
-    """A sentence on why PyTorch cannot use a GPU that NVML sees, and what to do."""
+    """Return a sentence on why PyTorch cannot use a GPU that NVML sees, and what to do."""
     reason = driver_fault(driver_version()) or (
         "the GPU is dead, or this build does not fit the driver; install one that does, or exclude "
         "the node"

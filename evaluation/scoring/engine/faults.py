@@ -13,7 +13,13 @@ from contextlib import contextmanager
 import torch
 
 from evaluation.command_hints import evaluation
-from evaluation.errors import EvaluationError, GpuFault, NotEnoughMemory, ScoringError
+from evaluation.errors import (
+    CompileError,
+    EvaluationError,
+    GpuFault,
+    NotEnoughMemory,
+    ScoringError,
+)
 from evaluation.scoring.engine.gpus import holders, visible_gpus
 from evaluation.scoring.engine.toolchain import ANOTHER_BUILD
 
@@ -31,13 +37,13 @@ _COMPILERS = ("torch._dynamo", "torch._inductor", "torch._functorch", "triton")
 
 @contextmanager
 def gpu_faults() -> Iterator[None]:
-    """Faults of the GPU in the block as errors of this project's; others pass.
+    """Raise faults of the GPU in the block as this project's errors; let others pass.
 
     Raises:
         NotEnoughMemory: it has too little left, by whatever library that is said.
         GpuFault: it failed, and this process cannot use it any more.
-        ScoringError: what the model is run by could not be compiled, or this build of PyTorch has
-            nothing for this GPU.
+        CompileError: what the model is run by could not be compiled.
+        ScoringError: this build of PyTorch has nothing for this GPU.
     """
     try:
         yield
@@ -59,7 +65,7 @@ def gpu_faults() -> Iterator[None]:
             raise GpuFault(_of_gpu(_said(text))) from error
         if (sentence := _of_compiler(error, text)) is None:
             raise
-        raise ScoringError(sentence) from error
+        raise CompileError(sentence) from error
 
 
 def _of_gpu(said: str) -> str:
@@ -72,7 +78,7 @@ def _of_gpu(said: str) -> str:
 
 
 def _gpu_of(node: str) -> str:
-    """Its title and UUID as NVML has them, which may not reach it any more."""
+    """Name a node's GPU by title and UUID as NVML has them, which may not reach it any more."""
     try:
         gpus = visible_gpus()
     except ScoringError as error:
@@ -81,7 +87,7 @@ def _gpu_of(node: str) -> str:
 
 
 def _of_compiler(error: Exception, text: str) -> str | None:
-    """A sentence where compiling failed."""
+    """Return a sentence where compiling failed."""
     if _NO_COMPILER.search(text):
         return (
             f"the GPU's kernels cannot be compiled ({_said(text)}); load a C compiler and the "
@@ -96,7 +102,7 @@ def _of_compiler(error: Exception, text: str) -> str | None:
 
 
 def too_little_memory(what: str) -> NotEnoughMemory:
-    """`what` there is too little memory for, with who else has some of it, and what to do."""
+    """Say what memory is too little for, who else has some of it, and what to do."""
     rest = "give the job a GPU with more memory, or set scoring.dtype: bfloat16 if it is not"
     try:
         gpus = visible_gpus()
@@ -107,7 +113,7 @@ def too_little_memory(what: str) -> NotEnoughMemory:
 
 
 def _said(text: str) -> str:
-    """The line that tells most: one that names a fault, or else the first."""
+    """Return the line that tells most: one that names a fault, or else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if _FAULT.search(line) or _NO_COMPILER.search(line)]
     return next(iter([*telling, *lines]), "without a word")[:200]

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from evaluation.checkpoints.format import Checkpoint, read_architecture, text_config
 from evaluation.checkpoints.headers import read_folder_headers
+from evaluation.checkpoints.locations import Location
 from evaluation.checkpoints.mapping import expected_parameters
 from evaluation.checkpoints.placement import device_number, layer_count
 from evaluation.errors import ScoringError
@@ -28,7 +28,7 @@ class Footprint:
     logits: int
 
     def with_pass(self, tokens: int) -> int:
-        """Bytes for scoring in passes of so many tokens, about."""
+        """Estimate the bytes for scoring in passes of so many tokens."""
         logits = min(self.logits * tokens, 4 * CHUNK_LOGITS["cuda"])
         return CONTEXT + self.weights + self.step * tokens + logits
 
@@ -50,7 +50,7 @@ def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Foot
 
 
 def _elements(checkpoint: Checkpoint, gpus: int) -> list[int]:
-    """Elements of the weights that each GPU holds."""
+    """Count the elements of the weights that each GPU holds."""
     layers, found = layer_count(checkpoint), [0] * gpus
     for name, shape in _shapes(checkpoint):
         found[device_number(name, layers, gpus) if gpus > 1 else 0] += math.prod(shape)
@@ -58,7 +58,7 @@ def _elements(checkpoint: Checkpoint, gpus: int) -> list[int]:
 
 
 def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Name in transformers and shape of every weight; of several that are one, the first name."""
+    """Yield the name in transformers and the shape of every weight; of several that are one, the first name."""
     if checkpoint.kind == "nanotron":
         for source in expected_parameters(read_architecture(checkpoint)).values():
             yield source.targets[0].name, source.shape
@@ -69,7 +69,7 @@ def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def _experts_width(shape: Mapping[str, Any]) -> int:
-    """Widths of the experts that a token passes through together; 0 without experts."""
+    """Add up the widths of the experts that a token passes through together; 0 without experts."""
     width = _number(shape, "moe_intermediate_size")
     return width * _number(shape, "num_experts_per_tok")
 
@@ -80,7 +80,7 @@ def _number(shape: Mapping[str, Any], name: str) -> int:
 
 
 def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]) -> None:
-    """Raises ScoringError where the weights exceed the memory of a GPU that they are dealt to."""
+    """Raise ScoringError where the weights exceed the memory of a GPU that they are dealt to."""
     for elements, device in zip(_elements(checkpoint, len(devices)), devices, strict=True):
         needed = elements * dtype.itemsize + CONTEXT
         _, total = torch.cuda.mem_get_info(device)
@@ -88,8 +88,8 @@ def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[tor
             raise ScoringError(too_large(checkpoint.path, dtype, needed, total))
 
 
-def too_large(path: Path, dtype: torch.dtype, needed: int, total: int) -> str:
-    """A sentence for a model that no such GPU can hold."""
+def too_large(path: Location, dtype: torch.dtype, needed: int, total: int) -> str:
+    """Return a sentence for a model that no such GPU can hold."""
     name = str(dtype).removeprefix("torch.")
     narrower = "set scoring.dtype: bfloat16, or " if dtype == torch.float32 else ""
     return (

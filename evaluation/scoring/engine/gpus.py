@@ -91,7 +91,7 @@ def visible_gpus() -> list[Gpu]:
 
 
 def _by_name(name: str, gpus: list[Gpu]) -> Gpu | None:
-    """By its number or a UUID, which may be cut short; parts that NVML does not list are believed."""
+    """Find one by number or UUID, which may be cut short; parts that NVML does not list are believed."""
     if name.startswith("MIG-"):
         parts = [part for gpu in gpus for part in gpu.parts]
         if not parts:
@@ -133,7 +133,7 @@ def driver_version() -> str | None:
 
 
 def _asked(read: Callable[[], T]) -> T | None:
-    """What is read from NVML; None on a machine without a GPU. Raises DeadGpu."""
+    """Return what is read from NVML; None on a machine without a GPU. Raise DeadGpu."""
     found: list[T] = []  # or the error in its place
 
     def ask() -> None:
@@ -179,7 +179,7 @@ def _gpu(handle: Any, index: str) -> Gpu:
 
 
 def _parts(handle: Any, index: str) -> tuple[Gpu, ...]:
-    """Those that a GPU is divided into; none where it is whole, or a part itself."""
+    """Return those that a GPU is divided into; none where it is whole, or a part itself."""
     try:
         is_divided = pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE
     except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_InvalidArgument):
@@ -193,7 +193,7 @@ def _parts(handle: Any, index: str) -> tuple[Gpu, ...]:
 
 
 def _processes(handle: Any) -> tuple[Process, ...]:
-    """All but this one that NVML tells of."""
+    """Return all processes but this one that NVML tells of."""
     with contextlib.suppress(pynvml.NVMLError):
         return tuple(
             Process(one.pid, _name(one.pid), one.usedGpuMemory and one.usedGpuMemory >> 20)

@@ -1,4 +1,4 @@
-"""Log-probabilities from hidden states, a chunk of queries at a time.
+"""Log-probabilities from hidden states, a chunk of queries at a time, and their way to the host.
 
 Logits are float32, also from bfloat16 weights: the matrix product gives them so, for rounding
 logits to bfloat16 costs 0.03 nat a token. Only one chunk of them exists at any time. Compiled, all
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from evaluation.scoring.engine.compiled import Compiler, compiled
 
@@ -23,6 +24,43 @@ class Scored(NamedTuple):
 
     logprob: torch.Tensor  # (P,)
     is_greedy: torch.Tensor  # (P,) bool
+
+
+class PairScores(NamedTuple):
+    """For each pair its log-probability in nats, and whether its token is the most likely."""
+
+    logprob: NDArray[np.float64]
+    is_greedy: NDArray[np.bool_]
+
+
+class Pending:
+    """The scores of a pass: on their way to the host, or there."""
+
+    def __init__(self, scored: Scored, order: NDArray[np.int64]) -> None:
+        """Take in `order[p]` where the p-th pair stood in the batch's rows."""
+        self._order = order
+        self._logprob = _to_host(scored.logprob.double())
+        self._is_greedy = _to_host(scored.is_greedy)
+        self._done = torch.cuda.Event() if scored.logprob.is_cuda else None  # type: ignore[no-untyped-call]
+        if self._done is not None:
+            self._done.record(torch.cuda.current_stream(scored.logprob.device))
+
+    def scores(self) -> PairScores:
+        """Return the scores in the order of the batch's rows; wait until they are there."""
+        if self._done is not None:
+            self._done.synchronize()
+        logprob = np.empty(len(self._order))
+        is_greedy = np.empty(len(self._order), dtype=np.bool_)
+        logprob[self._order] = self._logprob.numpy()
+        is_greedy[self._order] = self._is_greedy.numpy()
+        return PairScores(logprob, is_greedy)
+
+
+def _to_host(values: torch.Tensor) -> torch.Tensor:
+    """Copy to the host; on a GPU, when the stream has come so far."""
+    if not values.is_cuda:
+        return values
+    return torch.empty_like(values, device="cpu", pin_memory=True).copy_(values, non_blocking=True)
 
 
 class Head:
@@ -41,7 +79,7 @@ class Head:
         self.rows = max(1, CHUNK_LOGITS[weight.device.type] // weight.shape[0])
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(Q, D) to (Q, V) float32, on the head's device."""
+        """Return logits, (Q, D) to (Q, V) float32, on the head's device."""
         hidden = hidden.to(self.device)
         if self.on_gpu and hidden.dtype != torch.float32:
             logits = torch.mm(hidden, self.weight.T, out_dtype=torch.float32)
@@ -52,7 +90,7 @@ class Head:
     def score(
         self, hidden: torch.Tensor, pair_query: torch.Tensor, pair_token: torch.Tensor
     ) -> Scored:
-        """Scores pairs, in ascending order of `pair_query`, over hidden states (Q, D).
+        """Score pairs, in ascending order of `pair_query`, over hidden states (Q, D).
 
         Pairs are given on the host, which knows where chunks begin and does not wait to ask.
         """
@@ -81,7 +119,7 @@ class Head:
 
 
 def _many(part: torch.Tensor) -> torch.Tensor:
-    """Of any number of rows, for the compiler; it takes a single one for another kind of tensor."""
+    """Mark a part as of any number of rows; the compiler takes a single one for another kind of tensor."""
     if len(part) == 1:
         part = torch.cat([part, part])
     torch._dynamo.maybe_mark_dynamic(part, 0)
@@ -91,14 +129,14 @@ def _many(part: torch.Tensor) -> torch.Tensor:
 def _score(
     logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What follows from logits (q, V), without writing any: one reduction, then a gather."""
+    """Score by logits (q, V), without writing any: one reduction, then a gather."""
     top, likeliest = logits.max(dim=-1)
     log_total = top + (logits - top[:, None]).exp().sum(dim=-1).log()
     return logits[query, token] - log_total[query], likeliest[query] == token
 
 
 def _score_in_place(logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor) -> Scored:
-    """Overwrites the logits (q, V), to need no second tensor of their size."""
+    """Overwrite the logits (q, V), to need no second tensor of their size."""
     asked = logits[query, token]
     top, likeliest = logits.max(dim=-1)
     log_total = top + logits.sub_(top[:, None]).exp_().sum(dim=-1).log_()

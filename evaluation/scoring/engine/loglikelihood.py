@@ -8,9 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from evaluation.scoring.engine.batches import group_rows
-from evaluation.scoring.engine.blocks import block_row
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.packed_rows import Row, lay_out, plan_requests
+from evaluation.scoring.engine.packed_rows import Row, block_row, lay_out, plan_requests
 from evaluation.scoring.engine.running import Work, run
 from evaluation.scoring.engine.tries import Piece, Trie, pack
 from evaluation.scoring.engine.window import Request, Score
@@ -22,7 +21,7 @@ SHORTEST_ROWS = (96, 128, 192, 256, 384, 512)
 def score_requests(
     engine: Engine, requests: Sequence[Request], *, progress: str | None = None
 ) -> list[Score]:
-    """Scores requests, each with a context and a continuation, in their order.
+    """Score requests, each with a context and a continuation, in their order.
 
     `progress` is the label of a progress bar on stderr; None shows none.
 
@@ -52,7 +51,7 @@ def score_blocks(
     *,
     progress: str | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Negative log-likelihood of every block, in nats, and how many of its tokens are scored.
+    """Return the negative log-likelihood of every block, in nats, and how many of its tokens are scored.
 
     Every token but the first is predicted from all before it in its block. With `document_starts`
     (flat positions), from those of its document only, and a document's first token is not scored.
@@ -82,7 +81,7 @@ def score_blocks(
 
 
 def choose_rows(engine: Engine, trie: Trie) -> list[Piece]:
-    """Cuts a trie into rows: full ones of fixed shapes, or as is cheapest under dense masks.
+    """Cut a trie into rows: full ones of fixed shapes, or as is cheapest under dense masks.
 
     On CPU inputs that have nothing in common gain nothing from a long row, but few short rows
     leave one half empty; so the shortest length is tried out.

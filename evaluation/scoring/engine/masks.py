@@ -31,7 +31,7 @@ _RULES: WeakKeyDictionary[MaskRule, tuple[torch.Tensor, torch.Tensor, int | None
 
 
 def layer_windows(config: PretrainedConfig) -> dict[str, int | None] | int | None:
-    """The window of each type of layer, or of all layers, in tokens; None sees everything.
+    """Return the window of each type of layer, or of all layers, in tokens; None sees everything.
 
     A class goes by the keys that its own configuration declares: Llama takes any others and heeds
     none of them.
@@ -68,7 +68,7 @@ def layer_masks(
     *,
     is_causal: bool,
 ) -> Masks:
-    """One mask for all layers, or one per type where the model's layers differ.
+    """Return one mask for all layers, or one per type where the model's layers differ.
 
     None where every token sees all before it, for which there are kernels that need no mask:
     in plain sequences (`is_causal`) that are no longer than the layer's window.
@@ -85,7 +85,7 @@ def layer_masks(
 
 
 def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> torch.Tensor:
-    """Boolean (B, 1, S, S) mask, True where row q may look at column kv."""
+    """Return a boolean (B, 1, S, S) mask, True where row q may look at column kv."""
     index = torch.arange(end.shape[1], device=end.device)
     q, kv = index[:, None], index[None, :]
     visible = (kv <= q) & (q < end[:, None, :])  # (B, S, S)
@@ -95,7 +95,7 @@ def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> to
 
 
 def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> BlockMask:
-    """The same as a sparse mask for flex attention; S must be a multiple of BLOCK.
+    """Return the same as a sparse mask for flex attention; S must be a multiple of BLOCK.
 
     Which pairs of blocks hold anything follows from each block's extremes, so no (S, S) tensor is
     made. A pair may be taken as partial that a window leaves empty; the rule inside decides.
@@ -129,7 +129,7 @@ def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> Bl
 
 
 def moved_mask(mask: BlockMask, device: torch.device) -> BlockMask:
-    """The same sparse mask on another device, made anew, for its rule holds tensors."""
+    """Return the same sparse mask on another device, made anew, for its rule holds tensors."""
     depth, end, window = _RULES[mask.mask_mod]
     return mask if depth.device == device else block_mask(depth.to(device), end.to(device), window)
 
@@ -140,7 +140,7 @@ def _extremes(values: torch.Tensor, blocks: int) -> tuple[torch.Tensor, torch.Te
 
 
 def _listed(pairs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """(B, N, N) booleans as flex attention wants them: counts (B, 1, N), indices (B, 1, N, N)."""
+    """Count and list (B, N, N) booleans for flex attention: counts (B, 1, N), indices (B, 1, N, N)."""
     count = pairs.sum(dim=-1, dtype=torch.int32)
     listed = pairs.to(torch.int8).argsort(dim=-1, descending=True, stable=True).to(torch.int32)
     return count[:, None], listed[:, None].contiguous()

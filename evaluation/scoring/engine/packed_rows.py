@@ -1,4 +1,4 @@
-"""Rows of tokens as the model reads them: pieces of a trie laid out depth-first.
+"""Rows of tokens as the model reads them: pieces of a trie laid out depth-first, or blocks of text.
 
 A token at row index `kv` is visible from `q` where `kv <= q and q < end[kv]`, with `end[kv]` the
 index at which the subtree of `kv` ends. Its position is its depth in the trie.
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.scoring.engine.tries import (
     TOKEN_BYTES,
@@ -70,7 +71,7 @@ class Plan:
 
 
 def plan_requests(requests: Sequence[Request]) -> Plan:
-    """Merges the inputs of all requests (all tokens but the last) into one trie."""
+    """Merge the inputs of all requests (all tokens but the last) into one trie."""
     counts = np.array([len(request.continuation) for request in requests])
     flat = [token for request in requests for token in request.continuation]
     bounds = np.append(0, np.cumsum(counts))
@@ -86,7 +87,7 @@ def plan_requests(requests: Sequence[Request]) -> Plan:
 
 
 def _contexts(requests: Sequence[Request]) -> list[bytes]:
-    """Keys; candidates of a question share its context, which may have many tokens."""
+    """Return keys; candidates of a question share its context, which may have many tokens."""
     known = {id(request.context): request.context for request in requests}
     keys = {name: key_of(context) for name, context in known.items()}
     return [keys[id(request.context)] for request in requests]
@@ -99,7 +100,7 @@ def _all_but_last(key: bytes, bounds: Ints) -> list[bytes]:
 
 
 def lay_out(plan: Plan, piece: Piece) -> Row:
-    """Writes the inputs of a piece depth-first into one row."""
+    """Write the inputs of a piece depth-first into one row."""
     trie, members = plan.trie, piece.members
     path = _Path(trie, members)
     depth = np.repeat(path.shared - path.begins, path.sizes) + np.arange(path.size)
@@ -117,6 +118,24 @@ def lay_out(plan: Plan, piece: Piece) -> Row:
         pair_token=plan.targets[ranges(plan.target_from[owners], counts)],
         owners=owners,
         counts=counts,
+    )
+
+
+def block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: int) -> Row:
+    """Return the row of a block of text (T,), in which a sequence begins where `begins` (T,) is true."""
+    index = np.arange(len(tokens))
+    starts = np.flatnonzero(begins)
+    ends = np.append(starts[1:], len(tokens))
+    sequence = np.cumsum(begins) - 1
+    predicted = np.flatnonzero(~begins)
+    return Row(
+        tokens=tokens.astype(np.int64),
+        depth=index - starts[sequence],
+        end=ends[sequence],
+        pair_query=predicted - 1,
+        pair_token=tokens[predicted].astype(np.int64),
+        owners=np.array([block]),
+        counts=np.array([len(predicted)]),
     )
 
 
@@ -141,13 +160,13 @@ class _Path:
         self._lower_before, self._lower_after = _lower(self.shared.tolist())
 
     def find(self, inputs: Ints, depth: Ints) -> Ints:
-        """Row indices of the tokens at some depth, each on the way to an input."""
+        """Return row indices of the tokens at some depth, each on the way to an input."""
         inputs = _stepped(inputs, self._lower_before, self.shared, depth)
         at: Ints = self.begins[inputs] + depth - self.shared[inputs]
         return at
 
     def ends(self, depth: Ints) -> Ints:
-        """For each token of the row, at this depth, where its subtree ends."""
+        """Find, for each token of the row at this depth, where its subtree ends."""
         after = np.repeat(np.arange(1, len(self.sizes) + 1), self.sizes)
         after = _stepped(after, self._lower_after, np.append(self.shared, -1), depth)
         ends: Ints = np.append(self.begins, self.size)[after]
@@ -155,7 +174,7 @@ class _Path:
 
 
 def _stepped(inputs: Ints, lower: Ints, shared: Ints, depth: Ints) -> Ints:
-    """From each input by `lower` to the next one that has less than `depth` in common with its last."""
+    """Go from each input by `lower` to the next that has less than `depth` in common with its last."""
     found = inputs.copy()
     far = np.flatnonzero(shared[found] > depth)
     while len(far):

@@ -4,24 +4,30 @@ While a pass runs, a thread lays out the rows of the next ones, and its scores a
 the pass after it has begun, or on several GPUs as many more: a GPU waits for nobody.
 """
 
+import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError
-from evaluation.scoring.engine.ahead import ahead
+from evaluation.progress import progress
 from evaluation.scoring.engine.batches import Batch
 from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.head import Pending
 from evaluation.scoring.engine.layer_devices import device_count
 from evaluation.scoring.engine.packed_rows import Row
-from evaluation.scoring.engine.pending import Pending
 
 AHEAD = 4
 """Batches laid out before their turn; 0.8 MB each of 16,384 tokens."""
+
+Item = TypeVar("Item")
+
+_END = object()
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,30 @@ class Totals(NamedTuple):
     is_greedy: NDArray[np.bool_]
 
 
-def run(engine: Engine, work: Work, progress: str | None) -> Totals:
-    """Scores all rows, the longest first.
+@contextlib.contextmanager
+def ahead(items: Iterable[Item], most: int) -> Iterator[Iterator[Item]]:
+    """Give the same items in the same order, `most` of them made before they are asked for.
+
+    What making them raises is raised where they are asked for, after those made before. When the
+    block ends, however it does, the thread has ended too.
+    """
+    pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+    source = iter(items)
+
+    def take() -> Iterator[Item]:
+        waiting = deque(pool.submit(next, source, _END) for _ in range(most))
+        while (item := waiting.popleft().result()) is not _END:
+            waiting.append(pool.submit(next, source, _END))
+            yield item  # type: ignore[misc]  # mypy cannot tell it from the end
+
+    try:
+        yield take()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def run(engine: Engine, work: Work, label: str | None) -> Totals:
+    """Score all rows, the longest first; `label` is that of a progress bar, None shows none.
 
     Raises:
         NonFiniteError: names an owner for which the model gives NaN or infinity.
@@ -60,18 +88,20 @@ def run(engine: Engine, work: Work, progress: str | None) -> Totals:
     )
     begun: deque[tuple[Batch, Pending]] = deque()
     devices = device_count(engine.model)
-    with ahead(batches, AHEAD) as laid_out, engine.prepared():
-        for batch in engine.progress(laid_out, sum(work.lengths), progress):
+    bar = progress(label, sum(work.lengths), "tok")
+    with bar, ahead(batches, AHEAD) as laid_out, engine.prepared():
+        for batch in laid_out:
             begun.append((batch, engine.launch(batch)))
             if len(begun) > devices:
                 _add(engine, work, totals, *begun.popleft())
+            bar.update(batch.real_tokens)
         while begun:
             _add(engine, work, totals, *begun.popleft())
     return totals
 
 
 def _add(engine: Engine, work: Work, totals: Totals, batch: Batch, pending: Pending) -> None:
-    """Adds a pass's scores to their owners'; raises like `run`."""
+    """Add a pass's scores to their owners'; raise like `run`."""
     scores = pending.scores()
     starts = np.cumsum(batch.counts) - batch.counts
     totals.logprob[batch.owners] = np.add.reduceat(scores.logprob, starts)
@@ -86,7 +116,7 @@ def _add(engine: Engine, work: Work, totals: Totals, batch: Batch, pending: Pend
 
 
 def _culprit(engine: Engine, work: Work, broken: Iterable[int]) -> int:
-    """The first owner that is broken by itself.
+    """Return the first owner that is broken by itself.
 
     A masked token has weight 0, but 0 times NaN is NaN: one broken token spreads through its row.
     """

@@ -15,7 +15,7 @@ import copy
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,15 +23,12 @@ from numpy.typing import NDArray
 from torch import nn
 from transformers import PreTrainedModel
 
-from evaluation.errors import ScoringError
-from evaluation.scoring.engine.batches import Batch, collate
+from evaluation.errors import CompileError, ScoringError
+from evaluation.scoring.engine.batches import Batch, Shape, collate
 from evaluation.scoring.engine.compiled import has_experts
 from evaluation.scoring.engine.masks import BLOCK
 from evaluation.scoring.engine.packed_rows import Row
-from evaluation.scoring.engine.shapes import Shape
-
-if TYPE_CHECKING:
-    from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.prepared import PreparedModel
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 """Difference allowed, by type: rounding of float32 makes some 1e-6."""
@@ -61,17 +58,18 @@ class Sample(NamedTuple):
     sequences: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
-def check_eager(engine: "Engine", length: int = SHORT) -> None:
-    """Compares a trie of so many tokens; raises like `check_shape`."""
+def check_eager(engine: PreparedModel, length: int = SHORT) -> None:
+    """Compare a trie of so many tokens; raise like `check_shape`."""
     sample = _sample(length, engine.vocab_size, is_trie=True)
     _compare(engine, collate([sample.row], len(sample.row)), sample)
 
 
-def check_shape(engine: "Engine", shape: Shape, *, is_causal: bool) -> None:
-    """Compares a row in a compiled shape.
+def check_shape(engine: PreparedModel, shape: Shape, *, is_causal: bool) -> None:
+    """Compare a row in a compiled shape.
 
     Raises:
-        ScoringError: they differ by more than rounding, or the type cannot be run.
+        ScoringError: they differ by more than rounding, or the type cannot be run; CompileError where
+            that may be the compiler's fault.
         torch.OutOfMemoryError: of a GPU.
     """
     length = min(max(BLOCK + _BEYOND, beyond_windows(engine, shape.length)), shape.length)
@@ -80,8 +78,8 @@ def check_shape(engine: "Engine", shape: Shape, *, is_causal: bool) -> None:
     _compare(engine, batch, sample)
 
 
-def beyond_windows(engine: "Engine", length: int) -> int:
-    """Tokens of a sequence that goes beyond every window that rows of `length` tokens meet.
+def beyond_windows(engine: PreparedModel, length: int) -> int:
+    """Return the length of a sequence that goes beyond every window that rows of `length` tokens meet.
 
     A window is whatever the configuration calls one, also where the class does not heed it.
     """
@@ -92,7 +90,7 @@ def beyond_windows(engine: "Engine", length: int) -> int:
 
 
 def _named(table: dict[str, Any]) -> Iterator[int]:
-    """Sizes of windows and chunks, by the names of their keys, in tables inside the table too."""
+    """Yield sizes of windows and chunks, by the names of their keys, in tables inside the table too."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _named(value)
@@ -101,7 +99,7 @@ def _named(table: dict[str, Any]) -> Iterator[int]:
 
 
 def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
-    """One sequence; in a trie it ends a little earlier, and another leaves it before its end."""
+    """Return one sequence; in a trie it ends a little earlier, and another leaves it before its end."""
     index = np.arange(length)
     tokens = (1 + index * 7919) % vocab_size
     fork = length - 1 - min(8, length // 4)
@@ -128,12 +126,12 @@ def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
 
 
 def _asked_tokens(vocab_size: int) -> NDArray[np.int64]:
-    """Spread over all of the vocabulary, its last row included."""
+    """Return tokens all over the vocabulary, its last row included."""
     return np.linspace(0, vocab_size - 1, min(ASKED, vocab_size)).astype(np.int64)
 
 
 @torch.inference_mode()
-def _compare(engine: "Engine", batch: Batch, sample: Sample) -> None:
+def _compare(engine: PreparedModel, batch: Batch, sample: Sample) -> None:
     asked = np.unique(sample.row.pair_query)
     with _as_sentences(engine):
         ours = engine.begin(batch).scores().logprob.reshape(len(asked), -1)
@@ -142,30 +140,34 @@ def _compare(engine: "Engine", batch: Batch, sample: Sample) -> None:
         with _as_sentences(engine):
             error, allowed = _error(engine, tokens, found)
         if error > allowed:  # False for NaN, which scoring reports
-            raise ScoringError(
+            raise _fault(engine)(
                 f"{type(engine.model).__name__} cannot be scored: its own log-probabilities differ "
                 f"from those of its body and head under a mask by {error:.1e} (relative L2, at most "
                 f"{allowed:.0e} in {engine.model.dtype}); score it by a `command` of your own"
             )
 
 
+def _fault(engine: PreparedModel) -> type[ScoringError]:
+    return CompileError if engine.is_compiled else ScoringError
+
+
 @contextlib.contextmanager
-def _as_sentences(engine: "Engine") -> Iterator[None]:
-    """Raises ScoringError for a class that cannot compute what it is asked, as under a mask."""
+def _as_sentences(engine: PreparedModel) -> Iterator[None]:
+    """Raise for a class that cannot compute what it is asked, as under a mask."""
     try:
         yield
     except _REFUSALS as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise ScoringError(
+        raise _fault(engine)(
             f"{type(engine.model).__name__} cannot be scored: it does not take a mask and positions "
             f"for each token ({reason}); score it by a `command` of your own"
         ) from None
 
 
 def _error(
-    engine: "Engine", tokens: NDArray[np.int64], found: NDArray[np.float64]
+    engine: PreparedModel, tokens: NDArray[np.int64], found: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """The difference of log-probabilities (last, asked) from the model's own, and what is allowed.
+    """Return the difference of log-probabilities (last, asked) from the model's own, and what is allowed.
 
     In a narrow type, twice as much as the model's own pass in it differs from float64.
     """
@@ -182,7 +184,7 @@ def _error(
 
 
 def tolerance(model: PreTrainedModel) -> float:
-    """The relative L2 difference that rounding in the model's type may make."""
+    """Return the relative L2 difference that rounding in the model's type may make."""
     return TOLERANCE.get(model.dtype, EXPERTS if has_experts(model) else NARROW)
 
 
@@ -191,9 +193,9 @@ def _difference(found: NDArray[np.float64], expected: NDArray[np.float64]) -> fl
 
 
 def _reference(
-    engine: "Engine", tokens: NDArray[np.int64], last: int, *, is_exact: bool
+    engine: PreparedModel, tokens: NDArray[np.int64], last: int, *, is_exact: bool
 ) -> NDArray[np.float64]:
-    """Log-probabilities (last, asked) by the model's own forward pass over a sequence."""
+    """Return log-probabilities (last, asked) by the model's own forward pass over a sequence."""
     model = engine.model
     ids = torch.from_numpy(tokens[None]).to(engine.device)
     with in_float64(model) if is_exact else contextlib.nullcontext():
@@ -205,7 +207,7 @@ def _reference(
 
 @contextlib.contextmanager
 def in_float64(model: PreTrainedModel) -> Iterator[None]:
-    """A model that computes in float64, of which only one layer at a time is there so wide."""
+    """Have a model compute in float64, of which only one layer at a time is there so wide."""
     parts = _parts(model, set(model._no_split_modules or ()))
     for part in parts:
         part.forward = partial(_widened, part)
@@ -217,7 +219,7 @@ def in_float64(model: PreTrainedModel) -> Iterator[None]:
 
 
 def _parts(module: nn.Module, layers: set[str]) -> list[nn.Module]:
-    """Modules with weights that cover the model and hold at most one decoder layer each."""
+    """Return modules with weights that cover the model and hold at most one decoder layer each."""
     if type(module).__name__ in layers or not any(
         type(inner).__name__ in layers for inner in module.modules()
     ):
@@ -226,7 +228,7 @@ def _parts(module: nn.Module, layers: set[str]) -> list[nn.Module]:
 
 
 def _widened(part: nn.Module, *inputs: Any, **named: Any) -> Any:
-    """A part's own forward pass in float64; of an embedding or a head, without a copy of it."""
+    """Run a part's own forward pass in float64; of an embedding or a head, without a copy of it."""
     if isinstance(part, nn.Embedding):
         return nn.Embedding.forward(part, *inputs, **named).double()
     if type(part) is nn.Linear:

@@ -25,7 +25,7 @@ ANOTHER_BUILD = "docs/gpu.md says how"
 
 
 def driver_fault(driver: str | None) -> str | None:
-    """Why this PyTorch cannot use a GPU under a driver such as `535.129.03`; None if it may."""
+    """Return why this PyTorch cannot use a GPU under a driver such as `535.129.03`; None if it may."""
     if torch.version.cuda is None:
         return f"it is built without CUDA; install another build ({ANOTHER_BUILD})"
     built, found = _leading(torch.version.cuda), _leading(driver)
@@ -41,13 +41,13 @@ def driver_fault(driver: str | None) -> str | None:
 
 
 def _leading(version: str | None) -> int:
-    """The first number of a version; 0 where there is none."""
+    """Return the first number of a version; 0 where there is none."""
     first = (version or "").partition(".")[0]
     return int(first) if first.isdigit() else 0
 
 
 def compiler_fault() -> str | None:
-    """What Triton lacks to compile, looked for where it looks; None if nothing, or without CUDA."""
+    """Return what Triton lacks to compile, looked for where it looks; None if nothing, or without CUDA."""
     if torch.version.cuda is None:
         return None
     given = os.environ.get("CC")

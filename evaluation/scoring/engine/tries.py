@@ -62,18 +62,18 @@ class Piece(NamedTuple):
 
 
 def ranges(starts: Ints, counts: Ints) -> Ints:
-    """The numbers from each start on, as many as counted, one range after another."""
+    """Return the numbers from each start on, as many as counted, one range after another."""
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before, counts) + np.arange(counts.sum())
 
 
 def key_of(tokens: Sequence[int]) -> bytes:
-    """Bytes that compare as the tokens do; of tokens in a row, the keys are joined."""
+    """Return bytes that compare as the tokens do; of tokens in a row, the keys are joined."""
     return struct.pack(f">{len(tokens)}I", *tokens)
 
 
 def build_trie(contexts: Sequence[bytes], rests: Sequence[bytes]) -> Trie:
-    """Sorts inputs, none of them empty, and drops what is there twice.
+    """Sort inputs, none of them empty, and drop what is there twice.
 
     The k-th is a context and what follows it, both by `key_of`. Inputs whose contexts are one object
     are not compared as far as that goes.
@@ -96,7 +96,7 @@ def build_trie(contexts: Sequence[bytes], rests: Sequence[bytes]) -> Trie:
 
 
 def _shared(tokens: NDArray[np.uint32], starts: Ints, least: Ints, most: Ints) -> Ints:
-    """How many tokens each input has in common with the one before; not for the first."""
+    """Return how many tokens each input has in common with the one before; not for the first."""
     shared = most.copy()
     tokens = tokens.view(np.uint32)  # whichever way their bytes are read, they are the same or not
     chunk = np.cumsum(most - least) // _COMPARED
@@ -128,7 +128,7 @@ class _Node:
     pieces: list[Piece] = field(default_factory=list)
 
     def divide(self, trie: Trie, before: Ints, capacity: Capacity) -> "list[_Node]":
-        """Finds its children; returns those that are to be divided too.
+        """Find its children; return those that are to be divided too.
 
         `before[i]` are the tokens that inputs 0 to i - 1 add, each to those before it.
         """
@@ -152,7 +152,7 @@ class _Node:
         return [part for part in self.parts if isinstance(part, _Node)]
 
     def join(self) -> None:
-        """Makes its pieces of its children's, each with the segment that leads from its parent to it."""
+        """Make its pieces of its children's, each with the segment that leads from its parent to it."""
         pieces: list[Piece] = []
         for part in self.parts:
             pieces += part.pieces if isinstance(part, _Node) else [part]
@@ -163,7 +163,7 @@ class _Node:
 
 
 def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
-    """Cuts a trie into rows.
+    """Cut a trie into rows.
 
     Inputs that have a prefix of d tokens in common, and no more, come together in rows of at most
     `capacity(d)` tokens, which must not fall as d grows. A longer input has a row of its own.
@@ -179,7 +179,7 @@ def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
 
 
 def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
-    """Best-fit decreasing: each piece goes where the least room is left over.
+    """Merge best-fit decreasing: each piece goes where the least room is left over.
 
     Pieces under construction are kept by the room they have left; the bits of `rooms` tell which
     lists are not empty, so that the smallest sufficient one is found by bit operations.

@@ -39,7 +39,7 @@ class Fitted(NamedTuple):
 
 
 def fit_requests(requests: Sequence[Request], *, max_length: int, prefix_token: int) -> Fitted:
-    """Gives every request a context and cuts it from the left to the window.
+    """Give every request a context and cut it from the left to the window.
 
     Raises:
         ScoringError: a continuation is empty or longer than the window.

@@ -41,7 +41,7 @@ class Agreement:
         self._key = {**key, "asked": [one.id for one in both], "tokens": TOKENS}
 
     def stored(self) -> dict[str, Any] | None:
-        """Engine, its version, and how many greedy answers of how many are equal; None if unknown."""
+        """Return the engine, its version, and how many greedy answers of how many are equal; None if unknown."""
         name = self._job.store.find(self._item, self._key)
         found = name and self._job.store.read(name)
         if not found:
@@ -60,7 +60,7 @@ class Agreement:
         stopping: Stopping,
         vocabulary: int,
     ) -> Parts:
-        """vLLM's answers to the requests; stores how those to `both` agree, if it is not known."""
+        """Yield vLLM's answers to the requests; store how those to `both` agree, if it is not known."""
         session = self._job.session
         both = [] if self.stored() is not None else self._both
         session.backend.unload()
@@ -104,7 +104,7 @@ class Agreement:
 
 
 def greedy(requests: Sequence[GenerationRequest]) -> list[GenerationRequest]:
-    """Requests for what both engines are asked: the first prompts, one greedy answer each."""
+    """Return requests for what both engines are asked: the first prompts, one greedy answer each."""
     return [
         replace(one, samples=(0,), sampling=None, max_new_tokens=min(one.max_new_tokens, TOKENS))
         for one in requests[:PROMPTS]

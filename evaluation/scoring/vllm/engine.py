@@ -67,7 +67,7 @@ class Vllm:
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
-        """As `Backend.answers`.
+        """Answer as `Backend.answers` does.
 
         Raises ScoringError if it cannot be started, or ends before all answers are written.
         """
@@ -82,7 +82,7 @@ class Vllm:
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
-        """A folder on this machine's own disk, with the weights in `model`."""
+        """Make a folder on this machine's own disk, with the weights in `model`."""
         folder = Path(tempfile.mkdtemp(prefix="vllm-"))
         try:
             start = time.perf_counter()
@@ -119,7 +119,7 @@ class Vllm:
     def _lines(
         self, program: Program, folder: Path, count: int, silent: float
     ) -> Iterator[list[dict[str, Any]]]:
-        """The answers' lines as they are written, some at a time; ends a program that is silent."""
+        """Yield the answers' lines as they are written, some at a time; end a program that is silent."""
         path = folder / "answers.jsonl"
         path.touch()
         written = 0
@@ -150,7 +150,7 @@ class Vllm:
             )
 
     def _read(self, file: IO[str]) -> list[dict[str, Any]]:
-        """Whole lines that were not read yet; notes the version."""
+        """Return whole lines that were not read yet; note the version."""
         found: list[dict[str, Any]] = []
         while True:
             place = file.tell()
@@ -166,7 +166,7 @@ class Vllm:
 
 
 def _check_heard(running: Running, silent: float, written: str) -> None:
-    """Raises ScoringError if nothing was printed for so many seconds: vLLM tells of each answer."""
+    """Raise ScoringError if nothing was printed for so many seconds: vLLM tells of each answer."""
     if time.monotonic() - running.heard > silent:
         raise ScoringError(
             f"vLLM has printed nothing for {silent:.0f} s and was stopped, with {written} answers written; "
@@ -175,7 +175,7 @@ def _check_heard(running: Running, silent: float, written: str) -> None:
 
 
 def find_vllm(generation: Generation) -> Path:
-    """The Python that has vLLM; raises ScoringError if there is none."""
+    """Return the Python that has vLLM; raise ScoringError if there is none."""
     python = generation.interpreter
     if python is None or not is_python(python):
         raise ScoringError(

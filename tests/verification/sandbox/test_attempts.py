@@ -79,11 +79,11 @@ def _results(user: str, mode: str, kind: str) -> dict[str, Any]:
 
 
 def _chosen() -> list[tuple[str, str, str]]:
-    """User, mode and kind; pretences, which need neither, once unless EVAL_FULL is set."""
-    every = [(u, m, k) for u in ("own", "nobody") for m in MODES for k in _KINDS]
+    """User, mode and kind: each of these once, and every combination if EVAL_FULL is set."""
     if EVERYTHING:
-        return every
-    return [one for one in every if one[2] != "pretences" or one[:2] == ("own", MODES[0])]
+        return [(u, m, k) for u in ("own", "nobody") for m in MODES for k in _KINDS]
+    pairs = zip(("nobody", "own"), MODES, strict=True)
+    return [*((user, mode, "attempts") for user, mode in pairs), ("own", MODES[0], "pretences")]
 
 
 @needs_sandbox

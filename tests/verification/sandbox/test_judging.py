@@ -103,14 +103,11 @@ def test_the_failing_assertion_of_a_source_is_told() -> None:
         (Tests(asserts=("import nothing_there\nassert f(1) == 2",)), "nothing_there"),
         (Tests(asserts=("assert f(1) == 2",), setup="1 / 0"), "ZeroDivisionError"),
         (Tests(source="x = 1", entry_point="f"), "nothing of the program"),
-        (
-            Tests(source="if __name__ == '__main__':\n    assert f(1) == 2"),
-            "nothing of the program",
-        ),
+        (Tests(source="if __name__ == '__main__':\n    assert f(1) == 2"), "nothing of the program"),
         (Tests(asserts=("assert f(1) == 2",), given="import nothing_there"), "nothing_there"),
         (Tests(asserts=("assert f('\0') == 2",)), "null bytes"),
     ],
-)
+)  # fmt: skip
 def test_tests_that_cannot_be_run_are_no_failure(tests: Tests, reason: str) -> None:
     outcome = run_program("def f(x): return x + 1", tests, Limits())
     assert outcome.passed is None

@@ -68,6 +68,6 @@ function roomIn(parent, most = 560) {
 
 /* The bounds to draw about a value: of the paired difference from the bridge, or of the value over items */
 function boundsOf(point) {
-  if (chosen("band") !== "items" && point.paired_low !== null && point.paired_low !== undefined) return [point.paired_low, point.paired_high];
+  if (chosen("band") === "paired" && point.paired_low !== null && point.paired_low !== undefined) return [point.paired_low, point.paired_high];
   return point.low === null || point.low === undefined ? null : [point.low, point.high];
 }

@@ -34,6 +34,9 @@ async function unpacked(text) {
 
 const DATA = await unpacked(byId("data").textContent);
 
+/* What values are compared with: the bridge, or another run */
+const OTHER = DATA.other || "the bridge";
+
 /* digits: 4 to read, 7 for what the files hold */
 function format(value, digits = 4) {
   if (value === null || value === undefined) return "–";
@@ -54,6 +57,9 @@ const exact = (value) => format(value, 7);
 const signed = (value) => (value > 0 ? "+" : "") + format(value);
 const interval = (low, high) => (low === null || low === undefined ? "no interval" : `[${format(low)}, ${format(high)}]`);
 const named = (steps) => `${steps.length === 1 ? "step" : `${steps.length} steps:`} ${short(steps.join(", "), 120)}`;
+
+/* A merge is called by its name, a step by its number */
+const labelOf = (step) => (/^\d+$/.test(step) ? `step ${step}` : `merge ${step}`);
 const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
 /* Inside Snakemake's report a page is a data: URL, where links to its own parts lead nowhere */
@@ -120,14 +126,17 @@ function figure(parent, title, about) {
 const LETTER = 6.6;
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"];
 
+const withUnit = ({ words, unit }) => (!unit || words === unit ? words : `${words}, ${unit}`);
+
 /* What a saved figure says of itself, and what its file is called: stage, item, metric, step, axes */
-function aboutFigure({ what, tier, item, metric, step, points }) {
-  const { words, unit } = DATA.tiers[tier].metrics[metric] || {}, stage = DATA.stage || "all stages";
-  const at = step ? `step ${step} against the bridge` : points ? `steps ${points[0].step} to ${points[points.length - 1].step}` : "";
-  const axes = step ? `across: Δ ${words || metric}, ${unit || ""}` : `across: step, up: ${words || metric}, ${unit || ""}`;
-  const name = [stage, tier, item, metric, what, step && `step-${step}`].filter(Boolean).join("_");
+function aboutFigure({ what, tier, item, metric, step, points, axis = "step" }) {
+  const known = DATA.tiers[tier].metrics[metric] || { words: metric };
+  const stage = DATA.stage || chosen(step ? "pair" : "stage") || "all stages";
+  const at = step ? `${labelOf(step)} against ${OTHER}` : points ? `steps ${points[0].step} to ${points[points.length - 1].step}` : "";
+  const axes = step ? `across: Δ ${withUnit(known)}` : `across: ${axis}, up: ${withUnit(known)}`;
+  const name = [stage, tier, item, metric, what, step && labelOf(step).replace(" ", "-")].filter(Boolean).join("_");
   return {
-    title: [stage, DATA.tiers[tier].title, item, words || metric, at].filter(Boolean).join(" · "),
+    title: [stage, DATA.tiers[tier].title, item, known.words, at].filter(Boolean).join(" · "),
     axes, file: `${name.replace(/[^\w.-]+/g, "-")}.svg`,
   };
 }
@@ -173,7 +182,7 @@ const saveFigure = (node, about) => saveFile(about.file, "image/svg+xml", standa
 
 /* A button before a table that saves it as CSV: what `rows` gives, or what its cells hold */
 function saveTable(box, name, rows = () => cellsOf(box.querySelector("table"))) {
-  const file = `${[DATA.stage || "all-stages", name].join("_").replace(/[^\w.-]+/g, "-")}.csv`;
+  const file = `${[DATA.stage || (DATA.other ? "runs" : "all-stages"), name].join("_").replace(/[^\w.-]+/g, "-")}.csv`;
   const button = html(box.parentElement, "button", { type: "button", class: "save", title: "save this table as CSV", "aria-label": `save ${name} as CSV` }, "CSV");
   box.before(button);
   button.addEventListener("click", () => saveFile(file, "text/csv", rows().map((row) => `${row.map(csvCell).join(",")}\r\n`).join("")));

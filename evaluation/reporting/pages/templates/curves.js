@@ -1,5 +1,5 @@
 /* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders,
-   spread, log, lines: [{name, number, points}], levels: [{name, number, value}]}, lines where there are several */
+   merges: [{name, value, low, high}], spread, log, lines: [{name, number, points}], levels: [{name, number, value}]}, lines where there are several */
 function unpackPoints(columns) {
   const names = Object.keys(columns);
   return (columns.step || []).map((step, i) => {
@@ -24,13 +24,14 @@ function withLines(series, lines) {
 const metricOf = (series) => DATA.tiers[series.tier].metrics[series.metric] || {};
 
 const levelsOf = (series) => series.levels || [];
+const mergesOf = (series) => series.merges || [];
 
 /* How values become heights: linear, or logarithmic where they span much */
 function scaleOf(series, bare) {
   const known = (list) => list.filter((value) => value !== null && value !== undefined);
   const bounds = known([
     ...series.points.flatMap((p) => [p.value, ...(bare ? [] : boundsOf(p) || [])]),
-    ...(bare ? [] : levelsOf(series).map((level) => level.value)), series.bridge && series.bridge.value, bare ? null : series.chance,
+    ...(bare ? [] : levelsOf(series).map((level) => level.value)), ...mergesOf(series).map((m) => m.value), series.bridge && series.bridge.value, bare ? null : series.chance,
   ]);
   let low = Math.min(...bounds), high = Math.max(...bounds);
   [low, high] = spanning(low, high, smallestSpan(series, high));
@@ -52,7 +53,8 @@ const COLOURS = 6;
 function drawCurve(parent, series, { height = 190, bare = false } = {}) {
   const width = roomIn(parent), left = 52, right = 8, top = bare ? 8 : 28, bottom = bare ? 8 : 34;
   const points = series.points, scale = scaleOf(series, bare);
-  const x = placesOf(points, series.borders || [], [left, width - right]);
+  const aside = mergesOf(series).length * MARK;
+  const x = placesOf(points, series.borders || [], [left, width - right - aside]);
   const y = (value) => top + scale.height(value) * (height - top - bottom);
   const root = svg(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${series.tier} ${series.metric} ${series.item}` });
   const across = (value, name) => svg(root, "line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: name });
@@ -77,7 +79,17 @@ function drawCurve(parent, series, { height = 190, bare = false } = {}) {
   for (const line of series.lines || [{ points }]) {
     drawLine(series.lines ? svg(root, "g", { class: `line-${line.number % COLOURS}` }) : root, line.points, { x, y, bare });
   }
-  drawHits(root, series, x, { left, right: width - right, top, height: height - top - bottom });
+  drawHits(root, series, x, { left, right: width - right - aside, top, height: height - top - bottom });
+  mergesOf(series).forEach((merge, i) => drawMerge(root, merge, width - right - aside + (i + 0.5) * MARK, y(merge.value), bare));
+}
+
+/* Room for a merge, which is at no step: a mark with its name, right of the last one */
+const MARK = 34;
+
+function drawMerge(root, merge, x, y, bare) {
+  const mark = svg(root, "path", { d: `M${x},${y - 4}l4,4l-4,4l-4,-4z`, class: "point merge", "data-value": merge.value });
+  hover(mark, `${labelOf(merge.name)}: ${exact(merge.value)}\n95 % over items ${interval(merge.low, merge.high)}`);
+  if (!bare) svg(root, "text", { x, y: y - 8, "text-anchor": "middle" }, short(merge.name, 6));
 }
 
 function drawLine(group, points, { x, y, bare }) {
@@ -166,13 +178,13 @@ const nameOf = (series) => (isRate(series) ? series.metric : series.item);
 
 /* What a metric counts in and which way is better, as the table of tiers says */
 function measureText(series) {
-  const { words, unit, lower } = metricOf(series);
+  const { words, lower } = metricOf(series);
   if (isRate(series) || !words) return "";
-  return `${words === unit ? unit : `${words}, ${unit}`}; ${lower ? "lower" : "higher"} is better`;
+  return `${withUnit(metricOf(series))}; ${lower ? "lower" : "higher"} is better`;
 }
 
 /* Small multiples of one metric; items are chosen by chips and found by name. `ask` gives what there is
-   to show; returns what has it asked again. */
+   to show. */
 function curveBoard(ask) {
   const hidden = new Set(), again = () => keepFocus(draw);
   let all = [];
@@ -191,6 +203,7 @@ function curveBoard(ask) {
   const offer = () => {
     all = ask();
     if (byId("legend")) drawLegend(all);
+    if (STATE.metric && !all.some((s) => kindOf(s) === STATE.metric)) unknown("metric");
     const [tier] = chosen("item").split("/"), before = STATE.metric ?? byId("metric").value, names = kinds();
     byId("metric").replaceChildren();
     fill(byId("metric"), names.map((name) => [name, name]));
@@ -198,11 +211,8 @@ function curveBoard(ask) {
     byId("metric").value = names.includes(before) && (!tier || before.startsWith(tier)) ? before : near(tier) || near(before.split(" ")[0]) || names[0];
   };
   byId("metric").addEventListener("change", () => choose({ metric: byId("metric").value }));
-  const show = () => { offer(); draw(); };
-  view(["unit", "item", "band", "width", "metric"], show);
-  if (STATE.metric && STATE.metric !== byId("metric").value) unknown("metric");
+  view(["unit", "item", "band", "width", "metric", "stage", "axis"], () => { offer(); draw(); });
   searchField("item-filter", "find", again);
-  return show;
 }
 
 function drawCard(parent, series) {

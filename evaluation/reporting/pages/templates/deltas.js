@@ -1,6 +1,4 @@
-/* Deltas against another side, forest plots of a step and a table of all. OTHER is what the other side
-   is called: the bridge, or another run. */
-const OTHER = DATA.other || "the bridge";
+/* Deltas against OTHER, forest plots of a step and a table of all. */
 
 function unpackDeltas(packed) {
   const [keyNames, valueNames] = packed.of;
@@ -13,23 +11,22 @@ function unpackDeltas(packed) {
   });
 }
 
-/* Both, of what `deltas` gives; returns what has it asked again */
+/* Both, of what `deltas` gives */
 function deltaBoard(deltas) {
   const plots = () => forest(deltas()), rows = () => table(deltas());
   tableHead();
-  if (!sorting()) unknown("sort");
-  view(["step", "unit", "width"], plots);
-  view(["item", "sort"], rows);
+  view(["sort"], () => { if (!sorting()) unknown("sort"); });
+  view(["step", "unit", "width", "pair"], plots);
+  view(["item", "sort", "pair"], rows);
   searchField("search", "search", rows);
   saveTable(byId("deltas").parentElement, "deltas", () => csvOf(searched(deltas())));
-  return () => { plots(); rows(); };
 }
 
 function forest(deltas) {
-  const step = Number(chosen("step"));
+  const step = chosen("step");
   byId("forest").replaceChildren();
   for (const tier of Object.keys(DATA.tiers)) {
-    const rows = deltas.filter((d) => d.step === step && d.tier === tier && d.headline && isShownUnit(tier, d.metric));
+    const rows = deltas.filter((d) => String(d.step) === step && d.tier === tier && d.headline && isShownUnit(tier, d.metric));
     for (const label of new Set(rows.map((d) => d.label))) drawForest(tier, rows.filter((d) => d.label === label));
   }
   if (!byId("forest").children.length) html(byId("forest"), "p", { class: "soft" }, `no step has been compared with ${OTHER} yet`);
@@ -50,7 +47,7 @@ function drawForest(tier, rows) {
     svg(root, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: height - 34, class: Math.abs(tick) < reach * 1e-9 ? "zero" : "axis" });
     svg(root, "text", { x: x(tick), y: height - 20, "text-anchor": "middle" }, format(tick));
   }
-  svg(root, "text", { x: width - right, y: height - 5, "text-anchor": "end" }, `Δ ${unit === "fraction" ? words : unit || rows[0].label}, step ${rows[0].step} less ${OTHER}`);
+  svg(root, "text", { x: width - right, y: height - 5, "text-anchor": "end" }, `Δ ${unit === "fraction" ? words : unit || rows[0].label}, ${labelOf(rows[0].step)} less ${OTHER}`);
   if (DATA.power && DATA.power[tier]) html(card, "p", { class: "soft" }, DATA.power[tier]);
   rows.forEach((row, i) => drawDelta(svg(root, "g", {}), row, { x, y: 18 + 24 * i, left, width }));
 }
@@ -83,7 +80,7 @@ function sorting() {
 
 function searched(deltas) {
   const own = chosen("item") ? deltas.filter((row) => `${row.tier}/${row.item}` === chosen("item")) : deltas;
-  const rows = matching(own, (row) => `step ${row.step} ${row.tier} ${row.item} ${row.metric} ${row.flag}`, byId("search").value);
+  const rows = matching(own, (row) => `${labelOf(row.step)} ${row.tier} ${row.item} ${row.metric} ${row.flag}`, byId("search").value);
   const order = sorting(), rank = (row) => row[order.column];
   rows.sort((a, b) => {
     const [p, q] = [rank(a), rank(b)];

@@ -3,7 +3,7 @@ const TURNS = { wrong: ["worse", "became wrong", "lost most"], right: ["better",
 const DRAWN = 400, PREVIEW = 100;
 
 function flips() {
-  const step = chosen("step"), item = chosen("item"), turn = byId("flip-turn").value, said = chosen("said");
+  const step = chosen("step"), item = chosen("item"), turn = chosen("turn"), said = chosen("said");
   const place = byId("flips");
   place.replaceChildren();
   const left = DATA.flips.left;
@@ -105,9 +105,8 @@ function drawAnswers(box, moved, flip, shared) {
 }
 
 if (byId("flips")) {
-  fill(byId("flip-turn"), [["", "all"], ["wrong", "wrong"], ["right", "right"], ["same", "neither"]]);
-  byId("flip-turn").addEventListener("change", flips);
-  view(["step", "item"], flips);
+  menu("flip-turn", "turn", [["", "all"], ["wrong", "wrong"], ["right", "right"], ["same", "neither"]]);
+  view(["step", "item", "turn"], flips);
   searchField("flip-search", "said", flips);
   window.addEventListener("popstate", showFlip);
   showFlip();
@@ -117,7 +116,7 @@ if (byId("flips")) {
 function showFlip() {
   if (!STATE.flip) return;
   const find = () => byId("flips").querySelector(`details[data-flip="${CSS.escape(STATE.flip)}"]`);
-  if (!find()) choose({ item: STATE.flip.split(":")[0] }); // among too many to be drawn
+  if (!find()) choose({ item: STATE.flip.split(":")[0], turn: "", said: "" }); // among too many, or not searched for
   const box = find();
   if (!box) return unknown("flip");
   box.open = true;

@@ -23,10 +23,10 @@ const KEPT = DATA.retention.rows.map(([earlier, later, key, ...values]) => {
   return row;
 });
 
-function keptRow(key, against) {
+function keptRow(key) {
   const [tier, item, metric] = DATA.retention.keys[key], rows = KEPT.filter((row) => row.key === key);
-  const first = Math.min(...rows.map((row) => row.earlier));
-  const from = against === "" ? first : Number(against);
+  const first = Math.min(...rows.map((row) => row.earlier)), against = chosen("against");
+  const from = against ? DATA.retention.labels.indexOf(against) : first;
   const cells = DATA.retention.labels.map((label, at) => {
     const paired = rows.find((row) => row.earlier === from && row.later === at);
     const any = rows.find((row) => row.later === at || row.earlier === at);
@@ -40,7 +40,7 @@ function keptRow(key, against) {
   const last = stepOf(DATA.retention.labels[Math.max(...rows.map((row) => row.later))]);
   const isTotal = DATA.tiers[tier].rates && item === "overall", name = isTotal ? metric : item;
   const link = (cell) => pageLink(cell, last.stage, name, `#${last.step ? `step=${last.step}&` : ""}item=${encodeURIComponent(`${tier}/${item}`).replaceAll("%2F", "/")}`);
-  return { tier, cells, link: /^overall( of \d+ shared items?)?$/.test(item) ? (cell) => cell.append(name) : link };
+  return { tier, metric: DATA.tiers[tier].rates ? undefined : metric, cells, link: /^overall( of \d+ shared items?)?$| \(group\)$/.test(item) ? (cell) => cell.append(name) : link };
 }
 
 /* `stage2/1000` is a step of stage2 */
@@ -50,17 +50,16 @@ function stepOf(label) {
 }
 
 function drawRetention() {
-  const against = byId("against").value;
   const columns = DATA.retention.labels.map((label) => ({
     link: (cell) => pageLink(cell, stepOf(label).stage, label, `#step=${stepOf(label).step}`),
   }));
-  const isRow = ([tier, item, metric]) => (DATA.tiers[tier].rates && item === "overall" ? true : metric === shownMetric(tier));
+  const all = DATA.retention.keys.map(([tier, item, metric]) => ({ tier, item, metric }));
+  const isRow = ([tier, item, metric]) => (DATA.tiers[tier].rates && item === "overall") || isShown({ tier, item, metric }, all);
   const keys = DATA.retention.keys.map((key, i) => i).filter((i) => isRow(DATA.retention.keys[i]));
-  heatMap(byId("retention"), "what later stages kept", columns, keys.map((key) => keptRow(key, against)));
+  heatMap(byId("retention"), "what later stages kept", columns, keys.map(keptRow));
 }
 
-fill(byId("against"), [["", "the first that was scored on the item"], ...DATA.retention.labels.slice(0, -1).map((label, i) => [i, label])]);
-byId("against").addEventListener("change", drawRetention);
+menu("against", "against", [["", "the first that was scored on the item"], ...DATA.retention.labels.slice(0, -1).map((label) => [label, label])]);
 view(["unit", "width"], drawSparks);
-view(["unit", "print"], drawRetention);
+view(["unit", "against", "print"], drawRetention);
 curveBoard(() => FRONT_SERIES);

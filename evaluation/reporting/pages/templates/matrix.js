@@ -1,5 +1,5 @@
 /* A table of numbers, an item a row, coloured by their differences: as blue as the best one of the tier.
-   columns: [{name, link}], rows: [{tier, title, link, cells: [{value, delta, isGain, flag, tip}]}] */
+   columns: [{name, link}], rows: [{tier, metric, title, link, cells: [{value, delta, isGain, flag, tip}]}] */
 const DARKEST = 45;
 const FEW = 7;
 /* Columns that fit on paper; on a screen the table scrolls */
@@ -30,17 +30,18 @@ function heatPart(grid, columns, rows, [from, to]) {
   const head = html(html(grid, "thead"), "tr");
   html(head, "th", { scope: "col" }, "item");
   for (const { link, isChosen } of columns.slice(from, to)) link(html(head, "th", { scope: "col", class: isChosen ? "number picked" : "number" }));
-  for (const tier of new Set(rows.map((row) => row.tier))) {
-    const own = rows.filter((row) => row.tier === tier), body = html(grid, "tbody");
+  const titles = rows.map(titleOf);
+  for (const part of new Set(titles)) {
+    const own = rows.filter((row, i) => titles[i] === part), body = html(grid, "tbody");
     const title = html(body, "tr");
-    html(title, "th", { scope: "rowgroup", colspan: Math.min(to, columns.length) - from + 1, class: "group" }, titleOf(tier));
+    html(title, "th", { scope: "rowgroup", colspan: Math.min(to, columns.length) - from + 1, class: "group" }, part);
     const most = Math.max(...own.flatMap((row) => row.cells.map((cell) => Math.abs(cell?.delta ?? 0))));
     for (const row of own) heatRow(html(body, "tr"), row, most, [from, to]);
   }
 }
 
-function titleOf(tier) {
-  const { title, metrics } = DATA.tiers[tier], { words, unit } = metrics[shownMetric(tier)] || {};
+function titleOf({ tier, metric }) {
+  const { title, metrics } = DATA.tiers[tier], { words, unit } = metrics[metric || shownMetric(tier)] || {};
   return isLoss(tier) ? `${title}, ${unit}` : `${title}, ${words}`;
 }
 

@@ -1,5 +1,5 @@
 /* Curves over steps, or over tokens seen where checkpoints say how many */
-const CURVES = DATA.curves.map((one) => one.series.map(unpackSeries));
+const CURVES = new Map(DATA.curves.map((one) => [one.stage, one.series.map(unpackSeries)]));
 
 function overTokens(series) {
   const lines = series.lines.map((line) => ({
@@ -10,8 +10,8 @@ function overTokens(series) {
 }
 
 function drawnCurves() {
-  const series = CURVES[Number(byId("curve-stage").value)] || [];
-  const drawn = byId("axis").value === "tokens" ? series.map(overTokens) : series;
+  const series = CURVES.get(chosen("stage")) || [];
+  const drawn = chosen("axis") === "tokens" ? series.map(overTokens) : series;
   return drawn.filter((one) => one.points.length);
 }
 
@@ -19,7 +19,7 @@ let pairDeltas = [];
 
 /* The deltas of the chosen pair of runs, and its steps, of which the last one is shown at first */
 function choosePair() {
-  const own = DATA.comparisons[Number(byId("pair").value)];
+  const own = DATA.comparisons.find((one) => one.label === chosen("pair"));
   pairDeltas = own ? unpackDeltas(own.deltas) : [];
   const steps = [...new Set(pairDeltas.map((row) => row.step))];
   DATA.defaults.step = steps.length ? Math.max(...steps) : null;
@@ -28,14 +28,13 @@ function choosePair() {
   fill(byId("step"), steps.map((step) => [step, own.others[step] === undefined ? step : `${step} (B's ${own.others[step]})`]), chosen("step"));
 }
 
-const hasTokens = CURVES.flat().some((one) => one.points.some((p) => p.tokens !== null && p.tokens !== undefined));
-unitMenu(new Set(CURVES.flat().map((one) => one.metric)));
-fill(byId("curve-stage"), DATA.curves.map((one, i) => [i, one.stage]), DATA.first);
-fill(byId("axis"), [["steps", "steps"], ...(hasTokens ? [["tokens", "tokens seen"]] : [])], DATA.axis);
-const showCurves = curveBoard(drawnCurves);
-for (const id of ["curve-stage", "axis"]) byId(id).addEventListener("change", showCurves);
-fill(byId("pair"), DATA.comparisons.map((one, i) => [i, one.label]));
-choosePair();
+const ALL_CURVES = [...CURVES.values()].flat();
+const hasTokens = ALL_CURVES.some((one) => one.points.some((p) => p.tokens !== null && p.tokens !== undefined));
+unitMenu(new Set(ALL_CURVES.map((one) => one.metric)));
+menu("curve-stage", "stage", DATA.curves.map((one) => [one.stage, one.stage]));
+menu("axis", "axis", [["steps", "steps"], ...(hasTokens ? [["tokens", "tokens seen"]] : [])]);
+curveBoard(drawnCurves);
+menu("pair", "pair", DATA.comparisons.map((one) => [one.label, one.label]), { step: "" });
+view(["pair"], choosePair);
 menu("step", "step", []);
-const showDeltas = deltaBoard(() => pairDeltas);
-byId("pair").addEventListener("change", () => { choosePair(); showDeltas(); });
+deltaBoard(() => pairDeltas);

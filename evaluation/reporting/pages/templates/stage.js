@@ -1,12 +1,14 @@
 const DELTAS = unpackDeltas(DATA.deltas);
 const SERIES = DATA.series.map(unpackSeries);
-const STEPS = [...new Set([...SERIES.flatMap((one) => one.points.map((p) => p.step)), ...DELTAS.map((d) => d.step)])].sort((a, b) => a - b);
+const MERGES = [...new Set([...SERIES.flatMap((one) => mergesOf(one).map((m) => m.name)), ...DELTAS.map((d) => d.step).filter((step) => typeof step === "string")])];
+const NUMBERS = [...new Set([...SERIES.flatMap((one) => one.points.map((p) => p.step)), ...DELTAS.map((d) => d.step)])].filter((step) => typeof step === "number").sort((a, b) => a - b);
+const STEPS = [...NUMBERS, ...MERGES];
 const ITEMS = [...new Set(SERIES.filter((one) => one.item !== "overall" && !one.group).map((one) => `${one.tier}/${one.item}`))];
 const NARROW = 24;
 /* Steps in the score matrix on a screen; there may be hundreds */
 
 unitMenu(new Set(SERIES.map((one) => one.metric)));
-menu("step", "step", STEPS.map((step) => [step, step]));
+menu("step", "step", STEPS.map((step) => [step, MERGES.includes(step) ? labelOf(step) : step]));
 menu("item", "item", [["", "all"], ...ITEMS.map((name) => [name, name.replace("/", " ")])]);
 if (byId("band")) menu("band", "band", [["paired", "paired with the bridge"], ["items", "over items"]]);
 
@@ -20,7 +22,7 @@ function crumbs() {
     link.addEventListener("click", (event) => { event.preventDefault(); choose(changes); });
   };
   part(DATA.stage, { step: "", item: "", flip: "" });
-  if (chosen("step")) part(`step ${chosen("step")}`, { item: "", flip: "" });
+  if (chosen("step")) part(labelOf(chosen("step")), { item: "", flip: "" });
   if (STATE.item) part(STATE.item.replace("/", " "), { flip: "" });
   if (STATE.flip) part(STATE.flip.replace("/", " ").replace(":", ", "), {});
 }
@@ -29,20 +31,21 @@ function crumbs() {
 function someSteps() {
   if (STEPS.length <= NARROW || printing.matches) return STEPS;
   const spread = Array.from({ length: NARROW - 1 }, (_, i) => STEPS[Math.round((i * (STEPS.length - 1)) / (NARROW - 2))]);
-  return [...new Set([...spread, Number(chosen("step"))])].sort((a, b) => a - b);
+  const shown = new Set([...spread, ...MERGES].map(String)).add(chosen("step"));
+  return STEPS.filter((step) => shown.has(String(step)));
 }
 
 function drawMatrix() {
   const steps = someSteps(), deltas = new Map(DELTAS.map((d) => [`${d.step} ${d.tier} ${d.item} ${d.metric}`, d]));
-  const isRow = (s) => (isRate(s) ? true : s.metric === shownMetric(s.tier));
+  const isRow = (s) => isRate(s) || isShown(s, SERIES);
   const rows = SERIES.filter(isRow).map((series) => {
-    const values = new Map(series.points.map((p) => [p.step, p.value]));
+    const values = new Map([...series.points.map((p) => [p.step, p.value]), ...mergesOf(series).map((m) => [m.name, m.value])]);
     const cells = steps.map((step) => matrixCell(series, step, values.get(step), deltas));
     if (DATA.bridge) cells.unshift(series.bridge ? { value: series.bridge.value, tip: `${nameOf(series)} at ${DATA.bridge}: ${exact(series.bridge.value)}` } : null);
     const isTotal = series.item === "overall" || series.group, name = `${series.tier}/${series.item}`;
-    return { tier: series.tier, cells, link: isTotal ? (cell) => cell.append(nameOf(series)) : pick("item", name, series.item, { flip: "" }) };
+    return { tier: series.tier, metric: isRate(series) ? undefined : series.metric, cells, link: isTotal ? (cell) => cell.append(nameOf(series)) : pick("item", name, series.item, { flip: "" }) };
   });
-  const columns = steps.map((step) => ({ isChosen: String(step) === chosen("step"), link: pick("step", step, `step ${step}`) }));
+  const columns = steps.map((step) => ({ isChosen: String(step) === chosen("step"), link: pick("step", step, labelOf(step)) }));
   if (DATA.bridge) columns.unshift({ link: (cell) => cell.append("bridge") });
   heatMap(byId("matrix"), "scores of all steps", columns, rows);
   if (steps.length < STEPS.length) html(byId("matrix"), "p", { class: "soft" }, `${steps.length} of ${STEPS.length} steps are shown; score_matrix.csv has all`);
@@ -50,7 +53,7 @@ function drawMatrix() {
 
 function matrixCell(series, step, value, deltas) {
   if (value === undefined) return null;
-  const row = deltas.get(`${step} ${series.tier} ${series.item} ${series.metric}`), lines = [`${nameOf(series)} at step ${step}: ${exact(value)}`];
+  const row = deltas.get(`${step} ${series.tier} ${series.item} ${series.metric}`), lines = [`${nameOf(series)} at ${labelOf(step)}: ${exact(value)}`];
   if (!row) return { value, tip: lines[0] };
   lines.push(`${signed(row.delta)} ${interval(row.low, row.high)} against the bridge`, `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}`);
   return { value, delta: row.delta, isGain: row.delta > 0 === (row.want === ">= 0"), flag: row.flag, tip: lines.join("\n") };

@@ -1,10 +1,10 @@
 /* What a reader has chosen stands in the address (#step=30&item=tier3/quiz), so that it can be sent
    and gone back from. Inside Snakemake's report a page has no address: there it is kept while it is open. */
-const KEYS = ["step", "item", "flip", "unit", "band", "metric", "find", "search", "sort", "said"];
+const KEYS = Object.keys(DATA.defaults);
 const STATE = {}, VIEWS = [];
 
 /* Chosen or else what the page begins with */
-const chosen = (key) => STATE[key] ?? (DATA.defaults[key] === null || DATA.defaults[key] === undefined ? "" : String(DATA.defaults[key]));
+const chosen = (key) => String(STATE[key] ?? DATA.defaults[key] ?? "");
 
 function address(changes = {}) {
   const all = { ...STATE, ...changes };
@@ -14,11 +14,13 @@ function address(changes = {}) {
 
 function readAddress() {
   const given = new URLSearchParams(window.location.hash.slice(1));
+  byId("unknown").hidden = true;
   const changed = KEYS.filter((key) => (given.get(key) ?? undefined) !== STATE[key]);
   for (const key of changed) {
     if (given.has(key)) STATE[key] = given.get(key);
     else delete STATE[key];
   }
+  for (const [key, value] of given) if (value && !KEYS.includes(key)) tellUnknown(key, value);
   return changed;
 }
 
@@ -58,12 +60,12 @@ function keepFocus(draw) {
 
 window.addEventListener("popstate", () => redraw(readAddress()));
 
-/* A menu that chooses `key`; it shows what is chosen, however that came about */
-function menu(id, key, values) {
+/* A menu that chooses `key`, and `changes` with it; it shows what is chosen, however that came about */
+function menu(id, key, values, changes = {}) {
   const select = byId(id);
   if (!select) return;
   fill(select, values);
-  select.addEventListener("change", () => choose({ [key]: select.value === String(DATA.defaults[key] ?? "") ? "" : select.value }));
+  select.addEventListener("change", () => choose({ [key]: select.value === String(DATA.defaults[key] ?? "") ? "" : select.value, ...changes }));
   view([key], () => {
     select.value = chosen(key);
     if (select.selectedIndex < 0) unknown(key);
@@ -75,9 +77,12 @@ function menu(id, key, values) {
 function unknown(key) {
   const asked = STATE[key];
   delete STATE[key];
-  const place = byId("unknown"), instead = chosen(key) ? `; ${key} ${chosen(key)} is shown` : "";
-  if (asked === undefined) return;
-  place.textContent = `The address asks for ${key} ${asked}, which this page does not have${instead}.`;
+  if (asked !== undefined) tellUnknown(key, asked, chosen(key) ? `; ${key} ${chosen(key)} is shown` : "");
+}
+
+function tellUnknown(key, asked, instead = "") {
+  const place = byId("unknown"), before = place.hidden ? "" : `${place.textContent} `;
+  place.textContent = `${before}The address asks for ${key} ${asked}, which this page does not have${instead}.`;
   place.hidden = false;
 }
 
@@ -125,6 +130,12 @@ const UNITS = { nats_per_token: "nats per token", bits_per_byte: "bits per byte"
 const isLoss = (tier) => DATA.tiers[tier].kind === "nats";
 const isShownUnit = (tier, metric) => !isLoss(tier) || !(metric in UNITS) || metric === chosen("unit");
 const shownMetric = (tier) => (isLoss(tier) ? chosen("unit") : DATA.tiers[tier].shown);
+
+/* Whether a metric stands for its item: the tier's, or of items without it what stands in its place */
+function isShown({ tier, item, metric }, all) {
+  if (metric === shownMetric(tier)) return true;
+  return metric === DATA.tiers[tier].unranked && !all.some((one) => one.tier === tier && one.item === item && one.metric === shownMetric(tier));
+}
 
 function unitMenu(metrics) {
   const known = Object.keys(UNITS).filter((name) => metrics.has(name));

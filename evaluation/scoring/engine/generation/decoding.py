@@ -1,6 +1,5 @@
 """The batch being decoded: rows are refilled as answers end, until all answers are there or memory is not enough."""
 
-import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
@@ -8,6 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.engine.attend import attention_by, unplanned_kernels
 from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.generation.kv_cache import ATTENTION, Reading, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Counts, Prompt, Queue
@@ -64,11 +64,15 @@ class DecodingBatch:
         self._counts = counts
 
     def parts(self) -> Iterator[Answers]:
-        """All answers, a part at a time; ends early where memory is not enough."""
+        """Yield all answers, a part at a time; end early where memory is not enough."""
         is_going = True
         while is_going:
             try:
-                with torch.inference_mode(), _attention(self._model):
+                with (
+                    torch.inference_mode(),
+                    attention_by(self._model, ATTENTION),
+                    unplanned_kernels(),
+                ):
                     is_going = self._run()
             except torch.OutOfMemoryError:
                 is_going = False
@@ -77,7 +81,7 @@ class DecodingBatch:
                 yield part
 
     def _run(self) -> bool:
-        """Goes on until a part is full; False when all is done."""
+        """Go on until a part is full; return False when all is done."""
         until = time.monotonic() + PART_SECONDS
         while len(self._finished) < PART_ANSWERS and time.monotonic() < until:
             self._fill()
@@ -87,9 +91,9 @@ class DecodingBatch:
         return True
 
     def _fill(self) -> None:
-        """Puts the next prompts' samples into free rows; closes up those that stay free."""
+        """Put the next prompts' samples into free rows; close up those that stay free."""
         while free := self._slots.rows - len(self._rows) + len(self._ended):
-            prompt = self._queue.next(free)
+            prompt = self._queue.next()
             if prompt is None:
                 break
             self._begin(prompt, min(free, len(prompt.samples)))
@@ -101,7 +105,7 @@ class DecodingBatch:
         self._ended = []
 
     def _begin(self, prompt: Prompt, count: int) -> None:
-        """Begins some samples of a prompt: their first token follows from its own logits."""
+        """Begin some samples of a prompt: their first token follows from its own logits."""
         rows = [
             Row.of(prompt, prompt.samples.pop(), self._stopping, self._width) for _ in range(count)
         ]
@@ -129,7 +133,7 @@ class DecodingBatch:
         return True
 
     def _advance(self) -> None:
-        """One token more for every row."""
+        """Read one token more for every row."""
         self._layout = self._layout or Layout(self._rows, self._device, self._head.device)
         self._slots.widen(max(row.used for row in self._rows) + 1)
         table, step = self._layout.step(self._slots, self._windows)
@@ -142,14 +146,14 @@ class DecodingBatch:
 
     @working
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """(B, D) to (B, V)."""
+        """Return logits, (B, D) to (B, V)."""
         return self._head.logits(hidden)[:, : self._vocabulary]
 
     @working
     def _forward(
         self, ids: torch.Tensor, positions: torch.Tensor, memory: Reading | Step
     ) -> torch.Tensor:
-        """Last hidden states (B, T, D) of ids (B, T)."""
+        """Return the last hidden states (B, T, D) of ids (B, T)."""
         hidden: torch.Tensor = self._model.base_model(
             input_ids=ids, position_ids=positions, use_cache=False, memory=memory
         ).last_hidden_state
@@ -163,14 +167,3 @@ def _windows(model: PreTrainedModel) -> list[int | None]:
     if isinstance(windows, dict):
         return [windows[kind] for kind in config.layer_types]
     return [windows] * config.num_hidden_layers
-
-
-@contextlib.contextmanager
-def _attention(model: PreTrainedModel) -> Iterator[None]:
-    """The model is used by others too, so it gets back the attention it had."""
-    before = model.config._attn_implementation
-    model.set_attn_implementation(ATTENTION)
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)

@@ -31,7 +31,7 @@ def generate(
     device: str | torch.device,
     counts: Counts | None = None,
 ) -> Iterator[dict[AnswerKey, Answer]]:
-    """Answers in parts as they are done, with `batch` rows decoded at once, the longest prompts first.
+    """Yield answers in parts as they are done, with `batch` rows decoded at once, the longest prompts first.
 
     Where a GPU's memory is not enough, those being decoded begin again, half as many at once.
 

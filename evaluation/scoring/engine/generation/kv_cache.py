@@ -44,7 +44,7 @@ class Reading:
     def __init__(
         self, before: Sequence[Prefix], windows: Sequence[int | None], positions: torch.Tensor
     ) -> None:
-        """Positions are those of the columns that are read, (1, T)."""
+        """Take the positions of the columns that are read, (1, T)."""
         self.layers: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._before = before
         self._windows = windows
@@ -52,7 +52,7 @@ class Reading:
         self._masks: dict[int | None, torch.Tensor | None] = {}
 
     def to(self, device: torch.device) -> Self:
-        """The same for layers on another device; keys and values are added to the same list."""
+        """Return the same for layers on another device; keys and values are added to the same list."""
         if device == self._positions.device:
             return self
         there = copy.copy(self)
@@ -81,7 +81,7 @@ class Reading:
         ).transpose(1, 2)
 
     def _mask(self, window: int | None) -> torch.Tensor | None:
-        """None where the kernel's own causal mask does: whatever is on the right is unseen."""
+        """Return None where the kernel's own causal mask does: whatever is on the right is unseen."""
         if window not in self._masks:
             at = self._positions[0]
             columns = torch.cat(
@@ -92,14 +92,14 @@ class Reading:
         return self._masks[window]
 
     def prefix(self, row: int, length: int) -> Prefix:
-        """What was read of a row."""
+        """Return what was read of a row."""
         keys = [keys[row, :, :length].clone() for keys, _ in self.layers]
         values = [values[row, :, :length].clone() for _, values in self.layers]
         return Prefix(keys, values, self._before[-1].stop if self._before else 0)
 
 
 def visible(columns: torch.Tensor, at: torch.Tensor, window: int | None) -> torch.Tensor:
-    """Whether what is at a position sees a column's position."""
+    """Return whether what is at a position sees a column's position."""
     seen = columns <= at
     return seen if window is None else seen & (at - columns < window)
 
@@ -113,7 +113,7 @@ class Slots:
         self.values: list[torch.Tensor] = []
 
     def open(self, like: Prefix) -> None:
-        """Makes them, of no width yet, for keys and values of this kind."""
+        """Make them, of no width yet, for keys and values of this kind."""
         if not self.keys:
             self.keys, self.values = (
                 [part.new_zeros(self.rows, part.shape[0], 0, part.shape[2]) for part in parts]
@@ -121,7 +121,7 @@ class Slots:
             )
 
     def widen(self, width: int) -> None:
-        """Makes them at least this wide; what is new is 0, as NaN would pass any mask."""
+        """Make them at least this wide; what is new is 0, as NaN would pass any mask."""
         before = self.keys[0].shape[2]
         if width <= before:
             return
@@ -148,7 +148,7 @@ class Share(NamedTuple):
     column: int
 
     def to(self, device: torch.device) -> "Share":
-        """The rows as an index on a device; the prefix is on that of each layer."""
+        """Return the rows as an index on a device; the prefix is on that of each layer."""
         return self if isinstance(self.rows, slice) else self._replace(rows=self.rows.to(device))
 
 
@@ -164,7 +164,7 @@ class Step:
         places: torch.Tensor,
         windows: Sequence[int | None],
     ) -> None:
-        """Return, for B rows, positions of all columns (B, T) and of the tokens (B,), their places in the slot."""
+        """Take for B rows the positions of columns (B, T) and tokens (B,), and places in the slot."""
         self._slots, self._shares, self._windows = slots, shares, windows
         self._places, self._rows = places, torch.arange(len(at), device=at.device)
         self._width = columns.shape[1]
@@ -177,7 +177,7 @@ class Step:
         }
 
     def to(self, device: torch.device) -> Self:
-        """The same step for layers on another device, where their slots and prefixes are."""
+        """Return the same step for layers on another device, where their slots and prefixes are."""
         if device == self._rows.device:
             return self
         there = copy.copy(self)
@@ -210,14 +210,14 @@ class Step:
 
 
 def _folded(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """(B, H, G, x) by (H, x, y), for all rows in one product for each head: (B, H, G, y) float32."""
+    """Multiply (B, H, G, x) by (H, x, y), for all rows in one product a head: (B, H, G, y) float32."""
     rows, heads, queries, _ = left.shape
     flat = left.transpose(0, 1).reshape(heads, rows * queries, -1)
     return _product(flat, right).view(heads, rows, queries, -1).transpose(0, 1)
 
 
 def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """A product of matrices in float32, also of narrower types."""
+    """Multiply matrices in float32, also those of narrower types."""
     if left.is_cuda and left.dtype != torch.float32:
         shape = (*left.shape[:-1], right.shape[-1])
         left, right = left.flatten(0, -3), right.flatten(0, -3)
@@ -235,7 +235,7 @@ def attend(
     memory: Reading | Step,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention as transformers calls it; the result is (B, T, heads, D)."""
+    """Attend as transformers calls it; the result is (B, T, heads, D)."""
     return memory.attend(module.layer_idx, query, key, value, scaling), None
 
 

@@ -25,7 +25,7 @@ class Family(NamedTuple):
 
 
 def families(prompts: Sequence[Tokens]) -> list[Family]:
-    """All prompts, each once, split so that sharing a prefix for each family saves the most tokens.
+    """Return all prompts, each once, split so that sharing a prefix for each family saves the most tokens.
 
     Of every prompt at least the last token is its own, for its answer begins there.
     """
@@ -34,7 +34,7 @@ def families(prompts: Sequence[Tokens]) -> list[Family]:
 
 
 def _split(prompts: Sequence[Tokens], members: tuple[int, ...], depth: int = 0) -> list[Family]:
-    """Members are sorted, so the first and the last differ the most."""
+    """Split members, which are sorted, so that the first and the last differ the most."""
     if len(members) == 1:
         return [Family(0, members)]
     first, last = prompts[members[0]], prompts[members[-1]]
@@ -52,7 +52,7 @@ def _split(prompts: Sequence[Tokens], members: tuple[int, ...], depth: int = 0) 
 
 
 def _common(one: Tokens, other: Tokens) -> int:
-    """Tokens at the beginning that are the same."""
+    """Count the tokens at the beginning that are the same."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 

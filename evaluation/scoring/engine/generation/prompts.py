@@ -1,4 +1,4 @@
-"""Prompts of which answers are still wanted, read shortly before there is a row for them."""
+"""Prompts of which answers are still wanted, read some at a time before there is a row for them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Counts:
 
 
 @dataclass(eq=False)
-class Family:
+class WaitingFamily:
     """Prompts to be read, the longest last, and the prefix they share, once it is read."""
 
     shared: int
@@ -61,7 +61,7 @@ class Queue:
         device: torch.device,
         counts: Counts,
     ) -> None:
-        """`wanted` has the samples of each request that are to be made."""
+        """Take in `wanted` the samples of each request that are to be made."""
         self._requests, self._wanted = requests, wanted
         self._forward, self._logits = forward, logits
         self._windows, self._device = windows, device
@@ -70,7 +70,9 @@ class Queue:
         indices = list(wanted)
         found = families([requests[index].tokens for index in indices])
         groups = [
-            Family(family.shared, sorted((indices[i] for i in family.members), key=self._length))
+            WaitingFamily(
+                family.shared, sorted((indices[i] for i in family.members), key=self._length)
+            )
             for family in found
         ]
         self._families = sorted(groups, key=lambda family: self._length(family.waiting[-1]))
@@ -79,20 +81,20 @@ class Queue:
         request = self._requests[index]
         return len(request.tokens) + request.max_new_tokens, len(request.tokens)
 
-    def next(self, rows: int) -> Prompt | None:
-        """A prompt with a sample that is in no row yet; `rows` are free. None: there is none."""
+    def next(self) -> Prompt | None:
+        """Return a prompt with a sample that is in no row yet; None if there is none."""
         while self._ready and not self._ready[0].samples:
             self._ready.pop(0)
         if not self._ready and self._families:
-            self._read(rows)
+            self._read()
         return self._ready[0] if self._ready else None
 
-    def _read(self, rows: int) -> None:
+    def _read(self) -> None:
         family = self._families[-1]
         if family.shared and family.stem is None:
             tokens = self._requests[family.waiting[0]].tokens[: family.shared]
             family.stem = self._run([tokens], None)[0].prefix(0, family.shared)
-        chosen = self._group(family, rows)
+        chosen = self._group(family)
         if not family.waiting:
             self._families.pop()
         rests = [self._requests[index].tokens[family.shared :] for index in chosen]
@@ -106,24 +108,22 @@ class Queue:
                 Prompt(index, self._requests[index], family.stem, prefix, logits[row], samples)
             )
 
-    def _group(self, family: Family, rows: int) -> list[int]:
-        """Takes prompts of nearly one length, as many as there are rows for."""
+    def _group(self, family: WaitingFamily) -> list[int]:
+        """Take prompts of nearly one length, as many as are read well in one pass."""
         chosen: list[int] = []
         lengths: list[int] = []
-        samples = 0
-        while family.waiting and samples < rows:
+        while family.waiting:
             lengths.append(len(self._requests[family.waiting[-1]].tokens) - family.shared)
             is_full = len(lengths) * max(lengths) > _READ_TOKENS[self._device.type]
             if chosen and (is_full or min(lengths) < _NEARLY * max(lengths)):
                 break
-            samples += len(self._wanted[family.waiting[-1]])
             chosen.append(family.waiting.pop())
         return chosen
 
     def _run(
         self, rests: Sequence[tuple[int, ...]], stem: Prefix | None
     ) -> tuple[Reading, torch.Tensor]:
-        """Reads tokens that follow the stem, padded on the right."""
+        """Read tokens that follow the stem, padded on the right."""
         self._counts.tokens_read += sum(map(len, rests))
         start, longest = stem.stop if stem else 0, max(map(len, rests))
         ids = torch.tensor([[*rest, *[0] * (longest - len(rest))] for rest in rests])

@@ -41,7 +41,7 @@ class Row:
 
     @classmethod
     def of(cls, prompt: Prompt, sample: int, stopping: Stopping, width: int) -> "Row":
-        """The prompt's samples share it where there are several of a long one; `width` as Stream's."""
+        """Begin an answer; samples share a prompt if it is long and they are several; `width` as Stream's."""
         request = prompt.request
         is_shared = len(request.samples) > 1 and prompt.rest.length >= _WORTH
         chain = (prompt.stem, prompt.rest if is_shared else None)
@@ -67,7 +67,7 @@ class Row:
         return self.shares[-1].stop if self.shares else 0
 
     def take(self, token: int) -> None:
-        """Raises NonFiniteError for -1, which stands for NaN or infinity."""
+        """Add a token; raise NonFiniteError for -1, which stands for NaN or infinity."""
         if token < 0:
             raise NonFiniteError(
                 f"prompt {self.request.id}: the model gives NaN or infinite logits for token "
@@ -88,7 +88,7 @@ class Row:
 
 
 def take_next(rows: Sequence[Row], logits: torch.Tensor, rules: Rules | None, width: int) -> None:
-    """Gives each row its next token, of logits (B, V); waits for the device once."""
+    """Give each row its next token, of logits (B, V); wait for the device once."""
     numbers = None
     if rules is not None:
         drawn = np.zeros((len(rows), width))
@@ -102,7 +102,7 @@ def take_next(rows: Sequence[Row], logits: torch.Tensor, rules: Rules | None, wi
 
 
 def rules_of(rows: Sequence[Row], device: torch.device) -> Rules | None:
-    """None where all rows are greedy."""
+    """Return how tokens are chosen; None where all rows are greedy."""
     if all(row.stream is None for row in rows):
         return None
     return Rules.of([row.sampling for row in rows], device)
@@ -112,7 +112,7 @@ class Layout:
     """What does not change from step to step while the same rows are decoded."""
 
     def __init__(self, rows: Sequence[Row], device: torch.device, head: torch.device) -> None:
-        """Rows are read on `device`, and what follows them is chosen where the head is."""
+        """Take `device`, where rows are read, and `head`, where what follows them is chosen."""
         self.rows = list(rows)
         self.rules = rules_of(rows, head)
         self._device = device
@@ -121,7 +121,7 @@ class Layout:
         self._columns = self._with_slots(0)
 
     def _with_slots(self, width: int) -> torch.Tensor:
-        """Positions (B, T) of the columns, with this many of the slots."""
+        """Return positions (B, T) of the columns, with this many of the slots."""
         shared = torch.full((len(self.rows), self._begin), NOWHERE, device=self._device)
         for share in self.shares:
             prefix = share.prefix
@@ -131,7 +131,7 @@ class Layout:
         return torch.cat([shared, own], dim=1)
 
     def step(self, slots: Slots, windows: Sequence[int | None]) -> tuple[torch.Tensor, Step]:
-        """Ids and positions (2, B) of what the rows read next, and what they attend to then."""
+        """Return ids and positions (2, B) of what the rows read next, and what they attend to then."""
         places = [row.used for row in self.rows]
         width = -(-(max(places) + 1) // WIDEN) * WIDEN
         if self._columns.shape[1] != self._begin + width:
@@ -146,7 +146,7 @@ class Layout:
 
 
 def _shares(rows: Sequence[Row], device: torch.device) -> tuple[list[Share], int]:
-    """All shared prefixes with their rows; columns of stems, then those of prompts; their width."""
+    """Return all shared prefixes with their rows; columns of stems, then those of prompts; their width."""
     found: list[Share] = []
     begin = 0
     for level in range(2):

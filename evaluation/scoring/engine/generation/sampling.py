@@ -52,7 +52,7 @@ class Stream:
         self._next = 0
 
     def next(self) -> NDArray[np.float64]:
-        """Numbers in [0, 1) for the next token, (width,)."""
+        """Return numbers in [0, 1) for the next token, (width,)."""
         if self._next == len(self._numbers):
             raw = self._bits.random_raw(_AHEAD * self._width)
             self._numbers = (raw >> 11).astype(np.float64).reshape(_AHEAD, -1) * 2.0**-53
@@ -63,7 +63,7 @@ class Stream:
 
 
 def stream_width(vocabulary: int) -> int:
-    """Numbers that one draw takes: as often can the vocabulary be halved."""
+    """Return how many numbers one draw takes: as often can the vocabulary be halved."""
     return max(1, (vocabulary - 1).bit_length())
 
 
@@ -91,7 +91,7 @@ class Rules(NamedTuple):
 
 
 def filtered(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
-    """Probabilities (B, V) by temperature, then top_k, then top_p, not summing to 1 after that.
+    """Return probabilities (B, V) by temperature, then top_k, then top_p, not summing to 1 after that.
 
     As in transformers: tokens that tie with the last one kept are kept too.
     """
@@ -104,7 +104,7 @@ def filtered(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
 
 
 def _likeliest(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
-    """Overwrites the logits of tokens that are not among a row's top_k."""
+    """Overwrite the logits of tokens that are not among a row's top_k."""
     top = _largest(logits, rules.highest_k)  # (B, K)
     place = (rules.top_k - 1).clamp(0, top.shape[-1] - 1)
     lowest = top.gather(1, place[:, None])  # (B, 1)
@@ -113,7 +113,7 @@ def _likeliest(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
 
 
 def _nucleus(shares: torch.Tensor, rules: Rules) -> torch.Tensor:
-    """A token is kept while those that are likelier have less than top_p together.
+    """Keep a token while those that are likelier have less than top_p together.
 
     On a GPU all are sorted, as looking whether a few are enough would mean to wait for it.
     """
@@ -129,7 +129,7 @@ def _nucleus(shares: torch.Tensor, rules: Rules) -> torch.Tensor:
 def _lowest_kept(
     shares: torch.Tensor, top_p: torch.Tensor, count: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The smallest share that is kept, (B, 1), and whether so many sorted ones are enough to tell."""
+    """Return the smallest share that is kept, (B, 1), and whether so many sorted ones are enough to tell."""
     top = _largest(shares, count)
     before = top.cumsum(dim=-1, dtype=torch.float64) - top
     kept = (before < top_p).sum(dim=-1, keepdim=True)  # at least 1
@@ -137,14 +137,14 @@ def _lowest_kept(
 
 
 def _largest(values: torch.Tensor, count: int) -> torch.Tensor:
-    """The largest of each row, falling, (B, count); on CPU numpy sorts several times as fast."""
+    """Return the largest of each row, falling, (B, count); on CPU numpy sorts several times as fast."""
     if count < values.shape[-1] or values.is_cuda:
         return values.topk(min(count, values.shape[-1])).values
     return torch.from_numpy(np.sort(values.numpy())).flip(-1)
 
 
 def draw(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """An id for each row, with these shares of the probability (B, V), by numbers (B, width)."""
+    """Return an id for each row, with these shares of the probability (B, V), by numbers (B, width)."""
     rows, vocabulary = shares.shape
     inner = min(_BLOCK_LEVELS, numbers.shape[1])
     size = 1 << inner
@@ -158,7 +158,7 @@ def draw(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 
 
 def _descend(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """Which of 2 ** levels shares (B, n) is drawn by numbers (B, levels), (B, 1)."""
+    """Return which of 2 ** levels shares (B, n) is drawn by numbers (B, levels), (B, 1)."""
     sums = torch.nn.functional.pad(shares.cumsum(dim=-1, dtype=torch.float64), (1, 0))
     levels = numbers.shape[1]
     first = torch.zeros_like(sums[:, :1], dtype=torch.long)
@@ -173,7 +173,7 @@ def _descend(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 
 
 def choose(logits: torch.Tensor, rules: Rules | None, numbers: torch.Tensor | None) -> torch.Tensor:
-    """The next id of each row (B,); -1 where the logits are NaN or infinite.
+    """Return the next id of each row (B,); -1 where the logits are NaN or infinite.
 
     The likeliest is the one with the lowest id of those that tie. Without rules all are greedy.
     """

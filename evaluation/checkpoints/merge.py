@@ -1,0 +1,77 @@
+"""A merge opened like a checkpoint: its members, whether they are of one kind, and what it takes over.
+
+A merge has the configuration of its main member: the one of the largest weight, the last of equals.
+"""
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+from evaluation.checkpoints.architecture import contradiction
+from evaluation.checkpoints.config_files import short
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
+from evaluation.checkpoints.locations import Location, Merge, absent_folder
+from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+from evaluation.files import fingerprint
+
+_ORDER = ("bfloat16", "float16", "float32", "float64")
+
+
+def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpoint:
+    """Open a checkpoint, or a merge of several.
+
+    Raises what `open_checkpoint` raises, and CheckpointError for a member that is not there or of
+    another model than the main one, UnsupportedCheckpoint for one that Nanotron did not save.
+    """
+    if isinstance(location, Path):
+        return open_checkpoint(location, use_mup=use_mup)
+    check_members(location)
+    members = [
+        (open_checkpoint(path, use_mup=use_mup), weight) for path, weight in location.members
+    ]
+    number = max(range(len(members)), key=lambda i: (members[i][1], i))
+    main = members[number][0]
+    for one, _ in members:
+        _check_alike(location.name, main, one)
+    dtypes = {one.dtype for one, _ in members}
+    is_wide = len(dtypes) > 1 and "float64" not in dtypes
+    return replace(
+        main,
+        step=None,
+        identity=fingerprint([[one.identity, weight] for one, weight in members]),
+        dtype="float32" if is_wide else max(dtypes, key=_ORDER.index),
+        members=tuple(members),
+    )
+
+
+def check_members(merge: Merge) -> None:
+    """Raise CheckpointError unless all members are there."""
+    absent = absent_folder(merge)
+    if absent is not None:
+        raise CheckpointError(
+            f"{absent}: no checkpoint there, which the merge {merge.name} is made of; wait until it is "
+            "saved, restore it, or take it out of `merges`"
+        )
+
+
+def _check_alike(name: str, main: Checkpoint, one: Checkpoint) -> None:
+    """Refuse what is no mean of two models of one kind, by the key that differs."""
+    if one.kind != "nanotron":
+        raise UnsupportedCheckpoint(
+            f"{one.path}: a Hugging Face folder, which cannot be a member of the merge {name}; import "
+            "it first with `python -m evaluation import-hf`"
+        )
+    key = contradiction(main.model_config, one.model_config)
+    if key is not None:
+        values = short(one.model_config.get(key)), short(main.model_config.get(key))
+    else:
+        ours, theirs = read_architecture(main), read_architecture(one)
+        names = [field.name for field in fields(ours) if field.name != "positions"]
+        different = [key for key in names if getattr(ours, key) != getattr(theirs, key)]
+        if not different:
+            return
+        key = different[0]
+        values = short(getattr(theirs, key)), short(getattr(ours, key))
+    raise CheckpointError(
+        f"{one.path}: `{key}` is {values[0]}, but {values[1]} in {main.path}: the mean of two different "
+        f"models is none; take one of them out of the merge {name}"
+    )

@@ -1,0 +1,275 @@
+"""Tasks of olmo-eval, OlmoBaseEval's among them: its prompts and its scorers, without its models."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evaluation.providers.adapters.contract import (
+    Line,
+    Refused,
+    Score,
+    check_section,
+    common_stop,
+    main,
+    one_line,
+    write_documents,
+)
+from evaluation.providers.adapters.olmo_eval_data import NoRows, Rows
+from evaluation.providers.adapters.olmo_eval_tasks import (
+    GOLD_ONLY,
+    TITLE,
+    check_environment,
+    find_tasks,
+    normalization_of,
+    remark_on,
+)
+
+_SAMPLES_TOGETHER = ("PassAtKMetric", "PassPowKMetric")
+"""Metrics that count over several samples, as this project does by itself."""
+
+
+def render(request: Line, folder: Path) -> Line:
+    check_environment()
+    tasks = find_tasks(request["task"])
+    rows = Rows(request["mirrors"])
+    prepared: dict[str, list[Any]] = {}
+    missing: list[str] = []
+    for spec, task in tasks.items():
+        try:
+            prepared[spec] = _prepared(spec, task)
+        except NoRows as error:
+            missing.append(str(error))
+        else:
+            _check_whole(spec, rows.take_short())
+    if missing:
+        several = f"{len(missing)} of its {len(tasks)} tasks have no rows: " * (len(tasks) > 1)
+        raise Refused(several + "; ".join(dict.fromkeys(missing)))
+    lines = [line for s, task in tasks.items() for line in _lines(s, task, prepared[s], request)]
+    write_documents(folder, lines)
+    return {
+        **_meta(request, tasks, prepared),
+        "kind": request["kind"],
+        "num_fewshot": {spec: task.config.num_fewshot for spec, task in tasks.items()},
+        "documents": sum(map(len, prepared.values())),
+        **rows.record,
+    }
+
+
+def _prepared(spec: str, task: Any) -> list[tuple[Any, Any]]:
+    """Return instances and their requests, drawn as olmo-eval's runner draws them."""
+    try:
+        instances = list(task.instances)
+        limit = task.config.limit
+        if limit and len(instances) > limit:
+            instances = random.Random(task.config.seed).sample(instances, limit)
+        found = [(one, task.format_request(one)) for one in instances]
+    except Exception as error:  # noqa: BLE001 - its tasks raise what they like
+        raise _crash(spec, "task", error) from None
+    if not found:
+        raise Refused(f"{spec} gives no prompt from these rows")
+    return found
+
+
+def _crash(spec: str, what: str, error: Exception) -> Refused:
+    why = f"{type(error).__name__}: {one_line(error)}"
+    return Refused(
+        f"the {what} of {spec} fails in {TITLE}'s own code ({why}); choose another variant"
+    )
+
+
+def _check_whole(spec: str, lacking: list[str]) -> None:
+    """Raise Refused for a mirror without all rows that examples are drawn from."""
+    if lacking:
+        raise Refused(
+            f"{spec} draws its examples from all rows of a split, and these would give other prompts "
+            f"({'; '.join(lacking)}); complete the mirror"
+        )
+
+
+def _lines(spec: str, task: Any, prepared: list[tuple[Any, Any]], request: Line) -> Iterator[Line]:
+    kinds = {asked.request_type.value for _, asked in prepared}
+    if len(kinds) > 1:
+        raise Refused(f"{spec} has requests of several kinds ({', '.join(sorted(kinds))})")
+    kind = kinds.pop()
+    check_section(spec, request["kind"], ranks=kind == "loglikelihood")
+    make = _gold if request.get("gold_alone") else _question
+    if kind != "loglikelihood":
+        _check_turns(spec, kind, request["chat"])
+        make = _document
+    for number, (instance, asked) in enumerate(prepared[: request["limit"]]):
+        yield {"id": f"{spec}/{number}", "part": spec, **make(spec, task, instance, asked)}
+
+
+def _check_turns(spec: str, kind: str, chat: bool) -> None:
+    if (kind == "chat") != chat:
+        what = "chats" if kind == "chat" else "plain prompts"
+        raise Refused(f"the requests of {spec} are {what}; set `chat: {str(not chat).lower()}`")
+
+
+def _question(spec: str, task: Any, instance: Any, asked: Any) -> Line:
+    texts = list(asked.continuations)
+    contexts = asked.continuation_prompts or [asked.prompt] * len(texts)
+    pairs = [list(pair) for pair in zip(contexts, texts, strict=True)]
+    normalization = normalization_of(spec, task)
+    _try_metrics(spec, task, instance, asked)
+    if normalization in GOLD_ONLY.values():
+        return _gold(spec, task, instance, asked)
+    count = instance.metadata["num_choices"] if normalization == "pmi" else len(pairs)
+    return {
+        "choices": pairs[:count],
+        "unconditional": pairs[count:] or None,
+        "right": instance.metadata["gold_idx"],
+    }
+
+
+def _gold(spec: str, task: Any, instance: Any, asked: Any) -> Line:
+    """Return the right answer alone: of the choices, of which a task may send no others."""
+    normalization_of(spec, task)
+    right = instance.metadata.get("gold_idx") or 0
+    right = right if 0 <= right < len(asked.continuations) else 0
+    context = asked.continuation_prompts[right] if asked.continuation_prompts else asked.prompt
+    return {
+        "choices": [[context, asked.continuations[right]]],
+        "unconditional": None,
+        "right": 0,
+    }
+
+
+def _try_metrics(spec: str, task: Any, instance: Any, asked: Any) -> None:
+    """Raise Refused if a metric cannot be computed of log-probabilities of these continuations."""
+    from olmo_eval.common.types import LMOutput, Response
+
+    entries: Any = [{"token": "", "logprob": -1.0, "bytes": []}]
+    outputs = [LMOutput(text=text, logprobs=entries) for text in asked.continuations]
+    for metric in task.config.metrics:
+        try:
+            metric.compute([Response(instance, asked, outputs)])
+        except Exception as error:  # noqa: BLE001 - its metrics raise what they like
+            raise _crash(spec, f"metric {type(metric).__name__}", error) from None
+
+
+def _document(spec: str, task: Any, instance: Any, asked: Any) -> Line:
+    if asked.tools:
+        raise Refused(f"{spec} is not taken from {TITLE}, as its answers call tools")
+    chat = asked.request_type.value == "chat"
+    turns = list(asked.messages)
+    if chat and asked.system_prompt:
+        turns.insert(0, {"role": "system", "content": asked.system_prompt})
+    fields = ("question", "gold_answer", "choices", "metadata")
+    gold = instance.metadata.get("gold_text", instance.gold_answer)
+    return {
+        "prompt": None if chat else asked.prompt,
+        "messages": turns if chat else None,
+        "document": {"part": spec, "doc": {name: getattr(instance, name) for name in fields}},
+        "gold": ", ".join(map(str, gold)) if isinstance(gold, list | tuple) else gold,
+    }
+
+
+def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) -> Line:
+    if request["kind"] == "choices":
+        found = {spec: normalization_of(spec, task) for spec, task in tasks.items()}
+        remarks = [remark_on(spec, tasks[spec], one) for spec, one in found.items()]
+        return {
+            "stop": [],
+            "max_new_tokens": None,
+            "metrics": {},
+            "counts_space": True,
+            "primary": None
+            if request.get("gold_alone")
+            else _common("are ranked in different ways", found),
+            "remarks": [one for one in remarks if one is not None],
+        }
+    drawn = {spec: _sampling(spec, task, prepared[spec]) for spec, task in tasks.items()}
+    metrics = {spec: _metrics(task) for spec, task in tasks.items()}
+    limits = [one.max_tokens for one in drawn.values() if one.max_tokens]
+    return {
+        "stop": common_stop({s: list(one.stop_sequences or ()) for s, one in drawn.items()}),
+        "max_new_tokens": max(limits) if limits else None,
+        "metrics": {key: True for found in metrics.values() for key in found},
+        "primary": _common(
+            "have different headlines", {s: _headline(tasks[s], m) for s, m in metrics.items()}
+        ),
+        "sampling": _common(
+            "are sampled differently", {s: _settings(one) for s, one in drawn.items()}
+        ),
+    }
+
+
+def _common(how: str, values: dict[str, Any]) -> Any:
+    """Return what all tasks of a suite share; raises Refused where they do not."""
+    first, *others = values.values()
+    if any(one != first for one in others):
+        raise Refused(f"its tasks {how}; ask for each of them, or for a suite below it")
+    return first
+
+
+def _sampling(spec: str, task: Any, prepared: list[tuple[Any, Any]]) -> Any:
+    """Return what all instances of a task are decoded by."""
+    from olmo_eval.common.types import SamplingParams
+
+    found = [task.get_sampling_params(instance) or SamplingParams() for instance, _ in prepared]
+    if any(one != found[0] for one in found):
+        raise Refused(f"{spec} decodes each prompt differently, which is not supported here")
+    return found[0]
+
+
+def _settings(params: Any) -> Line:
+    """Return the keys of `sampling` in a suite; `do_sample` with temperature 0 is greedy."""
+    if not params.temperature or not params.do_sample:
+        return {}
+    given = {"temperature": params.temperature, "top_p": params.top_p, "top_k": params.top_k}
+    return {name: one for name, one in given.items() if one} | {"n": params.num_samples}
+
+
+def _metrics(task: Any) -> dict[str, Any]:
+    """Return the metric that judges a single completion, by `metric:scorer`; one of each scorer.
+
+    Of the scorers that it counts over several samples, that is pass@1.
+    """
+    counted = {
+        one.scorer().name: one
+        for one in reversed(task.config.metrics)
+        if type(one).__name__ in _SAMPLES_TOGETHER
+    }
+    found: dict[str, Any] = {}
+    for metric in task.config.metrics:
+        scorer = metric.scorer().name
+        judge = counted.get(scorer, metric)
+        found[f"{judge.name}:{scorer}"] = judge
+    return found
+
+
+def _headline(task: Any, metrics: dict[str, Any]) -> str | None:
+    from olmo_eval.runners.processing.utils import get_metric_metadata
+
+    headline = get_metric_metadata(task)
+    return headline if headline in metrics else next(iter(metrics))
+
+
+def scorer(request: Line, cases: list[Line]) -> Score:
+    """Judge in this process's main thread: elsewhere olmo-eval compares mathematics as strings."""
+    check_environment()
+    tasks = find_tasks(request["task"])
+    metrics = {spec: _metrics(task) for spec, task in tasks.items()}
+    return lambda document, completion: _scores(
+        tasks[document["part"]], metrics[document["part"]], document["doc"], completion
+    )
+
+
+def _scores(task: Any, metrics: dict[str, Any], fields: Line, completion: str) -> Line:
+    from olmo_eval.common.scorers.base import ProcessScorer
+    from olmo_eval.common.types import Instance, LMOutput, LMRequest, RequestType, Response
+
+    instance, output = Instance(**fields), LMOutput(text=completion)
+    response = Response(instance, LMRequest(request_type=RequestType.COMPLETION), [output])
+    task._extract_answers([response])
+    for name, judge in task._get_scorers().items():
+        score = judge.process_score if isinstance(judge, ProcessScorer) else judge.score
+        response.scores[name] = output.metadata[f"score:{name}"] = float(score(instance, output))
+    values = {key: metric.compute_instance(response) for key, metric in metrics.items()}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+if __name__ == "__main__":
+    main("olmo_eval", render, scorer)

@@ -1,0 +1,167 @@
+"""Where olmo-eval's tasks read their rows: mirrors, by the ids that its code asks for.
+
+olmo-eval swallows every Exception while it loads solved examples, and goes on without them. So
+whatever cannot be read raises `NoRows`, which is none.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluation.providers.adapters.contract import Line, Refused, one_line
+from evaluation.providers.adapters.data import find_mirror, read_mirrors, status_of
+
+OTHER_NAMES = {
+    "allenai/hellaswag": "Rowan/hellaswag",
+    "commonsense_qa": "tau/commonsense_qa",
+    "gsm8k": "openai/gsm8k",
+    "openai_humaneval": "openai/openai_humaneval",
+    "piqa": "ybisk/piqa",
+    "social_i_qa": "allenai/social_i_qa",
+    "winogrande": "allenai/winogrande",
+}
+"""Where the hub keeps a dataset today, by the id in olmo-eval's code; either may name a mirror."""
+
+_DEFAULT_CONFIG = {
+    "google-research-datasets/mbpp": "full",
+    "openai_humaneval": "openai_humaneval",
+    "piqa": "plain_text",
+}
+"""The configuration that the hub serves where olmo-eval names none, and a mirror may have several."""
+
+Split = tuple[str, str | None, str]
+"""Id, configuration and split, as olmo-eval asks for them."""
+
+EXAMPLE_ROWS: dict[Split, int] = {
+    ("allenai/sciq", None, "train"): 11_679,
+    ("futurehouse/lab-bench", "DbQA", "train"): 520,
+    ("futurehouse/lab-bench", "ProtocolQA", "train"): 108,
+    ("google-research-datasets/mbpp", None, "prompt"): 10,
+    ("openai_humaneval", None, "test"): 164,
+    ("openlifescienceai/medmcqa", None, "train"): 182_822,
+}
+"""Rows on the hub of splits that solved examples are drawn from."""
+
+_SCRIPT = ("Dataset scripts are no longer supported", "Couldn't find cache")
+"""What olmo-eval knows a repository by whose files it has to read one by one."""
+
+_RULER = "allenai/ruler_data"
+
+
+class NoRows(BaseException):
+    """Rows cannot be read; the text is a sentence for the user."""
+
+
+class Rows:
+    """The rows that tasks read from now on.
+
+    `record` is what meta.json says of them.
+    """
+
+    def __init__(self, mirrors: Mapping[str, str]) -> None:
+        import datasets
+
+        self._mirrors, self._hub = mirrors, datasets.load_dataset
+        self.record = read_mirrors(mirrors)
+        self._mirrored = datasets.load_dataset
+        self._counts: dict[Split, tuple[str, int]] = {}
+        datasets.load_dataset = self._load
+        _replace_ruler_data(self._ruler_data)
+
+    def _load(
+        self, path: str, name: str | None = None, split: str | None = None, **options: Any
+    ) -> Any:
+        asked, files = (path, name, str(split)), options.get("data_files")
+        if path == "json" and isinstance(files, str):
+            asked = _of_a_file(files)
+        mirror = self._mirror(asked[0])
+        if mirror is None:
+            self._note(asked[0], asked[1])
+            return _from_hub(self._hub, asked[0], path, name=name, split=split, **options)
+        rows: list[Line] = []
+        for part in asked[2].split("+"):  # "validation+train" is in this order
+            rows += self._part(mirror, asked[0], asked[1], part)
+        return rows
+
+    def _part(self, mirror: str, dataset: str, config: str | None, split: str) -> list[Line]:
+        served = _DEFAULT_CONFIG.get(dataset) if config is None else config
+        try:
+            try:
+                found = list(self._mirrored(mirror, served, split=split))
+            except Refused:
+                if served == config:
+                    raise
+                found = list(self._mirrored(mirror, None, split=split))
+        except Refused as error:
+            raise NoRows(str(error)) from None
+        except Exception as error:  # noqa: BLE001 - files may hold anything
+            raise NoRows(f"the mirror of {mirror} cannot be read ({one_line(error)})") from None
+        self._counts[dataset, config, split] = mirror, len(found)
+        return found
+
+    def take_short(self) -> list[str]:
+        """Return which mirrors read since the last call have too few rows to draw examples from."""
+        read, self._counts = self._counts, {}
+        return [
+            f"{mirror}, {split[2]}: {count:,} rows in the mirror, {EXAMPLE_ROWS[split]:,} on the hub"
+            for split, (mirror, count) in read.items()
+            if count < EXAMPLE_ROWS.get(split, 0)
+        ]
+
+    def _mirror(self, dataset: str) -> str | None:
+        names = (dataset, OTHER_NAMES.get(dataset, dataset))
+        return next((one for one in names if find_mirror(one, self._mirrors) is not None), None)
+
+    def _note(self, dataset: str, config: str | None) -> None:
+        self.record["datasets"][dataset] = "hub"
+        source = {"dataset": dataset, "config": config, "files": None}
+        if source not in self.record["read"]:
+            self.record["read"].append(source)
+
+    def _ruler_data(self, path: str, download: Callable[[], str]) -> str:
+        """Return the folder below which olmo-eval finds `path`, a file of RULER."""
+        root = find_mirror(_RULER, self._mirrors)
+        if root is None:
+            self._note(_RULER, None)
+            return str(_from_hub(download, _RULER))
+        if not (root / path).is_file():
+            raise NoRows(f"the mirror {root} of {_RULER} has no {path}; unpack its archive there")
+        folder = Path(path).parent
+        files = [(str(one), status_of(one)) for one in sorted((root / folder).glob("*.jsonl"))]
+        self.record["datasets"][_RULER] = str(root)
+        source = {"dataset": _RULER, "config": str(folder), "files": files}
+        if source not in self.record["read"]:
+            self.record["read"].append(source)
+        return str(root)
+
+
+def _of_a_file(path: str) -> tuple[str, str, str]:
+    """Return dataset, configuration and split of `hf://datasets/<owner>/<name>/<config>/<split>.json`."""
+    owner, name, config, file = path.removeprefix("hf://datasets/").split("/")
+    return f"{owner}/{name}", config, Path(file).stem
+
+
+def _from_hub(load: Callable[..., Any], dataset: str, *arguments: Any, **options: Any) -> Any:
+    try:
+        return load(*arguments, **options)
+    except Exception as error:
+        if any(known in str(error) for known in _SCRIPT):
+            raise
+        raise NoRows(
+            f"the dataset {dataset} cannot be loaded ({type(error).__name__}: {one_line(error)}); run "
+            "this with internet access, or name a local copy under `mirrors`"
+        ) from None
+
+
+def _replace_ruler_data(find: Callable[[str, Callable[[], str]], str]) -> None:
+    """Let RULER's tasks ask `find` for the folder of their file."""
+    import olmo_eval.evals.tasks.ruler as ruler
+
+    download, read = ruler.download_ruler_data, ruler.RulerTask._load_data
+
+    def load(task: Any) -> None:
+        path = str(task.ruler_config["data"])
+        ruler.download_ruler_data = lambda: find(path, download)
+        read(task)
+
+    ruler.RulerTask._load_data = load

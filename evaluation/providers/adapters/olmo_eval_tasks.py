@@ -1,0 +1,137 @@
+"""Tasks of olmo-eval by name: found, checked before anything is rendered, and what each measures.
+
+A name is `task[:variant…]`, of which a later variant overwrites what an earlier one set, or a suite's.
+"""
+
+import difflib
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from evaluation.providers.adapters.contract import Refused, not_taken
+
+TITLE = "olmo-eval"
+
+NORMALIZATIONS = {
+    "LogprobMCAccuracyMetric": "raw",
+    "LogprobPerCharMCAccuracyMetric": "per_char",
+    "LogprobPerTokenMCAccuracyMetric": "per_token",
+    "LogprobUncondMCAccuracyMetric": "pmi",
+}
+"""How each of its metrics compares candidates, in this project's words."""
+
+GOLD_ONLY = {
+    "BPBMetricInstanceAvg": "gold_bits_per_byte",
+    "GreedyAccuracyMetric": "greedy",
+}
+"""The same of metrics that need nothing but the right answer's log-probability."""
+
+_REFUSED_TASKS = {
+    "bigcodebench": "its programs need the packages of a container image",
+    "ds1000": "its programs need Python 3.10 with PyTorch, TensorFlow and others in old versions",
+    "multipl_e": "its programs are in C++, Java, JavaScript, PHP, Rust and shell",
+}
+
+_ANTLR = "4.11"
+"""The version that sympy reads LaTeX with; without it answers are silently compared as strings."""
+
+
+def check_environment() -> None:
+    """Raise Refused where olmo-eval would judge otherwise, or not at all."""
+    if sys.version_info < (3, 12):
+        raise Refused(
+            f"{TITLE} needs Python 3.12 or newer, and its environment has {sys.version.split()[0]}; "
+            "install one (`pyenv install 3.12`, `uv python install 3.12`), and run `make providers` "
+            "with PYTHON312=<its path>"
+        )
+    try:
+        found = version("antlr4-python3-runtime")
+    except PackageNotFoundError:
+        found = "none"
+    if not found.startswith(_ANTLR):
+        raise Refused(
+            f"{TITLE} compares answers in mathematics as strings without antlr4-python3-runtime {_ANTLR}, "
+            f"and its environment has {found}; run `make providers` again"
+        )
+
+
+def find_tasks(name: str) -> dict[str, Any]:
+    """Return the named task, or the tasks of a suite, each once; raises Refused."""
+    import olmo_eval.evals.tasks  # noqa: F401
+    from olmo_eval.evals.suites import get_suite, suite_exists
+    from olmo_eval.evals.tasks.common import get_task
+
+    specs = dict.fromkeys(get_suite(name).expand() if suite_exists(name) else [name])
+    try:
+        found = {spec: get_task(spec) for spec in specs}
+    except KeyError:
+        near = difflib.get_close_matches(name, list(_names()), n=3)
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise Refused(f"{TITLE} has no task and no suite {name!r}{hint}") from None
+    for spec, task in found.items():
+        _check(spec, task)
+    return found
+
+
+def _names() -> Iterator[str]:
+    """Yield suites, tasks, and tasks with one variant or with two."""
+    from olmo_eval.evals.suites import list_suites
+    from olmo_eval.evals.tasks.common import list_tasks, list_variants
+
+    yield from list_suites()
+    variants = list_variants()
+    for task in list_tasks():
+        yield task
+        own = variants.get(task, [])
+        yield from (f"{task}:{one}" for one in own)
+        yield from (f"{task}:{one}:{two}" for one in own for two in own if one != two)
+
+
+def _check(spec: str, task: Any) -> None:
+    from olmo_eval.common.scorers.execution import ContextScorer, ExecutionScorer
+
+    scorers = task._get_scorers().values()
+    needs = [one for one in task.config.dependencies or () if "antlr4" not in one]
+    why = next((why for one, why in _REFUSED_TASKS.items() if spec.startswith(one)), None)
+    if not any(isinstance(one, ExecutionScorer) for one in scorers):
+        why = None
+    elif why is None:
+        why = "its metric runs the programs that a model writes"
+    if any(isinstance(one, ContextScorer) for one in scorers):
+        why = "its metric asks another model"
+    elif needs:
+        why = f"it needs packages that its environment lacks ({', '.join(needs)})"
+    elif not task.config.metrics:
+        why = "it has no metric"
+    if why is not None:
+        raise not_taken(spec, TITLE, why)
+
+
+def normalization_of(spec: str, task: Any) -> str:
+    """Return what a task of log-likelihoods is measured by; raises Refused for what is not taken."""
+    names = [type(metric).__name__ for metric in task.config.metrics]
+    ranked = [NORMALIZATIONS[name] for name in names if name in NORMALIZATIONS]
+    if ranked:
+        return ranked[-1]  # they share a key in its results, of which the last one stays
+    alone = [GOLD_ONLY[name] for name in names if name in GOLD_ONLY]
+    if not alone:
+        raise not_taken(spec, TITLE, f"it is measured by {', '.join(names)}")
+    return alone[0]
+
+
+def remark_on(spec: str, task: Any, normalization: str) -> str | None:
+    """Return a sentence where a task's name or headline is not what olmo-eval computes."""
+    from olmo_eval.runners.processing.utils import get_metric_metadata
+
+    computed = {f"{metric.name}:{metric.scorer().name}" for metric in task.config.metrics}
+    headline = get_metric_metadata(task)
+    if "bpb" in spec.split(":")[1:] and "bits_per_byte:bits_per_byte" not in computed:
+        shown = "reports this accuracy" if headline in computed else "has no headline"
+        return (
+            f"{spec} is named after bits per byte, but {TITLE} computes an accuracy ({normalization}) and "
+            f"{shown}; the bits per byte that its name promises are gold_bits_per_byte"
+        )
+    if headline is not None and headline not in computed:
+        return f"the headline of {spec} is {headline}, which {TITLE} does not compute; it computes {', '.join(sorted(computed))}"
+    return None

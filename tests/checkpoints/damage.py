@@ -1,0 +1,96 @@
+"""Ways to damage a checkpoint folder."""
+
+import json
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from safetensors.torch import save_file
+
+from tests.checkpoints.nanotron import TRAINING, shard_paths
+
+NORM = "model.final_layer_norm.pp_block.weight"
+QKV = "model.decoder.1.pp_block.attn.qkv_proj.weight"
+DEEP = "[" * 100_000
+
+
+def norm(folder: Path) -> Path:
+    return shard_paths(folder, NORM)[0]
+
+
+def qkv(folder: Path, rank: int = 0) -> Path:
+    return shard_paths(folder, QKV)[rank]
+
+
+def put_header(path: Path, content: Any, length: int | None = None) -> None:
+    """Replaces a file's header, leaving its data; a string is written as it is."""
+    whole = path.read_bytes()
+    old = struct.unpack("<Q", whole[:8])[0]
+    header = (content if isinstance(content, str) else json.dumps(content)).encode()
+    path.write_bytes(struct.pack("<Q", length or len(header)) + header + whole[8 + old :])
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    return {"data": {"dtype": "F32", "shape": [32], "data_offsets": [0, 128]} | changes}
+
+
+def metadata(folder: Path, **changes: str) -> None:
+    whole = qkv(folder).read_bytes()
+    header = json.loads(whole[8 : 8 + struct.unpack("<Q", whole[:8])[0]])
+    header["__metadata__"] |= changes
+    put_header(qkv(folder), header)
+
+
+def replace(path: Path, old: bytes, new: bytes) -> None:
+    path.write_bytes(path.read_bytes().replace(old, new))
+
+
+def config(folder: Path, **changes: Any) -> None:
+    path = folder / "model_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def model(folder: Path, content: Any) -> None:
+    (folder / "model_config.json").write_text(json.dumps(content))
+
+
+def training(folder: Path, without: str = "", **changes: Any) -> None:
+    kept = {key: value for key, value in (TRAINING | changes).items() if key != without}
+    (folder / "config.yaml").write_text(yaml.safe_dump(kept))
+
+
+def text(folder: Path, name: str, content: str) -> None:
+    (folder / name).write_text(content)
+
+
+def in_place(path: Path, make: Callable[[Path], object]) -> None:
+    path.unlink()
+    make(path)
+
+
+def sparse(path: Path, size: int) -> None:
+    with open(path, "wb") as file:
+        file.truncate(size)
+
+
+def link(source: Path, target: Path) -> None:
+    source.symlink_to(target, target_is_directory=True)
+
+
+def foreign_parameter(folder: Path) -> None:
+    path = folder / "model/model/decoder/1/pp_block/attn/q_norm"
+    path.mkdir()
+    save_file({"data": torch.ones(8)}, path / "model_weight.safetensors")
+
+
+def layer_copy(folder: Path) -> None:
+    layers = folder / "model/model/decoder"
+    shutil.copytree(layers / "1", layers / "2")
+
+
+def renamed(path: Path, old: str, new: str) -> Path:
+    return path.with_name(path.name.replace(old, new))

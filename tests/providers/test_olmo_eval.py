@@ -1,0 +1,388 @@
+"""olmo-eval's tasks beside what its own code made of the same rows: prompts, golds, values, verdicts."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from evaluation.errors import ConfigError, SourceError
+from evaluation.grading.by_hand import verify_by_hand
+from evaluation.grading.choices import SCHEMA
+from evaluation.metrics.accuracy import summarize_choices
+from evaluation.metrics.measures import choice_measures, greedy
+from evaluation.prefill.tiers import PREFILLS
+from evaluation.providers.adapters.olmo_eval_tasks import NORMALIZATIONS
+from evaluation.providers.program import Provider
+from evaluation.providers.render import render, render_choices
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import plan_stages
+from evaluation.settings.provided import VERSIONS, ProviderChoices, Providers
+from tests.conftest import ROOT
+from tests.workflow.world import World, ask_for_answers
+
+Line = dict[str, Any]
+
+PROGRAMS = (
+    "bigcodebench",
+    "deepseek",
+    "ds1000",
+    "humaneval:",
+    "humanevalfim",
+    "mbpp:olmo",
+    "multi",
+)
+
+
+def read(path: Path) -> list[Line]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def reference(shared: Path) -> dict[str, list[Line]]:
+    """The reference requests, by task."""
+    files = (shared / "reference/olmobase").glob("*.jsonl")
+    found = [read(path) for path in sorted(files) if path.stem not in ("scores", "verdicts")]
+    return {lines[0]["task"]: lines for lines in found}
+
+
+@pytest.fixture(scope="module")
+def mirrors(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """One mirror of real rows and of invented ones, which lie in two folders."""
+    root = tmp_path_factory.mktemp("mirrors")
+    data = shared / "data"
+    for origin in (data, data / "olmobase", data / "generative"):
+        for file in [*origin.rglob("*.parquet"), *origin.rglob("*.jsonl")]:
+            place = root / file.relative_to(origin)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not place.exists():
+                place.symlink_to(file)
+    for own, name in (("google-research-datasets", "mbpp"), ("openai", "openai_humaneval")):
+        (root / own).mkdir(exist_ok=True)
+        (root / own / name).symlink_to(root / name)
+    (root / "openai" / "gsm8k").symlink_to(root / "gsm8k")
+    return {"*": str(root)}
+
+
+def asked(mirrors: dict[str, str], task: str, kind: str, **more: Any) -> Line:
+    request = {"task": task, "kind": kind, "chat": False, "num_fewshot": None, "limit": 12}
+    return {**request, "include_path": None, "mirrors": mirrors, "cases": [], **more}
+
+
+def environment() -> Path:
+    python = ROOT / Providers().olmo_eval
+    if not os.access(python, os.X_OK):
+        pytest.skip(f"no {python}: `make providers OLMO_EVAL=…` installs it")
+    return python
+
+
+def answers(requests: list[Line], folder: Path) -> Iterator[Line]:
+    done = subprocess.run(
+        [environment(), "-m", "tests.providers.olmo_reference", folder],
+        input="\n".join(map(json.dumps, requests)),
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return map(json.loads, done.stdout.splitlines())
+
+
+def test_prompts_are_those_of_olmo_evals_own_code(
+    reference: dict[str, list[Line]], mirrors: dict[str, str], tmp_path: Path
+) -> None:
+    requests = [
+        asked(mirrors, task, "choices" if one["request_type"] == "loglikelihood" else "generative")
+        for task, (one, *_) in reference.items()
+    ]
+    counts = {"tasks": 0, "prompts": 0, "refused": 0}
+    for request, answer in zip(requests, answers(requests, tmp_path), strict=True):
+        task = request["task"]
+        if task.startswith(PROGRAMS) and "bpb" not in task:
+            assert " is not taken from olmo-eval, as its " in answer["refused"], task
+            counts["refused"] += 1
+            continue
+        lines = reference[task]
+        assert "lines" in answer, (task, answer)
+        made = answer["lines"][: len(lines)]
+        compare = same_question if request["kind"] == "choices" else same_prompt
+        for mine, theirs in zip(made, lines, strict=True):
+            compare(mine, theirs, answer["meta"])
+            counts["prompts"] += 1
+        counts["tasks"] += 1
+    assert counts == {"tasks": 143, "prompts": 1145, "refused": 20}
+
+
+@pytest.mark.parametrize(
+    ("task", "kind", "decided_as"),
+    [
+        ("hellaswag:bpb:olmo3base", "gold", "gold"),
+        ("arc_easy:olmo3base:bpb", "gold", "gold"),
+        ("mmlu:bpb", "gold", "gold"),
+        ("lambada", "gold", "gold"),
+        ("arc_easy:bpb:olmo3base", "ranked", "gold"),
+        ("arc_easy:rc:olmo3base", "ranked", "ranked"),
+    ],
+)
+def test_the_name_tells_whether_the_right_answer_is_scored_alone(
+    task: str, kind: str, decided_as: str
+) -> None:
+    found = ProviderChoices(provider="olmo_eval", task=task)
+    assert (found.kind, found.decided_as) == (kind, decided_as)
+    assert ProviderChoices(provider="olmo_eval", task=task, kind="ranked").kind == "ranked"
+    assert ProviderChoices(provider="lm_eval", task=task).kind == "ranked"
+
+
+def test_objectives_use_what_names_promise(world: World) -> None:
+    names = {"other": "sciq:bpb:olmo3base", "named": "arc_easy:bpb:olmo3base"}
+    tasks = {
+        name: {"provider": "olmo_eval", "task": task, "group": "bits"}
+        for name, task in names.items()
+    }
+
+    def settled() -> str | None:
+        content = {"extends": "base", "tasks": tasks}
+        (world.folder / "suites/bits.yaml").write_text(yaml.safe_dump(content))
+        config = yaml.safe_load(world.config.read_text())
+        aim = {"tier": "tier3", "want": "improve", "group": "bits", "margin": 0.1}
+        config["stages"]["stage2"] |= {"suites": ["bits"], "objective": [aim]}
+        world.config.write_text(yaml.safe_dump(config))
+        plan = plan_stages(load_config(world.config))["stage2"]
+        return plan.stage.objective[0].metric
+
+    assert settled() == "gold_bits_per_byte"
+    tasks["other"]["task"] = "sciq:rc:olmo3base"
+    with pytest.raises(ConfigError, match="set `metric: gold_bits_per_byte`, which all have"):
+        settled()
+
+
+def test_tasks_named_after_bits_per_byte_have_those_of_the_other_order_of_variants(
+    reference: dict[str, list[Line]], mirrors: dict[str, str], tmp_path: Path
+) -> None:
+    names = ("arc_challenge", "arc_easy", "csqa", "piqa")
+    kinds = {"ranked": False, "gold": True}
+    requests = [
+        asked(mirrors, f"{name}:bpb:olmo3base", "choices", gold_alone=alone)
+        for name in names
+        for alone in kinds.values()
+    ]
+    found = answers(requests, tmp_path)
+    for name in names:
+        ranked, gold = next(found), next(found)
+        assert ranked["meta"]["primary"] in ("pmi", "per_char")
+        assert f"{name}:bpb:olmo3base is named after bits per byte" in ranked["meta"]["remarks"][0]
+        assert gold["meta"]["primary"] is None
+        for mine, alone in zip(ranked["lines"], gold["lines"], strict=True):
+            assert alone["choices"] == [mine["choices"][mine["right"]]]
+        for mine, theirs in zip(gold["lines"], reference[f"{name}:olmo3base:bpb"], strict=False):
+            same_question(mine, theirs, {"primary": "gold_bits_per_byte"})
+
+
+def same_question(mine: Line, theirs: Line, meta: Line) -> None:
+    texts = theirs["continuations"]
+    contexts = theirs["continuation_prompts"] or [theirs["prompt"]] * len(texts)
+    pairs = [list(pair) for pair in zip(contexts, texts, strict=True)]
+    gold = theirs["gold_idx"]
+    if meta["primary"] in ("gold_bits_per_byte", "greedy"):
+        only = gold if len(pairs) > 1 else 0
+        assert mine["choices"] == [pairs[only]], theirs["task"]
+    else:
+        assert mine["choices"] + (mine["unconditional"] or []) == pairs, theirs["task"]
+        assert mine["right"] == gold, theirs["task"]
+
+
+def same_prompt(mine: Line, theirs: Line, meta: Line) -> None:
+    assert mine["prompt"] == theirs["prompt"]
+    drawn = theirs["sampling"]
+    assert meta["stop"] == (drawn["stop_sequences"] or [])
+    assert meta["max_new_tokens"] == drawn["max_tokens"]
+    if drawn["temperature"]:
+        names = {"temperature": "temperature", "top_p": "top_p", "n": "num_samples"}
+        assert meta["sampling"] == {name: drawn[theirs] for name, theirs in names.items()}
+    else:
+        assert meta["sampling"] == {}
+
+
+def test_verdicts_are_those_of_olmo_evals_own_scorers(
+    shared: Path, mirrors: dict[str, str], tmp_path: Path
+) -> None:
+    lines = read(shared / "reference/olmobase/verdicts.jsonl")
+    by_task: dict[str, list[tuple[int, Line]]] = {}
+    for line in lines:
+        found = by_task.setdefault(line["task"], [])
+        begins = bool(found) and line["kind"] == found[0][1]["kind"]
+        found.append((found[-1][0] + begins if found else 0, line))
+    requests = [
+        asked(mirrors, task, "generative", cases=[(n, line["text"]) for n, line in found])
+        for task, found in by_task.items()
+    ]
+    agree = 0
+    for (task, found), answer in zip(by_task.items(), answers(requests, tmp_path), strict=True):
+        for (_, line), scores in zip(found, answer["scores"], strict=True):
+            given = {key.partition(":")[2]: value for key, value in scores.items()}
+            assert given == line["scores"], (task, line["kind"])
+            agree += 1
+    assert agree == len(lines) == 671
+
+
+def test_values_are_those_of_olmo_evals_own_metrics(
+    shared: Path, reference: dict[str, list[Line]]
+) -> None:
+    """From the same log-probabilities: each question's accuracy, and its bits per byte."""
+    numbers: dict[str, int] = {}
+    counts = {"accuracy": 0, "bits_per_byte": 0, "greedy_accuracy": 0}
+    for line in read(shared / "reference/olmobase/scores.jsonl"):
+        if "values" not in line:
+            continue
+        task = line["task"]
+        number = numbers[task] = numbers.get(task, -1) + 1
+        question = reference[task][number]
+        for metric, value in line["values"].items():
+            name, _, key = metric.partition(":")
+            if name in NORMALIZATIONS:
+                found = summarize_choices(scored(question, line, name), NORMALIZATIONS[name])  # type: ignore[arg-type]
+                assert found["ties"] == 0, (task, number)
+                assert found["accuracy"] == value, (task, number)
+                counts["accuracy"] += 1
+            else:
+                table = scored(question, line, name, alone=True)
+                ours = choice_measures(table, "gold")["gold_bits_per_byte"]
+                ours = greedy(table) if key == "greedy_accuracy" else ours
+                assert ours[0] == pytest.approx(value, rel=1e-12), (task, number)
+                counts[key] += 1
+    assert counts == {"accuracy": 102, "bits_per_byte": 92, "greedy_accuracy": 6}
+
+
+def scored(question: Line, line: Line, metric: str, *, alone: bool = False) -> pa.Table:
+    """Candidates as a task's cache has them, with what a model gave; or the right one alone."""
+    texts, given = question["continuations"], line["logprobs"]
+    count = len(texts) // 2 if NORMALIZATIONS.get(metric) == "pmi" else len(texts)
+    right = (question["gold_idx"] or 0) if count > 1 else 0
+    columns = {
+        "item": ["0"] * count,
+        "cluster": [None] * count,
+        "stratum": [None] * count,
+        "candidate": list(range(count)),
+        "gold": [number == right for number in range(count)],
+        "logprob": given[:count],
+        "unconditional": given[count:] or [None] * count,
+        "tokens": list(map(len, line["ids"][:count])),
+        "chars": list(map(len, texts[:count])),
+        "bytes": [len(text.encode()) for text in texts[:count]],
+        "is_greedy": line["greedy"][:count],
+    }
+    table = pa.Table.from_pydict(columns, schema=SCHEMA)
+    return table.slice(right, 1) if alone else table
+
+
+def test_a_task_from_the_suite_to_its_verdicts(
+    world: World, mirrors: dict[str, str], tmp_path: Path
+) -> None:
+    own = {"provider": "olmo_eval", "task": "coqa:gen:olmo3base", "limit": 2}
+    settings = {"mirrors": mirrors, "sequence_length": 2048}
+    providers = {"olmo_eval": str(environment())}
+    plan = ask_for_answers(world, {"theirs": own}, providers=providers, **settings)
+    meta = json.loads((plan.generation_folder("theirs") / "meta.json").read_text())
+    assert meta["provider"]["stop"] == ["\n\n", "Answer:", "Question:"]
+    assert meta["provider"]["golds"] == {"f1:f1": 1.0}
+    path = tmp_path / "completions.jsonl"
+    texts = {"coqa:gen:olmo3base/0": " three", "coqa:gen:olmo3base/1": " not that"}
+    path.write_text("\n".join(json.dumps({"id": i, "completion": t}) for i, t in texts.items()))
+    rows, summary = verify_by_hand(plan, "theirs", path)
+    assert [row["verdicts"]["f1:f1"]["credit"] for row in rows] == [1, 0]
+    assert summary["primary"] == "f1:f1"
+
+
+def test_a_right_answer_is_prefilled_with_all_its_bytes(
+    world: World, mirrors: dict[str, str], reference: dict[str, list[Line]]
+) -> None:
+    """Spaces that a prompt ends in are scored with the answer, and are none of its bytes."""
+    name = "mt_mbpp_python:bpb:olmo3base"
+    tasks = {"theirs": {"provider": "olmo_eval", "task": name}}
+    content = yaml.safe_dump({"extends": "base", "tasks": tasks})
+    (world.folder / "suites/bits.yaml").write_text(content)
+    config = yaml.safe_load(world.config.read_text())
+    config["stages"]["stage2"] |= {"suites": ["bits"], "objective": []}
+    config |= {"mirrors": mirrors, "sequence_length": 4096}
+    config["providers"] = {"olmo_eval": str(environment())}
+    world.config.write_text(yaml.safe_dump(config))
+    plan = plan_stages(load_config(world.config))["stage2"]
+    PREFILLS["tier3"].make(plan, "theirs")
+    lines = read(plan.task_folder("theirs") / "examples.jsonl")
+    assert len(lines) == len(reference[name])
+    for mine, theirs in zip(lines, reference[name], strict=True):
+        (candidate,), (answer,) = mine["candidates"], theirs["continuations"]
+        assert mine["contexts"][0]["text"] == theirs["prompt"]
+        assert theirs["prompt"].endswith("\n")
+        assert (candidate["text"], candidate["bytes"]) == (answer, len(answer.encode()))
+
+
+@pytest.mark.parametrize(
+    ("task", "kind", "said"),
+    [
+        (
+            "arc_easy:rc:olmo3bas",
+            "choices",
+            r"no task and no suite .*did you mean arc_easy:rc:olmo3",
+        ),
+        ("olmobase:maths", "choices", r"no task and no suite .*did you mean olmobase:math"),
+        (
+            "humaneval:olmo3base",
+            "generative",
+            r"as its metric runs the programs that a model writes",
+        ),
+        ("ds1000:olmo3base", "generative", r"as its programs need Python 3.10 with"),
+        ("multipl_e_mbpp_sh:olmo3base", "generative", r"as its programs are in C\+\+, Java"),
+        (
+            "bigcodebench:olmo3base",
+            "generative",
+            r"as its programs need the packages of a container",
+        ),
+        ("simpleqa", "generative", r"as it has no metric"),
+        ("drop:gen:olmo3base", "choices", r"ranks no choices; put it under `generation_tasks`"),
+        ("arc_easy:rc:olmo3base", "generative", r"ranks choices; put it under `tasks`"),
+        (
+            "csqa:mc:olmo3base",
+            "choices",
+            r"the metric LogprobUncond.* fails in olmo-eval's own code",
+        ),
+        (
+            "olmobase:easy:qa:rc",
+            "choices",
+            r"\d+ of its 83 tasks have no rows: .*cais/mmlu.*nq_open",
+        ),
+        (
+            "sciq:rc:olmo3base",
+            "choices",
+            r"draws its examples from all rows.*8 rows in the mirror, 11,679 on",
+        ),
+        ("mmlu_anatomy:rc:olmo3base", "choices", r"of cais/mmlu has no split 'dev'"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    mirrors: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    task: str,
+    kind: str,
+    said: str,
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    if "anatomy" in task:
+        test = Path(mirrors["*"]) / "cais/mmlu/anatomy/test.parquet"
+        (tmp_path / "anatomy").mkdir()
+        (tmp_path / "anatomy/test.parquet").symlink_to(test)
+        mirrors = {"cais/mmlu": str(tmp_path)}
+    if task == "olmobase:easy:qa:rc":
+        mirrors = {"allenai/ai2_arc": str(Path(mirrors["*"]) / "allenai/ai2_arc")}
+    provider = Provider("olmo_eval", environment(), VERSIONS["olmo_eval"])
+    make = render_choices if kind == "choices" else render
+    with pytest.raises(SourceError, match=said) as caught:
+        make(provider, "tasks.x", asked(mirrors, task, kind))
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,94 @@
+"""Tasks of which only the right answer is scored, next to a plain forward pass of transformers."""
+
+import json
+import math
+import string
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from evaluation.grading.collect import collect
+from evaluation.results.read import read_results
+from evaluation.scoring.job import score_subject
+from tests.workflow.test_questions import QUIZ, subject_of
+from tests.workflow.world import World, write_rows
+
+GOLD = {"context": "{{ question }}", "continuation": "{{ answer }}"}
+
+
+def plain(model: Any, tokenizer: Any, context: str, answer: str) -> tuple[float, bool]:
+    """Nats of an answer, and whether it is greedy; spaces at the context's end are scored with it."""
+    before = tokenizer(context.rstrip(), add_special_tokens=False)["input_ids"]
+    ids = tokenizer(context + answer, add_special_tokens=False)["input_ids"]
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([ids])).logits[0, len(before) - 1 : -1]
+    own = torch.tensor(ids[len(before) :])
+    nats = -logits.log_softmax(-1).gather(1, own[:, None]).sum()
+    return float(nats), bool((logits.argmax(-1) == own).all())
+
+
+def solved(world: World, model: Any, tokenizer: Any) -> list[dict[str, str]]:
+    """Rows with long answers, several bytes a character, spaces at the border, and the model's own answers."""
+    rows = [
+        {"question": "the cat sat", "answer": " on a mat while dogs ran"},
+        {"question": "dogs ran far:\n", "answer": "    over green hills\n"},
+        {"question": "Grüße ", "answer": "über blaue Hügel"},
+    ]
+    for last in string.ascii_letters + string.digits:
+        start = f"the cat {last}"
+        ids = tokenizer(start, add_special_tokens=False)["input_ids"]
+        with torch.no_grad():
+            best = int(model(input_ids=torch.tensor([ids])).logits[0, -1].argmax())
+        text = tokenizer.decode([best])
+        if tokenizer(start + text, add_special_tokens=False)["input_ids"] == [*ids, best]:
+            rows.append({"question": start, "answer": text})
+    write_rows(world.folder / "solved.jsonl", rows)
+    return rows
+
+
+def test_bits_per_byte_and_greedy_are_those_of_a_plain_forward_pass(world: World) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(world.folder / "tokenizer")
+    model = AutoModelForCausalLM.from_pretrained(
+        world.folder / "hf/1-10", dtype=torch.float64
+    ).eval()
+    rows = solved(world, model, tokenizer)
+    task = {**GOLD, "files": [str(world.folder / "solved.jsonl")]}
+    subject = subject_of(world, {"tasks": {"quiz": QUIZ, "solved": task}})
+    assert score_subject(subject).error is None
+    assert collect(subject).error is None
+    found = [plain(model, tokenizer, row["question"], row["answer"]) for row in rows]
+    sizes = [len(row["answer"].encode()) for row in rows]
+    bits = [nats / size / math.log(2) for (nats, _), size in zip(found, sizes, strict=True)]
+    greedy = [is_greedy for _, is_greedy in found]
+    assert 0 < sum(greedy) < len(greedy)
+
+    item = read_results(subject.folder, ("tier3",)).tiers["tier3"].items["solved"]
+    assert item.companions.values["gold_bits_per_byte"] == pytest.approx(bits, abs=1e-5)
+    assert item.credits["greedy"].credit.tolist() == greedy
+    content = json.loads((subject.folder / "tier3_cf.json").read_text())
+    entry = content["tasks"]["solved"]
+    assert entry["gold_bits_per_byte"] == pytest.approx(sum(bits) / len(bits), abs=1e-5)
+    assert entry["greedy"] == pytest.approx(sum(greedy) / len(greedy))
+    ranking = {"accuracy", "primary", "metrics", "centered", "chance", "margin", "ties"}
+    assert not ranking & entry.keys()
+    assert content["overall"]["accuracy"] == content["tasks"]["quiz"]["accuracy"]
+
+
+def test_groups_weigh_what_was_scored(world: World) -> None:
+    tasks = {name: {**QUIZ, "limit": limit} for name, limit in (("a", 6), ("b", 2), ("c", 8))}
+    groups: dict[str, Any] = {
+        "pair": {"tier": "tier3", "members": ["a", "b"], "weigh": "questions"},
+        "all": {"tier": "tier3", "members": ["pair", "c"]},
+        "flat": {"tier": "tier3", "members": ["pair", "c"], "weigh": "leaves"},
+    }
+    subject = subject_of(world, {"tasks": tasks, "groups": groups})
+    assert score_subject(subject).error is None
+    assert collect(subject).error is None
+    content = json.loads((subject.folder / "tier3_cf.json").read_text())
+    assert content["groups"] == {
+        "pair": pytest.approx({"a": 6 / 8, "b": 2 / 8}),
+        "all": pytest.approx({"a": 3 / 8, "b": 1 / 8, "c": 1 / 2}),
+        "flat": pytest.approx(dict.fromkeys("abc", 1 / 3)),
+    }

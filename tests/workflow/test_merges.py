@@ -1,0 +1,157 @@
+"""A tiny world with a merge: evaluated like a step, made again only for what it depends on."""
+
+import csv
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from evaluation.results.stage_files import read_recommendation
+from tests.workflow.world import World, build_world, stored_scores
+
+SOUP = {"weights": {5: 0.25, "stage1/20": 0.75}}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The tiny world with two merges, after `snakemake prefill` and `snakemake`."""
+    world = build_world(tmp_path_factory.mktemp("merges"))
+    _merges(world, both={"mean": [5, 15]}, soup=SOUP)
+    for arguments in (["prefill"], []):
+        done = world.snakemake(*arguments)
+        assert done.returncode == 0, done.stderr[-6000:]
+    return world
+
+
+def _merges(world: World, **merges: Any) -> None:
+    stages = yaml.safe_load(world.config.read_text())["stages"]
+    stages["stage2"]["merges"] = merges
+    world.change(stages=stages)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*.parquet"))
+    }
+
+
+def test_a_merge_stands_beside_the_steps_under_its_name(world: World) -> None:
+    found = world.read("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json")
+    assert (found["role"], found["step"], found["merge"]) == ("merge", None, "soup")
+    assert "0.25 × " in found["checkpoint"]
+    deltas = world.read("stage2", "bridge_deltas.json")
+    assert [(one["step"], one["merge"]) for one in deltas["verdicts"]] == [
+        (5, None), (15, None), (None, "both"), (None, "soup")
+    ]  # fmt: skip
+    rows = pq.read_table(world.results("stage2", "summary.parquet")).to_pylist()
+    assert {row["merge"] for row in rows if row["role"] == "merge"} == {"both", "soup"}
+    assert {type(row["step"]) for row in rows if row["role"] != "bridge"} == {int, type(None)}
+    assert "| merge both | merge soup |" in world.results("stage2", "summary.md").read_text()
+    with open(world.results("stage2", "score_matrix.csv")) as file:
+        assert {"merge both value", "merge soup delta"} <= set(next(csv.reader(file)))
+    assert ">soup<" in world.results("stage2", "figures", "tier2_curves.svg").read_text()
+
+
+def test_it_is_corrected_for_and_recommended_with_the_steps(world: World) -> None:
+    """All four candidates are corrected together, and the best one is named, be it a merge."""
+    advice = read_recommendation(world.results("stage2", "recommendation.json"))
+    assert "The best of 4 checkpoints" in (advice.corrected_for or "")
+    named = [advice.candidate, *(one.candidate for one in (*advice.beside, *advice.others))]
+    assert sorted(map(str, named)) == ["15", "5", "both", "soup"]
+    done = world.evaluation("bridge-table")
+    assert done.returncode == 0, done.stderr
+    assert {"5", "15", "both", "soup"} <= {
+        line.split()[0] for line in done.stdout.splitlines() if line
+    }
+    if advice.merge:
+        assert f"merge {advice.merge} — " in done.stdout
+
+
+def test_what_is_scored_is_what_merge_writes(world: World) -> None:
+    """The written checkpoint, scored as a step, gets the scores of the merge to the bit."""
+    target = world.folder / "ckpts" / "stage2" / "25"
+    command = ("merge", "--stage", "stage2", "--name", "soup", "--output", str(target))
+    done = world.evaluation(*command)
+    assert done.returncode == 0, done.stderr
+    again = world.evaluation(*command)
+    assert "is there already" in again.stderr
+    before = world.config.read_text()
+    try:
+        for part in ("score", "collect"):
+            done = world.evaluation(part, "--stage", "stage2", "--step", "25")
+            assert done.returncode == 0, done.stderr
+    finally:
+        world.config.write_text(before)
+        shutil.rmtree(target)
+    folders = [world.results("stage2", "by_checkpoint", name) for name in ("merge_soup", "step_25")]
+    ours, theirs = (_digests(folder) for folder in folders)
+    shutil.rmtree(folders[1])
+    assert len(ours) >= 2
+    assert ours == theirs
+    assert json.loads((folders[0] / "tier2_ppl.json").read_text())["role"] == "merge"
+
+
+def test_an_edited_weight_makes_that_merge_anew_and_nothing_else(world: World) -> None:
+    before = stored_scores(world.results())
+    results = world.results("stage2", "by_checkpoint")
+    others = {name: _digests(results / name) for name in ("step_5", "step_15", "merge_both")}
+    old = world.read("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json")
+    _merges(world, both={"mean": [5, 15]}, soup={"weights": {5: 0.5, "stage1/20": 0.5}})
+    planned = world.snakemake("-n").stdout
+    assert planned.count("rule score_stage2:") == 1
+    assert "merge_soup" in planned
+    assert "rule score_stage1:" not in planned
+    done = world.snakemake()
+    assert done.returncode == 0, done.stderr[-4000:]
+    new = world.read("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json")
+    assert new["checkpoint_identity"] != old["checkpoint_identity"]
+    assert new["slices"] != old["slices"]
+    after = stored_scores(world.results())
+    made = {name.split("/")[0] for name, _ in after.items() - before.items()}
+    assert made == {new["checkpoint_identity"]}
+    assert others == {name: _digests(results / name) for name in others}
+
+
+def test_results_stay_when_a_member_is_deleted_and_a_new_merge_of_it_is_refused(
+    world: World,
+) -> None:
+    member, aside = world.folder / "ckpts" / "stage1" / "20", world.folder / "aside"
+    stages = yaml.safe_load(world.config.read_text())["stages"]
+    member.rename(aside)
+    try:
+        done = world.snakemake()
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert world.results("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json").is_file()
+        assert "merge soup" in world.results("stage2", "summary.md").read_text()
+        status = json.loads(world.evaluation("status", "--json").stdout)
+        assert status["stage2"]["subjects"]["soup"]["gone"]
+        _merges(world, late={"mean": [5, "stage1/20"]})
+        done = world.snakemake("-n")
+        assert done.returncode != 0
+        said = done.stdout + done.stderr
+        assert f"stages.stage2.merges.late: {member}: no checkpoint there" in said
+        done = world.evaluation(
+            *("merge", "--stage", "stage2", "--name", "late", "--output", str(world.folder / "new"))
+        )
+        assert f"{member}: no checkpoint there" in done.stderr
+        assert not (world.folder / "new").exists()
+    finally:
+        aside.rename(member)
+        world.change(stages=stages)
+
+
+def test_a_rewritten_member_makes_the_merge_anew(world: World) -> None:
+    path = world.weight("stage2/5", "down_proj")
+    path.write_bytes(path.read_bytes())
+    planned = world.snakemake("-n")
+    assert planned.returncode == 0, planned.stderr
+    asked = [line for line in planned.stdout.splitlines() if "output:" in line and "score" in line]
+    for name in ("step_5", "merge_soup", "merge_both"):
+        assert any(name in line for line in asked), name
+    assert not any("step_15" in line or "step_20" in line for line in asked)
