@@ -11,7 +11,14 @@ import pytest
 import torch
 
 from evaluation.checkpoints.subjects import Subject, step_subject
-from evaluation.errors import ConfigError, EvaluationError, GpuFault, NotEnoughMemory, ScoringError
+from evaluation.errors import (
+    CompileError,
+    ConfigError,
+    EvaluationError,
+    GpuFault,
+    NotEnoughMemory,
+    ScoringError,
+)
 from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.faults import gpu_faults
@@ -58,9 +65,9 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (RuntimeError("CUDA error: out of memory"), NotEnoughMemory, ["not enough memory"]),
         (torch.AcceleratorError("CUDA error: out of memory"), NotEnoughMemory, ["not enough"]),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when"), NotEnoughMemory, ["CUBLAS"]),
-        (RuntimeError("Failed to find C compiler. Please specify"), ScoringError, ["headers", "doctor"]),
-        (caused(InductorError("x"), RuntimeError("Failed to find C compiler.")), ScoringError, ["cannot be compiled", "doctor"]),
-        (InductorError("No space left on device"), ScoringError, ["No space left", "doctor"]),
+        (RuntimeError("Failed to find C compiler. Please specify"), CompileError, ["headers", "doctor"]),
+        (caused(InductorError("x"), RuntimeError("Failed to find C compiler.")), CompileError, ["cannot be compiled", "doctor"]),
+        (InductorError("No space left on device"), CompileError, ["No space left", "doctor"]),
         (caused(InductorError("y"), RuntimeError(ILLEGAL)), GpuFault, ["illegal memory access"]),
         (InductorError(ILLEGAL), GpuFault, ["illegal memory access"]),
     ],
