@@ -176,7 +176,7 @@ $(MIRRORS): $(PACKAGES) demo/data.py demo/texts.py | $(VENV)
 $(NLTK): $(PACKAGES) demo/nltk_files.py | $(VENV)
 	python -m demo.nltk_files $(<D) .demo/nltk_data
 
-$(SUITES): $(wildcard task_suites/*.yaml) demo/demo_verified.yaml demo/suites.py | $(VENV)
+$(SUITES): $(wildcard task_suites/*.yaml) demo/demo_clusters.yaml demo/demo_verified.yaml demo/suites.py | $(VENV)
 	python -m demo.suites task_suites $(@D)
 	@touch $@
 

@@ -25,6 +25,7 @@ BENCHMARKS = {
     "allenai/sciq/default": "sciq/none",
     "aps/super_glue/copa": "super_glue/copa",
     "cais/mmlu": "hails/mmlu_no_train",
+    "google-research-datasets/nq_open/default": "nq_open/none",
 }
 """Whole splits with labels, mostly `validation`; QASC is not among them."""
 

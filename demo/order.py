@@ -4,24 +4,37 @@
 
 With less noise than its bridge a step must be significantly better on Tier2's mean, with more
 significantly worse and meet no objective; no slice, task or rate may tell the opposite; and the step with
-the least noise must be the recommended one, or the least bad.
+the least noise must be the recommended one, or the least bad. All steps add the same noise, so a merge of
+them has the mean of their amounts.
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from demo.ladder import LADDER
 from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.errors import EvaluationError
 from evaluation.results.deltas_file import DELTAS, DeltaRow, read_stage_deltas
 from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
+from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 
 NOISE = {(rung.stage, rung.step): rung.noise for rung in LADDER}
+
+
+def candidate_noise(plan: StagePlan) -> dict[Candidate, float]:
+    """Return how much noise each step and each merge of a stage has, relative to the weights."""
+    noise: dict[Candidate, float] = {
+        step: amount for (stage, step), amount in NOISE.items() if stage == plan.name
+    }
+    for name, recipe in plan.stage.merges.items():
+        members = recipe.members(plan.name)
+        noise[name] = math.fsum(weight * NOISE[stage, step] for stage, step, weight in members)
+    return noise
 
 
 def disagreements(plan: StagePlan) -> list[str]:
@@ -34,25 +47,23 @@ def disagreements(plan: StagePlan) -> list[str]:
     if bridge is None or bridge.stage is None or bridge.step is None:
         return []
     content = read_stage_deltas(plan.results / DELTAS)
+    noise = candidate_noise(plan)
     found = []
     for entry in content.verdicts:
-        step = entry.step
-        if step is None:  # a merge has no place in the order
-            continue
-        is_better = NOISE[plan.name, step] < NOISE[bridge.stage, bridge.step]
-        own = [delta for delta in content.deltas if delta.step == step]
-        found += [f"{plan.name} step {step}: {said}" for said in _against(own, is_better)]
+        name = f"{plan.name} {candidate_label(entry.candidate)}"
+        is_better = noise[entry.candidate] < NOISE[bridge.stage, bridge.step]
+        own = [delta for delta in content.deltas if delta.candidate == entry.candidate]
+        found += [f"{name}: {said}" for said in _against(own, is_better)]
         if not is_better and entry.verdict != "not met":
-            found.append(f"{plan.name} step {step}: a planted regression is {entry.verdict}")
-    best = min((step for name, step in NOISE if name == plan.name), key=_noise_of(plan))
-    advised = read_recommendation(plan.results / RECOMMENDATION).step
+            found.append(f"{name}: a planted regression is {entry.verdict}")
+    best = min(noise, key=lambda candidate: noise[candidate])
+    advised = read_recommendation(plan.results / RECOMMENDATION).candidate
     if advised != best:
-        found.append(f"{plan.name}: step {advised} is named, not {best}, which has the least noise")
+        named = "nothing" if advised is None else candidate_label(advised)
+        found.append(
+            f"{plan.name}: {named} is named, not {candidate_label(best)}, which has the least noise"
+        )
     return found
-
-
-def _noise_of(plan: StagePlan) -> Any:
-    return lambda step: NOISE[plan.name, step]
 
 
 def _against(deltas: list[DeltaRow], is_better: bool) -> Iterator[str]:

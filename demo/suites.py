@@ -16,8 +16,8 @@ import yaml
 from evaluation.files import write_text
 from evaluation.settings.yaml_files import read_yaml
 
-OWN = Path(__file__).parent / "demo_verified.yaml"
-"""Generation tasks of the demo's own: those of the suites are too hard for its model."""
+OWN = ("demo_clusters.yaml", "demo_verified.yaml")
+"""Suites of the demo's own; generation tasks among them, as those of the suites are too hard for its model."""
 
 TOKENS = 768
 """Tokens of a slice, in place of 5,000,000."""
@@ -97,7 +97,8 @@ def main() -> None:
     for path in sorted(arguments.suites.glob("*.yaml")):
         text = yaml.safe_dump(cut_suite(read_yaml(path)), sort_keys=False, allow_unicode=True)
         write_text(arguments.target / path.name, f"# {path}, cut down by demo/suites.py\n{text}")
-    shutil.copy(OWN, arguments.target / OWN.name)
+    for name in OWN:
+        shutil.copy(Path(__file__).parent / name, arguments.target / name)
 
 
 if __name__ == "__main__":

@@ -39,9 +39,14 @@ def write(plan: StagePlan, flags: dict[int, tuple[str, str]], verdict: str, advi
         for step, pair in flags.items()
         for item, flag in zip(("overall", "web"), pair, strict=True)
     ]
+    for name in plan.stage.merges:
+        deltas.append({**delta(0, "overall", "worse"), "step": None, "merge": name})
     verdicts = [
         {"step": step, "verdict": answer, "aims": []}
         for step, answer in ((100, verdict), (200, "undecided"))
+    ]
+    verdicts += [
+        {"merge": name, "step": None, "verdict": "met", "aims": []} for name in plan.stage.merges
     ]
     stage = {"stage": "stage4", "protocol": BRIDGE, "verdicts": verdicts, "deltas": deltas}
     write_model(plan.results / "bridge_deltas.json", StageDeltas, stage)
@@ -61,5 +66,21 @@ def test_what_does_not_is_named(plan: StagePlan) -> None:
         "stage4 step 100: Tier2's mean is unclear, not worse",
         "stage4 step 100: a planted regression is met",
         "stage4 step 200: tier2 web delta_nats_per_token is worse",
-        "stage4: step 100 is named, not 200, which has the least noise",
+        "stage4: step 100 is named, not step 200, which has the least noise",
     ]
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ({"100": 0.5, "200": 0.5}, "Tier2's mean is worse, not better"),  # 0.045 beside 0.05
+        ({"100": 0.7, "200": 0.3}, "a planted regression is met"),  # 0.063
+    ],
+)
+def test_a_merge_has_the_mean_of_its_members_noise(
+    plan: StagePlan, weights: dict[str, float], said: str
+) -> None:
+    stage = Stage(**(plan.stage.model_dump() | {"merges": {"both": {"weights": weights}}}))
+    plan = replace(plan, stage=stage)
+    write(plan, {100: ("worse", "unclear"), 200: ("better", "better")}, "not met", 200)
+    assert disagreements(plan) == [f"stage4 merge both: {said}"]

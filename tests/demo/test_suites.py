@@ -21,7 +21,8 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("suites")
     for path in REAL.glob("*.yaml"):
         (folder / path.name).write_text(yaml.safe_dump(cut_suite(read_yaml(path)), sort_keys=False))
-    shutil.copy(OWN, folder)
+    for name in OWN:
+        shutil.copy(ROOT / "demo" / name, folder)
     return folder
 
 
