@@ -44,10 +44,11 @@ def test_the_machine_of_a_session(tmp_path: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100 80GB HBM3")
     plan = make_plans(tmp_path)["first"]
     scoring = plan.config.scoring
-    for device, gpu, row_tokens in (
-        ("cpu", None, scoring.cpu_row_tokens),
-        ("cuda", "NVIDIA H100 80GB HBM3", scoring.row_tokens),
+    gpu = "NVIDIA H100 80GB HBM3"
+    for device, row_tokens, expected in (
+        ("cpu", scoring.cpu_row_tokens, {"gpu": None}),
+        ("cuda", scoring.row_tokens, {"gpu": gpu, "layers": "compiled"}),
     ):
-        backend = SimpleNamespace(device=device, row_tokens=row_tokens)
+        backend = SimpleNamespace(device=device, row_tokens=row_tokens, layers="compiled")
         session: Any = SimpleNamespace(plan=plan, backend=backend)
-        assert Session.machine(session) == {"gpu": gpu, "row_tokens": row_tokens}
+        assert Session.machine(session) == {"row_tokens": row_tokens, **expected}

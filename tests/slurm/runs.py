@@ -129,7 +129,7 @@ class Run:
         found = {}
         for line in lines:
             job, state, comment, folder = line.split("|")
-            if folder == str(self.folder) and comment.endswith(f"_wildcards_{step}"):
+            if folder == str(self.folder) and comment.endswith(f"_wildcards_step_{step}"):
                 found[job] = state
         return found
 
