@@ -5,7 +5,7 @@
 With less noise than its bridge a step must be significantly better on Tier2's mean, with more
 significantly worse and meet no objective; no slice, task or rate may tell the opposite; and the step with
 the least noise must be the recommended one, or the least bad. All steps add the same noise, so a merge of
-them has the mean of their amounts.
+them has the mean of their amounts; it may be named where that step is not significantly different.
 """
 
 import argparse
@@ -57,8 +57,10 @@ def disagreements(plan: StagePlan) -> list[str]:
         if not is_better and entry.verdict != "not met":
             found.append(f"{name}: a planted regression is {entry.verdict}")
     best = min(noise, key=lambda candidate: noise[candidate])
-    advised = read_recommendation(plan.results / RECOMMENDATION).candidate
-    if advised != best:
+    advice = read_recommendation(plan.results / RECOMMENDATION)
+    advised = advice.candidate
+    is_close = advice.merge is not None and best in (one.candidate for one in advice.beside)
+    if advised != best and not is_close:
         named = "nothing" if advised is None else candidate_label(advised)
         found.append(
             f"{plan.name}: {named} is named, not {candidate_label(best)}, which has the least noise"

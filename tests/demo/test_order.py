@@ -33,7 +33,9 @@ def plan(tmp_path: Path) -> StagePlan:
     return replace(made, name="stage4", stage=Stage(**content), config=config)
 
 
-def write(plan: StagePlan, flags: dict[int, tuple[str, str]], verdict: str, advised: int) -> None:
+def write(
+    plan: StagePlan, flags: dict[int, tuple[str, str]], verdict: str, advised: int, **more: Any
+) -> None:
     deltas = [
         delta(step, item, flag)
         for step, pair in flags.items()
@@ -51,7 +53,7 @@ def write(plan: StagePlan, flags: dict[int, tuple[str, str]], verdict: str, advi
     stage = {"stage": "stage4", "protocol": BRIDGE, "verdicts": verdicts, "deltas": deltas}
     write_model(plan.results / "bridge_deltas.json", StageDeltas, stage)
     advice = {"stage": "stage4", "step": advised, "meets": True, "why": "given"}
-    advice |= {"beside": [], "others": []}
+    advice |= {"beside": [], "others": [], **more}
     write_model(plan.results / "recommendation.json", Recommendation, advice)
 
 
@@ -84,3 +86,16 @@ def test_a_merge_has_the_mean_of_its_members_noise(
     plan = replace(plan, stage=stage)
     write(plan, {100: ("worse", "unclear"), 200: ("better", "better")}, "not met", 200)
     assert disagreements(plan) == [f"stage4 merge both: {said}"]
+
+
+def test_a_merge_is_named_only_where_the_best_step_is_not_different(plan: StagePlan) -> None:
+    stage = Stage(**(plan.stage.model_dump() | {"merges": {"both": {"mean": ["100", "200"]}}}))
+    plan = replace(plan, stage=stage)
+    close = {"step": 200, "delta": 0.0, "low": None, "high": None, "p": None}
+    flags = {100: ("worse", "unclear"), 200: ("better", "better")}
+    wrong = "stage4 merge both: Tier2's mean is worse, not better"
+    write(plan, flags, "not met", 0, step=None, merge="both", beside=[close])
+    assert disagreements(plan) == [wrong]
+    write(plan, flags, "not met", 0, step=None, merge="both")
+    named = "stage4: merge both is named, not step 200, which has the least noise"
+    assert disagreements(plan) == [wrong, named]
