@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from evaluation.errors import BridgeError
 from evaluation.results.kinds import CreditItem, NatsItem
 from evaluation.results.read import Results, TierResults
+from evaluation.results.tier_files import TierFile
 from evaluation.settings.tiers import Tier
 
 AnyItem = TypeVar("AnyItem", NatsItem, CreditItem)
@@ -81,14 +82,32 @@ def check_comparable(
     Raises:
         BridgeError: protocol, tokenizer, sequence length, dtype or data of a tier disagree.
     """
-    notes = []
+    notes: list[str] = []
     for name, mine in ours.tiers.items():
         other = theirs.tiers.get(name)
         if other is None:
             raise BridgeError(f"{theirs.folder}: has no {name}, which {ours.folder} has; score it")
         _check_tier(mine, other, OF_TOKENS if across_tokenizers else ())
         notes += _notes(mine, other)
-    return notes
+    first = next(iter(ours.tiers))
+    return [*_trained_otherwise(ours.tiers[first].file, theirs.tiers[first].file), *notes]
+
+
+def _trained_otherwise(mine: TierFile, other: TierFile) -> Iterator[str]:
+    """Yield how the models differ in the context that they were trained for."""
+    pairs = {
+        "trained on sequences of {:,} tokens, the bridge on {:,}": (
+            mine.trained_sequence_length,
+            other.trained_sequence_length,
+        ),
+        "positions by {}, those of the bridge by {}": (
+            mine.rotary_embedding,
+            other.rotary_embedding,
+        ),
+    }
+    for sentence, (here, there) in pairs.items():
+        if here is not None and there is not None and here != there:
+            yield sentence.format(here, there)
 
 
 def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:

@@ -1,23 +1,36 @@
 """Whether a checkpoint fits its stage: its tokenizer, its sequence length, and the number of GPUs."""
 
+import logging
+
 from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.placement import layer_count
 from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.computing import GPUS
 from evaluation.settings.plan import StagePlan
 
+log = logging.getLogger(__name__)
 
-def check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
+
+def check_agreement(plan: StagePlan, checkpoint: Checkpoint, *, is_bridge: bool = False) -> None:
     """Refuse a checkpoint that was trained with another tokenizer or sequence length.
 
-    And one that does not record them, unless the stage assumes them; of a merge each of its members.
-    Raises ConfigError for one that has fewer layers than GPUs are configured.
+    A bridge may have been trained on shorter sequences than its stage scores: what it loses on longer
+    ones is what the stage has gained.
+
+    Args:
+        plan: The stage that scores it.
+        checkpoint: The checkpoint; of a merge each of its members is checked.
+        is_bridge: Whether it is the stage's baseline.
+
+    Raises:
+        CheckpointError: it disagrees, or does not record them and the stage does not assume them.
+        ConfigError: it has fewer layers than GPUs are configured.
     """
     for one in checkpoint.parts:
-        _check_agreement(plan, one)
+        _check_agreement(plan, one, is_bridge)
 
 
-def _check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
+def _check_agreement(plan: StagePlan, checkpoint: Checkpoint, is_bridge: bool) -> None:
     gpus = plan.config.scoring.gpus_per_checkpoint
     if gpus > 1 and not plan.stage.command and gpus > (layers := layer_count(checkpoint)):
         raise ConfigError(
@@ -35,7 +48,7 @@ def _check_agreement(plan: StagePlan, checkpoint: Checkpoint) -> None:
         )
     if checkpoint.kind == "huggingface":
         _check_positions(plan, checkpoint)
-    _check_length(plan, checkpoint)
+    _check_length(plan, checkpoint, is_bridge)
 
 
 def check_tokenizer_fits(checkpoint: Checkpoint, vocab_size_needed: int) -> None:
@@ -48,11 +61,17 @@ def check_tokenizer_fits(checkpoint: Checkpoint, vocab_size_needed: int) -> None
         )
 
 
-def _check_length(plan: StagePlan, checkpoint: Checkpoint) -> None:
+def _check_length(plan: StagePlan, checkpoint: Checkpoint, is_bridge: bool) -> None:
     trained, scored = checkpoint.sequence_length, plan.sequence_length
     if trained is None or trained == scored:
         return
     if trained > scored and plan.stage.allow_shorter_sequences:
+        return
+    if trained < scored and is_bridge:
+        log.warning(
+            "%s: trained on sequences of %d tokens; as %s's bridge it is scored on %d",
+            checkpoint.path, trained, plan.name, scored,
+        )  # fmt: skip
         return
     shorter = f", or accept shorter ones with stages.{plan.name}.allow_shorter_sequences: true"
     raise CheckpointError(

@@ -68,7 +68,7 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
         found = opened[_key(subject)]
         if isinstance(found, str):
             broken[subject.role].append(Finding(state, label(subject), found))
-        elif sentence := _disagreement(subject.plan, found, caches):
+        elif sentence := _disagreement(subject, found, caches):
             foreign.append(Finding(state, label(subject), sentence))
     done = f"; {subjects.scored} already scored" if subjects.scored else ""
     own = [*broken["step"], *broken["merge"]]
@@ -123,11 +123,12 @@ def _open(key: _Key) -> Checkpoint | str:
     return checkpoint
 
 
-def _disagreement(plan: StagePlan, checkpoint: Checkpoint, caches: Caches) -> str | None:
+def _disagreement(subject: Subject, checkpoint: Checkpoint, caches: Caches) -> str | None:
+    plan = subject.plan
     if plan.stage.command:  # what an external program needs to agree is its own business
         return None
     try:
-        check_agreement(plan, checkpoint)
+        check_agreement(plan, checkpoint, is_bridge=subject.role == "bridge")
         check_tokenizer_fits(checkpoint, caches.vocab_size_needed(plan))
     except EvaluationError as error:
         return str(error)

@@ -73,7 +73,7 @@ def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
             needs = footprint(checkpoint, getattr(torch, name), gpus)
         except (EvaluationError, OSError):
             continue
-        whole = needs.with_pass(subject.plan.config.scoring.row_tokens)
+        whole = needs.with_pass(_longest_pass(subject.plan))
         summaries[f"{subject.plan.name} needs {gigabytes(whole)} in {name}"] = None
         if gpu is not None and (short := _shortage(subject, gpu, needs, name)) is not None:
             findings.append(short)
@@ -106,6 +106,11 @@ def _dtype(plan: StagePlan, own: str) -> str:
     return own if plan.config.scoring.dtype == "auto" else plan.config.scoring.dtype
 
 
+def _longest_pass(plan: StagePlan) -> int:
+    """Return the tokens of a pass: a row is as long as the longest sequence in it."""
+    return max(plan.config.scoring.row_tokens, plan.sequence_length)
+
+
 def _total(gpu: Gpu) -> int:
     """Bytes; NVML's are kept as MiB."""
     return (gpu.total or 0) << 20
@@ -114,7 +119,7 @@ def _total(gpu: Gpu) -> int:
 def _shortage(subject: Subject, gpu: Gpu, needs: Footprint, dtype: str) -> Finding | None:
     """Where the memory of a GPU is not enough, or not enough of it is free."""
     name, total = subject.plan.name, _total(gpu)
-    least, tokens = CONTEXT + needs.weights, subject.plan.config.scoring.row_tokens
+    least, tokens = CONTEXT + needs.weights, _longest_pass(subject.plan)
     if least > total:
         sentence = too_large(subject.checkpoint, getattr(torch, dtype), least, total)
         return Finding("fault", name, sentence)

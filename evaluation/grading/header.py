@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from evaluation.checkpoints.positions import TRAINED
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens, metadata_state
 from evaluation.settings.tiers import TIERS
@@ -46,6 +47,7 @@ def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
         "checkpoint_identity": about["identity"],
         "tokenizer": about["tokenizer"],
         "sequence_length": about["sequence_length"],
+        **{key: about[key] for key in TRAINED if about.get(key) is not None},
         "consumed_tokens": _tokens_seen(subject, about),
     }
 

@@ -56,6 +56,12 @@ class TierFile(FileModel):
     checkpoint_identity: str = Field(description="Changes with the checkpoint's files.")
     tokenizer: TokenizerName = Field(description="The tokenizer.")
     sequence_length: int = Field(gt=0, description="Tokens of a block, or of a request at most.")
+    trained_sequence_length: int | None = Field(
+        None, description="Tokens of a sequence in training, if the checkpoint records them."
+    )
+    rotary_embedding: str | None = Field(
+        None, description="How positions are encoded: base, and scaling if there is any."
+    )
     consumed_tokens: int | None = Field(
         None, ge=0, description="Training tokens, as counted by the trainer."
     )

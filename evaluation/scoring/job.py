@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluation.checkpoints.positions import trained_context
 from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens
@@ -86,7 +87,7 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
     data = read_stage_data(plan)
     metas = [cache.meta for caches in data.values() for cache in caches.values()]
     needed = max(int(meta["vocab_size_needed"]) for meta in metas)
-    session = Session(plan, subject.checkpoint, needed)
+    session = Session(subject, needed)
     job = Job(plan, session, tokenizer)
     tiers = {name: SCORERS[name](job, caches) for name, caches in data.items()}
     session.check_unchanged()
@@ -95,6 +96,7 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
         "identity": session.checkpoint.identity,
         "tokenizer": {key: tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
         "sequence_length": plan.sequence_length,
+        **trained_context(session.checkpoint),
         **session.numeric_settings(),
         "tiers": tiers,
     }

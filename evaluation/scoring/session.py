@@ -13,9 +13,10 @@ import torch
 
 from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
 from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.locations import Location, Merge
+from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import open_location
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
+from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.backend import EngineBackend
@@ -33,7 +34,8 @@ PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 class Session:
     """A complete, agreeing checkpoint; its model is loaded when first asked for."""
 
-    def __init__(self, plan: StagePlan, location: Location, vocab_size_needed: int) -> None:
+    def __init__(self, subject: Subject, vocab_size_needed: int) -> None:
+        plan, location = subject.plan, subject.checkpoint
         self.plan = plan
         assumed = plan.stage.assume.use_mup if plan.stage.assume else None
         self.checkpoint = open_location(location, use_mup=assumed)
@@ -41,7 +43,7 @@ class Session:
         self.location = location if is_merge else self.checkpoint.path
         self._state = checkpoint_state(self.location)
         check_complete(self.checkpoint)
-        check_agreement(plan, self.checkpoint)
+        check_agreement(plan, self.checkpoint, is_bridge=subject.role == "bridge")
         check_tokenizer_fits(self.checkpoint, vocab_size_needed)
         scoring, cache = plan.config.scoring, Path(plan.config.cache)
         self.backend: Backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
