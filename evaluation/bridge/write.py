@@ -11,6 +11,7 @@ from evaluation.bridge.decision import Decision, decide, needed_deltas
 from evaluation.bridge.delta import delta_row
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import check_comparable
+from evaluation.bridge.positions import position_deltas
 from evaluation.bridge.prompt_changes import group_deltas, pass_rate_changes
 from evaluation.bridge.recommendation import recommend
 from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
@@ -97,6 +98,7 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
         "deltas": [delta_row(delta, plan.name, step, bridge.label) for delta in deltas],
         "groups": group_deltas(ours, bridge),
         "moves": list(pass_rate_changes(ours, bridge)),
+        "by_position": list(position_deltas(ours, bridge)),
     }
     path = plan.step_folder(step) / DELTAS
     write_model(path, StepDeltas, content)

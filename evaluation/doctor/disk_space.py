@@ -9,11 +9,14 @@ from pathlib import Path
 from evaluation.checkpoints.subjects import Subject
 from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
+from evaluation.metrics.positions import bin_starts
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
 
 BLOCK_BYTES = 40
 """A block's row in the score store and again in tier2_ppl_blocks.parquet: 31 were measured."""
+BIN_BYTES = 20
+"""What a block has there by position, for each bin."""
 CANDIDATE_BYTES = 80
 """A candidate's row in the store and again in tier3_cf_candidates.parquet: 46 were measured."""
 ANSWER_BYTES = 8_000
@@ -54,10 +57,11 @@ def estimate(subjects: Iterable[Subject], caches: Caches) -> Need:
 
 def _of_one(plan: StagePlan, caches: Caches) -> Need:
     metas = caches.of(plan)
+    block_bytes = BLOCK_BYTES + BIN_BYTES * len(bin_starts(plan.sequence_length))
     size = CHECKPOINT_BYTES + ITEM_BYTES * len(metas)
     for meta in metas:
         if "blocks" in meta:
-            size += BLOCK_BYTES * int(meta["blocks"])
+            size += block_bytes * int(meta["blocks"])
         elif "candidates" in meta:
             size += CANDIDATE_BYTES * int(meta["candidates"])
         else:

@@ -19,6 +19,7 @@ from evaluation.grading.probes import check_answers, end_of_thinking, generation
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import choice_measures, summarize_gold, with_measures
 from evaluation.metrics.perplexity import summarize_blocks
+from evaluation.metrics.positions import summarize_positions
 from evaluation.metrics.rates import summarize
 from evaluation.results.tier_files import TaskMeans
 from evaluation.scoring.external import LINE, command_name
@@ -53,6 +54,7 @@ def summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
         name: {
             **{key: score.summary[key] for key in SPENT},
             **summarize_blocks(score.table),
+            "by_position": summarize_positions(score.table, plan.sequence_length),
             "attention": entry["attention"],
             **_origin(entry["items"][name], plan.suite.slices[name].group),
         }

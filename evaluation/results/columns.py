@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # takes a while to import, and every command imports what fil
 
 @dataclass(frozen=True)
 class Column:
-    """`type` is Arrow's name of it."""
+    """`type` is Arrow's name of it; one within `list<>` is of lists."""
 
     name: str
     type: str
@@ -36,6 +36,13 @@ BLOCKS = (
     Column("nats", "double", "Sum of the losses of its scored tokens."),
     Column("tokens", "int32", "Scored tokens."),
     Column("bytes", "int64", "UTF-8 bytes of the scored text."),
+    Column(
+        "nats_by_position",
+        "list<double>",
+        "`nats` by position: a number for each of 0-255, 256-511, 512-1023 and so on.",
+        nullable=True,
+    ),
+    Column("tokens_by_position", "list<int32>", "`tokens` in the same bins.", nullable=True),
 )
 """`tier2_ppl_blocks.parquet`: a row per block."""
 
@@ -113,7 +120,16 @@ def columns_of(model: type[FileModel]) -> tuple[Column, ...]:
 def arrow_schema(columns: Sequence[Column]) -> "pa.Schema":
     import pyarrow as pa
 
-    return pa.schema([(column.name, pa.type_for_alias(column.type)) for column in columns])
+    return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
+
+
+def arrow_type(name: str) -> "pa.DataType":
+    """Return the type of a column."""
+    import pyarrow as pa
+
+    inner = name.removeprefix("list<").removesuffix(">")
+    alias = pa.type_for_alias(inner)
+    return alias if inner == name else pa.list_(alias)
 
 
 def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
@@ -167,7 +183,7 @@ def _checked(path: Path, table: "pa.Table", column: Column, again: str) -> "pa.T
 
     values = table[column.name]
     try:
-        values = values.cast(pa.type_for_alias(column.type))
+        values = values.cast(arrow_type(column.type))
     except (pa.ArrowException, ValueError):
         raise ResultsError(
             f"{path}: the column {column.name!r} is of type {values.type}, not {column.type}; remove "
@@ -175,7 +191,8 @@ def _checked(path: Path, table: "pa.Table", column: Column, again: str) -> "pa.T
         ) from None
     if values.null_count and not column.nullable:
         raise ResultsError(f"{path}: the column {column.name!r} has nulls; remove it and {again}")
-    if column.type == "double" and not pc.all(pc.is_finite(values), min_count=0).as_py():
+    numbers = pc.list_flatten(values) if column.type.startswith("list<") else values
+    if "double" in column.type and not pc.all(pc.is_finite(numbers), min_count=0).as_py():
         raise ResultsError(
             f"{path}: the column {column.name!r} has NaN or infinite values; remove it and {again}"
         )

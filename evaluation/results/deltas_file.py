@@ -159,6 +159,23 @@ class GroupDelta(FileModel):
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
 
 
+class PositionDelta(FileModel):
+    """The headline's delta at some positions of a slice: descriptive, and of no family of tests."""
+
+    tier: TierOf
+    item: str = Field(description="Slice.")
+    first: int = Field(description="First position: tokens that the model sees before it.")
+    last: int = Field(description="Last position.")
+    tokens: int = Field(description="Scored tokens there.")
+    value: StepValue
+    bridge_value: BridgeValue
+    delta: float = Field(description="Their difference.")
+    low: Low
+    high: High
+    n: int = Field(description="Blocks with tokens there.")
+    note: Note
+
+
 class Moves(FileModel):
     """How many of a task's prompts went from one band of pass rates to another."""
 
@@ -214,6 +231,9 @@ class StepDeltas(StepVerdict):
     )
     moves: tuple[Moves, ...] = Field(
         (), description="Number of prompts by their pass rates before and after."
+    )
+    by_position: tuple[PositionDelta, ...] = Field(
+        (), description="Deltas of the loss by position, of slices with at least two bins."
     )
 
 

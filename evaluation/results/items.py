@@ -20,6 +20,7 @@ from evaluation.metrics.accuracy import (
     group_names,
 )
 from evaluation.metrics.measures import choice_measures, greedy
+from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
 from evaluation.metrics.rates import RATES, outcome
 from evaluation.results.answer_files import Generation, PromptEntry, Tier4File, Tier5File
 from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, read_table, rows_of
@@ -58,7 +59,7 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
             values=_slice_values(entry),
             same={"data": entry.data_checksum},
             entry=entry,
-            blocks=None if table is None else read_blocks(table, name, path),
+            blocks=None if table is None else read_blocks(table, name, path, file.sequence_length),
         )
         for name, entry in file.slices.items()
     }
@@ -99,10 +100,10 @@ def _per_item(path: Path, file: TierFile, columns: Any) -> "pa.Table | None":
     return read_table(path, columns, AGAIN)
 
 
-def read_blocks(table: "pa.Table", name: str, path: Path) -> Blocks:
+def read_blocks(table: "pa.Table", name: str, path: Path, length: int) -> Blocks:
     """A slice's blocks in the order of their numbers; raises ResultsError."""
     rows = rows_of(table, "slice", name, path, AGAIN).sort_by("block")
-    columns = {column: rows[column].to_numpy() for column in rows.column_names}
+    columns = {column: rows[column].to_numpy() for column in ("block", "nats", "tokens", "bytes")}
     ids = columns["block"].astype(np.int64)
     if (np.diff(ids) == 0).any():
         raise ResultsError(f"{path}: a block of {name!r} is there twice; remove it and {AGAIN}")
@@ -115,7 +116,31 @@ def read_blocks(table: "pa.Table", name: str, path: Path) -> Blocks:
             f"{path}: the losses of {name!r} give no perplexity; remove it and {AGAIN}"
         )
     amounts = {key: columns[key].astype(np.float64) for key in ("nats", "tokens", "bytes")}
-    return Blocks(ids=ids, **amounts)
+    return Blocks(ids=ids, **amounts, positions=_positions(rows, name, path, length))
+
+
+def _positions(rows: "pa.Table", name: str, path: Path, length: int) -> Positions | None:
+    """Return what blocks have by position; raise ResultsError where it is not what they have in all."""
+    import pyarrow.compute as pc
+
+    lists = [rows[key] for key in (NATS, TOKENS) if key in rows.column_names]
+    sizes = {size for one in lists for size in pc.list_value_length(one).unique().to_pylist()}
+    if sizes <= {None}:
+        return None
+    is_whole = len(lists) == 2 and sizes == {len(bin_starts(length))}
+    found = positions_of(rows) if is_whole else None
+    if found is None or not _adds_up(found, rows):
+        raise ResultsError(
+            f"{path}: the losses or tokens of {name!r} by position are not those of its blocks; remove "
+            f"it and {AGAIN}"
+        )
+    return found
+
+
+def _adds_up(found: Positions, rows: "pa.Table") -> bool:
+    nats, tokens = (rows[key].to_numpy() for key in ("nats", "tokens"))
+    is_near = np.allclose(found.nats.sum(axis=1), nats, rtol=1e-6, atol=1e-9)
+    return bool(is_near and found.tokens.min() >= 0 and (found.tokens.sum(axis=1) == tokens).all())
 
 
 def _tasks(tier: Tier, file: Tier3File, folder: Path) -> Items:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.metrics.positions import Positions
 from evaluation.metrics.spread import Floats
 from evaluation.results.columns import Column
 from evaluation.results.files import FileModel
@@ -21,12 +22,16 @@ from evaluation.settings.tiers import Tier
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """Nats of blocks of text and what they are counted by, (n,) each, in the text's order."""
+    """Nats of blocks of text and what they are counted by, (n,) each, in the text's order.
+
+    No `positions`: the scorer stored none.
+    """
 
     ids: NDArray[np.int64]
     nats: Floats
     tokens: Floats
     bytes: Floats
+    positions: Positions | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

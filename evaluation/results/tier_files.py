@@ -129,6 +129,16 @@ class ItemEntry(FileModel):
     tokens_processed: int | None = Field(None, ge=0, description="Tokens that the model processed.")
 
 
+class PositionEntry(FileModel):
+    """What a slice has at some positions."""
+
+    first: int = Field(ge=0, description="First position: tokens that the model sees before it.")
+    last: int = Field(ge=0, description="Last position.")
+    tokens: int = Field(gt=0, description="Scored tokens there.")
+    nats_per_token: float = Field(description="Their mean loss.")
+    stderr: float | None = Field(ge=0, description="Its standard error; null of a single block.")
+
+
 class SliceEntry(ItemEntry):
     """A slice of Tier2."""
 
@@ -138,6 +148,9 @@ class SliceEntry(ItemEntry):
     tokens: int | None = Field(None, ge=0, description="Scored tokens.")
     blocks: int | None = Field(None, ge=0, description="Packed blocks.")
     bytes: int | None = Field(None, ge=0, description="UTF-8 bytes of the scored text.")
+    by_position: tuple[PositionEntry, ...] = Field(
+        (), description="The loss by position; empty where there is one bin, or none is known."
+    )
 
     @property
     def nats(self) -> float:

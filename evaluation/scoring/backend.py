@@ -3,11 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.window import Request, Score
+from evaluation.scoring.engine.window import BlockNats, Request, Score
 
 if TYPE_CHECKING:
     import torch
@@ -48,8 +45,8 @@ class Backend(Protocol):
 
     def block_nats(
         self, tokens: "torch.Tensor", document_starts: "torch.Tensor | None", *, label: str
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the nats of each block (blocks, length) of packed tokens, and how many tokens are scored."""
+    ) -> BlockNats:
+        """Return the nats of each block (blocks, length) of packed tokens, in all and by position."""
 
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int

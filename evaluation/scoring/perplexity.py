@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.metrics.perplexity import check_blocks
+from evaluation.metrics.positions import FIRST
 from evaluation.prefill.caches import SliceCache
 from evaluation.results.columns import BLOCKS, arrow_schema
 from evaluation.scoring.backend import Backend
@@ -22,7 +23,7 @@ SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
 def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
     """Score the slices that are not stored; return what the job's record says of the tier."""
     attention = job.plan.suite.attention
-    own = {"protocol": TIERS["tier2"].protocol, "attention": attention}
+    own = {"protocol": TIERS["tier2"].protocol, "attention": attention, "first_bin": FIRST}
     items = {
         name: job.item(
             name, own, cache.meta, partial(score_slice, job.session.backend, cache, attention)
@@ -37,9 +38,11 @@ def score_slice(
 ) -> StoredScore:
     """Score every block; see `Backend.block_nats` for what each kind of attention predicts."""
     starts = cache.document_starts if attention == "document" else None
-    nats, tokens = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
-    columns = [np.arange(len(nats)), nats, tokens, scored_bytes(cache, attention)]
-    table = pa.table([pa.array(column) for column in columns], names=SCHEMA.names).cast(SCHEMA)
+    found = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
+    amounts = [np.arange(len(found.nats)), found.nats, found.tokens, scored_bytes(cache, attention)]
+    by_position = [found.nats_by_position, found.tokens_by_position]
+    columns = [*map(pa.array, amounts), *(pa.array(one.tolist()) for one in by_position)]
+    table = pa.table(columns, names=SCHEMA.names).cast(SCHEMA)
     check_blocks(table)
     return StoredScore(table, {})
 

@@ -12,7 +12,9 @@ import yaml
 from evaluation.files import write_json, write_parquet
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import summarize_gold
+from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts
 from evaluation.metrics.rates import COLUMNS, summarize
+from evaluation.metrics.spread import Floats
 from evaluation.settings.config import validate_config
 from evaluation.settings.groups import group_weights
 from evaluation.settings.plan import StagePlan, plan_stages
@@ -53,6 +55,7 @@ def make_plans(
     objective: list[dict[str, Any]] | None = None,
     steps: tuple[int, ...] = (10, 20, 30),
     command: str | None = None,
+    sequence_length: int = 64,
 ) -> dict[str, StagePlan]:
     """Two stages; the second has the first one's last step as its bridge."""
     suites = root / "suites"
@@ -72,7 +75,7 @@ def make_plans(
         "cache": str(root / "cache"),
         "suites": str(suites),
         "tokenizer": {"name": "some/tokenizer"},
-        "sequence_length": 64,
+        "sequence_length": sequence_length,
         "stages": {
             "first": {"checkpoints": str(root / "ckpts/first"), "steps": [100], **common},
             "second": second,
@@ -133,6 +136,15 @@ def write_side(
     return folder
 
 
+def split_by_position(nats: Floats, tokens: Floats, length: int) -> Positions:
+    """Share each block's tokens among the bins; the later, the less each loses."""
+    bins = len(bin_starts(length))
+    tokens_there = np.tile((tokens // bins)[:, None], (1, bins)).astype(np.float64)
+    tokens_there[:, 0] += tokens % bins
+    weights = tokens_there * (1 - 0.1 * np.arange(bins))
+    return Positions(nats[:, None] * weights / weights.sum(axis=1, keepdims=True), tokens_there)
+
+
 def _tier2(
     folder: Path,
     plan: StagePlan,
@@ -148,6 +160,7 @@ def _tier2(
         tokens = shared.integers(40, 64, blocks)
         per_token = nats + shared.normal(0, 0.3, blocks) + own.normal(0, 0.02, blocks)
         total, size = per_token * tokens, tokens * 4
+        by_position = split_by_position(total, tokens, plan.sequence_length)
         tables.append(
             pa.table(
                 {
@@ -156,6 +169,8 @@ def _tier2(
                     "nats": total,
                     "tokens": tokens.astype(np.int32),
                     "bytes": size.astype(np.int64),
+                    NATS: by_position.nats.tolist(),
+                    TOKENS: by_position.tokens.astype(int).tolist(),
                 }
             )
         )

@@ -7,7 +7,7 @@ import pytest
 
 from evaluation.bridge.paired_binary import mcnemar
 from evaluation.bridge.statistics import holm, paired_mean
-from evaluation.bridge.text_blocks import cosines, ratio_influence
+from evaluation.metrics.serial_dependence import cosines, ratio_influence
 from evaluation.metrics.spread import grouped_spread
 
 with warnings.catch_warnings():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from evaluation.bridge.text_blocks import cosines, paired_ratio, serial_spread
+from evaluation.bridge.text_blocks import paired_ratio
+from evaluation.metrics.serial_dependence import cosines, serial_spread
 from evaluation.metrics.spread import Floats
 
 

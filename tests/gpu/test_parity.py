@@ -48,7 +48,7 @@ def test_plain_blocks(
     model = new_model(name, dtype, device)
     wide = in_float64(model)
     tokens = torch.tensor([ids(random, 200) for _ in range(3)])
-    nats, counts = score_blocks(engine_of(model), tokens)
+    nats, counts, *_ = score_blocks(engine_of(model), tokens)
     expected = [-float(token_logprobs(wide, row).sum()) for row in tokens.tolist()]
     assert counts.tolist() == [199] * 3
     assert relative_error(nats, expected, counts) < allowed(dtype)
@@ -65,7 +65,7 @@ def test_documents_in_blocks(
     blocks, length = 3, 200
     tokens = torch.tensor([ids(random, length) for _ in range(blocks)])
     starts = np.unique([random.integers(50, 150), *random.integers(1, blocks * length, 6)])
-    nats, counts = score_blocks(engine_of(model), tokens, torch.from_numpy(starts))
+    nats, counts, *_ = score_blocks(engine_of(model), tokens, torch.from_numpy(starts))
     expected, scored = [], []
     for block, row in enumerate(tokens.tolist()):
         inside = [int(s) - block * length for s in starts if 0 < s - block * length < length]

@@ -187,6 +187,9 @@ class StandIn:
         return scores
 
     def block_nats(self, tokens: Any, document_starts: Any, *, label: str) -> Any:
+        from evaluation.metrics.positions import bin_starts
+        from evaluation.scoring.engine.window import BlockNats
+
         blocks, length = tokens.shape
         begins = np.zeros((blocks, length), dtype=bool)
         begins[:, 0] = True
@@ -195,7 +198,9 @@ class StandIn:
         scored = length - begins.sum(axis=1)
         each = [self.dice("tier2", row, document_starts is None) for row in tokens.tolist()]
         self._tokens += blocks * length
-        return scored * (2.5 + np.array(each)), scored
+        nats = scored * (2.5 + np.array(each))
+        first = np.eye(1, len(bin_starts(length)), dtype=int)  # all in the first bin
+        return BlockNats(nats, scored, nats[:, None] * first, scored[:, None] * first)
 
     def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
         from evaluation.scoring.answers import AnswerKey

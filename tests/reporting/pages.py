@@ -19,9 +19,11 @@ STEPS = (10, 20, 30)
 TIERS = ("slices", "tasks", "probes")
 
 
-def write_results(root: Path, *, tiers: tuple[str, ...] = TIERS, **sizes: Any) -> None:
+def write_results(
+    root: Path, *, tiers: tuple[str, ...] = TIERS, sequence_length: int = 64, **sizes: Any
+) -> None:
     """Both stages scored, the second one compared with its bridge; each step gains more."""
-    plans = make_plans(root, tiers=tiers)
+    plans = make_plans(root, tiers=tiers, sequence_length=sequence_length)
     first, second = plans["first"], plans["second"]
     for plan, steps in ((first, (100,)), (second, STEPS)):
         for step in steps:

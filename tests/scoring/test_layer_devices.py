@@ -73,7 +73,7 @@ def everything(backend: EngineBackend) -> list[Any]:
     tokens = torch.randint(0, 60, (5, 24), generator=torch.Generator().manual_seed(1))
     starts = torch.tensor([0, 30, 49, 96])
     scores = backend.log_likelihoods(requests(), label="requests")
-    nats, counts = backend.block_nats(tokens.to(torch.uint16), starts, label="blocks")
+    nats, counts, *_ = backend.block_nats(tokens.to(torch.uint16), starts, label="blocks")
     answers = list(backend.answers(PROMPTS, STOPPING, vocabulary=58))
     return [scores, nats.tolist(), counts.tolist(), answers, backend.tokens_processed]
 

@@ -31,6 +31,7 @@ from evaluation.reporting.pages.page import (
     page_link,
     render,
 )
+from evaluation.reporting.pages.positions import position_series
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables, quality_tables
 from evaluation.reporting.pages.provenance_header import run_name, stage_header
 from evaluation.reporting.pages.verdicts import (
@@ -48,7 +49,7 @@ from evaluation.reporting.tables.summary import summary_rows
 from evaluation.reporting.tables.task_quality import stage_quality
 from evaluation.results.deltas_file import StepDeltas, warnings_in_words
 from evaluation.results.stage_files import PAGE, TaskQuality
-from evaluation.settings.candidates import Candidate, candidate_rank, steps_among
+from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank, steps_among
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -72,8 +73,12 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
         "defaults": _defaults(found.plan, chosen),
         "series": packed_series(series),
         "power": _power(found.plan),
+        "positions": position_series(found, chosen),
     }
     words = _words(found, series, quality or stage_quality(found)) | {"levels": level_notes}
+    words["positions"] = (
+        candidate_label(chosen) if chosen is not None and data["positions"] else None
+    )
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
     first = [] if chosen is None else [chosen, *steps_among(found.steps)[-1:]]
     data["deltas"], data["without_deltas"] = _deltas(

@@ -14,8 +14,8 @@ from evaluation import protocol
 from evaluation.bridge.power import needed_units
 from evaluation.bridge.signal_noise import agreement, monotonicity, neighbour_noise, trend
 from evaluation.bridge.statistics import ALPHA, POWER
-from evaluation.bridge.text_blocks import ratio_influence, serial_spread
 from evaluation.errors import ResultsError
+from evaluation.metrics.serial_dependence import ratio_influence, serial_spread
 from evaluation.metrics.spread import Floats, grouped_spread
 from evaluation.reporting.tables.quality_advice import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
@@ -27,7 +25,7 @@ from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.toolchain import compiler_fault
-from evaluation.scoring.engine.window import Request, Score
+from evaluation.scoring.engine.window import BlockNats, Request, Score
 from evaluation.settings.computing import GPUS, Scoring
 
 log = logging.getLogger(__name__)
@@ -149,7 +147,7 @@ class EngineBackend:
 
     def block_nats(
         self, tokens: torch.Tensor, document_starts: torch.Tensor | None, *, label: str
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    ) -> BlockNats:
         return self._within_memory(
             lambda: score_blocks(self.engine, tokens, document_starts, progress=label)
         )

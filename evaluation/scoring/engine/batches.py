@@ -50,6 +50,13 @@ class Batch:
     highest: int  # token that is read or asked for
     deepest: int  # position
 
+    @property
+    def positions(self) -> Ints:
+        """Return how many tokens each pair's token follows in its sequence, in the order of `owners`."""
+        positions = np.empty_like(self.order)
+        positions[self.order] = self.depth.flatten()[self.queries[self.pair_query]].numpy() + 1
+        return positions
+
     def pinned(self) -> "Batch":
         """Return the batch in memory from which a GPU reads while the host goes on."""
         return replace(self, **{name: getattr(self, name).pin_memory() for name in ON_DEVICE})

@@ -5,14 +5,14 @@ from functools import partial
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from evaluation.metrics.positions import bin_starts
 from evaluation.scoring.engine.batches import group_rows
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.packed_rows import Row, block_row, lay_out, plan_requests
 from evaluation.scoring.engine.running import Work, run
 from evaluation.scoring.engine.tries import Piece, Trie, pack
-from evaluation.scoring.engine.window import Request, Score
+from evaluation.scoring.engine.window import BlockNats, Request, Score
 
 SHORTEST_ROWS = (96, 128, 192, 256, 384, 512)
 """Lengths tried for rows on CPU that share nothing."""
@@ -41,7 +41,8 @@ def score_requests(
         is_text=False,
     )
     totals = run(engine, work, progress)
-    return [Score(float(nats), bool(greedy)) for nats, greedy in zip(*totals, strict=True)]
+    found = zip(totals.logprob, totals.is_greedy, strict=True)
+    return [Score(float(nats), bool(greedy)) for nats, greedy in found]
 
 
 def score_blocks(
@@ -50,8 +51,8 @@ def score_blocks(
     document_starts: torch.Tensor | None = None,
     *,
     progress: str | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the negative log-likelihood of every block, in nats, and how many of its tokens are scored.
+) -> BlockNats:
+    """Return the negative log-likelihood of every block in nats, and its scored tokens, also by position.
 
     Every token but the first is predicted from all before it in its block. With `document_starts`
     (flat positions), from those of its document only, and a document's first token is not scored.
@@ -76,8 +77,11 @@ def score_blocks(
         names=[f"block {block}" for block in range(blocks)],
         alone=row,
         is_text=True,
+        bins=bin_starts(length),
     )
-    return -run(engine, work, progress).logprob, scored
+    totals = run(engine, work, progress)
+    by_position = -totals.logprob_by_position, totals.tokens_by_position
+    return BlockNats(-totals.logprob, scored, *by_position)
 
 
 def choose_rows(engine: Engine, trie: Trie) -> list[Piece]:

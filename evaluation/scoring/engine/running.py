@@ -8,7 +8,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -34,7 +34,8 @@ _END = object()
 class Work:
     """Rows, made when their turn comes, and the owners (requests or blocks) of what they ask.
 
-    `alone` makes a row of a single owner. `is_text`: rows are blocks of text, all of one length.
+    `alone` makes a row of a single owner. `is_text`: rows are blocks of text, all of one length, which
+    are summed by position, too. `bins` are the first positions of the bins.
     """
 
     lengths: Sequence[int]
@@ -42,13 +43,26 @@ class Work:
     names: Sequence[str]
     alone: Callable[[int], Row]
     is_text: bool
+    bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
 
 
 class Totals(NamedTuple):
-    """Per owner its summed log-probability in nats, and whether all its tokens are greedy."""
+    """Per owner its summed log-probability in nats, and whether all its tokens are greedy.
 
-    logprob: NDArray[np.float64]
-    is_greedy: NDArray[np.bool_]
+    Of blocks of text also the summed log-probabilities and the number of tokens by position.
+    """
+
+    logprob: NDArray[np.float64]  # (owners,)
+    is_greedy: NDArray[np.bool_]  # (owners,)
+    logprob_by_position: NDArray[np.float64]  # (owners, bins)
+    tokens_by_position: NDArray[np.int64]  # (owners, bins)
+
+    @classmethod
+    def empty(cls, owners: int, bins: int) -> "Totals":
+        """Return the totals of owners of which nothing has been added."""
+        shape = (owners, bins)
+        greedy, tokens = np.ones(owners, dtype=np.bool_), np.zeros(shape, dtype=np.int64)
+        return cls(np.zeros(owners), greedy, np.zeros(shape), tokens)
 
 
 @contextlib.contextmanager
@@ -80,8 +94,7 @@ def run(engine: Engine, work: Work, label: str | None) -> Totals:
         NonFiniteError: names an owner for which the model gives NaN or infinity.
         ScoringError: a token without an embedding, or too little GPU memory.
     """
-    count = len(work.names)
-    totals = Totals(np.zeros(count), np.ones(count, dtype=np.bool_))
+    totals = Totals.empty(len(work.names), len(work.bins))
     batches = (
         engine.collate([work.row(i) for i in group], is_text=work.is_text)
         for group in engine.groups(work.lengths, is_text=work.is_text)
@@ -106,6 +119,11 @@ def _add(engine: Engine, work: Work, totals: Totals, batch: Batch, pending: Pend
     starts = np.cumsum(batch.counts) - batch.counts
     totals.logprob[batch.owners] = np.add.reduceat(scores.logprob, starts)
     totals.is_greedy[batch.owners] = np.logical_and.reduceat(scores.is_greedy, starts)
+    if work.is_text:
+        number = np.searchsorted(work.bins, batch.positions, side="right") - 1
+        place = np.repeat(batch.owners, batch.counts), number
+        np.add.at(totals.logprob_by_position, place, scores.logprob)
+        np.add.at(totals.tokens_by_position, place, 1)
     broken = batch.owners[~np.isfinite(totals.logprob[batch.owners])]
     if len(broken):
         raise NonFiniteError(

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evaluation.errors import ScoringError
 
 
@@ -29,6 +32,18 @@ class Score(NamedTuple):
 
     logprob: float
     is_greedy: bool
+
+
+class BlockNats(NamedTuple):
+    """Nats of blocks of text and how many of their tokens are scored, (blocks,), then both by position.
+
+    Bins of positions are those of `metrics.positions`; (blocks, bins).
+    """
+
+    nats: NDArray[np.float64]
+    tokens: NDArray[np.int64]
+    nats_by_position: NDArray[np.float64]
+    tokens_by_position: NDArray[np.int64]
 
 
 class Fitted(NamedTuple):

@@ -37,11 +37,11 @@ function placesOf(points, borders, [left, right]) {
 }
 
 /* Steps under the axis (or what `axis` of the series says): round ones, but where one line goes through
-   several stages, where each ends */
+   several stages, where each ends, and where the series has `ticks` of its own, these */
 function drawSteps(root, series, x, [bottom, right]) {
   const points = series.points, places = points.map((p) => p.x), isJoined = Boolean(points[0].stage) && !series.lines;
   const low = Math.min(...places), high = Math.max(...places);
-  const marks = isJoined ? stageEnds(points) : (low === high ? [low] : enoughTicks(low, high, 4)).map((place) => [place, place]);
+  const marks = series.ticks || (isJoined ? stageEnds(points) : (low === high ? [low] : enoughTicks(low, high, 4)).map((place) => [place, place]));
   let end = -Infinity;
   for (const [place, step] of marks) {
     const tick = x(place), text = shortNumber(step), half = text.length * 3.2, at = Math.min(tick, right - half);

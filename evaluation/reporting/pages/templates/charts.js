@@ -132,7 +132,7 @@ const withUnit = ({ words, unit }) => (!unit || words === unit ? words : `${word
 function aboutFigure({ what, tier, item, metric, step, points, axis = "step" }) {
   const known = DATA.tiers[tier].metrics[metric] || { words: metric };
   const stage = DATA.stage || chosen(step ? "pair" : "stage") || "all stages";
-  const at = step ? `${labelOf(step)} against ${OTHER}` : points ? `steps ${points[0].step} to ${points[points.length - 1].step}` : "";
+  const at = step ? `${labelOf(step)} against ${OTHER}` : points && points[0].step !== undefined ? `steps ${points[0].step} to ${points[points.length - 1].step}` : "";
   const axes = step ? `across: Δ ${withUnit(known)}` : `across: ${axis}, up: ${withUnit(known)}`;
   const name = [stage, tier, item, metric, what, step && labelOf(step).replace(" ", "-")].filter(Boolean).join("_");
   return {

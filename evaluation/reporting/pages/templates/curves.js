@@ -136,25 +136,26 @@ function drawHits(root, series, x, area) {
     lines.push(...levelsOf(series).map((level) => `${level.name} ${exact(level.value)}`));
     if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${format(series.chance)}`);
     const place = { x: from, y: area.top, width: Math.max(0, to - from), height: area.height };
-    hover(svg(root, "rect", { ...place, class: "hit", "data-value": first.value, "data-step": first.step }), lines.join("\n"));
+    hover(svg(root, "rect", { ...place, class: "hit", "data-value": first.value, "data-step": first.step ?? "" }), lines.join("\n"));
   });
 }
 
 function pointText(p) {
-  const words = [p.line, p.line ? "" : p.stage, `step ${p.step}`, p.label].filter(Boolean).join(" ");
-  const told = [`${words}: ${exact(p.value)}`, `95 % over items ${interval(p.low, p.high)}`];
+  const words = [p.line, p.line ? "" : p.stage, p.step === undefined ? "" : `step ${p.step}`, p.label].filter(Boolean).join(" ");
+  const told = [`${words}: ${exact(p.value)}`];
+  if (p.low !== undefined) told.push(`95 % over items ${interval(p.low, p.high)}`);
   if (p.paired_low !== null && p.paired_low !== undefined) told.push(`95 % paired with the bridge ${interval(p.paired_low, p.paired_high)}`);
   return told;
 }
 
 /* Which colour is whose, where there are several lines */
-function drawLegend(all) {
+function drawLegend(all, place = byId("legend")) {
   const lines = new Map(all.flatMap((series) => series.lines || []).map((line) => [line.name, line.number]));
   const levels = new Map(all.flatMap(levelsOf).map((level) => [level.name, level.number]));
-  byId("legend").replaceChildren();
+  place.replaceChildren();
   for (const [kind, names] of [["curve", lines], ["level", levels]]) {
     for (const [name, number] of names) {
-      const entry = html(byId("legend"), "span", { class: `line-${number % COLOURS}` });
+      const entry = html(place, "span", { class: `line-${number % COLOURS}` });
       const key = svg(entry, "svg", { viewBox: "0 0 28 8", class: "key" });
       svg(key, "polyline", { points: "0,4 28,4", class: kind });
       html(entry, "span", {}, name);
@@ -215,8 +216,8 @@ function curveBoard(ask) {
   searchField("item-filter", "find", again);
 }
 
-function drawCard(parent, series) {
-  const card = figure(parent, nameOf(series), () => ({ ...series, what: "curve" }));
+function drawCard(parent, series, what = "curve") {
+  const card = figure(parent, nameOf(series), () => ({ ...series, what }));
   drawCurve(card, series);
   if (series.note) html(card, "p", { class: "soft" }, series.note);
   if (series.spread) html(card, "p", { class: "soft" }, spreadText(series.spread));

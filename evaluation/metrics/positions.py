@@ -1,0 +1,92 @@
+"""Nats per token by position: does a model use what is far away?
+
+A token's position is the number of tokens before it that the model may see: of its block, or of its
+document where documents are kept apart. Bins double, so that each compares a context with half of it:
+
+    0-255   256-511   512-1023   1024-2047 …
+
+The first token of a block or document follows nothing and is not scored.
+"""
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.metrics.serial_dependence import ratio_influence, serial_spread
+from evaluation.metrics.spread import Floats
+
+if TYPE_CHECKING:  # takes a while to import
+    import pyarrow as pa
+
+FIRST = 256
+"""Positions of the first bin."""
+
+NATS, TOKENS = "nats_by_position", "tokens_by_position"
+"""Columns of a table of blocks, each a list of one number per bin."""
+
+
+class Positions(NamedTuple):
+    """Nats and scored tokens of blocks by position; (blocks, bins) each."""
+
+    nats: Floats
+    tokens: Floats
+
+
+class Bin(NamedTuple):
+    """Its first and last position, and what those blocks have there that have tokens there, (n,)."""
+
+    first: int
+    last: int
+    nats: Floats
+    tokens: Floats
+
+
+def bin_starts(length: int) -> NDArray[np.int64]:
+    """Return the first position of each bin of sequences of so many tokens."""
+    doublings = ((length - 1) // FIRST).bit_length()
+    return np.array([0, *(FIRST << power for power in range(doublings))], dtype=np.int64)
+
+
+def positions_of(table: "pa.Table") -> Positions | None:
+    """Return the columns by position of a table of blocks; None where it was stored without."""
+    if any(name not in table.column_names or table[name].null_count for name in (NATS, TOKENS)):
+        return None
+    flat = (table[name].combine_chunks().flatten() for name in (NATS, TOKENS))
+    nats, tokens = (values.to_numpy(zero_copy_only=False) for values in flat)
+    shape = table.num_rows, -1
+    return Positions(nats.reshape(shape), tokens.astype(np.float64).reshape(shape))
+
+
+def bins_of(positions: Positions, length: int) -> list[Bin]:
+    """Return the bins that have tokens; none where that is one alone, which compares nothing."""
+    starts = bin_starts(length)
+    found = []
+    for number, first in enumerate(starts.tolist()):
+        last = int(np.append(starts, length)[number + 1]) - 1
+        kept = positions.tokens[:, number] > 0
+        nats, tokens = (amounts[kept, number] for amounts in positions)
+        if kept.any():
+            found.append(Bin(first, last, nats, tokens))
+    return found if len(found) > 1 else []
+
+
+def summarize_positions(table: "pa.Table", length: int) -> list[dict[str, Any]]:
+    """Return nats per token by position of a table of blocks of so many tokens, with standard errors."""
+    positions = positions_of(table)
+    return [] if positions is None else [_summary(one) for one in bins_of(positions, length)]
+
+
+def _summary(one: Bin) -> dict[str, Any]:
+    stderr = None
+    if len(one.nats) > 1:
+        spread = serial_spread(ratio_influence(one.nats, one.tokens))
+        stderr = math.sqrt(spread.variance)
+    return {
+        "first": one.first,
+        "last": one.last,
+        "tokens": int(one.tokens.sum()),
+        "nats_per_token": float(one.nats.sum() / one.tokens.sum()),
+        "stderr": stderr,
+    }

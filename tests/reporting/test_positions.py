@@ -1,0 +1,114 @@
+"""The loss by position on a stage's page: what it draws, and where it is left out."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from playwright.sync_api import Browser
+
+from evaluation.bridge.write import write_deltas
+from evaluation.files import write_parquet
+from evaluation.metrics.positions import NATS, TOKENS
+from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.results.deltas_file import DELTAS, read_step_deltas
+from evaluation.settings.plan import StagePlan
+from tests.bridge.folders import make_plans
+from tests.reporting.browser import figures, opened
+from tests.reporting.pages import STEPS, page_data, write_report, write_results
+
+SIZES: dict[str, Any] = {"tiers": ("slices", "tasks"), "sequence_length": 2048}
+CARDS = "#positions .card"
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> StagePlan:
+    root = tmp_path_factory.mktemp("long")
+    write_results(root, **SIZES)
+    plan = make_plans(root, **SIZES)["second"]
+    write_report(plan, STEPS)
+    return plan
+
+
+def test_points_are_those_of_the_files(long: StagePlan) -> None:
+    """The chosen step's and the bridge's, with the interval of the paired difference."""
+    data = page_data(long.results / "report.html")
+    chosen = data["defaults"]["step"]
+    content = read_step_deltas(long.step_folder(chosen) / DELTAS)
+    assert [series["item"] for series in data["positions"]] == ["web", "code"]
+    for series in data["positions"]:
+        ours, bridge = series["lines"]
+        assert (ours["name"], bridge["name"]) == (f"step {chosen}", "the bridge")
+        rows = [row for row in content.by_position if row.item == series["item"]]
+        assert len(rows) == len(ours["points"]) == len(bridge["points"]) == 4
+        for row, mine, theirs in zip(rows, ours["points"], bridge["points"], strict=True):
+            assert (mine["first"], mine["last"]) == (row.first, row.last)
+            assert mine["value"] == pytest.approx(row.value, rel=1e-6)
+            assert theirs["value"] == pytest.approx(row.bridge_value, rel=1e-6)
+            paired = mine["paired_low"] - row.bridge_value, mine["paired_high"] - row.bridge_value
+            assert paired == pytest.approx((row.low, row.high), abs=1e-6)
+            assert mine["low"] < mine["paired_low"] < mine["paired_high"] < mine["high"]
+
+
+def test_what_a_reader_sees(browser: Browser, long: StagePlan) -> None:
+    with opened(browser, long.results / "report.html") as page:
+        cards = page.locator(CARDS)
+        assert cards.locator("h4").all_inner_texts() == ["web", "code"]
+        assert page.locator("#position-legend").inner_text().split("\n") == [
+            "step 30",
+            "the bridge",
+        ]
+        card = cards.first
+        assert card.locator("circle").count() == 8
+        texts = card.locator("svg text").all_text_contents()
+        assert [text for text in texts if text in ("0", "256", "512", "1024")] == [
+            "0",
+            "256",
+            "512",
+            "1024",
+        ]
+        assert "position (logarithmic)" in texts
+        at = [
+            float(x or "nan")
+            for x in (one.get_attribute("cx") for one in card.locator("circle").all()[:4])
+        ]
+        assert at[1] - at[0] == pytest.approx(at[2] - at[1]) == pytest.approx(at[3] - at[2])
+        card.locator(".hit").nth(2).hover()
+        tip = page.locator("#tip").inner_text()
+        assert "step 30 positions 512 to 1023:" in tip
+        assert "the bridge positions 512 to 1023:" in tip
+        assert all(one["broken"] == [] for one in figures(page))
+        page.locator("#item").select_option("tier2/code")
+        assert page.locator(f"{CARDS} h4").all_inner_texts() == ["code"]
+
+
+def test_a_saved_figure_names_what_it_shows(browser: Browser, long: StagePlan) -> None:
+    with opened(browser, long.results / "report.html") as page, page.expect_download() as saved:
+        page.locator(CARDS).first.get_by_role("button").click()
+    assert saved.value.suggested_filename == "second_tier2_web_nats_per_token_by-position.svg"
+
+
+def test_without_positions_of_the_bridge_its_line_is_left_out(tmp_path: Path) -> None:
+    write_results(tmp_path, **SIZES)
+    plan = make_plans(tmp_path, **SIZES)["second"]
+    path = plan.bridge_folder / "tier2_ppl_blocks.parquet"
+    write_parquet(path, pq.read_table(path).drop_columns([NATS, TOKENS]))
+    for step in STEPS:
+        write_deltas(plan, step)
+    series = page_data(write_report(plan, STEPS))["positions"]
+    assert [len(one["lines"]) for one in series] == [1, 1]
+    assert "paired_low" not in series[0]["lines"][0]["points"][0]
+
+
+def test_short_sequences_and_no_checkpoint_have_no_such_part(plans: dict[str, StagePlan]) -> None:
+    page = write_report(plans["second"], STEPS)
+    assert page_data(page)["positions"] == []
+    assert "Loss by position" not in page.read_text(encoding="utf-8")
+    assert read_stage(plans["second"], ()).steps == {}
+    assert page_data(write_report(plans["second"], ()))["positions"] == []
+
+
+def test_a_stage_without_a_bridge_shows_its_own_line(long: StagePlan) -> None:
+    first = make_plans(Path(long.config.results).parent, **SIZES)["first"]
+    series = page_data(write_report(first, (100,)))["positions"]
+    assert [[line["name"] for line in one["lines"]] for one in series] == [["step 100"]] * 2
