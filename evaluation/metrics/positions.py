@@ -9,10 +9,10 @@ The first token of a block or document follows nothing and is not scored.
 """
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.metrics.serial_dependence import ratio_influence, serial_spread
 from evaluation.metrics.spread import Floats
@@ -43,10 +43,10 @@ class Bin(NamedTuple):
     tokens: Floats
 
 
-def bin_starts(length: int) -> NDArray[np.int64]:
+def bin_starts(length: int) -> list[int]:
     """Return the first position of each bin of sequences of so many tokens."""
     doublings = ((length - 1) // FIRST).bit_length()
-    return np.array([0, *(FIRST << power for power in range(doublings))], dtype=np.int64)
+    return [0, *(FIRST << power for power in range(doublings))]
 
 
 def positions_of(table: "pa.Table") -> Positions | None:
@@ -61,14 +61,13 @@ def positions_of(table: "pa.Table") -> Positions | None:
 
 def bins_of(positions: Positions, length: int) -> list[Bin]:
     """Return the bins that have tokens; none where that is one alone, which compares nothing."""
-    starts = bin_starts(length)
+    edges = [*bin_starts(length), length]
     found = []
-    for number, first in enumerate(starts.tolist()):
-        last = int(np.append(starts, length)[number + 1]) - 1
+    for number, (first, end) in enumerate(pairwise(edges)):
         kept = positions.tokens[:, number] > 0
         nats, tokens = (amounts[kept, number] for amounts in positions)
         if kept.any():
-            found.append(Bin(first, last, nats, tokens))
+            found.append(Bin(first, end - 1, nats, tokens))
     return found if len(found) > 1 else []
 
 

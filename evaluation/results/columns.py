@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # takes a while to import, and every command imports what fil
 
 @dataclass(frozen=True)
 class Column:
-    """`type` is Arrow's name of it; one within `list<>` is of lists."""
+    """`type` is Arrow's name of it, followed by `[]` where values are lists."""
 
     name: str
     type: str
@@ -38,11 +38,11 @@ BLOCKS = (
     Column("bytes", "int64", "UTF-8 bytes of the scored text."),
     Column(
         "nats_by_position",
-        "list<double>",
+        "double[]",
         "`nats` by position: a number for each of 0-255, 256-511, 512-1023 and so on.",
         nullable=True,
     ),
-    Column("tokens_by_position", "list<int32>", "`tokens` in the same bins.", nullable=True),
+    Column("tokens_by_position", "int32[]", "`tokens` in the same bins.", nullable=True),
 )
 """`tier2_ppl_blocks.parquet`: a row per block."""
 
@@ -127,9 +127,8 @@ def arrow_type(name: str) -> "pa.DataType":
     """Return the type of a column."""
     import pyarrow as pa
 
-    inner = name.removeprefix("list<").removesuffix(">")
-    alias = pa.type_for_alias(inner)
-    return alias if inner == name else pa.list_(alias)
+    alias = pa.type_for_alias(name.removesuffix("[]"))
+    return pa.list_(alias) if name.endswith("[]") else alias
 
 
 def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
@@ -191,7 +190,7 @@ def _checked(path: Path, table: "pa.Table", column: Column, again: str) -> "pa.T
         ) from None
     if values.null_count and not column.nullable:
         raise ResultsError(f"{path}: the column {column.name!r} has nulls; remove it and {again}")
-    numbers = pc.list_flatten(values) if column.type.startswith("list<") else values
+    numbers = pc.list_flatten(values) if column.type.endswith("[]") else values
     if "double" in column.type and not pc.all(pc.is_finite(numbers), min_count=0).as_py():
         raise ResultsError(
             f"{path}: the column {column.name!r} has NaN or infinite values; remove it and {again}"

@@ -258,13 +258,20 @@ def each(name: str, value: Callable[[int, Any], Any]) -> Change:
     return change
 
 
+def of_another_scoring(table: pa.Table) -> pa.Table:
+    """Twice the loss, in all and by position."""
+    table = each("nats", lambda i, v: 2 * v)(table)
+    return each("nats_by_position", lambda i, v: [2 * one for one in v])(table)
+
+
 BLOCKS: list[tuple[Change, str]] = [
     (drop("nats"), "no column 'nats'"),
     (each("nats", lambda i, v: v if i else float("nan")), "'nats' has NaN"),
     (each("nats", lambda i, v: v if i else None), "has nulls"),
     (each("nats", lambda i, v: "a"), "of type string, not double"),
     (each("nats", lambda i, v: 1e9), "no perplexity"),
-    (each("nats", lambda i, v: 2 * v), "tier2_ppl.json says"),
+    (each("nats", lambda i, v: 2 * v), "by position are not those of its blocks"),
+    (of_another_scoring, "tier2_ppl.json says"),
     (each("tokens", lambda i, v: 0), "no scored token"),
     (each("block", lambda i, v: 3), "is there twice"),
     (each("slice", lambda i, v: "x"), "no rows of 'web'"),

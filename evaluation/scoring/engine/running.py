@@ -8,7 +8,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -43,7 +43,7 @@ class Work:
     names: Sequence[str]
     alone: Callable[[int], Row]
     is_text: bool
-    bins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    bins: Sequence[int] = (0,)
 
 
 class Totals(NamedTuple):
