@@ -40,7 +40,7 @@ def test_scaled_positions_score_as_in_transformers(name: str, row_tokens: int) -
     random = np.random.default_rng(0)
     blocks = random.integers(0, tiny.VOCABULARY, (3, LONGEST))
     plain = [-float(tiny.plain_logprobs(scored, tuple(row.tolist())).sum()) for row in blocks]
-    nats, _ = score_blocks(engine, torch.tensor(blocks))
+    nats = score_blocks(engine, torch.tensor(blocks)).nats
     np.testing.assert_allclose(nats, plain, rtol=1e-6)
     lengths = (3, ORIGINAL, 2 * ORIGINAL, LONGEST)
     rows = [tuple(random.integers(0, tiny.VOCABULARY, length).tolist()) for length in lengths]
