@@ -74,6 +74,8 @@ def _slice(_: str, item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _task(name: str, item: dict[str, Any]) -> dict[str, Any]:
+    if "provider" in item:
+        return {**item, "limit": QUESTIONS}
     cut = {**item, "limit": QUESTIONS, "split": SPLITS.get(name, item.get("split", "train"))}
     return {**cut, "configs": list(SUBJECTS)} if "configs" in item else cut
 

@@ -51,8 +51,16 @@ def rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> 
     asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit"})
     path = _absolute(task.include_path)
     gold = isinstance(task, ProviderChoices) and task.kind == "gold"
-    common = {"chat": False, "gold_alone": gold, "mirrors": dict(plan.config.mirrors)}
-    return {**common, **asked, "include_path": path}
+    every = [*plan.suite.tasks.values(), *plan.suite.generation_tasks.values()]
+    provided = [one for one in every if isinstance(one, ProviderTask | ProviderChoices)]
+    return {
+        "chat": False,
+        "gold_alone": gold,
+        "mirrors": dict(plan.config.mirrors),
+        "siblings": [one.task for one in provided if one.provider == task.provider],
+        **asked,
+        "include_path": path,
+    }
 
 
 def scoring_request(task: Provided) -> dict[str, Any]:

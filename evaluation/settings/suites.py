@@ -101,8 +101,8 @@ class Overrides(Settings):
 class Suite(Settings):
     """Slices, tasks and probes under their names; `extends` adds another suite's.
 
-    What is added cannot take the name of an item that is there. To change an item that is there,
-    such as the number of questions of a task, give its keys under `overrides`.
+    What is added cannot take the name of an item that is there, unless it is the same. To change an
+    item that is there, such as the number of questions of a task, give its keys under `overrides`.
     """
 
     extends: Text | None = Field(None, description="Suite whose items come first.")
@@ -211,18 +211,18 @@ _SCALARS = {"attention", "chat_template", "stop", "answer_after"}
 
 
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
-    """Return one suite with the items of all; scalar settings come from the last that gives them."""
+    """Return one suite with the items of all, each once; scalar settings come from the last that gives them."""
     sections = [*(tier.section for tier in TIERS.values()), "groups"]
     merged: dict[str, Any] = {section: {} for section in sections}
     for name, suite in named:
         for kind in sections:
             items = getattr(suite, kind)
-            twice = sorted(merged[kind].keys() & items.keys())
-            if twice:
-                raise ConfigError(
-                    f"{folder / name}.yaml: {kind}.{twice[0]}: this name is already used by a suite "
-                    "beside it or one it extends; rename one of them"
-                )
+            for twice in sorted(merged[kind].keys() & items.keys()):
+                if merged[kind][twice] != items[twice]:
+                    raise ConfigError(
+                        f"{folder / name}.yaml: {kind}.{twice}: a suite beside it or one it extends "
+                        "defines this name differently; rename one of them"
+                    )
             merged[kind].update(items)
         given = suite.model_dump(include=_SCALARS, exclude_unset=True)
         merged.update(given)

@@ -50,6 +50,13 @@ def test_nothing_but_the_number_of_items_and_their_split_changes(cut: Path) -> N
         assert small.tasks[name] == item.model_copy(update=changed)
 
 
+@pytest.mark.parametrize("name", sorted(path.stem for path in REAL.glob("*.yaml")))
+def test_every_suite_that_is_cut_loads(cut: Path, name: str) -> None:
+    real, small = load_suite(REAL, name), load_suite(cut, name)
+    assert [*small.tasks] == [one for one in real.tasks if one not in LEFT_OUT]
+    assert all(task.limit == QUESTIONS for task in small.tasks.values())
+
+
 def test_every_category_keeps_a_probe(cut: Path) -> None:
     real, small = suites(REAL), suites(cut)
     categories = {probe.category for probe in real.probes.values()}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +22,9 @@ from evaluation.providers.adapters.olmo_eval_tasks import NORMALIZATIONS
 from evaluation.providers.program import Provider
 from evaluation.providers.render import render, render_choices
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import plan_stages
-from evaluation.settings.provided import VERSIONS, ProviderChoices, Providers
+from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.provided import VERSIONS, ProviderChoices, Providers, ProviderTask
+from evaluation.settings.suites import load_suite
 from tests.conftest import ROOT
 from tests.workflow.world import World, ask_for_answers
 
@@ -299,6 +301,70 @@ def test_a_task_from_the_suite_to_its_verdicts(
     assert summary["primary"] == "f1:f1"
 
 
+def test_olmo_eval_has_all_tasks_of_the_shipped_suites() -> None:
+    suites = [
+        load_suite(ROOT / "task_suites", n) for n in ("olmobase_easy", "olmobase_main", "ruler")
+    ]
+    items = [
+        task for one in suites for task in (*one.tasks.values(), *one.generation_tasks.values())
+    ]
+    names = sorted(
+        {task.task for task in items if isinstance(task, ProviderChoices | ProviderTask)}
+    )
+    lines = (
+        "import json, sys",
+        "from evaluation.providers.adapters.olmo_eval_tasks import find_tasks",
+        "print(json.dumps([list(find_tasks(name)) for name in json.load(sys.stdin)]))",
+    )
+    done = subprocess.run(
+        [environment(), "-c", "\n".join(lines)],
+        input=json.dumps(names),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[name] for name in names]
+    assert len(names) == 192 + 79 + 16 - 9 + 78
+
+
+def shipped(world: World, **settings: Any) -> StagePlan:
+    config = yaml.safe_load(world.config.read_text())
+    config["stages"]["stage2"] |= {"suites": ["olmobase_easy"], "objective": [], "bridge": None}
+    config["stages"] = {"stage2": config["stages"]["stage2"]}
+    config |= {"suites": str(ROOT / "task_suites"), **settings}
+    world.config.write_text(yaml.safe_dump(config))
+    return plan_stages(load_config(world.config))["stage2"]
+
+
+def test_a_shipped_suite_without_the_environment_names_the_command(world: World) -> None:
+    shipped(world, providers={"olmo_eval": str(world.folder / "nowhere/python")})
+    done = world.evaluation("prefill")
+    assert done.returncode == 1
+    told = r"error: tasks\.arc_challenge_rc: olmo-eval is not installed: .*; run `make providers OLMO_EVAL=.*\n"
+    assert re.fullmatch(told, done.stderr)
+
+
+def test_a_shipped_suite_without_its_data_names_all_that_is_missing(
+    world: World, mirrors: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    data = Path(mirrors["*"])
+    plan = shipped(
+        world,
+        providers={"olmo_eval": str(environment())},
+        mirrors={"cais/mmlu": str(data / "cais/mmlu"), "ybisk/piqa": str(data / "ybisk/piqa")},
+    )
+    with pytest.raises(SourceError, match=r"dataset allenai/ai2_arc cannot be loaded") as caught:
+        PREFILLS["tier3"].make(plan, "arc_challenge_rc")
+    named = str(caught.value).rpartition("read these without a mirror: ")[2].split(", ")
+    assert len(named) == len(set(named)) == 23
+    assert {"allenai/ai2_arc", "allenai/basic-skills", "gsm8k", "piqa", "cais/mmlu"} & {*named} == {
+        *("allenai/ai2_arc", "allenai/basic-skills")
+    }
+
+
 def test_a_right_answer_is_prefilled_with_all_its_bytes(
     world: World, mirrors: dict[str, str], reference: dict[str, list[Line]]
 ) -> None:
@@ -351,6 +417,28 @@ def test_a_right_answer_is_prefilled_with_all_its_bytes(
             "csqa:mc:olmo3base",
             "choices",
             r"the metric LogprobUncond.* fails in olmo-eval's own code",
+        ),
+        (
+            "arc:mc:olmo3base",
+            "choices",
+            r"ranked in different ways; write instead a task for each of "
+            r"arc_challenge:mc_olmo3base, arc_easy:mc:olmo3base, and `groups` of them",
+        ),
+        (
+            "olmobase:math",
+            "generative",
+            r"stop at different strings; .* each of gsm8k:olmo3base, gsm_symb:olmo3base, minerva",
+        ),
+        (
+            "olmobase:gen",
+            "generative",
+            r"write instead under `tasks` hellaswag:rc:olmo3base, lambada:olmo3base, winogrande:rc:olmo3base, "
+            r"basic_skills:rc:olmo3base and under `generation_tasks` drop:gen:olmo3base, jeopardy:gen",
+        ),
+        (
+            "ruler_niah__4096",
+            "generative",
+            r"different numbers of tokens; .* ruler_niah_s_1__4096, ",
         ),
         (
             "olmobase:easy:qa:rc",

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,17 @@ from evaluation.providers.adapters.contract import (
     Refused,
     Score,
     check_section,
-    common_stop,
     main,
     one_line,
     write_documents,
 )
 from evaluation.providers.adapters.olmo_eval_data import NoRows, Rows
+from evaluation.providers.adapters.olmo_eval_suites import check_one_section, in_common
 from evaluation.providers.adapters.olmo_eval_tasks import (
     GOLD_ONLY,
     TITLE,
     check_environment,
+    find_siblings,
     find_tasks,
     normalization_of,
     remark_on,
@@ -34,17 +36,20 @@ def render(request: Line, folder: Path) -> Line:
     tasks = find_tasks(request["task"])
     rows = Rows(request["mirrors"])
     prepared: dict[str, list[Any]] = {}
-    missing: list[str] = []
+    missing: list[NoRows] = []
     for spec, task in tasks.items():
         try:
             prepared[spec] = _prepared(spec, task)
         except NoRows as error:
-            missing.append(str(error))
+            missing.append(error)
         else:
             _check_whole(spec, rows.take_short())
     if missing:
+        siblings = find_siblings(request.get("siblings", ()))
         several = f"{len(missing)} of its {len(tasks)} tasks have no rows: " * (len(tasks) > 1)
-        raise Refused(several + "; ".join(dict.fromkeys(missing)))
+        raise Refused(several + rows.explain(missing, siblings))
+    kinds = {spec: found[0][1].request_type.value for spec, found in prepared.items()}
+    check_one_section(request["task"], kinds)
     lines = [line for s, task in tasks.items() for line in _lines(s, task, prepared[s], request)]
     write_documents(folder, lines)
     return {
@@ -167,6 +172,7 @@ def _document(spec: str, task: Any, instance: Any, asked: Any) -> Line:
 
 
 def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) -> Line:
+    common = partial(in_common, request["task"])
     if request["kind"] == "choices":
         found = {spec: normalization_of(spec, task) for spec, task in tasks.items()}
         remarks = [remark_on(spec, tasks[spec], one) for spec, one in found.items()]
@@ -177,31 +183,24 @@ def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) 
             "counts_space": True,
             "primary": None
             if request.get("gold_alone")
-            else _common("are ranked in different ways", found),
+            else common("are ranked in different ways", found),
             "remarks": [one for one in remarks if one is not None],
         }
     drawn = {spec: _sampling(spec, task, prepared[spec]) for spec, task in tasks.items()}
     metrics = {spec: _metrics(task) for spec, task in tasks.items()}
-    limits = [one.max_tokens for one in drawn.values() if one.max_tokens]
+    stops = {spec: list(one.stop_sequences or ()) for spec, one in drawn.items()}
+    limits = {spec: one.max_tokens or None for spec, one in drawn.items()}
     return {
-        "stop": common_stop({s: list(one.stop_sequences or ()) for s, one in drawn.items()}),
-        "max_new_tokens": max(limits) if limits else None,
+        "stop": common("stop at different strings", stops),
+        "max_new_tokens": common("generate different numbers of tokens", limits),
         "metrics": {key: True for found in metrics.values() for key in found},
-        "primary": _common(
+        "primary": common(
             "have different headlines", {s: _headline(tasks[s], m) for s, m in metrics.items()}
         ),
-        "sampling": _common(
+        "sampling": common(
             "are sampled differently", {s: _settings(one) for s, one in drawn.items()}
         ),
     }
-
-
-def _common(how: str, values: dict[str, Any]) -> Any:
-    """Return what all tasks of a suite share; raises Refused where they do not."""
-    first, *others = values.values()
-    if any(one != first for one in others):
-        raise Refused(f"its tasks {how}; ask for each of them, or for a suite below it")
-    return first
 
 
 def _sampling(spec: str, task: Any, prepared: list[tuple[Any, Any]]) -> Any:

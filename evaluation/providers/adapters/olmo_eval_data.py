@@ -4,7 +4,7 @@ olmo-eval swallows every Exception while it loads solved examples, and goes on w
 whatever cannot be read raises `NoRows`, which is none.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,18 @@ EXAMPLE_ROWS: dict[Split, int] = {
 _SCRIPT = ("Dataset scripts are no longer supported", "Couldn't find cache")
 """What olmo-eval knows a repository by whose files it has to read one by one."""
 
+_UNREACHABLE = ("ConnectionError", "LocalEntryNotFoundError")
+"""What datasets and huggingface_hub raise, or classes below these, without a connection to the hub."""
+
 _RULER = "allenai/ruler_data"
 
 
 class NoRows(BaseException):
     """Rows cannot be read; the text is a sentence for the user."""
+
+
+class Unreachable(NoRows):
+    """There is no mirror, and the hub cannot be reached."""
 
 
 class Rows:
@@ -108,6 +115,18 @@ class Rows:
             if count < EXAMPLE_ROWS.get(split, 0)
         ]
 
+    def explain(self, missing: Sequence[NoRows], siblings: Iterable[Any]) -> str:
+        """Return what is missing, and without the hub which mirrors the stage's tasks need in all."""
+        told = list(dict.fromkeys(map(str, missing)))
+        if any(isinstance(one, Unreachable) for one in missing):
+            read = dict.fromkeys(map(_dataset_of, siblings))
+            absent = [one for one in read if one is not None and self._mirror(one) is None]
+            if len(absent) > 1:
+                told.append(
+                    f"in all, the stage's tasks read these without a mirror: {', '.join(absent)}"
+                )
+        return "; ".join(told)
+
     def _mirror(self, dataset: str) -> str | None:
         names = (dataset, OTHER_NAMES.get(dataset, dataset))
         return next((one for one in names if find_mirror(one, self._mirrors) is not None), None)
@@ -135,6 +154,19 @@ class Rows:
         return str(root)
 
 
+def _dataset_of(task: Any) -> str | None:
+    """Return the id of what a task reads from the hub; None for other places."""
+    source = task.config.data_source
+    if source is None:
+        return _RULER if task.config.name.startswith("ruler_") else None
+    if source.source_type.value != "hf":
+        return None
+    files = source.data_files
+    if source.path == "json" and isinstance(files, str):
+        return "/".join(files.removeprefix("hf://datasets/").split("/")[:2])
+    return str(source.path)
+
+
 def _of_a_file(path: str) -> tuple[str, str, str]:
     """Return dataset, configuration and split of `hf://datasets/<owner>/<name>/<config>/<split>.json`."""
     owner, name, config, file = path.removeprefix("hf://datasets/").split("/")
@@ -147,7 +179,9 @@ def _from_hub(load: Callable[..., Any], dataset: str, *arguments: Any, **options
     except Exception as error:
         if any(known in str(error) for known in _SCRIPT):
             raise
-        raise NoRows(
+        far = any(one.__name__ in _UNREACHABLE for one in type(error).__mro__)
+        kind = Unreachable if far else NoRows
+        raise kind(
             f"the dataset {dataset} cannot be loaded ({type(error).__name__}: {one_line(error)}); run "
             "this with internet access, or name a local copy under `mirrors`"
         ) from None
