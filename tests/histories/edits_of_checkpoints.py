@@ -98,6 +98,7 @@ def _whole(model: Model) -> list[str]:
         for place in _whole(model)
         for is_time_kept in (True, False)
         for in_place in (True, False)
+        if not (is_time_kept and in_place)  # no size, time or inode tells of it (config/README.md)
     ]
 )
 def weights_rewritten(model: Model, place: str, is_time_kept: bool, in_place: bool) -> None:
