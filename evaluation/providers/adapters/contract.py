@@ -159,7 +159,7 @@ def check_section(name: str, kind: str, *, ranks: bool) -> None:
 def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
     """Return the stop strings of all parts of a task; raises Refused where they differ."""
     if len({json.dumps(stop) for stop in stops.values()}) > 1:
-        raise Refused("its parts end at different strings; ask for each of them, or set `stop`")
+        raise Refused("its parts end at different strings; ask for each of them")
     return next(iter(stops.values()))
 
 
