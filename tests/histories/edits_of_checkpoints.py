@@ -94,11 +94,11 @@ def _whole(model: Model) -> list[str]:
 
 @edit(
     lambda model: [
-        (place, is_time_kept, in_place)
+        # In place with its time kept, no size, time or inode tells of it (config/README.md).
+        (place, is_time_kept, in_place and not is_time_kept)
         for place in _whole(model)
         for is_time_kept in (True, False)
         for in_place in (True, False)
-        if not (is_time_kept and in_place)  # no size, time or inode tells of it (config/README.md)
     ]
 )
 def weights_rewritten(model: Model, place: str, is_time_kept: bool, in_place: bool) -> None:

@@ -222,7 +222,10 @@ def probe(**check: Any) -> dict[str, Any]:
 
 SUITES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a misspelt base": ({"extends": "bse"}, ["mine.yaml: extends", "did you mean base?"]),
-    "an item again": ({"extends": "base", **BASE}, ["already used"]),
+    "an item again": (
+        {"extends": "base", "tasks": {"quiz": {**BASE["tasks"]["quiz"], "limit": 3}}},
+        ["tasks.quiz", "defines this name differently"],
+    ),
     "no item to change": (changed(tasks={"quizz": {}}), ["overrides.tasks.quizz", "`quiz`?"]),
     "in another section": (changed(slices={"quiz": {}}), ["slices.quiz", "there are web"]),
     "a key it lacks": (quiz(limt=5), ["overrides.tasks.quiz: limt", "`limit`?"]),
