@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Literal
 
 from evaluation.bridge.delta import OVERALL, Delta, group_item, macro
+from evaluation.bridge.pairing import AGAIN
 from evaluation.bridge.simultaneous_intervals import at_level
 from evaluation.bridge.statistics import Estimate
 from evaluation.errors import BridgeError
@@ -34,8 +35,8 @@ def aimed_at(aim: Aim, deltas: Sequence[Delta], key: str) -> tuple[list[Delta], 
                 "log-probability; score both sides with per-item tables, or leave `metric` out"
             )
         raise BridgeError(
-            f"{key}: it aims at {aim.tier}{group}, of which the stage's suites hold nothing; correct "
-            "the aim or the suites"
+            f"{key}: it aims at {aim.tier}{group}, of which the two sides have no item in common; "
+            f"{AGAIN}"
         )
     return own, headline
 

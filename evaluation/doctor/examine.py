@@ -64,29 +64,15 @@ def _check_suites(config: Config) -> Check:
 
 
 def _aimless(plans: Iterable[StagePlan]) -> Iterable[Finding]:
-    """Yield aims at what the stage does not measure, found out only after scoring otherwise."""
+    """Yield objectives that nothing is compared with."""
     for plan in plans:
         if plan.stage.objective and plan.stage.bridge is None:
             yield Finding(
                 "warning",
                 plan.name,
-                f"stages.{plan.name}.objective: without a bridge nothing is held against it; name a "
+                f"stages.{plan.name}.objective: without a bridge nothing is compared with it; name a "
                 f"`stage` or a `path` in stages.{plan.name}.bridge",
             )
-        for number, aim in enumerate(plan.stage.objective):
-            tier = TIERS[aim.tier]
-            entries = getattr(plan.suite, tier.section).values()
-            name = "category" if tier.rates else "group"
-            groups = {getattr(entry, name) for entry in entries}
-            groups |= plan.suite.tier_groups(aim.tier).keys()
-            if not entries or aim.group not in {None, *groups}:
-                group = f" of the group {aim.group!r}" if aim.group else ""
-                yield Finding(
-                    "fault",
-                    plan.name,
-                    f"stages.{plan.name}.objective.{number}: its suites hold nothing of {aim.tier}"
-                    f"{group}; correct the aim or the suites",
-                )
 
 
 def _check_stages(

@@ -99,7 +99,7 @@ def check_sandbox() -> Check:
     from evaluation.verification.sandbox.run import describe_sandbox
 
     try:
-        return Check("cage", f"code of answers runs in {describe_sandbox()}")
+        return Check("sandbox", f"code of answers runs in {describe_sandbox()}")
     except SandboxError as error:
         sentence = f"{error} (on the machine that verifies answers)"
-        return Check("cage", "code of answers cannot run", (Finding("warning", "", sentence),))
+        return Check("sandbox", "code of answers cannot run", (Finding("warning", "", sentence),))

@@ -248,7 +248,7 @@ class Tier5File(TierFile):
     """`tier5_verified.json`."""
 
     overall: PassRateMean | None = Field(None, description="Mean over tasks.")
-    cage: str | None = Field(
+    sandbox: str | None = Field(
         None, description="Sandbox in which programs ran; null without programs."
     )
     generation_tasks: dict[str, GenerationEntry] = Field(

@@ -23,10 +23,10 @@ from typing import Any, TypeVar
 
 from evaluation.errors import ConfigError
 from evaluation.files import fingerprint, unordered
-from evaluation.settings.aims import Aim
 from evaluation.settings.candidates import Candidate, candidate_folder
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
-from evaluation.settings.groups import Group, group_leaves
+from evaluation.settings.groups import Group
+from evaluation.settings.objectives import settled_aim
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
@@ -159,7 +159,7 @@ def plan_stage(config: Config, name: str) -> StagePlan:
     suite = stage_suite(config, name)
     stage = config.stages[name]
     objective = tuple(
-        _settled(aim, suite, f"stages.{name}.objective.{i}")
+        settled_aim(aim, suite, f"stages.{name}.objective.{i}")
         for i, aim in enumerate(stage.objective)
     )
     stage = stage.model_copy(update={"objective": objective})
@@ -171,39 +171,6 @@ def plan_stage(config: Config, name: str) -> StagePlan:
         tokenizer=_tokenizer(config, name, stage),
         sequence_length=_sequence_length(config, name, stage),
     )
-
-
-def _settled(aim: Aim, suite: Suite, key: str) -> Aim:
-    """Name the metric of an aim at tasks that rank nothing.
-
-    Raises ConfigError where only some do, or where no task has the metric.
-    """
-    tier, own = TIERS[aim.tier], suite.tasks.items() if aim.tier == "tier3" else ()
-    groups = suite.tier_groups(aim.tier)
-    named = group_leaves(aim.group, groups) if aim.group in groups else ()
-    tasks = {name: task for name, task in own if aim.group in (None, task.group) or name in named}
-    if not tasks:
-        return aim
-    kinds = {task.decided_as: name for name, task in tasks.items()}
-    measured = {task.kind for task in tasks.values()} | kinds.keys()
-    known = dict.fromkeys(
-        m for kind in sorted(measured, reverse=True) for m in tier.metrics_by(kind)
-    )
-    if aim.metric is not None and aim.metric not in known:
-        raise ConfigError(
-            f"{key}: metric: {aim.metric} is none of {next(iter(kinds.values()))}; there are "
-            f"{', '.join(known)}"
-        )
-    if aim.metric is not None or "gold" not in kinds:
-        return aim
-    metric = tier.unranked[0]
-    if "ranked" in kinds:
-        raise ConfigError(
-            f"{key}: {kinds['ranked']} ranks choices and {kinds['gold']} has none, so that no mean "
-            f"holds the headlines of both; set `metric: {metric}`, which all have, or `metric: "
-            f"{tier.headline}` of those with choices"
-        )
-    return aim.model_copy(update={"metric": metric})
 
 
 def plan_stages(config: Config) -> dict[str, StagePlan]:

@@ -66,21 +66,21 @@ def refuse() -> str:
 
 def test_programs_need_a_sandbox(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(world, sums=PROGRAM)
-    assert look(world)["cage"].state == "ok"
+    assert look(world)["sandbox"].state == "ok"
     monkeypatch.setattr("evaluation.verification.sandbox.run.describe_sandbox", refuse)
-    assert "no sandbox here" in only(look(world)["cage"], "warning")
+    assert "no sandbox here" in only(look(world)["sandbox"], "warning")
 
 
 def test_probes_that_run_code_need_a_sandbox(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evaluation.verification.sandbox.run.describe_sandbox", refuse)
-    assert "cage" not in look(world)
+    assert "sandbox" not in look(world)
     path = world.folder / "suites" / "sft.yaml"
     content = yaml.safe_load(path.read_text())
     next(iter(content["probes"].values()))["checks"].append(
         {"check": "passes_tests", "tests": "assert f() == 1"}
     )
     path.write_text(yaml.safe_dump(content))
-    assert "no sandbox here" in only(look(world)["cage"], "warning")
+    assert "no sandbox here" in only(look(world)["sandbox"], "warning")
 
 
 def test_a_provider_that_is_not_installed_is_named_once(world: World) -> None:

@@ -6,6 +6,7 @@ import shutil
 import pytest
 import yaml
 
+from tests.doctor.test_answers import TASK
 from tests.workflow.world import World, build_world, flip
 
 
@@ -27,18 +28,36 @@ def planned(world: World, *targets: str) -> dict[str, int]:
 
 def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
     whole = world.config.read_text()
+    suite = world.folder / "suites/asked.yaml"
+    suite.write_text(yaml.safe_dump({"extends": "base", "generation_tasks": {"sums": TASK}}))
+    own = yaml.safe_load(whole)["stages"]
+    world.change(
+        stages=own | {"stage1": own["stage1"] | {"suites": ["asked"]}},
+        generation={"engine": "vllm", "python": "nowhere/python"},
+    )
+    done = world.snakemake("stage1")
+    status = world.evaluation("status").stdout
+    world.config.write_text(whole)
+    assert done.returncode == 1
+    assert "nowhere/python; install vLLM" in done.stdout + done.stderr
+    assert "nowhere/python; install vLLM" in world.results("stage1/eval_logs/check.log").read_text()
+    assert not world.results("stage1", "by_checkpoint").exists()
+    assert not world.results("scores").exists()
+    assert "What failed:\nstage1 check: faults in answers" in done.stderr
+    assert "no job of stage1 was submitted" in status
+
+
+def test_an_objective_at_nothing_stops_before_anything_runs(world: World) -> None:
+    whole = world.config.read_text()
     own = yaml.safe_load(whole)["stages"]
     aim = {"tier": "tier2", "group": "nowhere", "want": "keep", "margin": 0.1}
     world.change(stages=own | {"stage1": own["stage1"] | {"objective": [aim]}})
-    done = world.snakemake("stage1")
+    runs = [world.snakemake(target, "-n") for target in ("prefill", "stage1")]
     world.config.write_text(whole)
-    assert done.returncode == 1
-    assert "of the group 'nowhere'" in done.stdout + done.stderr
-    assert "of the group 'nowhere'" in world.results("stage1/eval_logs/check.log").read_text()
-    assert not world.results("stage1", "by_checkpoint").exists()
-    assert not world.results("scores").exists()
-    assert "What failed:\nstage1 check: faults in configuration" in done.stderr
-    assert "no job of stage1 was submitted" in world.evaluation("status").stdout
+    for done in runs:
+        assert done.returncode == 1
+        assert "stages.stage1.objective.0: group: tier2" in done.stdout
+        assert "has no group 'nowhere'" in done.stdout
 
 
 def test_a_damaged_cache_is_made_anew(world: World) -> None:
