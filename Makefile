@@ -102,10 +102,10 @@ bench-generation: .venv-bench/.complete $(MODEL)/config.json  ## answers beside 
 bench-verification: $(TOOLS)  ## answers and programs verified a second, beside the plain way
 	@python -m benchmarks.verification ../shared
 
-bench-gpu: $(VENV) .demo/bench_gpu.npz  ## what a GPU gives: speed, share of its peak, parity (docs/gpu_benchmark.md)
+bench-gpu: $(VENV) .demo/bench_gpu_requests.json.gz  ## what a GPU gives: speed, share of its peak, parity (docs/gpu_benchmark.md)
 	@python -m benchmarks.gpu
 
-bench-gpu-data: .demo/bench_gpu.npz  ## only its requests, as ids in a file to carry along (5 minutes)
+bench-gpu-data: .demo/bench_gpu_requests.json.gz  ## only its requests, as ids in a file to carry along (5 minutes)
 
 bench-scale: $(TOOLS)  ## 52 and 200 checkpoints of a tiny model on a real Slurm (needs root)
 	@python -m benchmarks.scale
@@ -170,7 +170,7 @@ $(MODEL)/config.json: $(PACKAGES) demo/model.py | $(VENV)
 $(MIRRORS): $(PACKAGES) demo/data.py demo/texts.py | $(VENV)
 	python -m demo.data $(<D) $(@D)
 
-.demo/bench_gpu.npz: $(PACKAGES) $(MODEL)/config.json benchmarks/gpu/prepare.py benchmarks/gpu/data.py | $(VENV)
+.demo/bench_gpu_requests.json.gz: $(PACKAGES) $(MODEL)/config.json benchmarks/gpu/prepare.py benchmarks/gpu/data.py | $(VENV)
 	TQDM_DISABLE=1 python -m benchmarks.gpu.prepare --packages $(<D) --model $(MODEL) --output $@
 
 $(NLTK): $(PACKAGES) demo/nltk_files.py | $(VENV)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from benchmarks import blocks, candidates
-from benchmarks.measure import matmul_flops
+from benchmarks.measure import columns, load, matmul_flops
 from benchmarks.questions import FIVE_SHOT, ZERO_SHOT, as_pairs, read_questions
 from evaluation.files import write_json
 from evaluation.scoring.engine.compiled import INDUCTOR
@@ -25,13 +25,8 @@ from evaluation.settings.computing import Scoring
 def main() -> None:
     options = _options()
     torch.set_num_threads(options.threads)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    model = AutoModelForCausalLM.from_pretrained(
-        options.model, dtype=dtype, trust_remote_code=False
-    )
-    model = model.to(device).eval()
-    tokenizer = AutoTokenizer.from_pretrained(options.model, trust_remote_code=False)
+    model, tokenizer = load(options.model)
+    device, dtype = model.device, model.dtype
     scoring = Scoring()
     row_tokens = scoring.row_tokens if device.type == "cuda" else scoring.cpu_row_tokens
     engine = Engine(
@@ -124,11 +119,7 @@ def _table(result: dict[str, Any]) -> str:
         ),
         ("Tier2 share of matmul peak", f"{tier2['matmul_fraction']:.0%}", "", "", ""),
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    return columns(rows)
 
 
 def _speed(name: str, run: dict[str, Any], aim: str) -> tuple[str, ...]:

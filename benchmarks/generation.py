@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from benchmarks.measure import measure
+from benchmarks.measure import load, measure
 from benchmarks.questions import read_questions
 from evaluation.files import write_json
 from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
@@ -144,18 +144,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=["alone", "few-shot"])
     options = parser.parse_args()
     torch.set_num_threads(1)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    model = (
-        AutoModelForCausalLM.from_pretrained(options.model, dtype=dtype, trust_remote_code=False)
-        .to(device)
-        .eval()
-    )
-    peers = Peers(
-        model,
-        AutoTokenizer.from_pretrained(options.model, trust_remote_code=False),
-        options.longest,
-    )
+    peers = Peers(*load(options.model), options.longest)
     result: dict[str, Any] = {}
     prompts = _prompts(options.packages, peers.tokenizer, options.prompts)
     for name, texts in ((kind, prompts[kind]) for kind in options.kinds):

@@ -13,32 +13,17 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from evaluation.checkpoints.architecture import parse_architecture
+from benchmarks.gpu.models import Size, write_checkpoint
 from evaluation.checkpoints.completeness import complete_parameters
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
 from evaluation.checkpoints.load import empty_model
-from evaluation.checkpoints.mapping import Source, expected_parameters
-from evaluation.checkpoints.save import write_parameters
+from evaluation.checkpoints.mapping import Source
 from evaluation.checkpoints.shards import Shard, weight_files
 from evaluation.checkpoints.weights import READERS, load_weights
 from evaluation.files import write_json
-
-MODEL: dict[str, Any] = {
-    "is_llama_config": True,
-    "vocab_size": 49_152,
-    "num_key_value_heads": 8,
-    "num_attention_heads": 32,
-    "rms_norm_eps": 1e-5,
-    "rope_interleaved": False,
-    "rope_theta": 10_000.0,
-    "tie_word_embeddings": True,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-}
 
 Parts = list[tuple[Shard, Source]]
 Parameters = dict[str, torch.Tensor]
@@ -49,21 +34,30 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        checkpoint = _written(Path(folder) / "7", options.width, options.layers, options.tp)
+        path = Path(folder) / "7"
+        size = Size(
+            hidden=options.width,
+            intermediate=4 * options.width,
+            layers=options.layers,
+            heads=32,
+            kv_heads=8,
+        )
+        write_checkpoint(path, size, torch.bfloat16, torch.device("cpu"), seed=0, tp=options.tp)
+        checkpoint = open_checkpoint(path)
         parameters = _parameters(checkpoint, device, dtype)
         parts = [
             (s, source) for p, source in complete_parameters(checkpoint).values() for s in p.shards
         ]
         files = weight_files(checkpoint.path)
-        size = sum(path.stat().st_size for path in files)
+        count = sum(path.stat().st_size for path in files)
         ways: dict[str, Callable[[], None]] = {}
         for readers in sorted({1, 2, READERS[device.type]}):
             ways[f"{readers} in flight"] = lambda n=readers: load_weights(
                 parts, parameters, readers=n
             )
-        speeds = _measured(ways, files, size, options.rounds)
+        speeds = _measured(ways, files, count, options.rounds)
     result = {"device": device.type, "dtype": str(dtype), "cores": len(os.sched_getaffinity(0)),
-              "bytes": size, "files": len(files), "mb_per_s": speeds}  # fmt: skip
+              "bytes": count, "files": len(files), "mb_per_s": speeds}  # fmt: skip
     write_json(options.output, result)
     print(json.dumps(result, indent=2))
 
@@ -104,23 +98,6 @@ def _drop(files: list[Path]) -> None:
         with open(path, "rb") as file:
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def _written(folder: Path, width: int, layers: int, tp: int) -> Checkpoint:
-    config = {
-        **MODEL,
-        "hidden_size": width,
-        "intermediate_size": 4 * width,
-        "num_hidden_layers": layers,
-    }
-    expected = expected_parameters(parse_architecture(config, False, None, "benchmark"))
-
-    def tensor(name: str) -> torch.Tensor:
-        return torch.randn(expected[name].shape).bfloat16()
-
-    write_parameters(folder, expected, tensor, tp=tp)
-    (folder / "model_config.json").write_text(json.dumps(config))
-    return open_checkpoint(folder, use_mup=False)
 
 
 def _parameters(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> Parameters:

@@ -1,12 +1,18 @@
-"""Time, memory (Linux) and the speed of a plain matrix product, on the device at hand."""
+"""Time, memory (Linux), the speed of a plain matrix product, a model: on the device at hand."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 Result = TypeVar("Result")
 
@@ -61,3 +67,21 @@ def matmul_flops(device: torch.device, dtype: torch.dtype) -> float:
     torch.mm(a, b)
     seconds = min(measure(device, lambda: torch.mm(a, b)).seconds for _ in range(5))
     return 2 * size**3 / seconds
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, one under the other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def load(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A Hugging Face folder's model on the device at hand, in float32 on CPU, and its tokenizer."""
+    is_gpu = torch.cuda.is_available()
+    dtype = torch.bfloat16 if is_gpu else torch.float32
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, trust_remote_code=False)
+    tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
+    return model.to("cuda" if is_gpu else "cpu").eval(), tokenizer

@@ -9,7 +9,7 @@ import argparse
 import os
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
+from benchmarks.measure import columns
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.files import write_json
 from tests.slurm import cluster
@@ -25,10 +26,6 @@ from tests.workflow.world import World, build_world
 
 STAGES = ("stage1", "stage2", "stage3", "stage4")
 TICKS = os.sysconf("SC_CLK_TCK")
-COLUMNS = (
-    "checkpoints", "per_job", "jobs", "wall_s", "cpu_s", "local_cpu_s", "peak_mb", "inodes",
-    "inodes_per_checkpoint", "megabytes",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,9 +68,8 @@ def main() -> None:
         if not was_up:
             cluster.down()
     write_json(options.output, [asdict(run) for run in runs])
-    print("  ".join(name.rjust(len(name)) for name in COLUMNS))
-    for run in runs:
-        print("  ".join(str(asdict(run)[name]).rjust(len(name)) for name in COLUMNS))
+    names = [one.name for one in fields(Measured) if one.name != "inodes_by_folder"]
+    print(columns([names, *([str(getattr(run, name)) for name in names] for run in runs)]))
     print(f"written to {options.output}")
 
 

@@ -1,19 +1,25 @@
 """python -m benchmarks.gpu: speed, parity and memory on the GPU at hand, as a table and as JSON.
 
 Models of random weights are made on the device, as Nanotron checkpoints, and run through the engine
-on real requests, beside a plain transformers loop. Needs torch, transformers and numpy, no network, and the file that `make bench-gpu-data` writes. A part that fails
-is named in the table, the others go on, and the exit code is 1.
+on real requests, beside a plain transformers loop. Needs torch, transformers and numpy, no network,
+and the file that `make bench-gpu-data` writes. A part that fails is named in the table, the others go
+on, and the exit code is 1.
 """
 
 import argparse
+import os
+import platform
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import Any
 
 import torch
+import transformers
 
-from benchmarks.gpu import about, host
+from benchmarks.gpu import host
 from benchmarks.gpu.data import Data, read
 from benchmarks.gpu.models import SIZES
 from benchmarks.gpu.report import Report
@@ -40,7 +46,7 @@ def _run(given: argparse.Namespace) -> int:
     data = read(given.data, questions=given.questions, blocks=given.blocks)
     _check_fits(data, given.models)
     report = Report(given.output)
-    report.set("about", about.describe(options, data))
+    report.set("about", _about(options, data))
     for task in data.tasks:
         report.part(
             ("host", task.name),
@@ -60,7 +66,9 @@ def _run(given: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     demo = Path(".demo")
-    parser.add_argument("--data", type=Path, default=demo / "bench_gpu.npz", help="requests as ids")
+    parser.add_argument(
+        "--data", type=Path, default=demo / "bench_gpu_requests.json.gz", help="requests as ids"
+    )
     parser.add_argument("--output", type=Path, default=demo / "bench_gpu.json")
     parser.add_argument("--models", nargs="+", choices=SIZES, default=["135m", "1.7b", "8b"])
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -93,6 +101,28 @@ def _options(given: argparse.Namespace) -> Options:
         questions=given.questions,
         blocks=given.blocks,
     )
+
+
+def _about(options: Options, data: Data) -> dict[str, Any]:
+    """What the figures were taken on."""
+    is_gpu = options.device == "cuda"
+    return {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "device": str(torch.cuda.get_device_properties(0)) if is_gpu else platform.processor(),
+        "clock": "wall" if is_gpu else "CPU",
+        "dtype": options.dtype,
+        "row_tokens": options.row_tokens,
+        "threads": options.threads,
+        "cpus": os.cpu_count(),
+        "seed": options.seed,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "transformers": transformers.__version__,
+        "data": data.about,
+        "tasks": {task.name: task.questions for task in data.tasks},
+        "slices": {one.name: list(one.tokens.shape) for one in data.slices},
+    }
 
 
 def _check_fits(data: Data, models: list[str]) -> None:

@@ -1,15 +1,15 @@
-"""The requests and the text that are measured, as ids in one small file.
+"""The requests and the text that are measured, as ids in one file of packed JSON.
 
-    <task>.contexts, .context_lengths     distinct contexts, one after the other
-    <task>.ends, .end_lengths             candidates, likewise
-    <task>.context, .question             of each candidate: which context, which question
-    slice.<name>.tokens, .starts          blocks (blocks, length); flat positions of documents
+    tasks.<name>.contexts      distinct contexts
+    tasks.<name>.candidates    of each: the number of its context, its ids, the number of its question
+    slices.<name>              blocks of ids, and the flat positions where documents begin
 
-`prepare` writes it where the data sets are, `read` needs numpy alone.
+`prepare` writes it where the data sets are, `read` needs no more than Python and torch.
 """
 
+import gzip
 import json
-import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +20,6 @@ import torch
 
 from evaluation.errors import SourceError
 from evaluation.scoring.engine.window import Request
-
-_SLICE = "slice."
-_PARTS = ("contexts", "context_lengths", "ends", "end_lengths", "context", "question")
 
 
 @dataclass(frozen=True)
@@ -83,80 +80,59 @@ class Data:
 
 
 def write(path: Path, data: Data) -> None:
-    """Writes the file; ids above 65,535 take four bytes."""
-    narrow = np.uint16 if data.highest < 1 << 16 else np.uint32
-    arrays: dict[str, Any] = {"about": np.frombuffer(json.dumps(data.about).encode(), np.uint8)}
-    for task in data.tasks:
-        arrays |= {f"{task.name}.{key}": value for key, value in _arrays(task, narrow).items()}
-    for piece in data.slices:
-        arrays[f"{_SLICE}{piece.name}.tokens"] = piece.tokens.numpy().astype(narrow)
-        arrays[f"{_SLICE}{piece.name}.starts"] = piece.starts.numpy().astype(np.int64)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "wb") as file:
-        np.savez_compressed(file, **arrays)
-
-
-def _arrays(task: Task, narrow: type) -> dict[str, Any]:
-    contexts: dict[tuple[int, ...], int] = {}
-    place = [contexts.setdefault(one.context, len(contexts)) for one in task.requests]
-    ends = [one.continuation for one in task.requests]
-    return {
-        "contexts": np.concatenate([np.array(one, dtype=narrow) for one in contexts]),
-        "context_lengths": np.array([len(one) for one in contexts], dtype=np.int32),
-        "ends": np.concatenate([np.array(one, dtype=narrow) for one in ends]),
-        "end_lengths": np.array([len(one) for one in ends], dtype=np.int32),
-        "context": np.array(place, dtype=np.int32),
-        "question": np.array(task.question, dtype=np.int32),
+    """Write the file."""
+    content = {
+        "about": data.about,
+        "tasks": {task.name: _distinct(task) for task in data.tasks},
+        "slices": {one.name: [one.tokens.tolist(), one.starts.tolist()] for one in data.slices},
     }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(json.dumps(content, separators=(",", ":")).encode()))
+
+
+def _distinct(task: Task) -> dict[str, Any]:
+    contexts: dict[tuple[int, ...], int] = {}
+    asked = zip(task.requests, task.question, strict=True)
+    rows = [
+        [contexts.setdefault(one.context, len(contexts)), one.continuation, number]
+        for one, number in asked
+    ]
+    return {"contexts": list(contexts), "candidates": rows}
 
 
 def read(path: Path, *, questions: int = 0, blocks: int = 0) -> Data:
-    """Reads the file, of each task and slice as much as asked for (0: all).
+    """Read the file, of each task and slice as much as asked for (0: all).
 
     Raises SourceError where it is missing or is none of `prepare`'s.
     """
     try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        about = json.loads(arrays.pop("about").tobytes())
-        tasks = {name.rpartition(".")[0]: None for name in arrays if not name.startswith(_SLICE)}
-        slices = {name.rpartition(".")[0]: None for name in arrays if name.startswith(_SLICE)}
-        found = Data(
-            [_task(name, arrays).spread(questions) for name in tasks],
-            [_slice(name, arrays).first(blocks) for name in slices],
-            about,
+        content = json.loads(gzip.decompress(path.read_bytes()))
+        return Data(
+            [_task(name, **part).spread(questions) for name, part in content["tasks"].items()],
+            [
+                Slice(name, *map(torch.tensor, part)).first(blocks)
+                for name, part in content["slices"].items()
+            ],
+            content["about"],
         )
     except FileNotFoundError:
         raise SourceError(
             f"{path}: no such file; make it by `make bench-gpu-data` where the data is, and copy it here"
         ) from None
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
         raise SourceError(
             f"{path}: not a file of requests ({error}); make it anew by `make bench-gpu-data`"
         ) from None
-    return found
 
 
-def _task(name: str, arrays: dict[str, Any]) -> Task:
-    part = {key: arrays[f"{name}.{key}"] for key in _PARTS}
-    contexts = _divided(part["contexts"], part["context_lengths"])
-    ends = _divided(part["ends"], part["end_lengths"])
+def _task(
+    name: str, contexts: list[list[int]], candidates: list[tuple[int, list[int], int]]
+) -> Task:
+    shared = [tuple(one) for one in contexts]
     requests = [
-        Request(contexts[place], end, f"{name}/{number}")
-        for place, end, number in zip(part["context"], ends, part["question"], strict=True)
+        Request(shared[place], tuple(end), f"{name}/{number}") for place, end, number in candidates
     ]
-    return Task(name, requests, part["question"].tolist())
-
-
-def _divided(flat: Any, lengths: Any) -> list[tuple[int, ...]]:
-    if int(lengths.sum()) != len(flat):
-        raise ValueError("lengths and ids do not fit together")
-    return [tuple(part.tolist()) for part in np.split(flat, np.cumsum(lengths)[:-1])]
-
-
-def _slice(name: str, arrays: dict[str, Any]) -> Slice:
-    tokens = torch.from_numpy(arrays[f"{name}.tokens"].astype(np.int64))
-    return Slice(name.removeprefix(_SLICE), tokens, torch.from_numpy(arrays[f"{name}.starts"]))
+    return Task(name, requests, [number for _, _, number in candidates])
 
 
 def count_tokens(requests: Sequence[Request]) -> int:

@@ -10,8 +10,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch._dynamo.utils import counters
+
+from benchmarks.gpu.data import Data, read
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.load import load_model
+from evaluation.scoring.engine.compiled import INDUCTOR
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 
 SECONDS = 1800
 """After which such a process is given up."""
@@ -53,60 +64,46 @@ def _run(request: dict[str, Any], caches: Path) -> dict[str, Any]:
 def main() -> None:
     """Loads a checkpoint and scores a little twice: the difference is what compiling took."""
     request = json.loads(sys.argv[1])
-    begin = time.perf_counter()
-
-    import torch
-
-    from benchmarks.gpu.data import read
-    from evaluation.checkpoints.format import open_checkpoint
-    from evaluation.checkpoints.load import load_model
-    from evaluation.scoring.engine.compiled import INDUCTOR
-    from evaluation.scoring.engine.forward import Engine
-    from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
-
-    device = request["device"]
+    device, rows, seconds = request["device"], request["row_tokens"], {}
     torch.set_num_threads(request["threads"])
     data = read(Path(request["data"]), questions=request["questions"], blocks=request["blocks"])
-    blocks = data.slices[0]
-    found = {"imports": time.perf_counter() - begin}
 
     def timed(name: str, run: Callable[[], Any]) -> Any:
         start = time.perf_counter()
         result = run()
         if device == "cuda":
             torch.cuda.synchronize()
-        found[name] = time.perf_counter() - start
+        seconds[name] = time.perf_counter() - start
         return result
 
     checkpoint = open_checkpoint(Path(request["checkpoint"]))
     dtype = getattr(torch, request["dtype"])
     model = timed("load", lambda: load_model(checkpoint, dtype=dtype, device=device))
-    rows = request["row_tokens"]
+    compiler = INDUCTOR.get(device)
     engine = timed(
-        "engine",
-        lambda: Engine(model, row_tokens=rows, device=device, compiler=INDUCTOR.get(device)),
+        "engine", lambda: Engine(model, row_tokens=rows, device=device, compiler=compiler)
     )
-    works = {
-        "blocks": lambda: score_blocks(engine, blocks.tokens),
-        "documents": lambda: score_blocks(engine, blocks.tokens, blocks.starts),
-        **{
-            task.name: lambda asked=task.requests: score_requests(engine, asked)
-            for task in data.tasks
-        },
-    }
-    for name, run in works.items():
-        timed(f"{name}, first", run)
-    for name, run in works.items():
-        timed(f"{name}, again", run)
-    waits = sum(found[f"{name}, first"] - found[f"{name}, again"] for name in works)
+    works = _works(engine, data)
+    for turn in ("first", "again"):
+        for name, run in works.items():
+            timed(f"{name}, {turn}", run)
+    waits = sum(seconds[f"{name}, first"] - seconds[f"{name}, again"] for name in works)
     compiled = engine_graphs()
-    print(json.dumps({"compile": found["engine"] + waits, "graphs": compiled, "steps": found}))
+    print(json.dumps({"compile": seconds["engine"] + waits, "graphs": compiled, "steps": seconds}))
+
+
+def _works(engine: Engine, data: Data) -> dict[str, Callable[[], object]]:
+    """All kinds of work, by name."""
+    text = data.slices[0]
+    return {
+        "blocks": partial(score_blocks, engine, text.tokens),
+        "documents": partial(score_blocks, engine, text.tokens, text.starts),
+        **{task.name: partial(score_requests, engine, task.requests) for task in data.tasks},
+    }
 
 
 def engine_graphs() -> dict[str, int]:
     """What torch counted: graphs made, and those found in the folder of compiled code."""
-    from torch._dynamo.utils import counters
-
     cache = counters["inductor"]
     return {
         "made": counters["stats"]["unique_graphs"],

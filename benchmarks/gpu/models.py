@@ -100,7 +100,13 @@ SIZES = {
 
 
 def write_checkpoint(
-    folder: Path, size: Size, dtype: torch.dtype, device: torch.device, *, seed: int
+    folder: Path,
+    size: Size,
+    dtype: torch.dtype,
+    device: torch.device,
+    *,
+    seed: int,
+    tp: int = 1,
 ) -> float:
     """Writes the checkpoint to an empty folder; returns seconds.
 
@@ -128,7 +134,7 @@ def write_checkpoint(
         return weight.to(dtype).cpu()
 
     start = time.perf_counter()
-    write_parameters(folder, expected, draw, tp=1)
+    write_parameters(folder, expected, draw, tp=tp)
     training = {
         "general": {"step": 1},
         "model": {"init_method": {"std": 0.02}},

@@ -41,7 +41,7 @@ def main() -> None:
     demo = Path(".demo")
     parser.add_argument("--model", type=Path, default=demo / "models/smollm2-135m-instruct")
     parser.add_argument("--packages", type=Path, default=demo / "packages", help="folder of wheels")
-    parser.add_argument("--output", type=Path, default=demo / "bench_gpu.npz")
+    parser.add_argument("--output", type=Path, default=demo / "bench_gpu_requests.json.gz")
     parser.add_argument("--tokens", type=int, default=262_144, help="of a slice, at most")
     parser.add_argument("--limit", type=int, default=20_000, help="questions of a task, at most")
     options = parser.parse_args()

@@ -157,19 +157,8 @@ class Session:
                 f"loop.{sample.name}",
                 partial(tiers.beside_loop, loop, sample, ours, measured[sample.name]),
             )
-        if loop is not None:
-            self._answers(loop.model)
         del loop
         self._free()
-
-    def _answers(self, model: PreTrainedModel) -> None:
-        try:
-            from benchmarks.gpu import answers
-        except ImportError as error:  # the one part that needs pydantic
-            self.report.set("models", self.name, "answers", {"missing": str(error)})
-            return
-        for sample in self.samples:
-            self._part(f"answers.{sample.name}", partial(answers.figures, model, sample))
 
     def _free(self) -> None:
         gc.collect()  # a model is a ring of references
