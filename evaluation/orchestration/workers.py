@@ -25,7 +25,7 @@ from evaluation.errors import ConfigError, GpuFault, ScoringError
 from evaluation.exit_codes import exit_code, prepare_streams, start_logging
 from evaluation.files import forget_link
 from evaluation.records import RECORDED
-from evaluation.reporting.status import last_error
+from evaluation.results.job_logs import last_error
 from evaluation.settings.computing import GPUS
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stage

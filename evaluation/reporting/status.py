@@ -1,6 +1,5 @@
 """What is done, running, failed or missing, from a stage's results and logs."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.reporting.terminal import align
 from evaluation.results.deltas_file import DELTAS, read_stage_deltas, read_step_deltas
+from evaluation.results.job_logs import is_running, job_progress, last_error
 from evaluation.results.read import read_tier_file
 from evaluation.results.stage_files import (
     QUALITY,
@@ -25,12 +25,6 @@ from evaluation.results.stage_files import (
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan, absent_checkpoints
 from evaluation.settings.tiers import TIERS, TierName
-
-RUNNING_SECONDS = 15 * 60
-"""A log that was written to since then, and tells no error, is taken for that of a running job."""
-
-LOG_END = 1 << 16
-"""Bytes of a log, at its end, in which its last sentence is looked for."""
 
 
 def stage_status(
@@ -153,42 +147,35 @@ def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict
         paths["deltas"], readers["deltas"] = folder / DELTAS, read_step_deltas
     files, damaged = _states(paths, readers)
     error = last_error(log) if "missing" in files.values() else None
-    otherwise = "failed" if error else "running" if _is_fresh(log) else "missing"
+    running = error is None and "missing" in files.values() and is_running(log)
+    otherwise = "failed" if error else "running" if running else "missing"
     files |= {
         name: otherwise for name, state in files.items() if state == "missing" and name != "deltas"
     }
-    known = {"files": files, "error": error, "log": str(log) if error else None}
-    return {**known, "damaged": damaged}
+    return {
+        "files": files,
+        "error": error,
+        "progress": job_progress(log) if running else None,
+        "log": str(log) if error else None,
+        "damaged": damaged,
+    }
 
 
 def _read_tier_file(path: Path, *, tier: TierName) -> object:
     return read_tier_file(path.parent, tier)
 
 
-def last_error(log: Path) -> str | None:
-    """Return the sentence with which a job ended, if it did."""
-    if not log.is_file():
-        return None
-    with open(log, "rb") as file:
-        file.seek(max(0, log.stat().st_size - LOG_END))
-        lines = file.read().decode("utf-8", "replace").splitlines()
-    errors = [line for line in lines[-20:] if line.startswith(("error: ", "Traceback"))]
-    return errors[-1].removeprefix("error: ") if errors else None
-
-
-def _is_fresh(log: Path) -> bool:
-    return log.exists() and time.time() - log.stat().st_mtime < RUNNING_SECONDS
-
-
 def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return all stages in one table, then the sentences of failed jobs."""
+    """Return all stages in one table, then how far running jobs are, and the errors of failed ones."""
     columns = (*TIERS, "deltas")
     rows = [["stage", "step", *columns]]
-    errors = []
+    running, errors = [], []
     for stage, entry in found.items():
         for name, subject in entry["subjects"].items():
             label = f"{name} (deleted)" if _is_scored_and_deleted(subject) else name
             rows.append([stage, label, *(subject["files"].get(column, "–") for column in columns)])
+            if subject["progress"]:
+                running.append(f"{stage} {name}: {subject['progress']}")
             if subject["error"]:
                 errors.append(f"{stage} {name}: {subject['error']} ({subject['log']})")
             errors += [f"{stage} {name}: {line}" for line in subject["damaged"]]
@@ -202,7 +189,7 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
         lines += [f"  to come: {', '.join(missing)}"] if missing else []
         lines += [f"  check: {entry['check']}"] if entry["check"] else []
         lines += [f"  {entry['checkpoints']}"] if entry["checkpoints"] else []
-    return "\n".join([*lines, *errors])
+    return "\n".join([*lines, *running, *errors])
 
 
 def _is_scored_and_deleted(subject: Mapping[str, Any]) -> bool:

@@ -77,7 +77,7 @@ def _recorded_error(subject: Subject, work: Work) -> str | None:
 
 
 def _last_error(subject: Subject) -> str | None:
-    from evaluation.reporting.status import last_error
+    from evaluation.results.job_logs import last_error
 
     line = last_error(subject.log)
     return f"{line} ({subject.log})" if line else None

@@ -8,6 +8,7 @@ waiting is by a clock that cannot jump.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from evaluation.command_hints import snakemake as how_to_type
@@ -15,6 +16,7 @@ from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
 from evaluation.orchestration.processes import Process
+from evaluation.results.job_logs import is_running, job_progress
 from evaluation.settings.candidates import steps_among
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
@@ -25,6 +27,9 @@ from evaluation.watching.pages import late_pages, make_pages
 from evaluation.watching.runs import BEAT, is_locked, run, snakemake
 from evaluation.watching.work import Work, check_caches, find_work
 from evaluation.wording import first_few
+
+PROGRESS_SECONDS = 10 * 60.0
+"""Between two reports of how far the jobs of a run are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +59,7 @@ class Watcher:
         self._seen: object = None
         self._news = time.monotonic()
         self._may_unlock = False
+        self._progress_reported = 0.0
         self._orphan: Process | None = None
         self.late: list[str] = []
 
@@ -141,8 +147,9 @@ class Watcher:
             self._report(f"{name}: {first_few(labels)} ready; Snakemake starts")
         log = self._log(stages)
         command = snakemake(write_effective(work.config), work.targets(), self.options.arguments)
+        self._progress_reported = time.monotonic()
         try:
-            code = run(command, log, self._note_child)
+            code = run(command, log, partial(self._beat, work))
         finally:
             self._note_child(None)
         if code and is_locked(log):
@@ -221,6 +228,16 @@ class Watcher:
     def _renew(self, _: int = 0) -> None:
         for lock in self.locks.values():
             lock.renew()
+
+    def _beat(self, work: Work, child: int) -> None:
+        """Renew the locks, and report now and then how far the jobs are."""
+        self._note_child(child)
+        if time.monotonic() - self._progress_reported < PROGRESS_SECONDS:
+            return
+        self._progress_reported = time.monotonic()
+        for subject in work.ready:
+            if is_running(subject.log) and (progress := job_progress(subject.log)):
+                self._report(f"{subject.plan.name} {subject.label}: {progress}")
 
     def _note_child(self, child: int | None) -> None:
         for lock in self.locks.values():

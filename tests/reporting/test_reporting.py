@@ -214,7 +214,8 @@ def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan
     assert stage_status(plan, STEPS)["complete"]
     logs = plan.results / "eval_logs" / "slurm"
     logs.mkdir(parents=True)
-    for step, text in ((10, "12:00 INFO\nerror: no room\n"), (20, "12:00 INFO\n")):
+    bar = "web:  45%|████▌     | 123k/273k [00:10<00:12, 12.3ktok/s]"
+    for step, text in ((10, "12:00 INFO\nerror: no room\n"), (20, f"12:00 INFO\n{bar}\r")):
         (plan.step_folder(step) / "tier2_ppl.json").unlink()
         (logs / f"second_step_{step}.log").write_text(text, encoding="utf-8")
     (plan.step_folder(30) / "tier2_ppl.json").unlink()
@@ -222,6 +223,8 @@ def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan
     states = [found["subjects"][str(step)]["files"]["tier2"] for step in STEPS]
     assert states == ["failed", "running", "missing"]
     assert "no room" in status_table({"second": found})
+    assert found["subjects"]["20"]["progress"] == "web: 45 %, 123k/273k, 12.3ktok/s, 00:12 left"
+    assert "second 20: web: 45 %, 123k/273k" in status_table({"second": found})
     old = time.time() - 3600
     os.utime(logs / "second_step_20.log", (old, old))
     assert stage_status(plan, STEPS)["subjects"]["20"]["files"]["tier2"] == "missing"

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation.reporting.status import last_error, stage_status, status_table
+from evaluation.reporting.status import stage_status, status_table
 from evaluation.results.columns import arrow_schema
+from evaluation.results.job_logs import last_error
 from evaluation.results.stage_files import SUMMARY_COLUMNS
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side
