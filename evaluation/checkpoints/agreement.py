@@ -2,8 +2,7 @@
 
 import logging
 
-from evaluation.checkpoints.format import Checkpoint, text_config
-from evaluation.checkpoints.placement import layer_count
+from evaluation.checkpoints.format import Checkpoint, layer_count, text_config
 from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.computing import GPUS
 from evaluation.settings.plan import StagePlan

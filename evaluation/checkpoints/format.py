@@ -165,6 +165,12 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else config
 
 
+def layer_count(checkpoint: Checkpoint) -> int:
+    """Return how many layers a checkpoint's configuration states, 0 if it does not."""
+    layers = text_config(checkpoint.model_config).get("num_hidden_layers")
+    return layers if type(layers) is int else 0
+
+
 def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
     """Return model_config.json, or else the training configuration's part; both must agree."""
     path = folder / "model_config.json"

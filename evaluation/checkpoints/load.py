@@ -2,9 +2,14 @@
 
 The model is built without weights, its parameters are allocated once, and the shards are read in
 chunks straight into them, so that the weights are in memory once and nothing else of their size.
+
+Where layers are dealt over several devices, each has as many successive ones as the others, give or
+take one. Embeddings are with the first layer; the last norm and the head with the last one, but a head
+that is tied to the embedding is where that is.
 """
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +22,6 @@ from evaluation.checkpoints.completeness import check_complete, check_unchanged,
 from evaluation.checkpoints.format import Checkpoint, read_architecture
 from evaluation.checkpoints.mapping import model_class, transformers_config, zero_parameters
 from evaluation.checkpoints.merged_weights import merged_parameters
-from evaluation.checkpoints.placement import device_number, place
 from evaluation.checkpoints.prefetch import PREFETCH
 from evaluation.checkpoints.pretrained import load_pretrained
 from evaluation.checkpoints.weights import load_weights, put_whole
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ROUTER = ".mlp.gate"
+_LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 
 
 def load_model(
@@ -40,7 +45,7 @@ def load_model(
     """Return the checkpoint as a transformers model that only evaluates; `dtype` None keeps its own.
 
     A router of experts stays float32, and is computed in it, as Nanotron does. Over several devices
-    the layers are dealt (`placement`). Raises CheckpointError if the checkpoint is incomplete, unsound
+    the layers are dealt (`device_number`). Raises CheckpointError if the checkpoint is incomplete, unsound
     or changes while it is read.
     """
     devices = [torch.device(device)] if isinstance(device, str | torch.device) else device
@@ -56,8 +61,26 @@ def load_model(
     model.requires_grad_(False)
     if len(devices) == 1:
         return model.to(devices[0]).eval()
-    place(model, devices)
+    _place(model, devices)
     return model.eval()
+
+
+def device_number(parameter: str, layers: int, devices: int) -> int:
+    """Return which of the devices holds a parameter of a model with so many layers, by its name."""
+    if layer := _LAYER.search(parameter):
+        return int(layer[1]) * devices // layers
+    return 0 if "embed" in parameter else devices - 1
+
+
+def _place(model: "PreTrainedModel", devices: Sequence[torch.device]) -> None:
+    """Move a model's parameters to their devices, and buffers outside of layers to the first."""
+    layers = model.config.get_text_config().num_hidden_layers
+    for name, parameter in model.named_parameters():
+        parameter.data = parameter.data.to(devices[device_number(name, layers, len(devices))])
+    for name, buffer in model.named_buffers():
+        is_in_layer = _LAYER.search(name) is not None
+        number = device_number(name, layers, len(devices)) if is_in_layer else 0
+        buffer.data = buffer.data.to(devices[number])
 
 
 def _load_nanotron(

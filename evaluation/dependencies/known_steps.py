@@ -7,7 +7,6 @@ was scored otherwise can neither be shown next to the others nor scored again, s
 
 from pathlib import Path
 
-from evaluation.checkpoints.locations import Location, absent_folder
 from evaluation.checkpoints.subjects import Subject, find_steps, step_subject
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE
@@ -57,11 +56,6 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
     subjects = [step_subject(plan, step) for step in absent]
     kept = [s for s, one in zip(absent, subjects, strict=True) if is_retained(one, outdated)]
     return tuple(sorted([*found, *kept]))
-
-
-def is_deleted(location: Location) -> bool:
-    """Return whether a checkpoint, or one that a merge is made of, is not there."""
-    return absent_folder(location) is not None
 
 
 def is_retained(subject: Subject, outdated: Outdated) -> bool:

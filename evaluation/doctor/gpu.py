@@ -12,7 +12,7 @@ from evaluation.doctor.disk_space import nearest, write_problem
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.engine import compile_cache
-from evaluation.scoring.engine.device import why_unusable
+from evaluation.scoring.engine.device import compiler_fault, why_unusable
 from evaluation.scoring.engine.footprint import CONTEXT, Footprint, footprint, gigabytes, too_large
 from evaluation.scoring.engine.gpus import (
     HELD,
@@ -21,7 +21,6 @@ from evaluation.scoring.engine.gpus import (
     remark_on,
     visible_gpus,
 )
-from evaluation.scoring.engine.toolchain import compiler_fault
 from evaluation.settings.plan import StagePlan
 
 

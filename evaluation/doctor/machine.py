@@ -16,7 +16,7 @@ from evaluation.errors import SandboxError
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "snakemake-executor-plugin-slurm"
-_RUNNERS = ("snakemake", PLUGIN, f"{PLUGIN}-jobstep")
+RUNNERS = ("snakemake", PLUGIN, f"{PLUGIN}-jobstep")
 """Packages whose very version matters: what they do when jobs die was tried with the locked one."""
 _COMMANDS = ("sbatch", "squeue", "scontrol", "scancel")
 _INSTALL = "run `pip install -r requirements.lock`"
@@ -54,7 +54,7 @@ def _too_old() -> Iterator[Finding]:
 def _untried() -> Iterator[Finding]:
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     pinned = dict(re.findall(r"^([\w.-]+)==(\S+)", lock, flags=re.MULTILINE))
-    for name in _RUNNERS:
+    for name in RUNNERS:
         found = _installed(name)
         if found not in (None, pinned.get(name)):
             yield Finding(

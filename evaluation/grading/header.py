@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evaluation.checkpoints.positions import TRAINED
+from evaluation.checkpoints.inspect import TRAINED
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens, metadata_state
 from evaluation.settings.tiers import TIERS

@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from evaluation.checkpoints.locations import absent_folder
 from evaluation.checkpoints.subjects import candidate_subject
-from evaluation.dependencies.known_steps import is_deleted
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES
 from evaluation.errors import ResultsError
@@ -43,7 +43,9 @@ def stage_status(
         for step in steps
     }
     for step in steps:
-        subjects[str(step)]["gone"] = is_deleted(candidate_subject(plan, step).checkpoint)
+        subjects[str(step)]["gone"] = (
+            absent_folder(candidate_subject(plan, step).checkpoint) is not None
+        )
     if has_bridge:
         subjects["bridge"] = _subject(plan, plan.bridge_folder, plan.bridge_log, False)
     files, damaged = _stage_files(plan)

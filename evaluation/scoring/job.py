@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.positions import trained_context
+from evaluation.checkpoints.inspect import trained_context
 from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens

@@ -1,5 +1,6 @@
 """Versions and Slurm's commands."""
 
+import importlib.metadata
 import os
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.doctor.conftest import only
 
 def test_the_locked_versions_are_fine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["pytest>=1"]\n')
-    locked = "".join(f"{name}=={machine._installed(name)}\n" for name in machine._RUNNERS)
+    locked = "".join(f"{name}=={importlib.metadata.version(name)}\n" for name in machine.RUNNERS)
     (tmp_path / "requirements.lock").write_text(locked)
     monkeypatch.setattr(machine, "ROOT", tmp_path)
     assert check_versions().state == "ok"
@@ -22,7 +23,7 @@ def test_versions_that_do_not_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     needed = '["pytest>=1000", "no-such-package>=1", "pyyaml"]'
     (tmp_path / "pyproject.toml").write_text(f"[project]\ndependencies = {needed}\n")
     plugin = "snakemake-executor-plugin-slurm"
-    found = {name: machine._installed(name) for name in machine._RUNNERS}
+    found = {name: importlib.metadata.version(name) for name in machine.RUNNERS}
     (tmp_path / "requirements.lock").write_text(
         "".join(f"{name}=={'0.1' if name == plugin else found[name]}\n" for name in found)
     )

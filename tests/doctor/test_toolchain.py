@@ -1,5 +1,6 @@
 """A driver too old for this PyTorch, and a compiler that is not there."""
 
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,9 +9,8 @@ import torch
 
 from evaluation.doctor.gpu import check_gpu
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine import device, toolchain
-from evaluation.scoring.engine.device import choose_device
-from evaluation.scoring.engine.toolchain import compiler_fault, driver_fault
+from evaluation.scoring.engine import device
+from evaluation.scoring.engine.device import choose_device, compiler_fault, driver_fault
 from tests.doctor.conftest import Nvml, card, only
 
 ONE = [card(3)]
@@ -70,7 +70,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     program(tmp_path, "gcc")
     (tmp_path / "Python.h").touch()
-    monkeypatch.setattr(toolchain, "_headers", lambda: tmp_path)
+    monkeypatch.setattr(sysconfig, "get_paths", lambda scheme: {"include": str(tmp_path)})
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     return tmp_path
 

@@ -226,9 +226,6 @@ def test_a_gpu_that_fails_is_one_sentence(where, monkeypatch):
     def failing(*_):
         raise torch.AcceleratorError("CUDA error: unspecified launch failure\nmore")
 
-    class Failing:
-        synchronize = failing
-
     scored = Engine(tiny.model("llama"), row_tokens=77, device="cpu")
     if where == "hidden":
         monkeypatch.setattr(scored, "hidden", failing)
@@ -237,7 +234,7 @@ def test_a_gpu_that_fails_is_one_sentence(where, monkeypatch):
 
         def begun(batch):
             pending = begin(batch)
-            pending._done = Failing()
+            monkeypatch.setattr(pending, "scores", failing)
             return pending
 
         monkeypatch.setattr(scored, "begin", begun)

@@ -1,5 +1,6 @@
 """Answers of many prompts at once against a plain forward pass for every token."""
 
+import itertools
 import random
 
 import pytest
@@ -9,7 +10,6 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.generation import decoding
-from evaluation.scoring.engine.generation.decoding import DecodingBatch
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.generation.prompts import Counts
 from evaluation.settings.generation import Sampling
@@ -193,35 +193,34 @@ def test_parts_come_while_others_are_still_in_flight(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("moments", [(3,), (0, 9, 20)])
 def test_without_memory_it_goes_on_with_half_the_rows(
-    moments: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    moments: tuple[int, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     model = tiny.model("llama")
     stopping = Stopping(frozenset({5}), (), decode)
     given = asks(30)
     expected = run(model, given, stopping, batch=8)
-    passes = 0
-    forward = DecodingBatch._forward
+    passes = itertools.count()
 
-    def failing(self: DecodingBatch, *arguments: object) -> torch.Tensor:
-        nonlocal passes
-        passes += 1
-        if passes - 1 in moments:
+    def fail(*_: object) -> None:
+        if next(passes) in moments:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return forward(self, *arguments)
 
-    monkeypatch.setattr(DecodingBatch, "_forward", failing)
-    assert run(model, given, stopping, batch=8) == expected
+    with model.base_model.register_forward_pre_hook(fail):
+        assert run(model, given, stopping, batch=8) == expected
     assert len(caplog.messages) == len(moments)
     assert "8 answers at once" in caplog.messages[0]
 
 
-def test_without_memory_for_one_row_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: object) -> torch.Tensor:
+def test_without_memory_for_one_row_it_says_so() -> None:
+    def fail(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(DecodingBatch, "_forward", failing)
-    with pytest.raises(ScoringError, match="not enough memory for a single answer"):
-        run(tiny.model("llama"), asks(3), Stopping(frozenset(), (), decode), batch=8)
+    model = tiny.model("llama")
+    with (
+        model.base_model.register_forward_pre_hook(fail),
+        pytest.raises(ScoringError, match="not enough memory for a single answer"),
+    ):
+        run(model, asks(3), Stopping(frozenset(), (), decode), batch=8)
 
 
 def test_an_answer_may_not_reach_where_the_embedding_changes() -> None:

@@ -12,8 +12,7 @@ from torch.utils._pytree import tree_leaves
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.checkpoints.load import load_model
-from evaluation.checkpoints.placement import device_number
+from evaluation.checkpoints.load import device_number, load_model
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.scoring.answers import GenerationRequest, Stopping
 from evaluation.scoring.engine import attend

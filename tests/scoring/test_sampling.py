@@ -54,7 +54,7 @@ def test_filters_are_those_of_transformers(
     sorted_first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each row by its own settings; also where the few tokens that are sorted are not enough."""
-    monkeypatch.setattr(sampling, "_SORTED", sorted_first)
+    monkeypatch.setattr(sampling, "SORTED", sorted_first)
     torch.manual_seed(1)
     rows = [one for one in SETTINGS for _ in range(20)]
     logits = 3 * torch.randn(len(rows), 700)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from evaluation.checkpoints.locations import absent_folder
 from evaluation.checkpoints.subjects import candidate_subject
-from evaluation.dependencies.known_steps import is_deleted
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.deltas_file import DELTAS, StepDeltas, read_step_deltas
@@ -118,5 +118,9 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
         recommendation=recommendation,
         missing=tuple(reader.missing),
         damaged=tuple(reader.damaged),
-        gone=tuple(step for step in scored if is_deleted(candidate_subject(plan, step).checkpoint)),
+        gone=tuple(
+            step
+            for step in scored
+            if absent_folder(candidate_subject(plan, step).checkpoint) is not None
+        ),
     )

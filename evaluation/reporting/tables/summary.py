@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.bridge.delta import OVERALL, is_mean
-from evaluation.dependencies.known_steps import is_deleted
+from evaluation.checkpoints.locations import absent_folder
 from evaluation.files import write_parquet, write_text
 from evaluation.reporting.headlines import provisional, steps_in_words
 from evaluation.reporting.tables.score_matrix import write_matrix
@@ -40,7 +40,7 @@ def summary_rows(found: StageResults) -> list[dict[str, Any]]:
         known["step_verdict"] = content.verdict if content else None
         rows += _rows(found.plan, scored, content.deltas if content else (), known)
     if found.bridge is not None:
-        gone = is_deleted(Path(found.bridge.results.header.checkpoint))
+        gone = absent_folder(Path(found.bridge.results.header.checkpoint)) is not None
         rows += _rows(found.plan, found.bridge, (), {"role": "bridge", "gone": gone})
     return rows
 

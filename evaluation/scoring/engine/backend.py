@@ -17,14 +17,13 @@ from evaluation.errors import CompileError, ConfigError, NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.compile_cache import CompileCache, compile_cache
 from evaluation.scoring.engine.compiled import INDUCTOR
-from evaluation.scoring.engine.device import check_dtype, choose_device
+from evaluation.scoring.engine.device import check_dtype, choose_device, compiler_fault
 from evaluation.scoring.engine.faults import gpu_faults, too_little_memory
 from evaluation.scoring.engine.footprint import check_fits
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
-from evaluation.scoring.engine.toolchain import compiler_fault
 from evaluation.scoring.engine.window import BlockNats, Request, Score
 from evaluation.settings.computing import GPUS, Scoring
 

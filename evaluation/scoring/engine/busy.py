@@ -1,11 +1,10 @@
-"""How long the device had work: the time inside forward passes, by a GPU's own clock.
+"""How long a GPU had work: the time inside forward passes, by its own clock.
 
-On a GPU events mark the beginning and the end of a pass in its queue, which is not waited for before
-the sum is asked for; elsewhere the time of the call is taken.
+Events mark the beginning and the end of a pass in its queue, which is not waited for before the sum is
+asked for. A CPU has no such clock, and nothing is counted.
 """
 
 import functools
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -38,11 +37,7 @@ class Busy:
 
     def during(self, call: Callable[[], T]) -> T:
         if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-            start = time.perf_counter()
-            try:
-                return call()
-            finally:
-                self._sum += time.perf_counter() - start
+            return call()
         begin, end = _event(), _event()
         begin.record()
         result = call()

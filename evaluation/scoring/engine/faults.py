@@ -20,8 +20,8 @@ from evaluation.errors import (
     NotEnoughMemory,
     ScoringError,
 )
+from evaluation.scoring.engine.device import ANOTHER_BUILD
 from evaluation.scoring.engine.gpus import holders, visible_gpus
-from evaluation.scoring.engine.toolchain import ANOTHER_BUILD
 
 _FAULT = re.compile(
     r"CUDA error|CUDA driver error|Triton Error \[CUDA\]|CUBLAS_STATUS_|CUDNN_STATUS_|cuDNN error"

@@ -7,11 +7,16 @@ from typing import Any
 
 import torch
 
-from evaluation.checkpoints.format import Checkpoint, read_architecture, text_config
+from evaluation.checkpoints.format import (
+    Checkpoint,
+    layer_count,
+    read_architecture,
+    text_config,
+)
 from evaluation.checkpoints.headers import read_folder_headers
+from evaluation.checkpoints.load import device_number
 from evaluation.checkpoints.locations import Location
 from evaluation.checkpoints.mapping import expected_parameters
-from evaluation.checkpoints.placement import device_number, layer_count
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.head import CHUNK_LOGITS
 

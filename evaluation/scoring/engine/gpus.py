@@ -17,7 +17,8 @@ from evaluation.errors import ScoringError
 
 T = TypeVar("T")
 
-_SECONDS = 30.0
+ANSWER_SECONDS = 30.0
+"""After which NVML is given up."""
 HELD = 0.5
 """Part of a GPU's memory that others may use before a job on it is refused."""
 NOTED = 0.05
@@ -148,10 +149,10 @@ def _asked(read: Callable[[], T]) -> T | None:
 
     thread = threading.Thread(target=ask, daemon=True)  # which nobody can end where it hangs
     thread.start()
-    thread.join(_SECONDS)
+    thread.join(ANSWER_SECONDS)
     if not found:
         raise DeadGpu(
-            f"NVML does not answer within {_SECONDS:.0f} s: a GPU of this node is dead or its driver "
+            f"NVML does not answer within {ANSWER_SECONDS:.0f} s: a GPU of this node is dead or its driver "
             f"hangs; {_DRAIN}"
         )
     first = found[0]

@@ -1,19 +1,28 @@
-"""Prompts of which answers are still wanted, read some at a time before there is a row for them."""
+"""Prompts of which answers are still wanted, read some at a time before there is a row for them.
 
+Prefixes that prompts have in common (few-shot examples, preambles) are read once.
+"""
+
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
 from evaluation.scoring.answers import GenerationRequest
 from evaluation.scoring.engine.generation.kv_cache import Prefix, Reading
-from evaluation.scoring.engine.generation.prefixes import families
 
 Forward = Callable[[torch.Tensor, torch.Tensor, Reading], torch.Tensor]
 """Last hidden states (B, T, D) of ids (B, T) at positions (1, T)."""
 
+Tokens = tuple[int, ...]
+
 _NEARLY = 0.85  # prompts read together are at least this long, relative to the longest
 _READ_TOKENS = {"cpu": 2048, "cuda": 8192}  # and so many in all, unless one alone is longer
+_WORTH = 32
+"""Tokens from which on a common prefix is read once; a shorter one costs each step more than it saves."""
+_DEEPEST = 20  # splits of splits; a prompt that is the beginning of the next, and so on, has many
 
 
 @dataclass
@@ -120,9 +129,7 @@ class Queue:
             chosen.append(family.waiting.pop())
         return chosen
 
-    def _run(
-        self, rests: Sequence[tuple[int, ...]], stem: Prefix | None
-    ) -> tuple[Reading, torch.Tensor]:
+    def _run(self, rests: Sequence[Tokens], stem: Prefix | None) -> tuple[Reading, torch.Tensor]:
         """Read tokens that follow the stem, padded on the right."""
         self._counts.tokens_read += sum(map(len, rests))
         start, longest = stem.stop if stem else 0, max(map(len, rests))
@@ -130,3 +137,52 @@ class Queue:
         positions = torch.arange(start, start + longest, device=self._device)[None]
         reading = Reading([stem] if stem else [], self._windows, positions)
         return reading, self._forward(ids.to(self._device), positions, reading)
+
+
+class Family(NamedTuple):
+    """Indices of prompts, in the order of their tokens, and how many tokens they have in common."""
+
+    shared: int
+    members: tuple[int, ...]
+
+    @property
+    def saved(self) -> int:
+        """Tokens that are not read again."""
+        return self.shared * (len(self.members) - 1)
+
+
+def families(prompts: Sequence[Tokens]) -> list[Family]:
+    """Return all prompts, each once, split so that sharing a prefix for each family saves the most tokens.
+
+    Of every prompt at least the last token is its own, for its answer begins there.
+    """
+    order = sorted(range(len(prompts)), key=prompts.__getitem__)
+    return _split(prompts, tuple(order)) if order else []
+
+
+def _split(prompts: Sequence[Tokens], members: tuple[int, ...], depth: int = 0) -> list[Family]:
+    """Split members, which are sorted, so that the first and the last differ the most."""
+    if len(members) == 1:
+        return [Family(0, members)]
+    first, last = prompts[members[0]], prompts[members[-1]]
+    common = _common(first, last)
+    shared = min(common, len(first) - 1)
+    if common == len(last) or depth == _DEEPEST:
+        return [_family(shared, members)]
+    own = [_family(shared, members)]
+    parts = [
+        tuple(part)
+        for _, part in itertools.groupby(members, lambda index: prompts[index][common : common + 1])
+    ]
+    deeper = [family for part in parts for family in _split(prompts, part, depth + 1)]
+    return deeper if sum(f.saved for f in deeper) > sum(f.saved for f in own) else own
+
+
+def _common(one: Tokens, other: Tokens) -> int:
+    """Count the tokens at the beginning that are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _family(shared: int, members: tuple[int, ...]) -> Family:
+    return Family(shared if shared >= _WORTH else 0, members)

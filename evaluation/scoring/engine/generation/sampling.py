@@ -28,7 +28,7 @@ from evaluation.settings.generation import Sampling
 GREEDY = Sampling()
 
 _AHEAD = 32  # tokens whose random numbers are made at once
-_SORTED = 128  # likeliest tokens that are sorted first; all are, where these are not enough
+SORTED = 128  # likeliest tokens that are sorted first; all are, where these are not enough
 _BLOCK_LEVELS = 6  # the last halvings are within blocks, the others need no more than their sums
 
 
@@ -118,7 +118,7 @@ def _nucleus(shares: torch.Tensor, rules: Rules) -> torch.Tensor:
     On a GPU all are sorted, as looking whether a few are enough would mean to wait for it.
     """
     vocabulary, top_p = shares.shape[-1], rules.top_p[:, None]
-    lowest, is_enough = _lowest_kept(shares, top_p, vocabulary if shares.is_cuda else _SORTED)
+    lowest, is_enough = _lowest_kept(shares, top_p, vocabulary if shares.is_cuda else SORTED)
     if not shares.is_cuda:
         more = (~is_enough & (top_p < 1))[:, 0].nonzero()[:, 0]
         if len(more):
