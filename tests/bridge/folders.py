@@ -67,7 +67,7 @@ def make_plans(
         "checkpoints": str(root / "ckpts/second"),
         "steps": list(steps),
         "bridge": {"stage": "first", "step": 100},
-        "objective": OBJECTIVE if objective is None else objective,
+        "objective": _known(suite) if objective is None else objective,
         **common,
     }
     content = {
@@ -82,6 +82,10 @@ def make_plans(
         },
     }
     return plan_stages(validate_config(content, "test"))
+
+
+def _known(suite: dict[str, Any]) -> list[dict[str, Any]]:
+    return [aim for aim in OBJECTIVE if suite.get(TIERS[aim["tier"]].section)]
 
 
 def write_side(

@@ -50,5 +50,14 @@ def page_data(page: Path) -> dict[str, Any]:
     """What a page draws from."""
     found = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None
-    content: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    packed = gzip.decompress(base64.b64decode(found[1]))
+    content: dict[str, Any] = json.loads(packed, object_hook=_rows)
     return content
+
+
+def _rows(value: dict[str, Any]) -> Any:
+    """Rows of what a page holds as columns, as its script makes them."""
+    columns = value.get("$columns")
+    if columns is None:
+        return value
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -146,7 +146,7 @@ def _page(data: dict[str, Any], text: str) -> None:
     assert data["tiers"]["toy"]["unit"] == "riddles"
     shown = {one["item"] for one in data["series"] if one["tier"] == "toy"}
     assert shown == {*BOOKS, "overall", "hq (group)"}
-    assert {key[1] for key in data["deltas"]["keys"] if key[0] == "toy"} == {*BOOKS, "overall"}
+    assert {row["item"] for row in data["deltas"] if row["tier"] == "toy"} == {*BOOKS, "overall"}
     moved = [one for one in data["flips"]["steps"]["20"] if one["tier"] == "toy"]
     assert [(one["item"], one["shape"], one["of"]) for one in moved] == [
         ("old", "credit", 200),

@@ -79,6 +79,11 @@ def is_logarithmic(series: Series) -> bool:
     return min(values) > 0 and max(values) > WIDE * min(values)
 
 
+def with_scales(series: Iterable[Series]) -> list[Series]:
+    """Return the series as pages draw them, which says whether their axes are logarithmic."""
+    return [{**one, "log": is_logarithmic(one)} for one in series]
+
+
 def _series(key: Key, rows: Sequence[Row], bridge: Row | None) -> Series:
     tier, item, metric = key
     rows = sorted(rows, key=lambda row: row["step"])
@@ -164,7 +169,7 @@ def points_of(checkpoints: Iterable[RunCheckpoint], damaged: list[str]) -> tuple
 
 def _point(one: RunCheckpoint, value: Value) -> dict[str, Any]:
     bounds = {name: getattr(value, name) for name in ("value", "low", "high", "chance")}
-    return {"step": one.step, "tokens": one.tokens, **bounds}
+    return {"x": one.step, "step": one.step, "tokens": one.tokens, **bounds}
 
 
 def overlaid_series(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]:

@@ -11,17 +11,9 @@ from evaluation.checkpoints.subjects import candidates_so_far
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.headlines import provisional, tier_words
-from evaluation.reporting.pages.curves import Series, stage_series, with_levels
+from evaluation.reporting.pages.curves import Series, stage_series, with_levels, with_scales
 from evaluation.reporting.pages.joined import follows, joined_series
-from evaluation.reporting.pages.page import (
-    DEFAULTS,
-    packed_retention,
-    packed_series,
-    page_link,
-    render,
-    some,
-    write_page,
-)
+from evaluation.reporting.pages.page import DEFAULTS, page_link, render, write_page
 from evaluation.reporting.pages.provenance_header import front_header
 from evaluation.reporting.pages.runs_page import stage_title
 from evaluation.reporting.pages.verdicts import (
@@ -47,6 +39,7 @@ from evaluation.settings.candidates import candidate_label
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
+from evaluation.wording import first_few
 
 
 def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
@@ -60,12 +53,12 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     kept = retention(found.values())
     data = {
         "tiers": tier_words(),
-        "retention": packed_retention(kept),
+        "retention": [row.model_dump() for row in kept],
         "stage": None,
         "pages": _pages(plans, output),
         "defaults": {**DEFAULTS, "against": ""},
-        "sparks": {name: packed_series(known) for name, known in sparks.items()},
-        "series": packed_series(_joined(found, series)),
+        "sparks": {name: with_scales(known) for name, known in sparks.items()},
+        "series": with_scales(_joined(found, series)),
     }
     cards = [_card(stage, sparks[name]) for name, stage in found.items()]
     config = next(iter(plans.values())).config
@@ -198,7 +191,7 @@ def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
         "headline": sparks[0]["told"] if sparks else "no results yet",
         "companions": advised["companions"] if advised else [],
         "counts": _counts(found),
-        "missing": some(found.missing, 4),
+        "missing": first_few(found.missing, 4),
         "failures": [*failures(found.plan, found.asked), *found.damaged],
     }
 

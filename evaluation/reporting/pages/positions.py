@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from evaluation.bridge.positions import BinValue, position_values
-from evaluation.reporting.pages.page import seven_digits
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.deltas_file import PositionDelta
 from evaluation.results.kinds import NatsItem
@@ -58,4 +57,4 @@ def _point(one: BinValue, paired: PositionDelta | None) -> dict[str, Any]:
     if paired is not None and paired.low is not None and paired.high is not None:
         bridge = paired.bridge_value
         point |= {"paired_low": bridge + paired.low, "paired_high": bridge + paired.high}
-    return {name: seven_digits(value) for name, value in point.items()}
+    return point

@@ -11,18 +11,21 @@ from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.deltas import PER_BYTE
 from evaluation.errors import BridgeError
 from evaluation.reporting.headlines import tier_words
-from evaluation.reporting.pages.curves import Series, overlaid_series, points_of, with_levels
+from evaluation.reporting.pages.curves import (
+    Series,
+    overlaid_series,
+    points_of,
+    with_levels,
+    with_scales,
+)
 from evaluation.reporting.pages.page import (
     DEFAULTS,
     DELTAS_DEFAULTS,
     LARGEST,
     SpaceLeft,
     delta_row,
-    packed_deltas,
-    packed_series,
     page_link,
     render,
-    some,
 )
 from evaluation.results.comparison_file import RunComparison, StageComparison
 from evaluation.results.stage_files import PAGE
@@ -52,7 +55,7 @@ def runs_page(
         "stage": None,
         "pages": {"front": page_link(Path(PAGE), Path())} if config is not None else {},
         "defaults": _defaults(curves, comparisons),
-        "curves": [{"stage": name, "series": packed_series(all_)} for name, all_ in curves.items()],
+        "curves": [{"stage": name, "series": with_scales(all_)} for name, all_ in curves.items()],
         "comparisons": [],
     }
     words: dict[str, Any] = {
@@ -60,7 +63,7 @@ def runs_page(
         "run": " and ".join(run.name for run in runs),
         "comparisons": [_words(one) for one in comparisons],
         "damaged": damaged,
-        "levels": some(notes),
+        "levels": notes,
         "left_out": [],
         "has_front": config is not None,
     }
@@ -151,8 +154,8 @@ def _matched(stage: StageComparison) -> str:
 def _deltas(
     comparisons: Sequence[RunComparison], space: SpaceLeft
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return packed deltas of all stages, the last steps first, and what there is no room for."""
-    packed, left_out = [], []
+    """Return the deltas of all stages, the last steps first, and what there is no room for."""
+    found, left_out = [], []
     for one in comparisons:
         for stage in one.stages:
             label = f"{one.run_a} against {one.run_b}, {stage_title(stage)}"
@@ -160,17 +163,17 @@ def _deltas(
             steps = dict.fromkeys(row.step_a for row in stage.deltas)
             for step in reversed(list(steps)):
                 rows = list(_rows(stage, step))
-                if space.take(packed_deltas(rows)["rows"]):
+                if space.take(rows):
                     kept = [*rows, *kept]
                 else:
                     left_out.append(f"{label}, step {step}")
             others = {row.step_a: row.step_b for row in stage.deltas if row.step_a != row.step_b}
-            packed.append({"label": label, "others": others, "deltas": packed_deltas(kept)})
-    return packed, left_out
+            found.append({"label": label, "others": others, "deltas": kept})
+    return found, left_out
 
 
 def _rows(stage: StageComparison, step: int) -> Iterator[dict[str, Any]]:
-    """Yield rows of `packed_deltas` of one match; what a lead is about is in a forest plot."""
+    """Yield the rows of one match; what a lead is about is in a forest plot."""
     leads = {(lead.tier, lead.item, lead.metric) for lead in stage.leads}
     for row in stage.deltas:
         if row.step_a == step:

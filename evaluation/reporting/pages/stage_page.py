@@ -18,16 +18,13 @@ from evaluation.reporting.headlines import (
     steps_in_words,
     tier_words,
 )
-from evaluation.reporting.pages.curves import Series, stage_series, with_levels
+from evaluation.reporting.pages.curves import Series, stage_series, with_levels, with_scales
 from evaluation.reporting.pages.page import (
     DEFAULTS,
     DELTAS_DEFAULTS,
     LARGEST,
-    Links,
     SpaceLeft,
     delta_row,
-    packed_deltas,
-    packed_series,
     page_link,
     render,
 )
@@ -69,9 +66,9 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
         "tiers": tier_words(),
         "stage": found.plan.name,
         "bridge": found.bridge.results.label if found.bridge else None,
-        "pages": _links(found.plan),
+        "pages": {"front": page_link(Path(found.plan.config.results) / PAGE, found.plan.results)},
         "defaults": _defaults(found.plan, chosen),
-        "series": packed_series(series),
+        "series": with_scales(series),
         "power": _power(found.plan),
         "positions": position_series(found, chosen),
     }
@@ -95,10 +92,6 @@ def _defaults(plan: StagePlan, chosen: Candidate | None) -> dict[str, Any]:
         return {"step": chosen, "item": "", **DEFAULTS}
     about_bridge = {"band": "paired", **DELTAS_DEFAULTS, "said": "", "turn": ""}
     return {"step": chosen, "item": "", "flip": "", **DEFAULTS, **about_bridge}
-
-
-def _links(plan: StagePlan) -> Links:
-    return {"front": page_link(Path(plan.config.results) / PAGE, plan.results)}
 
 
 def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) -> dict[str, Any]:
@@ -159,18 +152,18 @@ def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
 
 def _deltas(
     found: StageResults, space: SpaceLeft, first: Sequence[Candidate]
-) -> tuple[dict[str, Any], list[Candidate]]:
-    """Return packed deltas of all steps that there is room for, and the other steps."""
+) -> tuple[list[dict[str, Any]], list[Candidate]]:
+    """Return the deltas of all steps that there is room for, and the other steps."""
     kept: dict[Candidate, list[dict[str, Any]]] = {}
     left: list[Candidate] = []
     for step in in_order(sorted(found.deltas, key=candidate_rank), first):
         own = _rows(found.deltas[step])
-        if left or not space.take(packed_deltas(own)["rows"]):
+        if left or not space.take(own):
             left.append(step)
         else:
             kept[step] = own
-    rows = (row for step in sorted(kept, key=candidate_rank) for row in kept[step])
-    return packed_deltas(rows), sorted(left, key=candidate_rank)
+    rows = [row for step in sorted(kept, key=candidate_rank) for row in kept[step]]
+    return rows, sorted(left, key=candidate_rank)
 
 
 def _rows(content: StepDeltas) -> list[dict[str, Any]]:

@@ -1,18 +1,6 @@
 /* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders,
    merges: [{name, value, low, high}], spread, log, lines: [{name, number, points}], levels: [{name, number, value}]}, lines where there are several */
-function unpackPoints(columns) {
-  const names = Object.keys(columns);
-  return (columns.step || []).map((step, i) => {
-    const point = { x: step };
-    for (const name of names) point[name] = columns[name][i];
-    return point;
-  });
-}
-
-function unpackSeries(series) {
-  if (!series.lines) return { ...series, points: unpackPoints(series.points) };
-  return withLines(series, series.lines.map((line) => ({ ...line, points: unpackPoints(line.points) })));
-}
+const drawable = (series) => (series.lines ? withLines(series, series.lines) : series);
 
 /* All points of several lines in one row, each with the name of its line */
 function withLines(series, lines) {

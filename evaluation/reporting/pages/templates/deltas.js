@@ -1,16 +1,5 @@
 /* Deltas against OTHER, forest plots of a step and a table of all. */
 
-function unpackDeltas(packed) {
-  const [keyNames, valueNames] = packed.of;
-  return packed.rows.map(([step, key, ...values]) => {
-    const row = { step };
-    keyNames.forEach((name, i) => { row[name] = packed.keys[key][i]; });
-    valueNames.forEach((name, i) => { row[name] = values[i]; });
-    row.note = packed.notes[row.note];
-    return row;
-  });
-}
-
 /* Both, of what `deltas` gives */
 function deltaBoard(deltas) {
   const plots = () => forest(deltas()), rows = () => table(deltas());

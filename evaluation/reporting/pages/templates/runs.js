@@ -1,5 +1,5 @@
 /* Curves over steps, or over tokens seen where checkpoints say how many */
-const CURVES = new Map(DATA.curves.map((one) => [one.stage, one.series.map(unpackSeries)]));
+const CURVES = new Map(DATA.curves.map((one) => [one.stage, one.series.map(drawable)]));
 
 function overTokens(series) {
   const lines = series.lines.map((line) => ({
@@ -20,7 +20,7 @@ let pairDeltas = [];
 /* The deltas of the chosen pair of runs, and its steps, of which the last one is shown at first */
 function choosePair() {
   const own = DATA.comparisons.find((one) => one.label === chosen("pair"));
-  pairDeltas = own ? unpackDeltas(own.deltas) : [];
+  pairDeltas = own ? own.deltas : [];
   const steps = [...new Set(pairDeltas.map((row) => row.step))];
   DATA.defaults.step = steps.length ? Math.max(...steps) : null;
   if (STATE.step && !steps.includes(Number(STATE.step))) unknown("step");

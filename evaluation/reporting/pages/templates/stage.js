@@ -1,5 +1,5 @@
-const DELTAS = unpackDeltas(DATA.deltas);
-const SERIES = DATA.series.map(unpackSeries);
+const DELTAS = DATA.deltas;
+const SERIES = DATA.series.map(drawable);
 const MERGES = [...new Set([...SERIES.flatMap((one) => mergesOf(one).map((m) => m.name)), ...DELTAS.map((d) => d.step).filter((step) => typeof step === "string")])];
 const NUMBERS = [...new Set([...SERIES.flatMap((one) => one.points.map((p) => p.step)), ...DELTAS.map((d) => d.step)])].filter((step) => typeof step === "number").sort((a, b) => a - b);
 const STEPS = [...NUMBERS, ...MERGES];
