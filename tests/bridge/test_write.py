@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from evaluation.bridge.verdicts import judge_step
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
 from evaluation.results.deltas_file import DeltaRow
+from evaluation.settings.aims import Aim
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edit_json, make_plans, write_side
 
@@ -190,8 +192,7 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path, file: str) -> None:
         write_deltas(plan, 10)
 
 
-def test_an_aim_at_nothing_is_refused(tmp_path: Path) -> None:
-    aim = {"tier": "tier2", "want": "improve", "group": "nowhere", "margin": 0.0}
-    plan, _ = two_sides(tmp_path, objective=[aim])
+def test_an_aim_at_what_was_not_scored_is_refused() -> None:
+    aim = Aim(tier="tier2", want="improve", group="nowhere", margin=0.0)
     with pytest.raises(BridgeError, match=r"stages\.second\.objective\.0.*'nowhere'"):
-        write_deltas(plan, 10)
+        judge_step([aim], [], "second")
