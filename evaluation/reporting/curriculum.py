@@ -8,6 +8,7 @@ from evaluation.errors import ResultsError
 from evaluation.grading.generated import FOLDER
 from evaluation.input_files import read_lines
 from evaluation.results.columns import COMPLETED, as_rows, read_table
+from evaluation.results.files import SCORE_AGAIN
 
 Order = Literal["easiest", "hardest"]
 
@@ -43,10 +44,10 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
                 f"{path}: is no file, though {task} has results; `collect` this checkpoint again"
             )
         raise ResultsError(f"{results}: no results of {task!r}; {known}")
-    rows = as_rows(read_table(path, COMPLETED[1:], "score this checkpoint again"))
+    rows = as_rows(read_table(path, COMPLETED[1:], SCORE_AGAIN))
     views = list(dict.fromkeys(row["verifier"] for row in rows))
     if not views:
-        raise ResultsError(f"{path}: it has no rows; score this checkpoint again")
+        raise ResultsError(f"{path}: it has no rows; {SCORE_AGAIN}")
     chosen = verifier or views[0]
     if chosen not in views:
         raise ResultsError(f"{path}: no verifier {chosen!r}; there are {', '.join(views)}")

@@ -5,12 +5,9 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.errors import ResultsError
-from evaluation.results.files import FileModel, parse_model, read_text
+from evaluation.results.files import SCORE_AGAIN, FileModel, parse_model, read_text, unusable
 from evaluation.results.tier_files import ItemEntry, Rate, TierFile
 from evaluation.settings.check_kinds import Kind
-
-AGAIN = "score this checkpoint again"
 
 
 class CategoryRates(FileModel):
@@ -40,9 +37,9 @@ class CategoryRates(FileModel):
     )
 
     def rates(self) -> dict[str, float | None]:
-        """All rates that the file has, those of an external program's own among them."""
-        given = {**{name: getattr(self, name) for name in type(self).model_fields}}
-        given = {name: value for name, value in given.items() if name in self.model_fields_set}
+        """Return all rates that the file has, those of an external program's own among them."""
+        known = type(self).model_fields
+        given = {name: getattr(self, name) for name in known if name in self.model_fields_set}
         return {k: v for k, v in {**given, **(self.model_extra or {})}.items() if _is_rate(k)}
 
     @model_validator(mode="after")
@@ -125,20 +122,20 @@ class Generation(FileModel):
 
 
 def read_generations(path: Path) -> dict[str, Generation]:
-    """Answers by the id of their prompt.
+    """Return answers by the id of their prompt.
 
     Raises:
         ResultsError: a line is no such record, or an id is there twice; names the line.
     """
     found: dict[str, Generation] = {}
     # Only a line feed ends a line: JSON leaves other separators of lines within texts as they are.
-    for number, line in enumerate(read_text(path, AGAIN).split("\n"), start=1):
+    for number, line in enumerate(read_text(path, SCORE_AGAIN).split("\n"), start=1):
         if not line:
             continue
         where = path.with_name(f"{path.name}, line {number}")
-        one = parse_model(where, line, Generation, AGAIN)
+        one = parse_model(where, line, Generation, SCORE_AGAIN)
         if one.id in found:
-            raise ResultsError(f"{where}: the id {one.id!r} is there twice; remove it and {AGAIN}")
+            raise unusable(where, f"the id {one.id!r} is there twice")
         found[one.id] = one
     return found
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from evaluation.errors import ResultsError
 from evaluation.escaping import csv_cell
 from evaluation.files import atomic_path
-from evaluation.results.files import FileModel
+from evaluation.results.files import FileModel, unreadable, unusable
 
 if TYPE_CHECKING:  # takes a while to import, and every command imports what files are called
     import pyarrow as pa
@@ -107,7 +107,7 @@ _ARROW = {str: "string", int: "int64", float: "double", bool: "bool"}
 
 
 def columns_of(model: type[FileModel]) -> tuple[Column, ...]:
-    """The columns of a table whose rows are records of plain values."""
+    """Return the columns of a table whose rows are records of plain values."""
     columns = []
     for name, field in model.model_fields.items():
         kinds = get_args(field.annotation) or (field.annotation,)
@@ -132,7 +132,7 @@ def arrow_type(name: str) -> "pa.DataType":
 
 
 def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
-    """A Parquet file whose columns are as they must be; others that it has are left out.
+    """Return a Parquet file whose columns are as they must be; others that it has are left out.
 
     Raises:
         ResultsError: no such file, not Parquet, or a column that is missing or of another type, or
@@ -143,8 +143,9 @@ def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
 
     try:
         if not path.is_file():
-            what = "not a regular file; remove it and" if path.exists() else "no such file;"
-            raise ResultsError(f"{path}: {what} {again}")
+            if path.exists():
+                raise unusable(path, "not a regular file", again)
+            raise ResultsError(f"{path}: no such file; {again}")
         with pq.ParquetFile(path) as file:
             table = file.read()
         _check_names(path, table.column_names, columns, again)
@@ -153,13 +154,10 @@ def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
         )
         table.validate(full=True)
     except PermissionError as error:
-        raise ResultsError(
-            f"{path}: cannot be read ({error.strerror}); give yourself access to it, or remove it "
-            f"and {again}"
-        ) from None
+        raise unreadable(path, error, again) from None
     except (pa.ArrowException, OSError, ValueError) as error:
         why = str(error).split("\n")[0]
-        raise ResultsError(f"{path}: damaged ({why}); remove it and {again}") from None
+        raise unusable(path, f"damaged ({why})", again) from None
     for column in columns:
         if column.name in table.column_names:
             table = _checked(path, table, column, again)
@@ -169,42 +167,36 @@ def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
 def _check_names(path: Path, names: list[str], columns: Sequence[Column], again: str) -> None:
     for column in columns:
         if names.count(column.name) > 1:
-            raise ResultsError(
-                f"{path}: the column {column.name!r} is there twice; remove it and {again}"
-            )
+            raise unusable(path, f"the column {column.name!r} is there twice", again)
         if column.name not in names and not column.nullable:
-            raise ResultsError(f"{path}: no column {column.name!r}; remove it and {again}")
+            raise unusable(path, f"no column {column.name!r}", again)
 
 
 def _checked(path: Path, table: "pa.Table", column: Column, again: str) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = table[column.name]
+    values, what = table[column.name], f"the column {column.name!r}"
     try:
         values = values.cast(arrow_type(column.type))
     except (pa.ArrowException, ValueError):
-        raise ResultsError(
-            f"{path}: the column {column.name!r} is of type {values.type}, not {column.type}; remove "
-            f"it and {again}"
-        ) from None
+        is_of = f"{what} is of type {values.type}, not {column.type}"
+        raise unusable(path, is_of, again) from None
     if values.null_count and not column.nullable:
-        raise ResultsError(f"{path}: the column {column.name!r} has nulls; remove it and {again}")
+        raise unusable(path, f"{what} has nulls", again)
     numbers = pc.list_flatten(values) if column.type.endswith("[]") else values
     if "double" in column.type and not pc.all(pc.is_finite(numbers), min_count=0).as_py():
-        raise ResultsError(
-            f"{path}: the column {column.name!r} has NaN or infinite values; remove it and {again}"
-        )
+        raise unusable(path, f"{what} has NaN or infinite values", again)
     return table.set_column(table.column_names.index(column.name), column.name, values)
 
 
 def rows_of(table: "pa.Table", column: str, name: str, path: Path, again: str) -> "pa.Table":
-    """The rows of one item, without the column that names it."""
+    """Return the rows of one item, without the column that names it."""
     import pyarrow.compute as pc
 
     rows = table.filter(pc.equal(table[column], name)).drop_columns([column])
     if not rows.num_rows:
-        raise ResultsError(f"{path}: no rows of {name!r}; remove it and {again}")
+        raise unusable(path, f"no rows of {name!r}", again)
     return rows
 
 

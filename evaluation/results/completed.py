@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.errors import ResultsError
 from evaluation.results.answer_files import GenerationEntry, Tier5File
 from evaluation.results.columns import rows_of
+from evaluation.results.files import SCORE_AGAIN, unusable
 from evaluation.results.kinds import CreditItem, Credits, Items
 from evaluation.settings.tiers import Tier
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 TRUNCATED = "truncated_rate"
 
 
-def completed_items(
-    tier: Tier, file: Tier5File, table: "pa.Table | None", path: Path, again: str
-) -> Items:
-    """`table` is None where an external program wrote none; raises ResultsError."""
+def completed_items(tier: Tier, file: Tier5File, table: "pa.Table | None", path: Path) -> Items:
+    """Return the items of a tier's file; raise ResultsError.
+
+    `table` is None where an external program wrote none.
+    """
     items = {
         name: CreditItem(
             group=entry.group,
@@ -35,8 +36,8 @@ def completed_items(
                 "decoding": entry.decoding,
             },
             entry=entry,
-            credits={} if table is None else task_credits(tier, table, name, entry, path, again),
-            groupings={} if table is None else _groupings(table, name, path, again),
+            credits={} if table is None else task_credits(tier, table, name, entry, path),
+            groupings={} if table is None else _groupings(table, name, path),
             bounds=_bounds(tier, entry),
         )
         for name, entry in file.generation_tasks.items()
@@ -60,44 +61,35 @@ def _bounds(tier: Tier, entry: GenerationEntry) -> dict[str, tuple[float, float]
 
 
 def metric_of(tier: Tier, entry: GenerationEntry, view: str) -> str:
-    """The primary verifier's rate under the headline's name, the others as `<headline>_<verifier>`."""
+    """Return the primary verifier's rate under the headline's name, the others as `<headline>_<verifier>`."""
     return tier.headline if view == entry.primary else f"{tier.headline}_{view}"
 
 
 def task_credits(
-    tier: Tier, table: "pa.Table", name: str, entry: GenerationEntry, path: Path, again: str
+    tier: Tier, table: "pa.Table", name: str, entry: GenerationEntry, path: Path
 ) -> dict[str, Credits]:
-    """By metric, the headline first."""
-    rows = rows_of(table, "task", name, path, again).to_pylist()
+    """Return the credits by metric, the headline first."""
+    rows = rows_of(table, "task", name, path, SCORE_AGAIN).to_pylist()
     views: dict[str, list[dict[str, Any]]] = {view: [] for view in entry.verifiers}
     for row in rows:
         if row["verifier"] not in views:
-            raise ResultsError(
-                f"{path}: {name!r} has rows of {row['verifier']!r}, which is none of its verifiers; "
-                f"remove it and {again}"
-            )
+            is_other = f"{row['verifier']!r}, which is none of its verifiers"
+            raise unusable(path, f"{name!r} has rows of {is_other}")
         views[row["verifier"]].append(row)
-    found = {
-        metric_of(tier, entry, v): _credits(name, part, path, again) for v, part in views.items()
-    }
+    found = {metric_of(tier, entry, v): _credits(name, part, path) for v, part in views.items()}
     first = found.pop(tier.headline)
     truncated = _truncated(views[entry.primary])
     return {tier.headline: first, **found, TRUNCATED: truncated}
 
 
-def _credits(name: str, rows: list[dict[str, Any]], path: Path, again: str) -> Credits:
+def _credits(name: str, rows: list[dict[str, Any]], path: Path) -> Credits:
     ids = [row["id"] for row in rows]
     if not rows or len(set(ids)) < len(ids):
-        raise ResultsError(
-            f"{path}: a prompt of {name!r} is missing or there twice for a verifier; remove it and "
-            f"{again}"
-        )
+        raise unusable(path, f"a prompt of {name!r} is missing or there twice for a verifier")
     known = [row for row in rows if row["pass_rate"] is not None]
     credit = np.asarray([row["pass_rate"] for row in known], dtype=np.float64)
     if ((credit < 0) | (credit > 1)).any():
-        raise ResultsError(
-            f"{path}: a mean score of {name!r} is not in [0, 1]; remove it and {again}"
-        )
+        raise unusable(path, f"a mean score of {name!r} is not in [0, 1]")
     return Credits(
         ids=tuple(row["id"] for row in known),
         credit=credit,
@@ -107,16 +99,16 @@ def _credits(name: str, rows: list[dict[str, Any]], path: Path, again: str) -> C
 
 
 def _strata(rows: list[dict[str, Any]]) -> tuple[str, ...] | None:
-    """The first grouping of the task; a finer one would leave too few prompts in a group."""
+    """Return the first grouping of the task; a finer one would leave too few prompts in a group."""
     groups: list[Mapping[str, str]] = [json.loads(row["strata"]) for row in rows]
     if not groups or not all(groups):
         return None
     return tuple(next(iter(one.values())) for one in groups)
 
 
-def _groupings(table: "pa.Table", name: str, path: Path, again: str) -> dict[str, dict[str, str]]:
+def _groupings(table: "pa.Table", name: str, path: Path) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
-    for row in rows_of(table, "task", name, path, again).to_pylist():
+    for row in rows_of(table, "task", name, path, SCORE_AGAIN).to_pylist():
         for grouping, group in json.loads(row["strata"]).items():
             found.setdefault(grouping, {})[row["id"]] = group
     return found

@@ -14,6 +14,9 @@ from evaluation.json_text import load_json
 RUN_AGAIN = "run Snakemake again with the configuration of that run"
 """How a file of a stage is made."""
 
+SCORE_AGAIN = "score this checkpoint again"
+"""How a file of a checkpoint is made."""
+
 LONGEST = 60
 """Characters of a wrong value that a message shows."""
 
@@ -27,8 +30,13 @@ class FileModel(BaseModel):
 AnyFileModel = TypeVar("AnyFileModel", bound=FileModel)
 
 
+def unusable(path: Path, what: str, again: str = SCORE_AGAIN) -> ResultsError:
+    """Return the error of a file that has to be made again."""
+    return ResultsError(f"{path}: {what}; remove it and {again}")
+
+
 def read_model(path: Path, model: type[AnyFileModel], again: str) -> AnyFileModel:
-    """A file as a record; `again` says how such a file is made.
+    """Return a file as a record; `again` says how such a file is made.
 
     Raises:
         ResultsError: there is no such file, it cannot be read, or a key of it is not as it must be.
@@ -44,53 +52,52 @@ def read_versioned(
     text = read_text(path, again)
     found = parse_json(path, text, again).get("protocol")
     if found != version:
-        raise ResultsError(
-            f"{path}: written by {what} protocol {found!r}, not {version!r}; remove it and {again}"
-        )
+        raise unusable(path, f"written by {what} protocol {found!r}, not {version!r}", again)
     return parse_model(path, text, model, again)
 
 
 def read_text(path: Path, again: str) -> str:
-    """The text of a regular file; raises ResultsError."""
+    """Return the text of a regular file; raise ResultsError."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise ResultsError(f"{path}: not a regular file; remove it and {again}")
+            raise unusable(path, "not a regular file", again)
         return path.read_bytes().decode()
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such file; {again}") from None
     except UnicodeDecodeError as error:
-        raise ResultsError(
-            f"{path}: not UTF-8 text (byte {error.start}); remove it and {again}"
-        ) from None
+        raise unusable(path, f"not UTF-8 text (byte {error.start})", again) from None
     except OSError as error:
-        raise ResultsError(
-            f"{path}: cannot be read ({error.strerror}); give yourself access to it, or remove it "
-            f"and {again}"
-        ) from None
+        raise unreadable(path, error, again) from None
+
+
+def unreadable(path: Path, error: OSError, again: str) -> ResultsError:
+    """Return the error of a file that may not be read."""
+    why = f"cannot be read ({error.strerror}); give yourself access to it, or remove it"
+    return ResultsError(f"{path}: {why} and {again}")
 
 
 def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) -> AnyFileModel:
-    """A record from a file's text; raises ResultsError naming file, key and value."""
+    """Return a record from a file's text; raise ResultsError naming file, key and value."""
     content = parse_json(path, text, again)
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        raise ResultsError(f"{path}: {_mistake(error, content)}; remove it and {again}") from None
+        raise unusable(path, _mistake(error, content), again) from None
 
 
 def parse_json(path: Path, text: str, again: str) -> dict[str, Any]:
-    """A JSON object without a key that is there twice; raises ResultsError."""
+    """Return a JSON object without a key that is there twice; raise ResultsError."""
     try:
         content = load_json(text, finite=True)
     except ValueError as error:
-        raise ResultsError(f"{path}: not JSON ({error}); remove it and {again}") from None
+        raise unusable(path, f"not JSON ({error})", again) from None
     if not isinstance(content, dict):
-        raise ResultsError(f"{path}: not a JSON object; remove it and {again}")
+        raise unusable(path, "not a JSON object", again)
     return content
 
 
 def _mistake(error: ValidationError, content: Any) -> str:
-    """The first mistake of a record in words, and how many more there are."""
+    """Return the first mistake of a record in words, and how many more there are."""
     mistakes = error.errors(include_url=False)
     first, more = mistakes[0], len(mistakes) - 1
     keys, value = [], content
@@ -112,6 +119,6 @@ def _mistake(error: ValidationError, content: Any) -> str:
 
 
 def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> None:
-    """Writes a file that its readers will accept; raises pydantic's ValidationError otherwise."""
+    """Write a file that its readers will accept; raise pydantic's ValidationError otherwise."""
     model.model_validate_json(json.dumps(content, allow_nan=False))
     write_json(path, content)

@@ -6,6 +6,7 @@ Whoever adds a tier to `settings.tiers` registers here how its files are read.
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,11 @@ from evaluation.metrics.accuracy import (
 from evaluation.metrics.measures import choice_measures, greedy
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
 from evaluation.metrics.rates import RATES, outcome
+from evaluation.metrics.spread import Floats
 from evaluation.results.answer_files import Generation, PromptEntry, Tier4File, Tier5File
 from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, read_table, rows_of
 from evaluation.results.completed import completed_items
+from evaluation.results.files import SCORE_AGAIN, unusable
 from evaluation.results.kinds import (
     Blocks,
     Companions,
@@ -42,12 +45,10 @@ from evaluation.results.tier_files import (
     Tier3File,
     TierFile,
 )
-from evaluation.settings.tiers import TIERS, TaskKind, Tier
+from evaluation.settings.tiers import TIERS, Tier
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-AGAIN = "score this checkpoint again"
 
 
 def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
@@ -73,7 +74,7 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
 def check_agrees(
     path: Path, tier: Tier, file: TierFile, name: str, both: tuple[float, float]
 ) -> None:
-    """Raises ResultsError where a mean over a table's rows is not what the summary beside it says.
+    """Raise ResultsError where a mean over a table's rows is not what the summary beside it says.
 
     The two are read for different things, so one that was changed by hand, or copied without the
     other, would make a page contradict itself. What an external program means by its table is its
@@ -82,7 +83,7 @@ def check_agrees(
     if not file.is_external and not math.isclose(*both, rel_tol=1e-6, abs_tol=1e-9):
         raise ResultsError(
             f"{path}: the rows of {name!r} give a mean of {both[0]:.7g}, and {tier.summary_file} says "
-            f"{both[1]:.7g}; the two are not of one scoring: remove both and {AGAIN}"
+            f"{both[1]:.7g}; the two are not of one scoring: remove both and {SCORE_AGAIN}"
         )
 
 
@@ -94,27 +95,23 @@ def _slice_values(entry: SliceEntry) -> dict[str, float]:
 
 
 def _per_item(path: Path, file: TierFile, columns: Any) -> "pa.Table | None":
-    """A per-item table; None where an external program wrote none."""
+    """Return a per-item table; None where an external program wrote none."""
     if file.is_external and not path.exists():
         return None
-    return read_table(path, columns, AGAIN)
+    return read_table(path, columns, SCORE_AGAIN)
 
 
 def read_blocks(table: "pa.Table", name: str, path: Path, length: int) -> Blocks:
-    """A slice's blocks in the order of their numbers; raises ResultsError."""
-    rows = rows_of(table, "slice", name, path, AGAIN).sort_by("block")
+    """Return a slice's blocks in the order of their numbers; raise ResultsError."""
+    rows = rows_of(table, "slice", name, path, SCORE_AGAIN).sort_by("block")
     columns = {column: rows[column].to_numpy() for column in ("block", "nats", "tokens", "bytes")}
     ids = columns["block"].astype(np.int64)
     if (np.diff(ids) == 0).any():
-        raise ResultsError(f"{path}: a block of {name!r} is there twice; remove it and {AGAIN}")
+        raise unusable(path, f"a block of {name!r} is there twice")
     if columns["tokens"].min() < 0 or columns["bytes"].min() < 0 or not columns["tokens"].any():
-        raise ResultsError(
-            f"{path}: {name!r} has no scored token, or less than none; remove it and {AGAIN}"
-        )
+        raise unusable(path, f"{name!r} has no scored token, or less than none")
     if not 0 <= columns["nats"].sum() <= LARGEST * columns["tokens"].sum():
-        raise ResultsError(
-            f"{path}: the losses of {name!r} give no perplexity; remove it and {AGAIN}"
-        )
+        raise unusable(path, f"the losses of {name!r} give no perplexity")
     amounts = {key: columns[key].astype(np.float64) for key in ("nats", "tokens", "bytes")}
     return Blocks(ids=ids, **amounts, positions=_positions(rows, name, path, length))
 
@@ -130,10 +127,8 @@ def _positions(rows: "pa.Table", name: str, path: Path, length: int) -> Position
     is_whole = len(lists) == 2 and sizes == {len(bin_starts(length))}
     found = positions_of(rows) if is_whole else None
     if found is None or not _adds_up(found, rows):
-        raise ResultsError(
-            f"{path}: the losses or tokens of {name!r} by position are not those of its blocks; remove "
-            f"it and {AGAIN}"
-        )
+        what = f"the losses or tokens of {name!r} by position are not those of its blocks"
+        raise unusable(path, what)
     return found
 
 
@@ -146,19 +141,63 @@ def _adds_up(found: Positions, rows: "pa.Table") -> bool:
 def _tasks(tier: Tier, file: Tier3File, folder: Path) -> Items:
     path = folder / tier.items_file
     table = _per_item(path, file, MEASURED)
-    items = {
-        name: CreditItem(
-            group=entry.group,
-            values=entry.values,
-            same={"data": entry.data_checksum, "primary metric": entry.primary},
-            entry=entry,
-            credits={} if table is None else _task_credits(tier, table, name, entry, path),
-            companions=None if table is None else task_companions(table, name, entry.kind, path),
-            chance=entry.chance,
-        )
-        for name, entry in file.tasks.items()
-    }
+    items = {name: _task(tier, name, entry, table, path) for name, entry in file.tasks.items()}
     return _agreeing(path, tier, file, Items(items=items))
+
+
+def _task(
+    tier: Tier, name: str, entry: TaskEntry, table: "pa.Table | None", path: Path
+) -> CreditItem:
+    """Return a task with its credits and measures, computed from its log-probabilities again."""
+    item = CreditItem(
+        group=entry.group,
+        values=entry.values,
+        same={"data": entry.data_checksum, "primary metric": entry.primary},
+        entry=entry,
+        chance=entry.chance,
+    )
+    if table is None:
+        return item
+    rows = rows_of(table, "task", name, path, SCORE_AGAIN)
+    with _named(path, name):
+        groups = check_items(rows, entry.kind)
+    about: dict[str, Any] = {"ids": tuple(rows["item"].take(groups.starts).to_pylist())}
+    about["clusters"] = _names(rows, "cluster", groups)
+    about["strata"] = _names(rows, "stratum", groups)
+    credits = _task_credits(tier, name, entry, rows, groups, path)
+    with _named(path, name):
+        values = choice_measures(rows, entry.kind)
+    return replace(
+        item,
+        credits={metric: Credits(credit=one, **about) for metric, one in credits.items()},
+        companions=Companions(values=values, **about),
+    )
+
+
+def _task_credits(
+    tier: Tier, name: str, entry: TaskEntry, rows: "pa.Table", groups: Groups, path: Path
+) -> dict[str, Floats]:
+    """Return the credits by every normalization, by the scorer's own rules.
+
+    By the primary metric under the headline's name, by the others as `<headline>_<metric>`. Right
+    answers alone have no rank: whether they are greedy.
+    """
+    gold = rows["gold"].to_numpy(zero_copy_only=False)
+    if not np.logical_or.reduceat(gold, groups.starts).all():
+        raise unusable(path, f"a question of {name!r} has no right candidate")
+    with _named(path, name):
+        scores = candidate_scores(rows)
+        if entry.kind == "gold":
+            return {"greedy": greedy(rows)}
+    found = {key: credit_items(one, gold, groups).credit for key, one in scores.items()}
+    primary = entry.primary or "raw"
+    if primary not in found:
+        raise ResultsError(
+            f"{path}: {name!r} has no unconditional log-probabilities, which the primary metric "
+            f"{primary} in {tier.summary_file} needs; remove both and {SCORE_AGAIN}"
+        )
+    others = {f"{tier.headline}_{key}": one for key, one in found.items() if key != primary}
+    return {tier.headline: found[primary], **others}
 
 
 def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
@@ -172,67 +211,13 @@ def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
     return found
 
 
-def _task_credits(
-    tier: Tier, table: "pa.Table", name: str, entry: TaskEntry, path: Path
-) -> dict[str, Credits]:
-    """By the primary metric under the headline's name, by the others as `<headline>_<metric>`.
-
-    Right answers alone have no rank: whether they are greedy.
-    """
-    found = candidate_credits(table, name, entry.kind, path)
-    if entry.kind == "gold":
-        return found
-    primary = entry.primary or "raw"
-    if primary not in found:
-        raise ResultsError(
-            f"{path}: {name!r} has no unconditional log-probabilities, which the primary metric "
-            f"{primary} in {tier.summary_file} needs; remove both and {AGAIN}"
-        )
-    others = {f"{tier.headline}_{key}": one for key, one in found.items() if key != primary}
-    return {tier.headline: found[primary], **others}
-
-
-def candidate_credits(
-    table: "pa.Table", name: str, kind: TaskKind, path: Path
-) -> dict[str, Credits]:
-    """A task's credits by every normalization, by the scorer's own rules; raises ResultsError."""
-    rows = rows_of(table, "task", name, path, AGAIN)
-    with _named(path, name):
-        groups = check_items(rows, kind)
-        scores = candidate_scores(rows)
-        alone = {"greedy": greedy(rows)} if kind == "gold" else None
-    gold = rows["gold"].to_numpy(zero_copy_only=False)
-    if not np.logical_or.reduceat(gold, groups.starts).all():
-        raise ResultsError(
-            f"{path}: a question of {name!r} has no right candidate; remove it and {AGAIN}"
-        )
-    first = rows.take(groups.starts)
-    ids = tuple(first["item"].to_pylist())
-    clusters, strata = (_names(rows, column, groups) for column in ("cluster", "stratum"))
-    credits = alone or {key: credit_items(one, gold, groups).credit for key, one in scores.items()}
-    return {
-        metric: Credits(ids=ids, credit=credit, clusters=clusters, strata=strata)
-        for metric, credit in credits.items()
-    }
-
-
 @contextlib.contextmanager
 def _named(path: Path, name: str) -> Iterator[None]:
-    """What is wrong with a table's rows, as an error of the file that they come from."""
+    """Raise what is wrong with a table's rows as an error of the file that they come from."""
     try:
         yield
     except ScoringError as error:
-        raise ResultsError(f"{path}: {name!r}: {error}; remove it and {AGAIN}") from None
-
-
-def task_companions(table: "pa.Table", name: str, kind: TaskKind, path: Path) -> Companions:
-    """A task's measures, computed from its log-probabilities again; raises ResultsError."""
-    rows = rows_of(table, "task", name, path, AGAIN)
-    with _named(path, name):
-        values, groups = choice_measures(rows, kind), check_items(rows, kind)
-    ids = tuple(rows["item"].take(groups.starts).to_pylist())
-    clusters, strata = (_names(rows, column, groups) for column in ("cluster", "stratum"))
-    return Companions(ids=ids, values=values, clusters=clusters, strata=strata)
+        raise unusable(path, f"{name!r}: {error}") from None
 
 
 def _names(rows: "pa.Table", column: str, groups: Groups) -> tuple[str, ...] | None:
@@ -277,11 +262,11 @@ def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
 def _completed(tier: Tier, file: Tier5File, folder: Path) -> Items:
     path = folder / tier.items_file
     table = _per_item(path, file, COMPLETED)
-    return _agreeing(path, tier, file, completed_items(tier, file, table, path, AGAIN))
+    return _agreeing(path, tier, file, completed_items(tier, file, table, path))
 
 
 def _prompt_credits(prompts: Any, rates: list[str]) -> dict[str, Credits]:
-    """What prompts contribute to rates, by those that count for them."""
+    """Return what prompts contribute to rates, by those that count for them."""
     found = {}
     for rate in rates:
         counted = {prompt.id: _outcome(prompt, rate) for prompt in prompts}
@@ -306,7 +291,7 @@ ITEM_READERS: dict[str, ItemReader] = {
 
 
 def reader_of(name: str) -> ItemReader:
-    """Raises ResultsError where a tier of the table has no reader."""
+    """Return what reads a tier's files; raise ResultsError where nothing does."""
     if name not in ITEM_READERS:
         raise ResultsError(
             f"{name}: nothing reads its {TIERS[name].summary_file}; register a reader in "

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
-from evaluation.results.files import read_model
-from evaluation.results.items import AGAIN, reader_of
+from evaluation.results.files import SCORE_AGAIN, read_model
+from evaluation.results.items import reader_of
 from evaluation.results.kinds import CreditItem, Item
 from evaluation.results.tier_files import TierFile
 from evaluation.settings.tiers import TIERS, Tier, TierName
@@ -69,12 +69,12 @@ def tiers_in(folder: Path) -> tuple[TierName, ...]:
 def read_tier_file(folder: Path, name: TierName) -> TierFile:
     """A tier's summary file, whose per-item file is there too; raises ResultsError."""
     tier = TIERS[name]
-    file = read_model(folder / tier.summary_file, reader_of(name).file, AGAIN)
+    file = read_model(folder / tier.summary_file, reader_of(name).file, SCORE_AGAIN)
     items = folder / tier.items_file
     if not file.is_external and not items.exists():
-        raise ResultsError(f"{items}: no such file; {AGAIN}")
+        raise ResultsError(f"{items}: no such file; {SCORE_AGAIN}")
     if items.is_file() and not items.stat().st_size:
-        raise ResultsError(f"{items}: it is empty; {AGAIN}")
+        raise ResultsError(f"{items}: it is empty; {SCORE_AGAIN}")
     return file
 
 
@@ -139,5 +139,5 @@ def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
     """Reads the tiers of a results folder; raises ResultsError naming file and key."""
     found = {name: read_tier(folder, name) for name in tiers}
     if not found:
-        raise ResultsError(f"{folder}: no tier files; {AGAIN}")
+        raise ResultsError(f"{folder}: no tier files; {SCORE_AGAIN}")
     return Results(folder=folder, tiers=found)

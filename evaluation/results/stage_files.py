@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from evaluation import protocol
-from evaluation.errors import ResultsError
 from evaluation.results.columns import as_rows, columns_of, read_table
 from evaluation.results.deltas_file import (
     DELTAS,
@@ -28,7 +27,13 @@ from evaluation.results.deltas_file import (
     OfCandidate,
     TierOf,
 )
-from evaluation.results.files import RUN_AGAIN, FileModel, read_model, read_versioned
+from evaluation.results.files import (
+    RUN_AGAIN,
+    FileModel,
+    read_model,
+    read_versioned,
+    unusable,
+)
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
@@ -277,7 +282,6 @@ def read_summary(path: Path) -> list[dict[str, Any]]:
         _ROWS.validate_python(rows)
     except ValidationError as error:
         number, column = (*error.errors()[0]["loc"], "")[:2]
-        raise ResultsError(
-            f"{path}: row {number}: {column}: {error.errors()[0]['msg']}; remove it and {RUN_AGAIN}"
-        ) from None
+        what = f"row {number}: {column}: {error.errors()[0]['msg']}"
+        raise unusable(path, what, RUN_AGAIN) from None
     return rows

@@ -27,7 +27,7 @@ from evaluation.reporting.flips.items import (
     scored_cache,
 )
 from evaluation.results.columns import CANDIDATES, read_table, rows_of
-from evaluation.results.items import AGAIN
+from evaluation.results.files import SCORE_AGAIN
 from evaluation.results.kinds import Credits
 from evaluation.results.read import TierResults
 from evaluation.settings.plan import StagePlan
@@ -176,14 +176,14 @@ class QuestionFlips:
 def _candidates(side: TierResults) -> pa.Table | None:
     """Read the log-probabilities of all candidates; None if an external program wrote none."""
     path = side.folder / side.tier.items_file
-    return read_table(path, CANDIDATES, AGAIN) if path.exists() else None
+    return read_table(path, CANDIDATES, SCORE_AGAIN) if path.exists() else None
 
 
 class _Side:
     """A task on one side: its candidates' scores by every normalization."""
 
     def __init__(self, table: pa.Table, side: TierResults, name: str) -> None:
-        rows = rows_of(table, "task", name, side.folder / side.tier.items_file, AGAIN)
+        rows = rows_of(table, "task", name, side.folder / side.tier.items_file, SCORE_AGAIN)
         self.groups = group_items(rows)
         self._gold = rows["gold"].to_numpy(zero_copy_only=False)  # (candidates,)
         self._scores = candidate_scores(rows)
