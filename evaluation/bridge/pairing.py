@@ -1,11 +1,11 @@
 """Two results paired, and refused where their difference would mean nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from evaluation.errors import BridgeError
-from evaluation.results.kinds import CreditItem, NatsItem
+from evaluation.results.kinds import CreditItem, Credits, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.results.tier_files import TierFile
 from evaluation.settings.tiers import Tier
@@ -46,6 +46,33 @@ class Pair:
             other = self.theirs.items.get(name)
             if isinstance(mine, kind) and isinstance(other, kind):
                 yield name, mine, other
+
+    def credits(self) -> Iterator[tuple[str, Credits, Credits]]:
+        """Yield both sides' credits of each item by the headline, over the units both could judge."""
+        headline = self.tier.headline
+        for name, mine, other in self.items(CreditItem):
+            if headline in mine.credits and headline in other.credits:
+                left, right = mine.credits[headline], other.credits[headline]
+                left, right = left.without(right), right.without(left)
+                if left.ids == right.ids:
+                    yield name, left, right
+
+    def over(self, names: Iterable[str]) -> "Pair":
+        """Return the pair over some of its items; rates over all units stay."""
+        kept = list(names)
+        sides = (
+            replace(side, items={name: side.items[name] for name in kept})
+            for side in (self.ours, self.theirs)
+        )
+        return Pair(*sides)
+
+    def results(self) -> tuple[Results, Results]:
+        """Return each side as results of this tier alone."""
+        ours, theirs = (
+            Results(folder=side.folder, tiers={side.tier.name: side})
+            for side in (self.ours, self.theirs)
+        )
+        return ours, theirs
 
     def check_ids(self, what: str, mine: Iterable[Any], other: Iterable[Any]) -> None:
         """Raise BridgeError unless both sides hold the same units in the same order."""

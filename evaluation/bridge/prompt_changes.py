@@ -6,7 +6,7 @@ is in two groupings is tested in both. Pass-rate changes show hard prompts gaine
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,19 +23,9 @@ _EDGES = (0.0, 1 / 3, 2 / 3)
 _CLOSE = 1e-9  # a rate of 1/3 is a float
 
 
-class _PairedPrompts(NamedTuple):
-    """An item's credits by the headline, in the same order of the same prompts."""
-
-    pair: Pair
-    name: str
-    item: CreditItem
-    ours: Credits
-    theirs: Credits
-
-
 def group_deltas(ours: Results, theirs: Results) -> list[dict[str, Any]]:
     """Return rows of `deltas_file.GroupDelta`, for two sides that may be compared."""
-    rows = [row for prompts in _paired_prompts(ours, theirs) for row in _group_rows(prompts)]
+    rows = [row for pair in tier_pairs(ours, theirs) for row in _group_rows(pair)]
     adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
     return [
         {**row, "p_holm": p, "flag": None if p is None else flag_of(row["delta"], p)}
@@ -43,14 +33,16 @@ def group_deltas(ours: Results, theirs: Results) -> list[dict[str, Any]]:
     ]
 
 
-def _group_rows(prompts: _PairedPrompts) -> Iterator[dict[str, Any]]:
-    about = {"tier": prompts.pair.tier.name, "item": prompts.name}
-    for by, groups in prompts.item.groupings.items():
-        for group in sorted(set(groups.values())):
-            names = {name for name, own in groups.items() if own == group}
-            left, right = prompts.ours.only(names), prompts.theirs.only(names)
-            if left.ids:
-                yield {**about, "by": by, "group": group, **_group_row(left, right)}
+def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
+    groupings = {name: item.groupings for name, item, _ in pair.items(CreditItem)}
+    for item, ours, theirs in pair.credits():
+        for by, groups in groupings[item].items():
+            for group in sorted(set(groups.values())):
+                names = {name for name, own in groups.items() if own == group}
+                left, right = ours.only(names), theirs.only(names)
+                about = {"tier": pair.tier.name, "item": item, "by": by, "group": group}
+                if left.ids:
+                    yield {**about, **_group_row(left, right)}
 
 
 def _group_row(left: Credits, right: Credits) -> dict[str, Any]:
@@ -69,13 +61,11 @@ def _group_row(left: Credits, right: Credits) -> dict[str, Any]:
 
 def pass_rate_changes(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
     """Yield rows of `deltas_file.Moves`, for two sides that may be compared."""
-    for prompts in _paired_prompts(ours, theirs):
-        tier = prompts.pair.tier
-        if "moves" in tier.figures:
+    for pair in tier_pairs(ours, theirs):
+        for item, mine, other in pair.credits() if "moves" in pair.tier.figures else ():
             counts = np.zeros((len(BANDS), len(BANDS)), dtype=int)
-            before, after = (_bands(one.credit) for one in (prompts.theirs, prompts.ours))
-            np.add.at(counts, (before, after), 1)
-            about = {"tier": tier.name, "item": prompts.name}
+            np.add.at(counts, (_bands(other.credit), _bands(mine.credit)), 1)
+            about = {"tier": pair.tier.name, "item": item}
             yield {**about, "bands": BANDS, "counts": counts.tolist()}
 
 
@@ -83,14 +73,3 @@ def _bands(rates: Floats) -> Any:
     """Return the index of each rate's band, (n,)."""
     inner = np.searchsorted(np.asarray(_EDGES) + _CLOSE, rates)
     return np.where(rates >= 1 - _CLOSE, len(BANDS) - 1, inner)
-
-
-def _paired_prompts(ours: Results, theirs: Results) -> Iterator[_PairedPrompts]:
-    """Yield the items that have credit by the headline on both sides."""
-    for pair in tier_pairs(ours, theirs):
-        headline = pair.tier.headline
-        for name, mine, other in pair.items(CreditItem):
-            if headline in mine.credits and headline in other.credits:
-                left, right = mine.credits[headline], other.credits[headline]
-                both = left.without(right), right.without(left)
-                yield _PairedPrompts(pair, name, mine, *both)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.deltas import FREE_OF_TOKENS, compare
+from evaluation.bridge.pairing import Pair
 from evaluation.errors import EvaluationError
 from evaluation.results.read import Results, TierResults, read_results, tiers_in
 from evaluation.settings.tiers import TierName
@@ -42,37 +43,23 @@ def shared(name: str, folder: Path, ours: Results) -> Shared:
     partial: set[TierName] = set()
     notes = []
     for tier in (one for one in ours.tiers if one in theirs.tiers):
-        mine, other = _common(ours.tiers[tier], theirs.tiers[tier])
-        if not other.items and not other.tier.rates:
-            continue
-        differ = mine.file.tokenizer.identity != other.file.tokenizer.identity
+        pair = Pair(ours.tiers[tier], theirs.tiers[tier])
+        if not pair.tier.rates:  # prompts of rates stay together
+            pair = pair.over(name for name in pair.ours.items if name in pair.theirs.items)
+            if not pair.ours.items:
+                continue
+        differ = pair.ours.file.tokenizer.identity != pair.theirs.file.tokenizer.identity
         try:
-            compare(_only(ours, mine), _only(theirs, other), across_tokenizers=differ)
+            compare(*pair.results(), across_tokenizers=differ)
         except EvaluationError as error:
             notes.append(f"{name} has no line in {tier}: {error}")
             continue
-        tiers[tier] = other
+        tiers[tier] = pair.theirs
         across |= {tier} if differ else set()
-        partial |= {tier} if set(mine.items) != set(ours.tiers[tier].items) else set()
+        partial |= {tier} if set(pair.ours.items) != set(ours.tiers[tier].items) else set()
     return Shared(
         results=replace(theirs, tiers=tiers),
         across=frozenset(across),
         partial=frozenset(partial),
         notes=tuple(notes),
     )
-
-
-def _only(results: Results, tier: TierResults) -> Results:
-    return replace(results, tiers={tier.tier.name: tier})
-
-
-def _common(ours: TierResults, theirs: TierResults) -> tuple[TierResults, TierResults]:
-    """Return a tier of both with the items that both have; prompts of rates stay together."""
-    if ours.tier.rates:
-        return ours, theirs
-    names = [name for name in ours.items if name in theirs.items]
-    return _with(ours, names), _with(theirs, names)
-
-
-def _with(tier: TierResults, names: list[str]) -> TierResults:
-    return replace(tier, items={name: tier.items[name] for name in names})

@@ -11,6 +11,7 @@ import torch
 from pydantic import TypeAdapter
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from evaluation.bridge.pairing import Pair
 from evaluation.files import write_jsonl
 from evaluation.grading.checks.registry import passes
 from evaluation.reporting.flips.answers import flipped_probes
@@ -201,9 +202,10 @@ def test_a_failed_check_got_what_follows_the_thinking(plans: dict[str, StagePlan
     counted = [{"check": "complies"}, *2 * [{"check": "word_count", "exactly": 9}]]
     asked = {"category": "lists", "messages": [{"role": "user", "content": "Say it."}]}
     probe = Probe.model_validate({**asked, "checks": counted})
-    ours, bridge = (read_tier(one, "tier4") for one in (folder, plans["second"].bridge_folder))
+    folders = folder, plans["second"].bridge_folder
+    pair = Pair(*(read_tier(one, "tier4") for one in folders))
     probes = {f"p{i}": probe for i in range(len(thought.splitlines()))}
-    moved = [flip for one in flipped_probes(ours, bridge, probes) for flip in one.shown]
+    moved = [flip for one in flipped_probes(pair, probes) for flip in one.shown]
     told = {why for flip in moved for why in flip.ours["why"] if flip.id == "p0"}
     assert "word_count-2: expected words (exactly 9); got 2" in told
 

@@ -91,7 +91,9 @@ def test_page_carries_series_and_deltas(plans: dict[str, StagePlan]) -> None:
         for row in data["deltas"]
         if (row["step"], row["item"], row["metric"]) == (20, "quiz", "acc")
     )
-    assert row["delta"] == pytest.approx(delta["delta"])
+    shown = [row[key] for key in ("value", "bridge", "delta", "low", "high", "p_holm", "mde")]
+    keys = ("value", "bridge_value", "delta", "low", "high", "p_holm", "mde")
+    assert shown == pytest.approx([delta[key] for key in keys])
 
 
 def test_page_answers_in_the_order_of_the_questions(plans: dict[str, StagePlan]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluation.bridge.pairing import Pair
 from evaluation.errors import ResultsError
 from evaluation.files import open_regular
 from evaluation.grading.generated import FOLDER
@@ -17,9 +18,7 @@ from evaluation.reporting.flips.items import (
     ItemFlips,
     Turned,
     cut,
-    item_flips,
     largest,
-    paired_credits,
 )
 from evaluation.results.answer_files import Generation, Tier4File, read_generations
 from evaluation.results.read import TierResults
@@ -32,12 +31,10 @@ RESULTS = "results.jsonl"
 TURNS: dict[int, Turned] = {1: "right", 0: "same", -1: "wrong"}
 
 
-def flipped_probes(
-    ours: TierResults, bridge: TierResults, probes: Mapping[str, Probe]
-) -> Iterator[ItemFlips]:
+def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlips]:
     """Yield all prompts of each category, as they are few; those that did not flip are `same`."""
-    mine, theirs = _ProbeAnswers(ours, probes), _ProbeAnswers(bridge, probes)
-    for name, credits, others in paired_credits(ours, bridge):
+    mine, theirs = _ProbeAnswers(pair.ours, probes), _ProbeAnswers(pair.theirs, probes)
+    for name, credits, others in pair.credits():
         gain = credits.credit - others.credit
         flips = [
             Flip(
@@ -49,7 +46,7 @@ def flipped_probes(
             for prompt, change in zip(credits.ids, gain, strict=True)
         ]
         flips.sort(key=lambda flip: flip.turned == "same")
-        yield item_flips("answers", ours, name, gain, flips)
+        yield ItemFlips(shape="answers", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 
 
 class _ProbeAnswers:
@@ -87,14 +84,15 @@ class _ProbeAnswers:
         }
 
 
-def flipped_completions(ours: TierResults, bridge: TierResults, most: int) -> Iterator[ItemFlips]:
+def flipped_completions(pair: Pair, most: int) -> Iterator[ItemFlips]:
     """Yield the prompts whose pass rate changed most; several samples count by their mean."""
-    for name, mine, theirs in paired_credits(ours, bridge):
+    for name, mine, theirs in pair.credits():
         gain = mine.credit - theirs.credit
         chosen = largest(gain, most)
         ids = {mine.ids[place] for place, _ in chosen}
         samples, others = (
-            _read_samples(side.folder / FOLDER / name / RESULTS, ids) for side in (ours, bridge)
+            _read_samples(side.folder / FOLDER / name / RESULTS, ids)
+            for side in (pair.ours, pair.theirs)
         )
         flips = []
         for place, turned in chosen:
@@ -105,7 +103,7 @@ def flipped_completions(ours: TierResults, bridge: TierResults, most: int) -> It
             other = _completion(others.get(id, []), float(theirs.credit[place]))
             shared = {"text": text, "theirs": other}
             flips.append(Flip(id=id, turned=turned, shared=shared, ours=answer))
-        yield item_flips("answers", ours, name, gain, flips)
+        yield ItemFlips(shape="answers", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 
 
 def _read_samples(path: Path, ids: set[str]) -> Mapping[str, list[dict[str, Any]]]:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from evaluation.bridge.pairing import Pair
 from evaluation.errors import CacheError
 from evaluation.metrics.spread import Floats
 from evaluation.prefill.caches import map_blocks
@@ -14,13 +15,11 @@ from evaluation.reporting.flips.items import (
     GONE,
     Flip,
     ItemFlips,
-    item_flips,
     largest,
     rounded,
     scored_cache,
 )
 from evaluation.results.kinds import Blocks, NatsItem
-from evaluation.results.read import TierResults
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
@@ -86,14 +85,9 @@ class BlockTexts:
         return slow
 
 
-def flipped_blocks(
-    ours: TierResults, bridge: TierResults, texts: BlockTexts | None, most: int
-) -> Iterator[ItemFlips]:
+def flipped_blocks(pair: Pair, texts: BlockTexts | None, most: int) -> Iterator[ItemFlips]:
     """Yield the blocks that gained and lost most nats per token; without `texts` as numbers."""
-    for name, item in ours.items.items():
-        other = bridge.items.get(name)
-        if not isinstance(item, NatsItem) or not isinstance(other, NatsItem):
-            continue
+    for name, item, other in pair.items(NatsItem):
         mine, theirs = item.blocks, other.blocks
         if mine is None or theirs is None or mine.ids.tolist() != theirs.ids.tolist():
             continue
@@ -116,7 +110,14 @@ def flipped_blocks(
             )
             for (place, turned), block, text in zip(chosen, ids, shown, strict=True)
         ]
-        yield item_flips("block", ours, name, others - loss, flips, "nats per token")
+        yield ItemFlips(
+            shape="block",
+            tier=pair.tier.name,
+            item=name,
+            gain=others - loss,
+            shown=flips,
+            label="nats per token",
+        )
 
 
 def _nats_per_token(blocks: Blocks) -> Floats:

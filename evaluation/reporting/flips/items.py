@@ -8,11 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evaluation.bridge.pairing import Pair
 from evaluation.errors import CacheError
 from evaluation.metrics.spread import Floats
 from evaluation.prefill.entries import META, read_meta
-from evaluation.results.kinds import CreditItem, Credits
-from evaluation.results.read import TierResults
 from evaluation.settings.tiers import TierName
 
 log = logging.getLogger(__name__)
@@ -41,32 +40,27 @@ class Flip:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemFlips:
-    """A slice, task or category: how many of its units gained and lost, and those that are shown."""
+    """A slice, task or category: what its units gained, (n,), and the flips of them that are shown."""
 
     shape: Shape
     tier: TierName
     item: str
-    of: int
-    gained: int
-    lost: int
+    gain: Floats
     shown: Sequence[Flip]
     label: str = ""
 
-
-def item_flips(
-    shape: Shape, ours: TierResults, item: str, gain: Floats, shown: Sequence[Flip], label: str = ""
-) -> ItemFlips:
-    """Count the units by the sign of their gain, (n,)."""
-    return ItemFlips(
-        shape=shape,
-        tier=ours.tier.name,
-        item=item,
-        of=len(gain),
-        gained=int((gain > 0).sum()),
-        lost=int((gain < 0).sum()),
-        shown=shown,
-        label=label,
-    )
+    def row(self) -> dict[str, Any]:
+        """Return what a page holds of it at one step."""
+        return {
+            "tier": self.tier,
+            "shape": self.shape,
+            "item": self.item,
+            "of": len(self.gain),
+            "gained": int((self.gain > 0).sum()),
+            "lost": int((self.gain < 0).sum()),
+            "label": self.label,
+            "shown": [{"id": f.id, "turned": f.turned, "ours": f.ours} for f in self.shown],
+        }
 
 
 def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[int, Turned]]:
@@ -84,25 +78,9 @@ def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[i
     return chosen
 
 
-def paired_credits(
-    ours: TierResults, bridge: TierResults
-) -> Iterator[tuple[str, Credits, Credits]]:
-    """Yield each item with both sides' headline credits, over the units that both could judge."""
-    headline = ours.tier.headline
-    for name, item in ours.items.items():
-        other = bridge.items.get(name)
-        if not isinstance(item, CreditItem) or not isinstance(other, CreditItem):
-            continue
-        mine, theirs = item.credits.get(headline), other.credits.get(headline)
-        if mine is not None and theirs is not None:
-            mine, theirs = mine.without(theirs), theirs.without(mine)
-            if mine.ids == theirs.ids:
-                yield name, mine, theirs
-
-
-def flipped_credit(ours: TierResults, bridge: TierResults, most: int) -> Iterator[ItemFlips]:
+def flipped_credit(pair: Pair, most: int) -> Iterator[ItemFlips]:
     """Yield the units whose credit changed most, of a tier that has no texts to show."""
-    for name, mine, theirs in paired_credits(ours, bridge):
+    for name, mine, theirs in pair.credits():
         gain = mine.credit - theirs.credit
         flips = [
             Flip(
@@ -113,7 +91,7 @@ def flipped_credit(ours: TierResults, bridge: TierResults, most: int) -> Iterato
             )
             for place, turned in largest(gain, most)
         ]
-        yield item_flips("credit", ours, name, gain, flips)
+        yield ItemFlips(shape="credit", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 
 
 def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:

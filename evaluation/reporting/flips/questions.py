@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from evaluation.bridge.pairing import Pair
 from evaluation.files import open_regular
 from evaluation.metrics.accuracy import candidate_scores, group_items
 from evaluation.metrics.spread import Floats
@@ -20,9 +21,7 @@ from evaluation.reporting.flips.items import (
     Flip,
     ItemFlips,
     cut,
-    item_flips,
     largest,
-    paired_credits,
     rounded,
     scored_cache,
 )
@@ -144,7 +143,7 @@ class QuestionFlips:
         tables = _candidates(ours), self._bridge_table()
         if tables[0] is None or tables[1] is None:
             return
-        for name, mine, theirs in paired_credits(ours, self._bridge):
+        for name, mine, theirs in Pair(ours, self._bridge).credits():
             metric = getattr(ours.items[name].entry, "primary", None) or "raw"
             sides = _Side(tables[0], ours, name), _Side(tables[1], self._bridge, name)
             if np.array_equal(sides[0].groups.sizes, sides[1].groups.sizes):
@@ -170,7 +169,14 @@ class QuestionFlips:
             text = texts.get(mine.ids[place], {"text": GONE, "answers": []})
             shared = {**text, "gold": sides[0].gold_of(place), "theirs": other}
             flips.append(Flip(id=mine.ids[place], turned=turned, shared=shared, ours=own))
-        return item_flips("choices", ours, name, gain, flips, LABELS[metric])
+        return ItemFlips(
+            shape="choices",
+            tier=ours.tier.name,
+            item=name,
+            gain=gain,
+            shown=flips,
+            label=LABELS[metric],
+        )
 
 
 def _candidates(side: TierResults) -> pa.Table | None:

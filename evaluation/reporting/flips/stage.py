@@ -12,13 +12,13 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from evaluation.bridge.pairing import Pair
 from evaluation.reporting.flips.answers import flipped_completions, flipped_probes
 from evaluation.reporting.flips.blocks import BlockTexts, flipped_blocks
 from evaluation.reporting.flips.items import ItemFlips, cut, flipped_credit
 from evaluation.reporting.flips.questions import QuestionFlips
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import Scored, StageResults
-from evaluation.results.read import TierResults
 from evaluation.settings.candidates import Candidate, candidate_rank
 from evaluation.settings.plan import StagePlan
 
@@ -67,22 +67,22 @@ class _Finder:
     def find(self, scored: Scored) -> Iterator[ItemFlips]:
         for name in scored.results.tiers:
             if name in self._tiers:
-                yield from self._tier(scored.tier(name), self._bridge(name))
+                yield from self._tier(Pair(scored.tier(name), self._bridge(name)))
 
-    def _tier(self, ours: TierResults, bridge: TierResults) -> Iterable[ItemFlips]:
-        match ours.tier.name:
+    def _tier(self, pair: Pair) -> Iterable[ItemFlips]:
+        match pair.tier.name:
             case "tier2":
-                return flipped_blocks(ours, bridge, self._texts, self._blocks)
+                return flipped_blocks(pair, self._texts, self._blocks)
             case "tier3":
-                return self._questions().find(ours)
+                return self._questions().find(pair.ours)
             case "tier4":
-                return flipped_probes(ours, bridge, self._plan.suite.probes)
+                return flipped_probes(pair, self._plan.suite.probes)
             case "tier5":
-                return flipped_completions(ours, bridge, self._most)
+                return flipped_completions(pair, self._most)
         # a tier that has no texts to show: how each unit's score changed is all there is
-        if ours.tier.kind == "nats":
-            return flipped_blocks(ours, bridge, None, self._blocks)
-        return flipped_credit(ours, bridge, self._most)
+        if pair.tier.kind == "nats":
+            return flipped_blocks(pair, None, self._blocks)
+        return flipped_credit(pair, self._most)
 
     def _question_flips(self) -> QuestionFlips:
         return QuestionFlips(self._plan, self._bridge("tier3"), self._most)
@@ -96,18 +96,7 @@ def _add(page: Page, step: Candidate, found: Iterable[ItemFlips], space: SpaceLe
         name = f"{one.tier}/{one.item}"
         known = page["items"].get(name, {})
         added[name] = {flip.id: flip.shared for flip in one.shown if flip.id not in known}
-        rows.append(
-            {
-                "tier": one.tier,
-                "shape": one.shape,
-                "item": one.item,
-                "of": one.of,
-                "gained": one.gained,
-                "lost": one.lost,
-                "label": one.label,
-                "shown": [{"id": f.id, "turned": f.turned, "ours": f.ours} for f in one.shown],
-            }
-        )
+        rows.append(one.row())
     if not space.take([rows, added]):
         rows, added = _cut([rows, added])
         if not space.take([rows, added]):

@@ -171,5 +171,6 @@ def _rows(content: StepDeltas) -> list[dict[str, Any]]:
     for row in content.deltas:
         is_loss = TIERS[row.tier].kind == "nats"  # in the unit that the page is read in
         headline = is_loss or in_forest(row) or has_own_forest(row)
-        rows.append(delta_row(row, step=row.candidate, bridge=row.bridge_value, headline=headline))
+        values = {"step": row.candidate, "value": row.value, "bridge": row.bridge_value}
+        rows.append(delta_row(row, **values, headline=headline))
     return rows

@@ -57,28 +57,15 @@ def _comparable(earlier: Anchor, later: Anchor, tier: TierName, read: Read) -> I
                 for name, item in mine.items.items()
                 if name in other.items and item.same == other.items[name].same
             ]
-            pair = _over(Pair(mine, other), same)
+            pair = Pair(mine, other).over(same)
             if pair.ours.items and _may_be_compared(pair):
                 yield pair
 
 
-def _over(pair: Pair, names: Sequence[str]) -> Pair:
-    """Return the pair over some of its items; a tier of rates keeps those over all units."""
-    ours, theirs = (
-        replace(side, items={name: side.items[name] for name in names})
-        for side in (pair.ours, pair.theirs)
-    )
-    return Pair(ours, theirs)
-
-
 def _may_be_compared(pair: Pair) -> bool:
     """Return whether nothing forbids it, such as another tokenizer."""
-    sides = (
-        Results(folder=side.folder, tiers={side.tier.name: side})
-        for side in (pair.ours, pair.theirs)
-    )
     try:
-        check_comparable(*sides)
+        check_comparable(*pair.results())
     except BridgeError as error:
         log.warning("not in the table of retention: %s", error)
         return False
@@ -147,5 +134,5 @@ def _deltas(pair: Pair, shared: Sequence[str] | None) -> list[Delta]:
     if shared is None:
         return found
     of_items = [delta for delta in found if delta.item != OVERALL]
-    overall = tier_deltas(_over(pair, shared)) if shared else []
+    overall = tier_deltas(pair.over(shared)) if shared else []
     return [*of_items, *(delta for delta in overall if delta.item == OVERALL)]
