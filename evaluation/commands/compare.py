@@ -123,7 +123,7 @@ def compare_runs(options: argparse.Namespace) -> int:
     if options.output is not None:
         from evaluation.reporting.comparison import write_runs
 
-        write_runs(options.output, [compared])
+        write_runs(options.output, [ours, theirs], [compared])
     print(runs_as_text(compared))
     return _code(options, is_worse_at_last(compared))
 

@@ -5,30 +5,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.delta import OVERALL, Delta
+from evaluation.bridge.delta import OVERALL, is_mean, metric_of
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import check_comparable
-from evaluation.bridge.statistics import Estimate
 from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.exit_codes import machine_fault
 from evaluation.reporting.pages.page import write_page
-from evaluation.reporting.pages.runs_page import runs_page
+from evaluation.reporting.pages.runs_page import matched_in_words, runs_page, stage_title
 from evaluation.reporting.terminal import align
-from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, read_comparison
+from evaluation.results.comparison_file import (
+    COMPARISON_PAGE,
+    LeadRow,
+    RunComparison,
+    StageComparison,
+)
 from evaluation.results.read import read_results, tiers_in
-from evaluation.runs.compare import ComparedRuns, ComparedStage, compare_runs
-from evaluation.runs.document import as_document, compared, not_compared, write_document
+from evaluation.runs.compare import compare_runs, side_columns, write_comparisons
 from evaluation.runs.find import Run, find_run, this_run
-from evaluation.runs.leads import Lead, corrected_for, lead_sentence
-from evaluation.runs.matching import Matching
+from evaluation.runs.matching import Matching, match_label
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
 from evaluation.settings.tiers import TIERS, TierName
 
-MOST = 12
-"""Matched checkpoints whose steps are listed."""
+Rows = Sequence[Mapping[str, Any]]
+"""Deltas A - B by the columns of `comparison.csv`."""
 
 
 def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool | None]:
@@ -42,11 +44,11 @@ def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool | None]:
     """
     tiers = _shared_tiers(ours, theirs)
     sides = read_results(ours, tiers), read_results(theirs, tiers)
-    deltas = compare(*sides)
-    text, is_worse = _summary(deltas)
+    rows = [side_columns(delta) for delta in compare(*sides)]
+    text, is_worse = _summary(rows)
     notes = "".join(f"\n{note}" for note in check_comparable(*sides))
-    text = f"A = {ours}\nB = {theirs}\n\n{_delta_table(deltas)}\n\n{text}{notes}"
-    return text, is_worse if _is_tested(_shown(deltas)) else None
+    text = f"A = {ours}\nB = {theirs}\n\n{_delta_table(rows)}\n\n{text}{notes}"
+    return text, is_worse if _is_tested(_shown(rows)) else None
 
 
 def _shared_tiers(ours: Path, theirs: Path) -> tuple[TierName, ...]:
@@ -72,114 +74,106 @@ def _shared_tiers(ours: Path, theirs: Path) -> tuple[TierName, ...]:
     return found[ours]
 
 
-def _summary(deltas: Sequence[Delta]) -> tuple[str, bool]:
+def _summary(rows: Rows) -> tuple[str, bool]:
     """Count items by Holm's correction over all of them; each overall value has a test of its own."""
-    primary = [delta for delta in deltas if delta.primary]
-    worse = [delta for delta in primary if delta.flag == "worse"]
-    overall = dict.fromkeys(
-        delta.tier
-        for delta in deltas
-        if delta.is_mean and not delta.primary and delta.flag == "worse"
-    )
+    primary = [row for row in rows if row["primary"]]
+    worse = [row for row in primary if row["flag"] == "worse"]
+    means = [row for row in _shown(rows) if not row["primary"] and row["flag"] == "worse"]
+    overall = dict.fromkeys(row["tier"] for row in means)
     text = f"{len(worse)} of {len(primary)} items significantly worse (Holm-corrected)"
     text += f"; the overall value is worse by its own test: {', '.join(overall)}" if overall else ""
     return text, bool(worse or overall)
 
 
-def _shown(deltas: Sequence[Delta]) -> list[Delta]:
-    return [delta for delta in deltas if delta.primary or delta.is_mean]
+def _shown(rows: Rows) -> Rows:
+    return [row for row in rows if row["primary"] or is_mean(row["tier"], row["item"])]
 
 
-def _is_tested(deltas: Sequence[Delta]) -> bool:
-    return any(delta.estimate.p is not None for delta in deltas)
+def _is_tested(rows: Rows) -> bool:
+    return any(row["p"] is not None for row in rows)
 
 
-def _delta_table(deltas: Sequence[Delta]) -> str:
-    head = ["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", ""]
-    rows = [head]
-    for delta in _shown(deltas):
-        tier, *values = _values(delta)
-        p_holm = _number(delta.p_holm if delta.primary else None, ".2g")
-        known = delta.estimate.mde
-        mde = "–" if known is None else delta.definition.number(known)
-        tested = _interval(delta, delta.estimate), _number(delta.estimate.p, ".2g"), p_holm, mde
-        rows.append([tier, delta.item, *values, *tested, delta.flag or ""])
-    return align(rows)
+def _delta_table(rows: Rows) -> str:
+    table = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", ""]]
+    for row in _shown(rows):
+        tier, *values = _values(row)
+        p_holm = _number(row["p_holm"] if row["primary"] else None, ".2g")
+        metric = metric_of(row["tier"], row["metric"])
+        mde = "–" if row["mde"] is None else metric.number(row["mde"])
+        tested = _interval(row), _number(row["p"], ".2g"), p_holm, mde
+        table.append([tier, row["item"], *values, *tested, row["flag"] or ""])
+    return align(table)
 
 
-def _values(delta: Delta) -> list[str]:
-    metric = delta.definition
-    values = metric.number(delta.value), metric.number(delta.bridge_value)
-    return [delta.tier, metric.column, *values, metric.number(delta.estimate.value, "+")]
+def _values(row: Mapping[str, Any]) -> list[str]:
+    metric = metric_of(row["tier"], row["metric"])
+    values = metric.number(row["value_a"]), metric.number(row["value_b"])
+    return [row["tier"], metric.column, *values, metric.number(row["delta"], "+")]
 
 
-def _interval(delta: Delta, known: Estimate) -> str:
-    if known.low is None or known.high is None:
+def _interval(row: Mapping[str, Any], of: str = "") -> str:
+    low, high = row[f"low{of}"], row[f"high{of}"]
+    if low is None or high is None:
         return "–"
-    return delta.definition.interval(known.low, known.high)
+    return metric_of(row["tier"], row["metric"]).interval(low, high)
 
 
 def _number(value: float | None, form: str) -> str:
     return "–" if value is None else f"{value:{form}}"
 
 
-def runs_as_text(runs: ComparedRuns) -> str:
+def runs_as_text(runs: RunComparison) -> str:
     """Return a text of every stage that both runs have, then what is not compared."""
-    parts = [f"A = {runs.ours.path}\nB = {runs.theirs.path}"]
+    parts = [f"A = {runs.path_a}\nB = {runs.path_b}"]
     parts += [_stage(stage) for stage in runs.stages]
     parts += ["\n".join(f"not compared: {note}" for note in runs.notes)] if runs.notes else []
     return "\n\n".join(parts)
 
 
-def is_worse_at_last(runs: ComparedRuns) -> bool | None:
+def is_worse_at_last(runs: RunComparison) -> bool | None:
     """Return whether A is significantly worse at the last matched checkpoints of any stage.
 
     None where nothing of a stage could be tested.
     """
-    last = [stage.deltas[-1] for stage in runs.stages]
+    last = [list(_by_match(stage).values())[-1] for stage in runs.stages]
     if not all(map(_is_tested, last)):
         return None
-    return any(_summary(deltas)[1] for deltas in last)
+    return any(_summary(rows)[1] for rows in last)
 
 
-def _stage(stage: ComparedStage) -> str:
-    deltas, text = stage.deltas[-1], [_title(stage)]
-    overall = [lead for lead in stage.leads if lead.key[1] == OVERALL]
-    if len(stage.matched) > 1:
+def _by_match(stage: StageComparison) -> dict[tuple[int, int], list[dict[str, Any]]]:
+    """Return the deltas by the steps of the two checkpoints."""
+    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in stage.deltas:
+        found.setdefault((row.step_a, row.step_b), []).append(row.model_dump())
+    return found
+
+
+def _stage(stage: StageComparison) -> str:
+    matched = _by_match(stage)
+    steps = list(matched)
+    overall = [lead for lead in stage.leads if lead.item == OVERALL]
+    text = [f"{stage_title(stage)}: {matched_in_words(stage)}"]
+    if len(steps) > 1:
         head = ["step", "tier", "metric", "A", "B", "A - B", "95 %", "95 %, all steps", "p"]
-        text.append(align([head, *_by_step(stage, overall)]))
-    text.append(f"At {stage.matched[-1].label}:\n{_delta_table(deltas)}")
-    text.append("\n".join(lead_sentence(lead, stage.matched) for lead in overall))
-    text.append(
-        "\n".join(
-            [_summary(deltas)[0], corrected_for(stage.leads, len(stage.matched)), *stage.notes]
-        )
-    )
+        text.append(align([head, *_by_step(matched, overall)]))
+    text.append(f"At {match_label(*steps[-1])}:\n{_delta_table(matched[steps[-1]])}")
+    text.append("\n".join(lead.sentence for lead in overall))
+    summary = _summary(matched[steps[-1]])[0]
+    text.append("\n".join([summary, stage.corrected_for, *stage.notes]))
     return "\n\n".join(text)
 
 
-def _title(stage: ComparedStage) -> str:
-    names = " against ".join(dict.fromkeys(stage.stages))
-    steps = [str(match.ours.step) for match in stage.matched]
-    shown = steps if len(steps) <= MOST else [*steps[: MOST - 2], "…", steps[-1]]
-    count = f"{len(steps)} matched checkpoint{'s' if len(steps) > 1 else ''}"
-    return f"{names}: {count} by {stage.how.by} (A's step {', '.join(shown)})"
-
-
-def _by_step(stage: ComparedStage, overall: Sequence[Lead]) -> Iterator[list[str]]:
-    for number, match in enumerate(stage.matched):
-        mine, other = match.ours.step, match.theirs.step
+def _by_step(
+    matched: Mapping[tuple[int, int], Rows], overall: Sequence[LeadRow]
+) -> Iterator[list[str]]:
+    for (mine, other), rows in matched.items():
         step = str(mine) if mine == other else f"{mine} / {other}"
+        known = {(row["tier"], row["item"], row["metric"]): row for row in rows}
         for lead in overall:
-            delta, simultaneous = lead.deltas[number], lead.estimates[number]
-            intervals = _interval(delta, delta.estimate), _interval(delta, simultaneous)
-            yield [step, *_values(delta), *intervals, _number(delta.estimate.p, ".2g")]
-
-
-def write_runs(folder: Path, comparisons: Sequence[ComparedRuns]) -> list[Path]:
-    """Write all three files of runs that were compared; the first is A of each."""
-    runs = [comparisons[0].ours, *(one.theirs for one in comparisons)]
-    return _write(folder, runs, [compared(one) for one in comparisons])
+            row = known[lead.tier, lead.item, lead.metric]
+            intervals = _interval(row), _interval(row, "_all")
+            yield [step, *_values(row), *intervals, _number(row["p"], ".2g")]
 
 
 def write_configured(folder: Path, plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[str]]:
@@ -189,7 +183,7 @@ def write_configured(folder: Path, plans: Mapping[str, StagePlan]) -> tuple[list
     """
     config = next(iter(plans.values())).config
     runs: list[Run] = []
-    entries = []
+    found: list[RunComparison] = []
     once = references(config)
     for name, other in config.runs.items():
         path = Path(other.path)
@@ -198,25 +192,31 @@ def write_configured(folder: Path, plans: Mapping[str, StagePlan]) -> tuple[list
         try:
             ours, theirs = this_run(plans), find_run(name, path)
             runs += [theirs] if runs else [ours, theirs]
-            entries.append(compared(compare_runs(ours, theirs, Matching(by=other.by))))
+            found.append(compare_runs(ours, theirs, Matching(by=other.by)))
         except (EvaluationError, OSError) as error:
             why = machine_fault(error) if isinstance(error, OSError) else str(error)
-            entries.append(not_compared((THIS_RUN, name), Path(config.results), path, why))
-    errors = [f"runs.{one['run_b']}: {one['error']}" for one in entries if one["error"]]
+            sides = {"run_a": THIS_RUN, "run_b": name, "path_b": str(path), "error": why}
+            found.append(
+                RunComparison.model_validate({**sides, "path_a": str(Path(config.results))})
+            )
+    errors = [f"runs.{one.run_b}: {one.error}" for one in found if one.error]
     if not runs:  # curves are seen against levels all the same
         with contextlib.suppress(EvaluationError):
             runs = [this_run(plans)]
-    return _write(folder, runs, entries, config), errors
+    return write_runs(folder, runs, found, config), errors
 
 
-def _write(
+def write_runs(
     folder: Path,
     runs: Sequence[Run],
-    entries: Sequence[dict[str, Any]],
+    comparisons: Sequence[RunComparison],
     config: Config | None = None,
 ) -> list[Path]:
-    """Write `entries` of `runs.document`; `config` is that of the first run, if there is one."""
-    files = write_document(folder, as_document(entries))
+    """Write all three files of runs that were compared, of which the first is A of each.
+
+    `config` is that of the first run, if there is one.
+    """
+    files = write_comparisons(folder, comparisons)
     page = folder / COMPARISON_PAGE
-    write_page(page, runs_page(runs, read_comparison(folder / COMPARISON).comparisons, config))
+    write_page(page, runs_page(runs, comparisons, config))
     return [*files, page]

@@ -1,15 +1,28 @@
 """Two runs compared, checkpoint by checkpoint, with the paired statistics of the bridge."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from evaluation.bridge.delta import Delta, leading_deltas
+from evaluation import protocol
+from evaluation.bridge.delta import OVERALL, Delta, delta_columns, leading_deltas
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import check_comparable
 from evaluation.errors import BridgeError
+from evaluation.results.columns import write_csv
+from evaluation.results.comparison_file import (
+    COMPARISON,
+    COMPARISON_COLUMNS,
+    COMPARISON_TABLE,
+    Comparison,
+    ComparisonRow,
+    RunComparison,
+    StageComparison,
+)
+from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results, tiers_in
 from evaluation.runs.find import Run
-from evaluation.runs.leads import Lead, leads
+from evaluation.runs.leads import Lead, corrected_for, lead_row, leads
 from evaluation.runs.matching import Match, Matching, matches, paired_stages
 from evaluation.wording import first_few
 
@@ -20,30 +33,7 @@ ACROSS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ComparedStage:
-    """A stage of A and one of B; `deltas` of each match, `leads` over all of them."""
-
-    stages: tuple[str, str]
-    how: Matching
-    matched: Sequence[Match]
-    across_tokenizers: bool
-    notes: Sequence[str]
-    deltas: Sequence[Sequence[Delta]]
-    leads: Sequence[Lead]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparedRuns:
-    """`notes` are on stages that could not be compared."""
-
-    ours: Run
-    theirs: Run
-    stages: Sequence[ComparedStage]
-    notes: Sequence[str]
-
-
-def compare_runs(ours: Run, theirs: Run, how: Matching) -> ComparedRuns:
+def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
     """Compare the stages that both have, at the checkpoints that meet.
 
     A stage without such checkpoints is noted, if another has some.
@@ -60,11 +50,19 @@ def compare_runs(ours: Run, theirs: Run, how: Matching) -> ComparedRuns:
         except BridgeError as error:
             apart.append(str(error))
             continue
-        compared.append(_stage(stages, matched, how))
+        names = {"run_a": ours.name, "run_b": theirs.name}
+        names |= dict(zip(("stage_a", "stage_b"), stages, strict=True))
+        compared.append(_stage(names, matched, how))
     if not compared:
         raise BridgeError("; ".join(apart))
-    return ComparedRuns(
-        ours=ours, theirs=theirs, stages=compared, notes=[*apart, *_alone(ours, theirs)]
+    return RunComparison(
+        run_a=ours.name,
+        run_b=theirs.name,
+        path_a=str(ours.path),
+        path_b=str(theirs.path),
+        error=None,
+        notes=(*apart, *_alone(ours, theirs)),
+        stages=tuple(compared),
     )
 
 
@@ -77,9 +75,30 @@ def _alone(ours: Run, theirs: Run) -> Iterator[str]:
                 yield f"{name}: only {label} has it"
 
 
-def _stage(stages: tuple[str, str], matched: Sequence[Match], how: Matching) -> ComparedStage:
-    """The results of one match at a time are in memory, as there may be many."""
-    deltas: list[Sequence[Delta]] = []
+def _stage(names: Mapping[str, str], matched: Sequence[Match], how: Matching) -> StageComparison:
+    """Return a stage's comparison; `names` are those of both runs and stages."""
+    deltas, notes, is_across = _deltas(matched)
+    found = leads([_led_in(own) for own in deltas])
+    in_order = sorted(found, key=lambda lead: lead.key[1] != OVERALL)
+    return StageComparison(
+        stage_a=names["stage_a"],
+        stage_b=names["stage_b"],
+        by=how.by,
+        checkpoints=len(matched),
+        across_tokenizers=is_across,
+        notes=tuple(notes),
+        corrected_for=corrected_for(found, len(matched)),
+        leads=tuple(lead_row(lead, matched) for lead in in_order),
+        deltas=tuple(_rows(names, matched, deltas, found)),
+    )
+
+
+def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str], bool]:
+    """Return the deltas of each match, notes, and whether the tokenizers differ.
+
+    The results of one match at a time are in memory, as there may be many.
+    """
+    deltas: list[list[Delta]] = []
     notes: dict[str, None] = dict.fromkeys(_notes_on_tokens(matched))
     across, first = False, None
     for match in matched:
@@ -89,20 +108,43 @@ def _stage(stages: tuple[str, str], matched: Sequence[Match], how: Matching) -> 
         for own, earliest in zip(sides, first, strict=True):
             if own is not earliest:  # what holds for all of them is over the same items
                 check_comparable(own, earliest)
-        found = compare(*sides, across_tokenizers=across)
+        deltas.append(compare(*sides, across_tokenizers=across))
         notes |= dict.fromkeys(check_comparable(*sides, across_tokenizers=across))
-        deltas.append(found)
-    if across:
-        notes |= {ACROSS: None}
-    return ComparedStage(
-        stages=stages,
-        how=how,
-        matched=matched,
-        across_tokenizers=across,
-        notes=list(notes),
-        deltas=[[_lean(delta) for delta in own] for own in deltas],
-        leads=leads([_led_in(own) for own in deltas]),
-    )
+    return deltas, [*notes, *([ACROSS] if across else [])], across
+
+
+def _rows(
+    names: Mapping[str, str],
+    matched: Sequence[Match],
+    deltas: Sequence[Sequence[Delta]],
+    found: Sequence[Lead],
+) -> Iterator[ComparisonRow]:
+    for number, (match, own) in enumerate(zip(matched, deltas, strict=True)):
+        simultaneous = {lead.key: lead.estimates[number] for lead in found}
+        about: dict[str, Any] = {
+            **names,
+            "step_a": match.ours.step,
+            "step_b": match.theirs.step,
+            "tokens_a": match.ours.tokens,
+            "tokens_b": match.theirs.tokens,
+        }
+        for delta in own:
+            known = simultaneous.get((delta.tier, delta.item, delta.metric))
+            bounds: dict[str, Any] = {
+                "low_all": known and known.low,
+                "high_all": known and known.high,
+            }
+            yield ComparisonRow(**about, **side_columns(delta), **bounds)
+
+
+def side_columns(delta: Delta) -> dict[str, Any]:
+    """Return the columns of a delta A - B."""
+    columns = delta_columns(delta)
+    return {
+        "value_a": columns.pop("value"),
+        "value_b": columns.pop("bridge_value"),
+        **columns,
+    }
 
 
 def _tokenizers(side: Results) -> set[str | None]:
@@ -163,13 +205,21 @@ def _notes_on_tokens(matched: Iterable[Match]) -> Iterator[str]:
             return
 
 
-def _lean(delta: Delta) -> Delta:
-    """Return a delta without what each item contributes, which takes much memory over all steps."""
-    return replace(delta, estimate=replace(delta.estimate, spread=None, parts={}))
-
-
 def _led_in(deltas: Sequence[Delta]) -> list[Delta]:
     """Return the deltas that leads are stated in: tested metrics, headlines, first secondary metrics."""
     metrics = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
     metrics |= {(name, one) for name in {d.tier for d in deltas} for one in leading_deltas(name)}
     return [delta for delta in deltas if (delta.tier, delta.metric) in metrics]
+
+
+def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> list[Path]:
+    """Write `comparison.csv` and `comparison.json` into a folder; return their paths."""
+    content = {
+        "protocol": protocol.BRIDGE,
+        "comparisons": [one.model_dump(mode="json") for one in comparisons],
+    }
+    stages = [stage for one in comparisons for stage in one.stages]
+    rows = [row.model_dump() for stage in stages for row in stage.deltas]
+    write_csv(folder / COMPARISON_TABLE, COMPARISON_COLUMNS, rows)
+    write_model(folder / COMPARISON, Comparison, content)
+    return [folder / COMPARISON_TABLE, folder / COMPARISON]

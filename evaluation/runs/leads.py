@@ -13,6 +13,7 @@ from typing import Literal
 from evaluation.bridge.delta import OVERALL, Delta, is_mean, metric_of
 from evaluation.bridge.simultaneous_intervals import Leaves, at_level, leaves, simultaneous_level
 from evaluation.bridge.statistics import ALPHA, Estimate
+from evaluation.results.comparison_file import LeadRow
 from evaluation.runs.matching import Match
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -95,7 +96,24 @@ def _sign(delta: Delta, known: Estimate) -> int:
     return delta.sign if known.low > 0 else -delta.sign
 
 
-def lead_sentence(lead: Lead, matched: Sequence[Match]) -> str:
+def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
+    """Return a lead over the matched checkpoints as files have it."""
+    since = None if lead.since is None else matched[lead.since]
+    tier, item, metric = lead.key
+    return LeadRow(
+        tier=tier,
+        item=item,
+        metric=metric,
+        ahead=lead.ahead,
+        since_step_a=None if since is None else since.ours.step,
+        since_step_b=None if since is None else since.theirs.step,
+        checkpoints=0 if lead.since is None else len(matched) - lead.since,
+        confidence=1 - lead.alpha,
+        sentence=_sentence(lead, matched),
+    )
+
+
+def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
     """Return e.g. `tier3 accuracy: A is ahead from step 2000 on (3 of 4 matched checkpoints), …`."""
     last = lead.estimates[-1]
     change = lead.deltas[-1].definition.change(last.value, last.low, last.high)

@@ -36,8 +36,12 @@ class Match:
 
     @property
     def label(self) -> str:
-        mine, other = self.ours.step, self.theirs.step
-        return f"step {mine}" if mine == other else f"step {mine} against step {other}"
+        return match_label(self.ours.step, self.theirs.step)
+
+
+def match_label(ours: int, theirs: int) -> str:
+    """Return what sentences call two matched checkpoints, by their steps."""
+    return f"step {ours}" if ours == theirs else f"step {ours} against step {theirs}"
 
 
 def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:

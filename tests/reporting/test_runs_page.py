@@ -31,7 +31,8 @@ def folder(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
         steps = (10, 20, 30) if name != "c" else (5, 20)
         write_run(root / name, number=number, steps=steps, gain={30: 0.6} if name == "a" else None)
     runs = [find_run(name, root / name / "results") for name in "abc"]
-    write_runs(root / "out", [compare_runs(runs[0], other, Matching()) for other in runs[1:]])
+    found = [compare_runs(runs[0], other, Matching()) for other in runs[1:]]
+    write_runs(root / "out", runs, found)
     return root / "out"
 
 

@@ -44,7 +44,7 @@ def test_files_fit_their_schemas(plans: dict[str, StagePlan]) -> None:
         "<results>": plan.results.parent,
     }
     sides = [find_run(name, plans[name].results) for name in ("first", "second")]
-    write_runs(plan.results.parent, [compare_runs(*sides, Matching(which="last"))])
+    write_runs(plan.results.parent, sides, [compare_runs(*sides, Matching(which="last"))])
     for file, model in documents().values():
         folder, name = file.split("/")
         path = folders[folder] / name.split(",")[0]

@@ -89,7 +89,7 @@ def test_the_notes_say_why(sides: tuple[Results, Results]) -> None:
     stage = compare_runs(*runs, Matching()).stages[0]
     assert stage.across_tokenizers
     assert any("tokenizers differ, so only bits per byte" in note for note in stage.notes)
-    overall = {lead.key[2] for lead in stage.leads if lead.key[:2] == ("tier2", OVERALL)}
+    overall = {one.metric for one in stage.leads if (one.tier, one.item) == ("tier2", OVERALL)}
     assert overall == {"delta_bits_per_byte"}
 
 

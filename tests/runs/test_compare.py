@@ -10,11 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.delta import OVERALL, Delta, delta_columns
 from evaluation.bridge.deltas import compare
-from evaluation.results.comparison_file import COMPARISON_FILES, read_comparison
+from evaluation.results.comparison_file import (
+    COMPARISON_FILES,
+    ComparisonRow,
+    LeadRow,
+    StageComparison,
+    read_comparison,
+)
 from evaluation.results.read import read_results
-from evaluation.runs.compare import ComparedStage, compare_runs
+from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run, labels
 from evaluation.runs.leads import leads
 from evaluation.runs.matching import Matching
@@ -35,66 +41,88 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def compared(root: Path, a: str, b: str, how: Matching | None = None) -> ComparedStage:
+def compared(root: Path, a: str, b: str, how: Matching | None = None) -> StageComparison:
     sides = (find_run(name, root / name / "results") for name in (a, b))
     return compare_runs(*sides, how or Matching()).stages[0]
 
 
+def steps_of(stage: StageComparison) -> list[tuple[int, int]]:
+    return list(dict.fromkeys((row.step_a, row.step_b) for row in stage.deltas))
+
+
+def folder_of(root: Path, name: str, step: int) -> Path:
+    return root / name / f"results/second/by_checkpoint/step_{step}"
+
+
+def paired(root: Path, step: int) -> list[Delta]:
+    """What two checkpoints' results give."""
+    tiers = ("tier2", "tier3", "tier4")
+    return compare(*(read_results(folder_of(root, name, step), tiers) for name in "ab"))
+
+
+def lead_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> LeadRow:
+    return next(one for one in stage.leads if (one.tier, one.item, one.metric) == key)
+
+
+def rows_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> list[ComparisonRow]:
+    return [row for row in stage.deltas if (row.tier, row.item, row.metric) == key]
+
+
 def test_deltas_are_those_of_the_bridge(runs: Path) -> None:
-    """A matched step's deltas are what two checkpoints' results give."""
     stage = compared(runs, "a", "b")
-    assert [match.ours.step for match in stage.matched] == list(STEPS)
-    for match, deltas in zip(stage.matched, stage.deltas, strict=True):
-        tiers = ("tier2", "tier3", "tier4")
-        sides = [read_results(one.folder, tiers) for one in (match.ours, match.theirs)]
-        expected = compare(sides[0], sides[1])
-        assert [(d.tier, d.item, d.metric, d.flag) for d in deltas] == [
-            (d.tier, d.item, d.metric, d.flag) for d in expected
-        ]
-        assert [d.estimate for d in deltas] == [d.estimate for d in expected]
+    assert steps_of(stage) == [(step, step) for step in STEPS]
+    for step in STEPS:
+        rows = [row for row in stage.deltas if row.step_a == step]
+        for row, delta in zip(rows, paired(runs, step), strict=True):
+            names = ("tier", "item", "metric", "delta", "low", "high", "p", "p_holm", "flag", "mde")
+            expected = delta_columns(delta)
+            assert {name: getattr(row, name) for name in names}.items() <= expected.items()
 
 
 def test_a_delta_by_hand(runs: Path) -> None:
     """A task's accuracy from the candidates alone, its interval and p-value by scipy's paired t-test."""
     stage = compared(runs, "a", "b", Matching(at=40))
     credits = []
-    for side in (stage.matched[0].ours, stage.matched[0].theirs):
-        rows = pq.read_table(side.folder / "tier3_cf_candidates.parquet").to_pandas()
+    for name in "ab":
+        path = folder_of(runs, name, 40) / "tier3_cf_candidates.parquet"
+        rows = pq.read_table(path).to_pandas()
         quiz = rows[rows["task"] == "quiz"]["logprob"].to_numpy().reshape(-1, 4)
         credits.append((quiz.argmax(axis=1) == 0).astype(float))
-    delta = next(d for d in stage.deltas[0] if (d.item, d.metric) == ("quiz", "delta_acc"))
+    row = rows_in(stage, ("tier3", "quiz", "delta_acc"))[0]
     test = stats.ttest_rel(*credits)
     bounds = test.confidence_interval(0.95)
-    assert delta.value == pytest.approx(credits[0].mean())
-    assert delta.estimate.value == pytest.approx(np.mean(credits[0] - credits[1]))
+    assert row.value_a == pytest.approx(credits[0].mean())
+    assert row.delta == pytest.approx(np.mean(credits[0] - credits[1]))
     # Hall's bound is the wider one above, as the differences are skewed.
-    assert delta.estimate.low == pytest.approx(bounds.low)
-    assert bounds.high < delta.estimate.high < bounds.high + 0.1 * (bounds.high - bounds.low)
-    assert delta.estimate.p == pytest.approx(test.pvalue)
+    assert row.low == pytest.approx(bounds.low)
+    assert bounds.high < row.high < bounds.high + 0.1 * (bounds.high - bounds.low)
+    assert row.p == pytest.approx(test.pvalue)
 
 
 def test_who_is_ahead_from_when_on(runs: Path) -> None:
-    found = {lead.key: lead for lead in compared(runs, "a", "b").leads}
-    lead = found[ACC]
-    assert (lead.ahead, lead.since) == ("A", 2)
-    turned = {one.key: one for one in compared(runs, "b", "a").leads}[ACC]
-    assert (turned.ahead, turned.since) == ("B", 2)
-    nats = found["tier2", OVERALL, "delta_nats_per_token"]  # less is better
-    assert (nats.ahead, nats.since) == ("A", 2)
-    assert nats.estimates[-1].high < 0
+    stage = compared(runs, "a", "b")
+    lead = lead_in(stage)
+    assert (lead.ahead, lead.since_step_a, lead.since_step_b) == ("A", 30, 30)
+    turned = lead_in(compared(runs, "b", "a"))
+    assert (turned.ahead, turned.since_step_a) == ("B", 30)
+    key = ("tier2", OVERALL, "delta_nats_per_token")  # less is better
+    assert (lead_in(stage, key).ahead, lead_in(stage, key).since_step_a) == ("A", 30)
+    assert rows_in(stage, key)[-1].high_all < 0
 
 
 def test_intervals_hold_for_all_steps_at_once(runs: Path) -> None:
     """Between one interval's own level and Bonferroni's; exactly as wide as that level says."""
-    lead = next(lead for lead in compared(runs, "a", "b").leads if lead.key == ACC)
-    assert 0.05 / len(STEPS) <= lead.alpha < 0.05 / (len(STEPS) - 1)  # steps are drawn apart
-    for own, wide in zip(lead.deltas, lead.estimates, strict=True):
+    stage = compared(runs, "a", "b")
+    alpha = 1 - lead_in(stage).confidence
+    assert 0.05 / len(STEPS) <= alpha < 0.05 / (len(STEPS) - 1)  # steps are drawn apart
+    for row in rows_in(stage):
+        own = next(d for d in paired(runs, row.step_a) if (d.tier, d.item, d.metric) == ACC)
         known = stats.norm() if own.estimate.df is None else stats.t(own.estimate.df)
-        half = known.ppf(1 - lead.alpha / 2) * own.estimate.se
-        assert 2 * half <= wide.high - wide.low < 1.1 * 2 * half  # wider by Hall's bound
-        assert wide.low < own.estimate.low < own.estimate.high < wide.high
-    item = next(one for one in compared(runs, "a", "b").leads if one.key[1] == "quiz")
-    assert 0.05 / len(STEPS) / 2 <= item.alpha <= 0.05 / 2  # of two tasks
+        half = known.ppf(1 - alpha / 2) * own.estimate.se
+        assert 2 * half <= row.high_all - row.low_all < 1.1 * 2 * half  # wider by Hall's bound
+        assert row.low_all < row.low < row.high < row.high_all
+    item = 1 - lead_in(stage, ("tier3", "quiz", "delta_acc")).confidence
+    assert 0.05 / len(STEPS) / 2 <= item <= 0.05 / 2  # of two tasks
 
 
 def test_one_run_by_chance_is_no_lead(tmp_path: Path) -> None:
@@ -103,21 +131,15 @@ def test_one_run_by_chance_is_no_lead(tmp_path: Path) -> None:
     for number in range(20):
         folder = tmp_path / str(number)
         for side in (1, 2):
-            plan = write_run(
-                folder / str(side), number=2 * number + side, tiers=("tasks",), items=60
-            )
-        del plan
+            write_run(folder / str(side), number=2 * number + side, tiers=("tasks",), items=60)
         stage = compared(folder, "1", "2")
-        lead = next(lead for lead in stage.leads if lead.key == ACC)
-        said += any(one.low * one.high > 0 for one in lead.estimates)
+        said += any(row.low_all * row.high_all > 0 for row in rows_in(stage))
     assert said <= 4  # binomial, 20 at 0.05: 0.3 % have more
 
 
 def test_a_lead_that_is_lost_is_none(runs: Path) -> None:
     """Only an unbroken lead up to the last matched checkpoint counts."""
-    stage = compared(runs, "a", "b")
-    deltas = [[d for d in own if d.item == OVERALL] for own in stage.deltas]
-    order = [deltas[2], deltas[3], deltas[0]]
+    order = [[d for d in paired(runs, step) if d.item == OVERALL] for step in (30, 40, 10)]
     lead = next(one for one in leads(order) if one.key == ACC)
     assert (lead.ahead, lead.since) == (None, None)
 
@@ -125,14 +147,14 @@ def test_a_lead_that_is_lost_is_none(runs: Path) -> None:
 def test_by_tokens(runs: Path) -> None:
     """Run c sees twice as many tokens a step: its steps 5, 10 meet b's 10, 20; 25 meets none."""
     stage = compared(runs, "b", "c", Matching(by="tokens"))
-    assert [(m.ours.step, m.theirs.step) for m in stage.matched] == [(10, 5), (20, 10)]
+    assert steps_of(stage) == [(10, 5), (20, 10)]
     assert not any("tokens" in note for note in stage.notes)
     near = compared(runs, "b", "c", Matching(by="tokens", at=10_050))
-    assert [(m.ours.step, m.theirs.step) for m in near.matched] == [(10, 5)]
+    assert steps_of(near) == [(10, 5)]
     last = compared(runs, "b", "c", Matching(which="last"))
-    assert [(m.ours.step, m.theirs.step) for m in last.matched] == [(40, 25)]
+    assert steps_of(last) == [(40, 25)]
     same = compared(runs, "b", "c")
-    assert [m.ours.step for m in same.matched] == [10]
+    assert steps_of(same) == [(10, 10)]
     assert "at step 10 A has seen 10,000, B 20,000" in " ".join(same.notes)
 
 

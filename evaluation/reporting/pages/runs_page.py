@@ -128,7 +128,7 @@ def _words(one: RunComparison) -> dict[str, Any]:
         "stages": [
             {
                 "title": stage_title(stage),
-                "matched": _matched(stage),
+                "matched": matched_in_words(stage),
                 "corrected_for": stage.corrected_for,
                 "notes": stage.notes,
                 "overall": [lead for lead in stage.leads if lead.item == OVERALL],
@@ -143,7 +143,8 @@ def stage_title(stage: StageComparison) -> str:
     return " against ".join(dict.fromkeys((stage.stage_a, stage.stage_b)))
 
 
-def _matched(stage: StageComparison) -> str:
+def matched_in_words(stage: StageComparison) -> str:
+    """Return how many checkpoints of a stage are compared, and at which steps."""
     steps = dict.fromkeys((row.step_a, row.step_b) for row in stage.deltas)
     words = [str(a) if a == b else f"{a} (B's {b})" for a, b in steps]
     shown = words if len(words) < 13 else [*words[:10], "…", words[-1]]
