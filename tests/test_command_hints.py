@@ -1,13 +1,11 @@
 """Commands in messages keep the configuration that the process was started with."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from evaluation.command_hints import STARTED_WITH, evaluation, note_command, note_run, snakemake
+from tests.histories.warm import run_python
 from tests.workflow.paper import ROOT, Paper
 from tests.workflow.world import World, build_world
 
@@ -92,14 +90,7 @@ def test_what_doctor_advises_plans_what_it_looked_at(world: World) -> None:
     profile = advice.index("--profile")
     assert advice[profile + 1] == str(ROOT / "slurm_profile")
     advice[profile : profile + 2] = ["--cores", "1"]
-    planned = subprocess.run(
-        [sys.executable, "-m", *advice, "-n"],
-        cwd=world.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    planned = run_python(["-m", *advice, "-n"], world.folder, cold=True)
     assert planned.returncode == 0, planned.stderr
     assert "prefill_slice" in planned.stdout
     assert "stage4" not in planned.stdout
@@ -114,9 +105,7 @@ def test_a_run_and_its_jobs_advise_the_same(tmp_path: Path) -> None:
         "print(advice('prefill'))\n"
         f"import subprocess; subprocess.run([sys.executable, '-c', {code!r}])\n"
     )
-    done = paper._run(
-        "-m snakemake one -n -s asks.smk --cores 3 --configfile config.yaml --config cache=other".split(),
-        {"PYTHONPATH": str(ROOT)},
-    )
+    line = "-m snakemake one -n -s asks.smk --cores 3 --configfile config.yaml --config cache=other"
+    done = run_python(line.split(), paper.folder, EVALUATION_CONFIG=str(paper.config))
     wanted = "snakemake prefill --cores 3 --snakefile asks.smk --configfile config.yaml --config cache=other"
     assert done.stdout.count(wanted) == 2, done.stdout + done.stderr

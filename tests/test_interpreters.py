@@ -43,10 +43,7 @@ def test_last_words(tmp_path: Path, script: str, ended: ProgramEnd) -> None:
     assert program(tmp_path, script).run(lambda: True) == ended
 
 
-def test_one_whose_own_program_outlives_it_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evaluation.interpreters._LAST_WORDS_SECONDS", 0.1)
+def test_one_whose_own_program_outlives_it_is_not_waited_for(tmp_path: Path) -> None:
     script = "setsid sh -c 'echo $$ > number; exec sleep 600' & while [ ! -s number ]; do :; done; echo bye"
     assert program(tmp_path, script).run(lambda: True) == ProgramEnd(0, "bye")
     os.kill(int((tmp_path / "work/number").read_text()), 9)

@@ -14,6 +14,7 @@ import pytest
 
 from evaluation.commands.parser import build_parser
 from evaluation.exit_codes import exit_code, machine_fault
+from tests.histories.warm import run_python, run_shell
 from tests.workflow.paper import ROOT, Paper
 
 PYTHON = sys.executable
@@ -33,15 +34,7 @@ def paper(tmp_path: Path) -> Paper:
 
 
 def shell(paper: Paper, line: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["bash", "-c", line],
-        cwd=paper.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    return run_shell(line, paper.folder, PYTHONUNBUFFERED="")
 
 
 EVALUATION = f"{PYTHON} -m evaluation"
@@ -202,14 +195,7 @@ main(["status", "--config", "config.yaml"])
 
 def test_sigterm_is_not_lost_where_exceptions_are_dropped(paper: Paper) -> None:
     begin = time.monotonic()
-    done = subprocess.run(
-        [PYTHON, "-c", SWALLOWS],
-        cwd=paper.folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(["-c", SWALLOWS], paper.folder, cold=True)
     assert done.returncode == 128 + signal.SIGTERM, done.stderr
     assert time.monotonic() - begin < 30
     assert done.stderr == ""
@@ -223,8 +209,18 @@ USAGE: list[tuple[str, str]] = [
     ("score --stage one --step=-1", "'-1' is no whole number from 0"),
     ("score --stage one", "--step"),
     ("import-hf a b --sequence-length 0", "'0' is no whole number from 2"),
-    ("verify ckpt --reference r --tolerance nan", "'nan' is no finite number"),
-    ("verify ckpt --reference r --tolerance=-1", "'-1' is no finite number"),
+    ("import-hf a b --sequence-length=-4", "'-4' is no whole number from 2"),
+    ("import-hf a b --step=-1", "'-1' is no whole number from 0"),
+    ("import-hf a b --tp 0", "'0' is no whole number from 1"),
+    ("import-hf a b --tp=-2", "'-2' is no whole number from 1"),
+    (f"import-hf a b --tp {10**30}", "no whole number from 1 to"),
+    *(
+        (
+            f"verify ckpt --reference r --tolerance={value}",
+            f"--tolerance: {value!r} is no finite number from 0 on",
+        )
+        for value in ("nan", "-1", "inf", "-inf")
+    ),
     ("stats", "invalid choice: 'stats'"),
     ("", "COMMAND"),
 ]

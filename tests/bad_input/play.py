@@ -6,9 +6,7 @@ import os
 import re
 import shlex
 import signal
-import socket as socketlib
 import stat
-import struct
 import subprocess
 import sys
 import tempfile
@@ -21,7 +19,7 @@ from typing import IO, Any
 
 from tests.bad_input.cases import Case
 from tests.bad_input.workshop import State, Workshop, change, variables
-from tests.histories.runner import ROOT, SNAKEFILE
+from tests.histories.runner import ROOT, SNAKEFILE, asked
 from tests.histories.server import CLIENT
 
 MEMORY = 3 << 30
@@ -53,7 +51,6 @@ class Ended:
     detail: str
     code: int
     said: str
-    seconds: float
 
 
 def play(case: Case, shop: Workshop, socket: str) -> Ended:
@@ -62,23 +59,22 @@ def play(case: Case, shop: Workshop, socket: str) -> Ended:
     try:
         change(shop.folder, case.do)
     except Exception as error:  # noqa: BLE001 - the table is wrong, not what it tests
-        return Ended(case, "table", repr(error), 0, "", 0.0)
+        return Ended(case, "table", repr(error), 0, "")
     before = shop.look()
     try:
-        code, said, seconds, stopped = _run(case, shop.folder, socket)
+        code, said, stopped = _run(case, shop.folder, socket)
         verdict, detail = stopped or _judge(case, shop, before, code, said)
     finally:
         _unmount(shop.folder)
         if any("chmod" in line or "umask" in line for line in (*case.do, case.run)):
             subprocess.run(["chmod", "-R", "u+rwX", str(shop.folder)], check=False)
-    return Ended(case, verdict, detail, code, said, seconds)
+    return Ended(case, verdict, detail, code, said)
 
 
-def _run(case: Case, folder: Path, socket: str) -> tuple[int, str, float, tuple[str, str] | None]:
+def _run(case: Case, folder: Path, socket: str) -> tuple[int, str, tuple[str, str] | None]:
     environment = {**os.environ, **variables(folder), "HISTORIES_SOCKET": socket}
     environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ROOT": str(ROOT)}
     environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
-    start = time.monotonic()
     with tempfile.TemporaryFile() as said, open(os.devnull, "rb") as nothing:
         way = _begun_in_shell if case.cold or SHELL_SIGNS.search(case.run) else _begun_directly
         with way(case, folder, environment, (nothing, said)) as (group, wait):
@@ -87,7 +83,7 @@ def _run(case: Case, folder: Path, socket: str) -> tuple[int, str, float, tuple[
             _end(group, folder)
         said.seek(0)
         text = said.read(1 << 20).decode(errors="backslashreplace")
-    return code, text, time.monotonic() - start, stopped[0] if stopped else None
+    return code, text, stopped[0] if stopped else None
 
 
 Begun = Iterator[tuple[int, Callable[[], int]]]
@@ -112,27 +108,14 @@ def _begun_in_shell(
         yield process.pid, process.wait
 
 
-@contextlib.contextmanager
 def _begun_directly(
     case: Case, folder: Path, environment: dict[str, str], files: tuple[IO[bytes], IO[bytes]]
-) -> Begun:
+) -> contextlib.AbstractContextManager[tuple[int, Callable[[], int]]]:
     """Without a shell, where nothing in the line needs one."""
     module, *others = shlex.split(case.run)
     arguments = ["-m", module, *(["-s", str(SNAKEFILE)] if module == "snakemake" else []), *others]
-    request = {
-        "arguments": arguments,
-        "folder": str(folder),
-        "environment": environment,
-        "group": 0,
-    }
-    content = json.dumps(request).encode()
-    with socketlib.socket(socketlib.AF_UNIX) as link:
-        link.connect(environment["HISTORIES_SOCKET"])
-        descriptors = [files[0].fileno(), files[1].fileno(), files[1].fileno()]
-        socketlib.send_fds(link, [struct.pack("!I", len(content))], descriptors)
-        link.sendall(content)
-        with link.makefile() as answers:
-            yield int(answers.readline()), lambda: int(answers.readline() or 70)
+    place = Path(environment["HISTORIES_SOCKET"])
+    return asked(place, folder, arguments, environment, files[1], files[1])
 
 
 @contextlib.contextmanager

@@ -110,17 +110,8 @@ def build(folder: Path, server: Server) -> Workshop:
     world.change(verification={"workers": 1})
     for name in ("tmp", "home"):
         (world.folder / name).mkdir()
-    command = [
-        "-m",
-        "snakemake",
-        "-s",
-        str(SNAKEFILE),
-        "--configfile",
-        "config.yaml",
-        "--cores",
-        "2",
-    ]
-    done = server.run(world.folder, [*command, "--quiet"], variables(world.folder))
+    command = ["-m", "snakemake", "-s", str(SNAKEFILE), *"--configfile config.yaml".split()]
+    done = server.run(world.folder, [*command, "--cores", "2", "--quiet"], variables(world.folder))
     if done.code != 0:
         raise RuntimeError(f"the untouched world does not run: {done.said}")
     _remove(world.folder / "tmp")  # a fork of the warm server does not tidy up as it exits

@@ -10,5 +10,6 @@ edits      what a user changes (`edits_of_*`), `accidents` what befalls the disk
 economy    what need not be asked or prefilled again
 oracle     what two runs must agree on
 history    plays one; `drawing` draws them
-fixed      small ones in files, one kind of edit each; `fixed/chains` has several kinds in each
+fixed      small ones in files, one kind of edit each; `fixed/chains` has several kinds in each,
+           `fixed/regressions` what once went wrong, and `fixed/real` what is played with the real engine
 """

@@ -89,14 +89,13 @@ def drawn(pool: Path, count: int, start: int) -> dict[str, list[Action]]:
 
 @dataclass
 class Sums:
-    """Of all histories; `used` is how often each action was played, `seconds` what it took."""
+    """Of all histories; `used` is how often each action was played."""
 
     runs: int = 0
     asked: int = 0
     in_vain: int = 0
     of_copies: int = 0
     used: Counter[str] = field(default_factory=Counter)
-    seconds: Counter[str] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
 
     def add(self, report: Report) -> None:
@@ -104,7 +103,6 @@ class Sums:
         self.asked += report.asked
         self.in_vain += report.in_vain
         self.of_copies += report.of_copies
-        self.seconds.update(report.by_kind)
         self.wrong.update({what.split(":")[0][:60] for what in report.failures})
 
 

@@ -9,8 +9,6 @@ puts arguments on all command lines from there on.
 
 import json
 import shutil
-import time
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,12 +41,9 @@ class Report:
     failures: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     runs: int = 0
-    seconds: float = 0.0
     asked: int = 0
     in_vain: int = 0
     of_copies: int = 0
-    by_kind: Counter[str] = field(default_factory=Counter)
-    """Seconds that the actions of a name took."""
 
 
 @dataclass
@@ -74,9 +69,7 @@ class Player:
 
     def play(self, actions: Iterable[Action]) -> Report:
         for action in actions:
-            begin = time.perf_counter()
             self.act(action)
-            self.report.by_kind[str(action[0])] += time.perf_counter() - begin
         self.tell("run all, at the end")
         done = self.run("all")
         if self._is_refused(done) or self.model.doubtful():
@@ -144,7 +137,6 @@ class Player:
         given = (*arguments, *self.arguments)
         done = self.server.snakemake(self.world.folder, *given, extra=told)
         self.report.runs += 1
-        self.report.seconds += done.seconds
         if done.seconds > PATIENCE:
             self.wrong(f"it hangs: {done.said[-6000:]}")
         (self.world.folder / "said.log").write_text(done.said)

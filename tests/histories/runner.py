@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -79,19 +79,35 @@ class Server:
         """The exit code of `run`, whose standard output and error are written to two files."""
         environment = {**os.environ, **extra, "HISTORIES_SOCKET": str(self.place)}
         environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        request = {"arguments": list(arguments), "folder": str(folder)}
-        content = json.dumps({**request, "environment": environment, "group": 0}).encode()
-        with open(os.devnull, "rb") as nothing, socket.socket(socket.AF_UNIX) as link:
-            link.connect(str(self.place))
-            files = [nothing.fileno(), *(file.fileno() for file in output)]
-            socket.send_fds(link, [struct.pack("!I", len(content))], files)
-            link.sendall(content)
-            with link.makefile() as answers:
-                pid = int(answers.readline())
-                with _watched(pid), _killed(pid, killed_after):
-                    code = int(answers.readline())
+        with (
+            asked(self.place, folder, arguments, environment, *output) as (pid, wait),
+            _watched(pid),
+            _killed(pid, killed_after),
+        ):
+            code = wait()
         _kill(pid)
         return code
+
+
+@contextlib.contextmanager
+def asked(
+    place: Path,
+    folder: Path,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    out: IO[bytes],
+    err: IO[bytes],
+) -> Iterator[tuple[int, Callable[[], int]]]:
+    """The process that a server runs `python <arguments>` in, and what waits for its exit code."""
+    request = {"arguments": list(arguments), "folder": str(folder), "group": 0}
+    content = json.dumps({**request, "environment": dict(environment)}).encode()
+    with open(os.devnull, "rb") as nothing, socket.socket(socket.AF_UNIX) as link:
+        link.connect(str(place))
+        files = [file.fileno() for file in (nothing, out, err)]
+        socket.send_fds(link, [struct.pack("!I", len(content))], files)
+        link.sendall(content)
+        with link.makefile() as answers:
+            yield int(answers.readline()), lambda: int(answers.readline())
 
 
 @contextlib.contextmanager

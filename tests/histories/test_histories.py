@@ -5,6 +5,7 @@ An eighth of the fixed histories, all of them with EVAL_FULL=1; `make histories`
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +15,12 @@ from tests.histories.beginning import build_pool
 from tests.histories.commands import COMMANDS
 from tests.histories.edits import EDITS
 from tests.histories.edits_of_runs import build_other_run
-from tests.histories.history import Action
-from tests.histories.regressions import HISTORIES, REAL
+from tests.histories.history import Action, read
 from tests.histories.runner import server
 
-PLAYED = list(HISTORIES) if os.environ.get("EVAL_FULL") else list(HISTORIES)[::8]
+FIXED = Path(__file__).parent / "fixed"
+REGRESSIONS = sorted(FIXED.glob("regressions/*.json"))
+PLAYED = REGRESSIONS if os.environ.get("EVAL_FULL") else REGRESSIONS[::8]
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +37,13 @@ def check(place: Place, actions: list[Action], **extra: str) -> None:
     assert not report.failures, "\n".join(report.told)
 
 
-@pytest.mark.parametrize("name", PLAYED)
-def test_what_once_went_wrong(place: Place, name: str) -> None:
-    check(place, HISTORIES[name])
+@pytest.mark.parametrize("file", PLAYED, ids=lambda file: file.stem)
+def test_what_once_went_wrong(place: Place, file: Path) -> None:
+    check(place, read(file))
 
 
 def test_the_same_with_the_real_engine(place: Place) -> None:
-    check(place, REAL, HISTORIES_REAL="1")
+    check(place, read(FIXED / "real/engine.json"), HISTORIES_REAL="1")
 
 
 def test_a_hundred_histories_have_every_kind(place: Place) -> None:

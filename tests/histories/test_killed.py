@@ -1,11 +1,16 @@
-"""Generation and verification killed at many moments each give what an undisturbed run gives."""
+"""Scoring, generation and verification killed at many moments each give what an undisturbed run gives."""
 
+import json
 import os
+import random
 import shutil
+import signal
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -13,7 +18,9 @@ from evaluation.records import read_record
 from evaluation.store import ScoreStore
 from tests.histories.oracle import differences_of
 from tests.histories.runner import Done, Server, server
-from tests.workflow.world import ANSWERED, LAST_LETTER, World, build_world
+from tests.histories.warm import warm_server
+from tests.slurm.runs import make_scoring_slow
+from tests.workflow.world import ANSWERED, LAST_LETTER, World, build_world, stored_scores
 
 MOMENTS = int(os.environ.get("KILLED_MOMENTS", "10"))
 TASK = {
@@ -123,3 +130,48 @@ def test_verification(stage: Stage, tmp_path: Path) -> None:
         assert done.code == 0, done.said
         assert list(differences_of(stage.folder, expected)) == []
     assert moments.killed > MOMENTS / 2
+
+
+KILLS = 50
+
+
+def assert_whole(results: Path) -> None:
+    """Every file that is to be seen can be read."""
+    for path in results.rglob("*"):
+        if path.suffix == ".json":
+            json.loads(path.read_text())
+        elif path.suffix == ".parquet":
+            pq.read_table(path)
+        elif path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                assert archive.testzip() is None
+
+
+def test_scoring_at_random_moments(tmp_path: Path) -> None:
+    """Eight slices: what is stored stays, and what is seen is whole."""
+    world, dice = build_world(tmp_path / "world"), random.Random(20)
+    make_scoring_slow(world)
+    words = ["-m", "evaluation", *"score --config config.yaml --stage stage1 --step 10".split()]
+
+    def score(killed_after: float | None = None) -> Done:
+        return warm_server().run(world.folder, words, killed_after=killed_after)
+
+    undisturbed, folder = score(), world.results("stage1/by_checkpoint/step_10")
+    assert undisturbed.code == 0, undisturbed.said
+    expected = shutil.copytree(folder, tmp_path / "expected")
+    kills, kept = 0, dict[str, str]()
+    shutil.rmtree(world.results())
+    while kills < KILLS:
+        done = score(killed_after=dice.uniform(0, undisturbed.seconds))
+        now = stored_scores(world.results())
+        assert {name: now.get(name) for name in kept} == kept
+        if done.code == -signal.SIGKILL:
+            kills, kept = kills + 1, now
+            assert_whole(world.results())
+            continue
+        assert done.code == 0, done.said
+        assert list(differences_of(folder, expected)) == []
+        shutil.rmtree(world.results())
+        kept = {}
+    assert score().code == 0
+    assert list(differences_of(folder, expected)) == []

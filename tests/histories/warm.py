@@ -37,6 +37,26 @@ def run_python(
     return subprocess.CompletedProcess(command, code, *said)
 
 
+def well(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """What has ended with exit code 0."""
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    return done
+
+
+def run_shell(line: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A line of bash in a folder, without standard input."""
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=300,
+    )
+
+
 def warm_server() -> Server:
     """Of this process, begun when it is first asked for."""
     if os.getpid() not in _servers:

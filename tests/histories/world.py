@@ -116,10 +116,6 @@ class World:
     def _time(self, stamp: int) -> float:
         return self.times.setdefault(stamp, time.time()) if stamp else OLD
 
-    @property
-    def snakemake_environment(self) -> dict[str, str]:
-        return {"HISTORIES_COUNTS": str(self.folder / "counts.jsonl")}
-
 
 EPSILONS = (("1e-06", "1.0e-06"), ("1e-05", "1.0e-05"))
 """A number that every checkpoint's configuration has, and another, as JSON and YAML write them."""
@@ -178,4 +174,5 @@ def varied(text: str, variant: int, name: str) -> str:
 
 def environment(world: World, model: Model) -> dict[str, str]:
     """What a run in this world is told."""
-    return {**world.snakemake_environment, "HISTORIES_PROTOCOLS": json.dumps(model.protocols)}
+    counts = str(world.folder / "counts.jsonl")
+    return {"HISTORIES_COUNTS": counts, "HISTORIES_PROTOCOLS": json.dumps(model.protocols)}

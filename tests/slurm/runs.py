@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
+from tests.histories.warm import well
 from tests.slurm.cluster import slurm, wait_for
 from tests.workflow.world import World, stored_scores
 
@@ -37,8 +38,7 @@ def make_scoring_slow(world: World) -> None:
     stages = yaml.safe_load(world.config.read_text())["stages"]
     stages["stage1"]["suites"] = ["many"]
     world.change(stages={"stage1": stages["stage1"]})
-    done = world.evaluation("prefill", "--config", str(world.config))
-    assert done.returncode == 0, done.stderr
+    well(world.evaluation("prefill", "--config", str(world.config)))
 
 
 def shared_jobs(checkpoints: int) -> dict[str, str]:
@@ -179,10 +179,6 @@ class Run:
 
     def tier(self, step: int) -> Path:
         return self.results / "stage1" / "by_checkpoint" / f"step_{step}" / "tier2_ppl.json"
-
-    def job_log(self, step: int = STEP) -> str:
-        logs = self.results / "stage1" / "eval_logs" / "slurm"
-        return (logs / f"stage1_step_{step}.log").read_text(errors="replace")
 
     def stored(self) -> Stored:
         return stored_scores(self.results)

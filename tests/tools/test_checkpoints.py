@@ -97,16 +97,6 @@ def test_references_that_are_no_file(
     command("verify", checkpoint, "--reference", make(tmp_path)).check(1, words)
 
 
-@pytest.mark.parametrize("tolerance", ["nan", "-1", "inf", "-inf"])
-def test_tolerances_that_judge_nothing(
-    command: Command, checkpoint: Path, tmp_path: Path, tolerance: str
-) -> None:
-    path = tmp_path / "reference.safetensors"
-    save_file({"input_ids": IDS, "logits": LOGITS}, path)
-    line = ("verify", checkpoint, "--reference", path, f"--tolerance={tolerance}")
-    command(*line).check(2, f"--tolerance: {tolerance!r} is no finite number from 0 on")
-
-
 def test_what_verify_says(command: Command, checkpoint: Path, tmp_path: Path) -> None:
     path = tmp_path / "reference.safetensors"
     save_file({"input_ids": IDS, "logits": LOGITS}, path)
@@ -118,25 +108,9 @@ def test_what_verify_says(command: Command, checkpoint: Path, tmp_path: Path) ->
     assert "within the tolerance of 100" in ended.out
 
 
-IMPORTS = [
-    ("tp that does not divide", ["--tp", "3"], "tp can be 1, 2"),
-    ("tp 0", ["--tp", "0"], "'0' is no whole number from 1"),
-    ("a negative tp", ["--tp=-2"], "'-2' is no whole number from 1"),
-    ("a huge tp", ["--tp", str(10**30)], "no whole number from 1 to"),
-    ("a negative step", ["--step=-1"], "'-1' is no whole number from 0"),
-    ("no length", ["--sequence-length", "0"], "'0' is no whole number from 2"),
-    ("a negative length", ["--sequence-length=-4"], "'-4' is no whole number from 2"),
-]
-
-
-@pytest.mark.parametrize(("flags", "words"), [c[1:] for c in IMPORTS], ids=[c[0] for c in IMPORTS])
-def test_numbers_that_no_checkpoint_has(
-    command: Command, world: World, tmp_path: Path, flags: list[str], words: str
-) -> None:
+def test_a_tp_that_does_not_divide(command: Command, world: World, tmp_path: Path) -> None:
     target = tmp_path / "target"
-    command("import-hf", world.folder / "hf/1-10", target, *flags).check(
-        2 if "whole number" in words else 1, words
-    )
+    command("import-hf", world.folder / "hf/1-10", target, "--tp", "3").check(1, "tp can be 1, 2")
     assert not target.exists()
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.histories.warm import run_shell
 from tests.tools.conftest import Command, made
-from tests.workflow.world import ROOT, World
+from tests.workflow.world import World
 
 ROWS = [{"context_tokens": [1, 2], "continuation_tokens": [n]} for n in (3, 4, 5)]
 TEXT = "".join(json.dumps(row) + "\n" for row in ROWS)
@@ -32,19 +33,10 @@ def answers(text: str) -> list[dict[str, object]]:
     return rows
 
 
-def shell(line: str, folder: Path, **options: object) -> subprocess.CompletedProcess[str]:
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A line of bash in which `score` stands for the command."""
     score = f"{sys.executable} -m evaluation loglikelihood"
-    return subprocess.run(
-        ["bash", "-c", line.replace("score ", f"{score} ")],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        **options,  # type: ignore[call-overload]
-    )
+    return run_shell(line.replace("score ", f"{score} "), folder)
 
 
 SHELL = [

@@ -7,14 +7,13 @@ knows the tier; the last one is a run of the workflow, from prefill to the repor
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.histories.warm import run_python, well
 
 MOST = 15
 NEW = Path(__file__).parent / "new"
@@ -127,14 +126,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(package: Path, room: str, folder: Path) -> None:
     """Runs a room's proof on the copy; what fails is in its output."""
     path = os.pathsep.join([str(package), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.toy_tier.rooms", room, str(folder)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
+    words = ["-W", "error", "-m", "tests.toy_tier.rooms", room, str(folder)]
+    well(run_python(words, folder, cold=True, PYTHONPATH=path, PYTHONSAFEPATH="1"))
 
 
 @pytest.mark.parametrize("room", ["bridge", "reporting", "doctor", "missing_reader", "workflow"])

@@ -1,16 +1,19 @@
 """A prefilled tiny world to watch, with a stand-in for Snakemake."""
 
+import json
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
 import yaml
 
 from evaluation.checkpoints.import_hf import import_hf
+from evaluation.orchestration.processes import Process
 from evaluation.settings.config import load_config
 from evaluation.watching import watch
+from evaluation.watching.lock import Holder, StageLock
 from evaluation.watching.watch import Options, Watcher
 from tests.workflow.world import World, build_prefilled
 
@@ -49,6 +52,14 @@ class Watched:
             **options,
         }
         return Watcher(load_config(self.world.config), Options(**told))  # type: ignore[arg-type]
+
+
+def held_by(results: Path, watcher: Process, snakemake: Process | None = None) -> Path:
+    """A stage's lock, as such a process writes it."""
+    path = StageLock(results).path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(Holder(watcher, snakemake))))
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import shutil
 
 import pytest
-import yaml
 
 from evaluation.dependencies.known_steps import known_steps
 from evaluation.settings.config import load_config
@@ -53,7 +52,5 @@ def test_without_results_it_is_gone_for_good(scored: Watched) -> None:
 
 
 def test_a_list_is_what_it_says(scored: Watched) -> None:
-    content = yaml.safe_load(scored.world.config.read_text())
-    content["stages"]["stage1"]["steps"] = [20, 10, 30]
-    scored.world.config.write_text(yaml.safe_dump(content))
+    scored.world.change_stage("stage1", steps=[20, 10, 30])
     assert steps(scored) == (20, 10, 30)

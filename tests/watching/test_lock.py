@@ -10,17 +10,11 @@ from evaluation.errors import OutputError
 from evaluation.orchestration.processes import Process, process
 from evaluation.watching import lock as module
 from evaluation.watching.lock import Holder, StageLock
+from tests.watching.conftest import held_by
 
 ELSEWHERE = Process("elsewhere", 1, "1")
 DEAD = Process(socket.gethostname(), os.getpid(), "0")
 """Its number belongs to a process that was started later."""
-
-
-def held_by(results: Path, watcher: Process, snakemake: Process | None = None) -> StageLock:
-    lock = StageLock(results)
-    lock._own = Holder(watcher, snakemake)
-    assert lock.take() is None
-    return lock
 
 
 def test_it_is_kept_and_given_back(tmp_path: Path) -> None:
@@ -52,13 +46,13 @@ def test_one_that_lives_is_not(tmp_path: Path) -> None:
 
 
 def test_another_host_has_an_hour(tmp_path: Path) -> None:
-    other = held_by(tmp_path, ELSEWHERE)
+    path = held_by(tmp_path, ELSEWHERE)
     lock = StageLock(tmp_path)
     assert lock.take() == Holder(ELSEWHERE)
-    status = other.path.stat()
-    os.utime(other.path, (status.st_atime, status.st_mtime - module.ABANDONED - 60))
+    status = path.stat()
+    os.utime(path, (status.st_atime, status.st_mtime - module.ABANDONED - 60))
     assert lock.take() is None
-    assert not other._is_ours()
+    assert lock.previous == Holder(ELSEWHERE)
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "{"])

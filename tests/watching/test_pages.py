@@ -75,21 +75,6 @@ def test_it_does_not_end_before(
     assert watched.watcher(until_step=10, give_up=0.0).watch() == 1
 
 
-def test_what_a_killed_snakemake_left_is_taken_up_at_once(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not after the interval, which may be hours."""
-    watcher = watched.watcher(interval=1e6)
-    watched.copy(10)
-
-    class Orphan:
-        alive = False
-
-    watcher._orphan = Orphan()  # type: ignore[assignment]
-    watcher._rest()
-    assert watcher._orphan is None
-
-
 def test_links_out_of_a_checkpoint(watched: Watched) -> None:
     """To everything, or in circles: it is looked at and scored all the same, and only what is its own."""
     copy = watched.copy(10)

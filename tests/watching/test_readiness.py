@@ -3,7 +3,6 @@
 import time
 
 import pytest
-import yaml
 
 from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import step_subject
@@ -74,9 +73,7 @@ def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_merge_is_ready_once_all_its_members_are_saved(watched: Watched) -> None:
-    stages = yaml.safe_load(watched.world.config.read_text())["stages"]
-    stages["stage1"]["merges"] = {"both": {"mean": [10, 20]}}
-    watched.world.change(stages=stages)
+    watched.world.change_stage("stage1", merges={"both": {"mean": [10, 20]}})
     watched.copy(10)
     first = find_work(watched.watcher().config, ["stage1"], 0.0)
     assert [one.label for one in first.ready] == ["step 10"]

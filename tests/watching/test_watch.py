@@ -11,8 +11,7 @@ import pytest
 from evaluation.errors import CacheError
 from evaluation.orchestration.processes import Process
 from evaluation.watching import attempts
-from evaluation.watching.lock import Holder, StageLock
-from tests.watching.conftest import Watched
+from tests.watching.conftest import Watched, held_by
 from tests.watching.trainer import train
 
 LONG = 0.8
@@ -111,9 +110,7 @@ def test_the_lock_of_a_killed_snakemake_is_removed(watched: Watched) -> None:
     watched.copy(10)
     (watched.play / "refuse").touch()
     dead = Process(socket.gethostname(), os.getpid(), "0")
-    killed = StageLock(watched.world.results("stage1"))
-    killed._own = Holder(dead, dead)
-    assert killed.take() is None
+    held_by(watched.world.results("stage1"), dead, dead)
     assert watched.watcher(until_step=10).watch() == 0
     assert watched.scored() == ["10 whole"]
 
@@ -121,13 +118,10 @@ def test_the_lock_of_a_killed_snakemake_is_removed(watched: Watched) -> None:
 def test_two_watchers_of_one_stage(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
     """The second leaves all to the first, and goes on when that has ended."""
     watched.copy(10)
-    first, second = watched.watcher(), watched.watcher(once=True)
-    other = first.locks["stage1"]
-    other._own = Holder(Process("elsewhere", 1, "1"))
-    assert other.take() is None
-    assert second.watch() == 0
+    other = held_by(watched.world.results("stage1"), Process("elsewhere", 1, "1"))
+    assert watched.watcher(once=True).watch() == 0
     assert "stage1: watched by process 1 on elsewhere, so left to it" in capsys.readouterr().out
-    other.release()
+    other.unlink()
     assert watched.watcher(once=True).watch() == 0
     assert watched.scored() == ["10 whole"]
 

@@ -7,21 +7,20 @@ import pytest
 import yaml
 
 from tests.doctor.test_answers import TASK
+from tests.histories.warm import well
 from tests.workflow.world import World, build_world, flip
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     world = build_world(tmp_path_factory.mktemp("checked"))
-    done = world.snakemake("prefill")
-    assert done.returncode == 0, done.stderr[-4000:]
+    well(world.snakemake("prefill"))
     return world
 
 
 def planned(world: World, *targets: str) -> dict[str, int]:
     """How often a dry run would run each rule."""
-    done = world.snakemake(*targets, "-n", "--quiet", "rules")
-    assert done.returncode == 0, done.stderr[-4000:]
+    done = well(world.snakemake(*targets, "-n", "--quiet", "rules"))
     rows = re.findall(r"^(\w+) +(\d+)$", done.stdout + done.stderr, flags=re.MULTILINE)
     return {name: int(count) for name, count in rows if name != "total"}
 
@@ -30,11 +29,8 @@ def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
     whole = world.config.read_text()
     suite = world.folder / "suites/asked.yaml"
     suite.write_text(yaml.safe_dump({"extends": "base", "generation_tasks": {"sums": TASK}}))
-    own = yaml.safe_load(whole)["stages"]
-    world.change(
-        stages=own | {"stage1": own["stage1"] | {"suites": ["asked"]}},
-        generation={"engine": "vllm", "python": "nowhere/python"},
-    )
+    world.change_stage("stage1", suites=["asked"])
+    world.change(generation={"engine": "vllm", "python": "nowhere/python"})
     done = world.snakemake("stage1")
     status = world.evaluation("status").stdout
     world.config.write_text(whole)
@@ -49,9 +45,8 @@ def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
 
 def test_an_objective_at_nothing_stops_before_anything_runs(world: World) -> None:
     whole = world.config.read_text()
-    own = yaml.safe_load(whole)["stages"]
     aim = {"tier": "tier2", "group": "nowhere", "want": "keep", "margin": 0.1}
-    world.change(stages=own | {"stage1": own["stage1"] | {"objective": [aim]}})
+    world.change_stage("stage1", objective=[aim])
     runs = [world.snakemake(target, "-n") for target in ("prefill", "stage1")]
     world.config.write_text(whole)
     for done in runs:
@@ -65,8 +60,7 @@ def test_a_damaged_cache_is_made_anew(world: World) -> None:
     whole = tokens.read_bytes()
     flip(tokens)
     assert planned(world, "prefill")["prefill_slice"] == 1
-    done = world.snakemake("prefill")
-    assert done.returncode == 0, done.stderr[-4000:]
+    well(world.snakemake("prefill"))
     assert tokens.read_bytes() == whole
     assert planned(world, "prefill") == {}
 
@@ -84,8 +78,7 @@ def test_one_broken_checkpoint_is_named_and_the_others_are_scored(world: World) 
     weight.write_bytes(whole)
     again = planned(world, "stage1")
     assert (again["check_stage1"], again["score_stage1"]) == (1, 1)
-    done = world.snakemake("stage1")
-    assert done.returncode == 0, done.stderr[-4000:]
+    well(world.snakemake("stage1"))
     assert planned(world, "stage1") == {}
     assert not list(world.folder.glob(".snakemake/checked/*/*"))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.histories.warm import well
 from tests.workflow.paper import ROOT, Paper
 
 STAGES = {"one": {}, "ablation_A": {}}
@@ -66,8 +67,7 @@ KNOWN_TARGETS = [
 
 @pytest.mark.parametrize("target", KNOWN_TARGETS)
 def test_a_known_target(paper: Paper, target: str) -> None:
-    done = paper.snakemake(target, "-n", "--set-resources", "shared_scoring:checkpoints=2")
-    assert done.returncode == 0, done.stdout + done.stderr
+    well(paper.snakemake(target, "-n", "--set-resources", "shared_scoring:checkpoints=2"))
 
 
 CLUSTERS: list[tuple[str, dict[str, str], list[str]]] = [
@@ -97,13 +97,11 @@ def test_a_cluster_that_cannot_be_used(
 def test_neither_is_asked_for_where_jobs_run_here_or_nothing_runs(paper: Paper) -> None:
     path = programs(paper)
     assert paper.snakemake("one", "-n", *SLURM, PATH=path).returncode == 0
-    done = paper.snakemake("one", "-n", "--cores", "1", PATH=path)
-    assert done.returncode == 0, done.stderr
+    well(paper.snakemake("one", "-n", "--cores", "1", PATH=path))
 
 
 def test_a_dry_run_writes_nothing(paper: Paper) -> None:
-    done = paper.snakemake("-n")
-    assert done.returncode == 0, done.stderr
+    well(paper.snakemake("-n"))
     assert not (paper.folder / "results").exists()
     assert not (paper.folder / "cache").exists()
 

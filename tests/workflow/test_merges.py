@@ -5,13 +5,13 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from evaluation.results.stage_files import read_recommendation
+from tests.histories.warm import well
 from tests.workflow.world import World, build_world, stored_scores
 
 SOUP = {"weights": {5: 0.25, "stage1/20": 0.75}}
@@ -21,17 +21,10 @@ SOUP = {"weights": {5: 0.25, "stage1/20": 0.75}}
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """The tiny world with two merges, after `snakemake prefill` and `snakemake`."""
     world = build_world(tmp_path_factory.mktemp("merges"))
-    _merges(world, both={"mean": [5, 15]}, soup=SOUP)
+    world.change_stage("stage2", merges={"both": {"mean": [5, 15]}, "soup": SOUP})
     for arguments in (["prefill"], []):
-        done = world.snakemake(*arguments)
-        assert done.returncode == 0, done.stderr[-6000:]
+        well(world.snakemake(*arguments))
     return world
-
-
-def _merges(world: World, **merges: Any) -> None:
-    stages = yaml.safe_load(world.config.read_text())["stages"]
-    stages["stage2"]["merges"] = merges
-    world.change(stages=stages)
 
 
 def _digests(folder: Path) -> dict[str, str]:
@@ -64,8 +57,7 @@ def test_it_is_corrected_for_and_recommended_with_the_steps(world: World) -> Non
     assert "The best of 4 checkpoints" in (advice.corrected_for or "")
     named = [advice.candidate, *(one.candidate for one in (*advice.beside, *advice.others))]
     assert sorted(map(str, named)) == ["15", "5", "both", "soup"]
-    done = world.evaluation("bridge-table")
-    assert done.returncode == 0, done.stderr
+    done = well(world.evaluation("bridge-table"))
     assert {"5", "15", "both", "soup"} <= {
         line.split()[0] for line in done.stdout.splitlines() if line
     }
@@ -77,15 +69,13 @@ def test_what_is_scored_is_what_merge_writes(world: World) -> None:
     """The written checkpoint, scored as a step, gets the scores of the merge to the bit."""
     target = world.folder / "ckpts" / "stage2" / "25"
     command = ("merge", "--stage", "stage2", "--name", "soup", "--output", str(target))
-    done = world.evaluation(*command)
-    assert done.returncode == 0, done.stderr
+    well(world.evaluation(*command))
     again = world.evaluation(*command)
     assert "is there already" in again.stderr
     before = world.config.read_text()
     try:
         for part in ("score", "collect"):
-            done = world.evaluation(part, "--stage", "stage2", "--step", "25")
-            assert done.returncode == 0, done.stderr
+            well(world.evaluation(part, "--stage", "stage2", "--step", "25"))
     finally:
         world.config.write_text(before)
         shutil.rmtree(target)
@@ -102,13 +92,15 @@ def test_an_edited_weight_makes_that_merge_anew_and_nothing_else(world: World) -
     results = world.results("stage2", "by_checkpoint")
     others = {name: _digests(results / name) for name in ("step_5", "step_15", "merge_both")}
     old = world.read("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json")
-    _merges(world, both={"mean": [5, 15]}, soup={"weights": {5: 0.5, "stage1/20": 0.5}})
+    world.change_stage(
+        "stage2",
+        merges={"both": {"mean": [5, 15]}, "soup": {"weights": {5: 0.5, "stage1/20": 0.5}}},
+    )
     planned = world.snakemake("-n").stdout
     assert planned.count("rule score_stage2:") == 1
     assert "merge_soup" in planned
     assert "rule score_stage1:" not in planned
-    done = world.snakemake()
-    assert done.returncode == 0, done.stderr[-4000:]
+    well(world.snakemake())
     new = world.read("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json")
     assert new["checkpoint_identity"] != old["checkpoint_identity"]
     assert new["slices"] != old["slices"]
@@ -125,13 +117,12 @@ def test_results_stay_when_a_member_is_deleted_and_a_new_merge_of_it_is_refused(
     stages = yaml.safe_load(world.config.read_text())["stages"]
     member.rename(aside)
     try:
-        done = world.snakemake()
-        assert done.returncode == 0, done.stderr[-4000:]
+        well(world.snakemake())
         assert world.results("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json").is_file()
         assert "merge soup" in world.results("stage2", "summary.md").read_text()
         status = json.loads(world.evaluation("status", "--json").stdout)
         assert status["stage2"]["subjects"]["soup"]["gone"]
-        _merges(world, late={"mean": [5, "stage1/20"]})
+        world.change_stage("stage2", merges={"late": {"mean": [5, "stage1/20"]}})
         done = world.snakemake("-n")
         assert done.returncode != 0
         said = done.stdout + done.stderr

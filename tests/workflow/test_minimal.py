@@ -3,11 +3,11 @@
 import json
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import yaml
 
+from tests.histories.warm import run_shell, well
 from tests.workflow.paper import ROOT
 from tests.workflow.world import World, build_world
 
@@ -31,8 +31,7 @@ def test_all_checkpoints_of_a_folder(tmp_path: Path) -> None:
     text = text.replace("[stage1_ppl_slices, stage1_cf_core]", "[base]")
     world.config.write_text(text + f"suites: suites\nmirrors: {json.dumps(mirrors)}\n")
     for targets in (["prefill"], []):
-        done = world.snakemake(*targets, cold=True)
-        assert done.returncode == 0, done.stderr[-3000:]
+        well(world.snakemake(*targets, cold=True))
     results = tmp_path / "eval_results" / "my_run"
     assert (results / "report.html").is_file()
     for step in (10, 20):
@@ -45,11 +44,5 @@ def pasted(line: str, command: str) -> None:
     """A log's first line is the whole command: it runs in an empty environment."""
     assert line.endswith(f"-m evaluation {command}")
     assert shlex.split(line)[0] == "cd"
-    done = subprocess.run(
-        ["env", "-i", "PATH=/usr/bin:/bin", "bash", "-c", line],
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_shell(f"env -i PATH=/usr/bin:/bin bash -c {shlex.quote(line)}", Path("/"))
     assert done.returncode == 0, done.stderr

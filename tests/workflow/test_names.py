@@ -9,6 +9,7 @@ import pytest
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
 from evaluation.settings.names import KINDS, PREFILL, TARGETS
+from tests.histories.warm import well
 from tests.workflow.paper import Paper
 
 REFUSED: list[tuple[list[str], list[str]]] = [
@@ -65,20 +66,17 @@ def test_works(tmp_path: Path, names: list[str]) -> None:
     first, *others = names
     bridged = {"bridge": {"stage": first}} if others else {"bridge": {"path": "ckpts/0/5"}}
     paper = Paper(tmp_path / "paper", {first: {}, **dict.fromkeys(others, bridged)})
-    done = paper.snakemake("-n", "--set-resources", "shared_scoring:checkpoints=2")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = well(paper.snakemake("-n", "--set-resources", "shared_scoring:checkpoints=2"))
     rules = set(re.findall(r"^(?:local)?rule (\S+):$", done.stdout, re.MULTILINE))
     assert {f"score_{name}_from_10" for name in names} <= rules
     assert {f"score_{name}_bridge" for name in others} <= rules
-    done = paper.snakemake(names[-1], "-n")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = well(paper.snakemake(names[-1], "-n"))
     assert f"rule score_{names[-1]}:" in done.stdout
 
 
 def test_all_rules_are_those_that_names_are_checked_against(tmp_path: Path) -> None:
     paper = Paper(tmp_path / "paper", {"one": {}, "two": {"bridge": {"stage": "one"}}})
-    done = paper.snakemake("--list-rules", "--set-resources", "shared_scoring:checkpoints=2")
-    assert done.returncode == 0, done.stderr
+    done = well(paper.snakemake("--list-rules", "--set-resources", "shared_scoring:checkpoints=2"))
     own = rf"(?:(?:{'|'.join(KINDS)})_)?(?:one|two)(?:_bridge|_from_\d+)?"
     rules = set(done.stdout.split())
     assert "score_two_bridge" in rules
@@ -128,8 +126,7 @@ PATHS = ["""a b:c'd"e%f;g&h#i$ j*k[l]m=n(o)é""", "x//y", "./x", "x/~a"]
 @pytest.mark.parametrize("path", PATHS)
 def test_odd_paths_work(tmp_path: Path, path: str) -> None:
     paper = Paper(tmp_path / "paper", {"one": {}}, {"results": path, "cache": f"c/{path}"})
-    done = paper.snakemake("-n")
-    assert done.returncode == 0, done.stdout + done.stderr
+    well(paper.snakemake("-n"))
 
 
 DUPLICATE = "cache: cache\ncache: other\n"

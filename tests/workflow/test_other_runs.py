@@ -9,6 +9,7 @@ import pytest
 
 from evaluation.checkpoints.training import METADATA
 from evaluation.results.comparison_file import COMPARISON_FILES
+from tests.histories.warm import well
 from tests.workflow.world import World, build_world, stored_scores
 
 
@@ -28,8 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         content["metas"]["consumed_tokens_total"] = step * 640
         path.write_text(json.dumps(content))
     for arguments in (["prefill"], []):
-        done = world.snakemake(*arguments)
-        assert done.returncode == 0, done.stderr[-6000:]
+        well(world.snakemake(*arguments))
     other = Path(shutil.copytree(world.results(), world.folder / "other"))
     swapped = other / "stage2/by_checkpoint"
     (swapped / "step_5").rename(swapped / "aside")
@@ -62,8 +62,7 @@ def test_any_edit_of_runs_gives_what_a_fresh_run_gives(world: World) -> None:
     assert not any(name in without for name in COMPARISON_FILES)
 
     world.change(runs={"swapped": {"path": str(world.folder / "other"), "by": "tokens"}})
-    done = world.snakemake()
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = well(world.snakemake())
     assert jobs(done) == {"comparison", "front_page", "all"}
     assert stored_scores(world.results()) == before
     made = root_files(world)
@@ -87,8 +86,7 @@ def test_any_edit_of_runs_gives_what_a_fresh_run_gives(world: World) -> None:
     shutil.move(world.folder / "aside", world.results())
 
     world.change(runs={})
-    done = world.snakemake()
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = well(world.snakemake())
     assert jobs(done) == {"front_page", "all"}
     assert root_files(world) == without
 
@@ -141,8 +139,7 @@ def test_a_model_scored_once_is_a_level(world: World) -> None:
     page = world.results("stage2", "report.html")
     bare = page.read_bytes()
     world.change(runs={"public": {"path": str(world.results("stage2", "bridge"))}})
-    done = world.snakemake()
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = well(world.snakemake())
     assert not {name for name in jobs(done) if name.startswith(("score", "collect", "deltas"))}
     assert stored_scores(world.results()) == before
     assert page.read_bytes() != bare

@@ -2,12 +2,13 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.conftest import ROOT
+from tests.histories.warm import run_python
+
 HEAVY = ("torch", "transformers", "datasets")
 
 
@@ -17,18 +18,11 @@ def guarded(tmp_path: Path) -> dict[str, str]:
     for name in HEAVY:
         (tmp_path / f"{name}.py").write_text(f"raise RuntimeError('{name} was imported')\n")
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    return {**os.environ, "PYTHONPATH": path, "SCRATCH": str(tmp_path)}
+    return {"PYTHONPATH": path, "SCRATCH": str(tmp_path)}
 
 
 def run(command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=ROOT,
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python(["-m", *command], ROOT, cold=True, **variables)
 
 
 def test_the_guard_works(guarded: dict[str, str]) -> None:
@@ -51,8 +45,11 @@ def test_a_missing_checkpoint_stops_the_dry_run_in_one_sentence(guarded: dict[st
     assert "was imported" not in output
 
 
-def test_an_unset_variable_is_named(guarded: dict[str, str]) -> None:
+def test_an_unset_variable_is_named(
+    guarded: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     del guarded["SCRATCH"]
+    monkeypatch.delenv("SCRATCH", raising=False)
     done = run(["snakemake", "-n", "stage1"], guarded)
     assert done.returncode == 1
     assert "$SCRATCH, which is not set: run `export SCRATCH=" in done.stdout + done.stderr

@@ -10,6 +10,7 @@ import pytest
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 
+from tests.histories.warm import well
 from tests.workflow.paper import ROOT, Paper
 
 SHIPPED = (ROOT / "slurm_profile" / "config.yaml").read_text()
@@ -31,8 +32,7 @@ def submitted(folder: Path, profile: str, *options: str, **top: Any) -> dict[str
     paper = Paper(folder / "paper", STAGES, top)
     (paper.folder / "profile").mkdir()
     (paper.folder / "profile" / "config.yaml").write_text(profile)
-    done = paper.snakemake("-n", "--profile", "profile", *options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = well(paper.snakemake("-n", "--profile", "profile", *options))
     told = re.findall(
         r"^rule (\w+):$.*?^ +resources: (.*?)$", done.stdout, re.MULTILINE | re.DOTALL
     )

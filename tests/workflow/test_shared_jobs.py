@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.histories.warm import well
 from tests.slurm.runs import timeless
 from tests.workflow.world import ROOT, World
 
@@ -37,8 +38,7 @@ def own_checkpoints(world: World) -> Path:
     content = yaml.safe_load(world.config.read_text())
     folder = world.folder / "ckpts"
     shutil.copytree(content["stages"]["stage1"]["checkpoints"], folder)
-    content["stages"]["stage1"]["checkpoints"] = str(folder)
-    world.config.write_text(yaml.safe_dump(content))
+    world.change_stage("stage1", checkpoints=str(folder))
     return folder
 
 
@@ -79,8 +79,7 @@ def test_the_same_results_as_one_job_each(
         assert single.evaluation("score", "--stage", "stage1", "--step", step).returncode == 0
     target = str(tiers(world, 20) / "tier2_ppl.json")
     both = [str(tiers(world, 10) / "tier2_ppl.json"), target]
-    done = world.snakemake(*both, "--set-resources", "score_stage1:checkpoints=2")
-    assert done.returncode == 0, done.stderr
+    well(world.snakemake(*both, "--set-resources", "score_stage1:checkpoints=2"))
     for step in (10, 20):
         assert len(outcome(world, step)) == 4
         assert outcome(world, step) == outcome(single, step)
@@ -108,9 +107,7 @@ def test_in_one_job_a_broken_checkpoint_holds_nothing_back(world: World) -> None
 
 def test_a_process_that_dies_is_replaced(world: World) -> None:
     """Each step kills its process; the second finds a new one."""
-    content = yaml.safe_load(world.config.read_text())
-    content["stages"]["stage1"]["command"] = DIES
-    world.config.write_text(yaml.safe_dump(content))
+    world.change_stage("stage1", command=DIES)
     done = world.evaluation(*BOTH)
     assert done.returncode == 1
     assert "these failed: 10, 20;" in done.stderr

@@ -1,13 +1,11 @@
 """Two Snakefiles, of which Snakemake finds one by itself: both mean the same."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.histories.warm import run_python, well
 from tests.workflow.paper import ROOT, Paper
 
 EITHER = ([], ["-s", "workflow/Snakefile"], ["-s", "Snakefile"])
@@ -17,17 +15,6 @@ def planned(text: str) -> list[str]:
     """The jobs and their files, without times."""
     lines = re.sub(r"(\.snakemake/checked/)[\w-]+", r"\1run", text).splitlines()
     return sorted(line for line in lines if line.startswith(("rule", "localrule", "    output:")))
-
-
-def at_the_root(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "snakemake", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "SCRATCH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_same_jobs_by_default_and_by_name(tmp_path: Path) -> None:
@@ -50,6 +37,6 @@ def test_the_same_jobs_by_default_and_by_name(tmp_path: Path) -> None:
 def test_from_the_root(
     tmp_path: Path, which: list[str], arguments: tuple[str, ...], expected: str
 ) -> None:
-    done = at_the_root(*arguments, *which, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    command = ["-m", "snakemake", *arguments, *which]
+    done = well(run_python(command, ROOT, cold=True, SCRATCH=str(tmp_path)))
     assert expected in done.stdout + done.stderr

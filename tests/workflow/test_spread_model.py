@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.histories.warm import well
 from tests.workflow.world import World
 
 SCORE = ("score", "--stage", "stage2", "--step", "5", "15")
@@ -40,8 +41,7 @@ def test_the_same_results_as_on_one(world: World, tmp_path: Path) -> None:
     alone.change(results=str(alone.results()))
     world.change(scoring={"gpus_per_checkpoint": 2, "device": "cpu"})
     for one in (alone, world):
-        done = one.evaluation(*SCORE)
-        assert done.returncode == 0, done.stderr
+        well(one.evaluation(*SCORE))
     for step in (5, 15):
         own, spread = told(alone, step, "tier2_ppl.json"), told(world, step, "tier2_ppl.json")
         assert spread["gpus_per_checkpoint"] == [2]

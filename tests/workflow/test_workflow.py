@@ -1,17 +1,12 @@
 """The whole workflow on a tiny ladder: everything made once, and nothing twice."""
 
 import json
-import shutil
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.workflow.world import ROOT, World, build_world, stored_scores
+from tests.histories.warm import run_python, well
+from tests.workflow.world import World, build_world, stored_scores
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +14,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """The tiny world after `snakemake prefill` and `snakemake` (all stages)."""
     world = build_world(tmp_path_factory.mktemp("world"))
     for arguments in (["prefill"], []):
-        done = world.snakemake(*arguments)
-        assert done.returncode == 0, done.stderr[-6000:]
+        done = well(world.snakemake(*arguments))
     (folder := world.folder / "said").mkdir()
     (folder / "all.txt").write_text(done.stderr)
     return world
@@ -48,16 +42,14 @@ def test_a_run_ends_with_the_recommendation_and_a_dry_run_does_not(world: World)
     advice = world.read("stage2", "recommendation.json")
     assert f"step {advice['step']} — {advice['why']}" in said
     assert said.count("stage1: no bridge, so no recommendation") == 1  # jobs do not say it too
-    done = world.snakemake("-n", "--forceall")
-    assert done.returncode == 0, done.stderr
+    done = well(world.snakemake("-n", "--forceall"))
     assert "no recommendation" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("snakefile", ["workflow/Snakefile", "Snakefile"])
 def test_the_report_holds_pages_and_figures(world: World, snakefile: str) -> None:
     page = world.folder / "report.html"
-    done = world.snakemake("--report", str(page), snakefile=snakefile)
-    assert done.returncode == 0, done.stderr[-3000:]
+    well(world.snakemake("--report", str(page), snakefile=snakefile))
     text = page.read_text()
     for name in ("stage2/report.html", "tier4_forest.svg", "tier2_curves.svg", "summary.csv"):
         assert name in text
@@ -97,8 +89,7 @@ def test_the_bridge_reuses_what_its_own_stage_scored(world: World) -> None:
 
 
 def test_a_second_run_does_nothing(world: World) -> None:
-    done = world.snakemake()
-    assert done.returncode == 0
+    done = well(world.snakemake())
     assert "Nothing to be done" in done.stdout + done.stderr
 
 
@@ -109,8 +100,7 @@ def test_new_times_of_data_start_no_job_and_are_remembered(world: World) -> None
     memory = world.results(".made", "sources.json")
     states = []
     for _ in range(2):
-        done = world.snakemake("-n")
-        assert done.returncode == 0
+        done = well(world.snakemake("-n"))
         assert "Nothing to be done" in done.stdout + done.stderr
         states.append((memory.stat().st_ino, memory.stat().st_mtime_ns))
     assert states[0] == states[1]
@@ -120,31 +110,8 @@ def test_one_file_is_a_target(world: World) -> None:
     target = world.results("stage2", "by_checkpoint", "step_5", "tier3_cf.json")
     before = target.read_bytes()
     target.unlink()
-    done = world.snakemake(str(target))
-    assert done.returncode == 0, done.stderr
+    well(world.snakemake(str(target)))
     assert target.read_bytes() == before
-
-
-def test_a_killed_job_goes_on_and_loses_nothing(world: World, tmp_path: Path) -> None:
-    """Killed at several moments; the scores then equal those of the undisturbed run."""
-    folder = world.results("stage2", "by_checkpoint", "step_15")
-    names = ("tier2_ppl_blocks.parquet", "tier3_cf_candidates.parquet")
-    expected = {name: (folder / name).read_bytes() for name in names}
-    shutil.rmtree(world.results("scores"))
-    shutil.rmtree(folder)
-    command = [sys.executable, "-m", "evaluation", "score", "--config", str(world.config)]
-    command += ["--stage", "stage2", "--step", "15"]
-    for seconds in (2.0, 5.0):
-        job = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(seconds)
-        job.send_signal(signal.SIGKILL)
-        job.wait()
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert {name: (folder / name).read_bytes() for name in names} == expected
-    assert world.snakemake("--rerun-triggers", "mtime").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -161,11 +128,6 @@ def test_a_killed_job_goes_on_and_loses_nothing(world: World, tmp_path: Path) ->
 def test_what_needs_no_model_starts_without_torch(world: World, command: str) -> None:
     """It takes seconds to import, for each of many short jobs."""
     code = "import sys; from evaluation.__main__ import main; main(); print('torch' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *command.split(), "--config", str(world.config)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    arguments = ["-c", code, *command.split(), "--config", str(world.config)]
+    done = run_python(arguments, world.folder, cold=True)
     assert done.stdout.splitlines()[-1] == "False"

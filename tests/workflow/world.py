@@ -20,7 +20,7 @@ from evaluation.checkpoints.import_hf import import_hf
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
-from tests.histories.warm import run_python
+from tests.histories.warm import run_python, well
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
@@ -62,6 +62,11 @@ class World:
         content = yaml.safe_load(self.config.read_text())
         content.update(keys)
         self.config.write_text(yaml.safe_dump(content))
+
+    def change_stage(self, name: str, **keys: Any) -> None:
+        stages = yaml.safe_load(self.config.read_text())["stages"]
+        stages[name] |= keys
+        self.change(stages=stages)
 
     def snakemake(
         self, *arguments: str, snakefile: str = "workflow/Snakefile", cold: bool = False
@@ -123,8 +128,7 @@ def build_world(folder: Path) -> World:
 
 def build_prefilled(folder: Path) -> World:
     world = build_world(folder)
-    done = world.evaluation("prefill")
-    assert done.returncode == 0, done.stderr
+    well(world.evaluation("prefill"))
     return world
 
 
