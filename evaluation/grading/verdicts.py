@@ -7,7 +7,6 @@ of a verifier that failed.
 """
 
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,8 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint, unordered
-from evaluation.prefill.provided import limits_of, provider_of, scoring_request
+from evaluation.prefill.provided import limits_of, provider_of, scoring_request, workers_of
+from evaluation.providers.programs import run_programs
 from evaluation.providers.score import Case as ProviderCase
 from evaluation.providers.score import Limits, Outcome, score, verdict_of
 from evaluation.settings.computing import Verification
@@ -183,17 +183,13 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, V
         yield from _provided(plan, asked, {number: jobs[number] for number in numbers})
 
 
-def _workers(plan: StagePlan) -> int:
-    return plan.config.verification.workers or len(os.sched_getaffinity(0))
-
-
 def _verified(
     plan: StagePlan, jobs: Sequence[tuple[Verifier, Mapping[str, Any], str]]
 ) -> Iterator[tuple[int, Verdict]]:
     how = plan.config.verification
     return verify_all(
         jobs,
-        workers=_workers(plan),
+        workers=workers_of(plan),
         seconds=how.seconds,
         memory_mb=how.memory_mb,
         nltk_data=plan.nltk_data,
@@ -223,8 +219,9 @@ def _provided(
         cases: list[ProviderCase] = [jobs[numbers[0]][1:] for numbers in part]
         return [one for _, one in score(provider, request, cases, limits_of(plan))]
 
-    with ThreadPoolExecutor(_workers(plan)) as pool:
-        for part, outcomes in zip(parts, pool.map(judge, parts), strict=True):
+    with ThreadPoolExecutor(workers_of(plan)) as pool:
+        for part, judged in zip(parts, pool.map(judge, parts), strict=True):
+            outcomes = run_programs(judged, limits_of(plan), workers_of(plan))
             for numbers, outcome in zip(part, outcomes, strict=True):
                 for number in numbers:
                     yield number, _verdict(jobs[number], outcome)

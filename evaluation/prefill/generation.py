@@ -17,7 +17,7 @@ from evaluation.prefill.prompt_recipe import TaskPrompt, TaskPrompts, read_promp
 from evaluation.prefill.prompts import answer_ends, encode_prompts, prompts_meta, render_chat
 from evaluation.prefill.provided import provided_prompts
 from evaluation.prefill.sources import Sources, locate_generation
-from evaluation.prefill.tokenizers import AnyTokenizer, prefill_tokenizer
+from evaluation.prefill.tokenizers import AnyTokenizer, lacking_tokens, prefill_tokenizer
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, judged_task
@@ -41,7 +41,7 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
         if isinstance(task, GenerationTask):
             check_cached_golds(folder, name, task, check_golds)
         return
-    found, stop, recorded = _read(plan, name, sources, check_golds)
+    found, stop, recorded = _read(plan, name, sources, check_golds, tokenizer)
     eos_ids, strings = answer_ends(tokenizer, template)
     if not (stop or eos_ids or strings):
         raise SourceError(
@@ -67,12 +67,22 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
 
 
 def _read(
-    plan: StagePlan, name: str, sources: Sources, check_golds: CheckGolds
+    plan: StagePlan,
+    name: str,
+    sources: Sources,
+    check_golds: CheckGolds,
+    tokenizer: AnyTokenizer,
 ) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:
     """Return the prompts, the stop strings that count, and what meta.json records of their origin."""
     task = plan.suite.generation_tasks[name]
     if isinstance(task, ProviderTask):
         found, info, reported = provided_prompts(plan, name, task)
+        if lacking := lacking_tokens(tokenizer, info.special_tokens):
+            raise SourceError(
+                f"generation_tasks.{name}: the prompts of {task.task} are made with {', '.join(lacking)}, "
+                f"which are no tokens of the tokenizer {plan.tokenizer.name}; take the task out, or evaluate "
+                "a model that was trained to fill in code"
+            )
         recorded = {"provider": reported, "source": sources.describe_provided(info)}
         return found, judged_task(task, recorded).stop, recorded
     found = read_prompts(name, task, sources.origins)

@@ -17,6 +17,7 @@ from evaluation.errors import SourceError
 from evaluation.prefill.prompt_recipe import TaskPrompt, TaskPrompts
 from evaluation.prefill.questions import Question
 from evaluation.providers.program import Provider
+from evaluation.providers.programs import run_programs
 from evaluation.providers.render import (
     Document,
     RankedQuestion,
@@ -125,7 +126,7 @@ def provided_prompts(
     _check_golds(key, task, golds)
     metrics = _metrics(key, task, rendered.info.metrics, [*golds, *others])
     recorded = {
-        **rendered.info.model_dump(exclude={"documents", "metrics", "read"}),
+        **rendered.info.model_dump(exclude={"documents", "metrics", "read", "special_tokens"}),
         "name": task.provider,
         "max_new_tokens": room,
         "metrics": metrics,
@@ -137,6 +138,10 @@ def provided_prompts(
 
 def limits_of(plan: StagePlan) -> Limits:
     return Limits(plan.config.verification.seconds, plan.config.verification.memory_mb)
+
+
+def workers_of(plan: StagePlan) -> int:
+    return plan.config.verification.workers or len(os.sched_getaffinity(0))
 
 
 def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
@@ -156,7 +161,9 @@ def _judged(
     golds: list[Case] = [(one.document, one.gold or "") for one in chosen]
     quotes: list[Case] = [(one.document, text) for one in chosen[:QUOTED] for text in _quotes(one)]
     request = rendering_request(plan, task) | {"task_files": rendered.info.task_files}
-    found = [one for _, one in score(provider, request, [*golds, *quotes], limits_of(plan))]
+    limits = limits_of(plan)
+    judged = [one for _, one in score(provider, request, [*golds, *quotes], limits)]
+    found = run_programs(judged, limits, workers_of(plan))
     return found[: len(golds)], found[len(golds) :]
 
 

@@ -184,6 +184,12 @@ def separator_id(tokenizer: AnyTokenizer) -> int:
     return int(tokenizer.eos_token_id)
 
 
+def lacking_tokens(tokenizer: AnyTokenizer, tokens: Sequence[str]) -> list[str]:
+    """Return which of `tokens` are not read as one token each."""
+    found = zip(tokens, encode(tokenizer, tokens), strict=True)
+    return [text for text, ids in found if tokenizer.convert_ids_to_tokens(ids) != [text]]
+
+
 def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Return the ids of each text, with nothing added; special tokens written out in it count as such.
 

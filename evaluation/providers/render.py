@@ -82,6 +82,8 @@ class TaskInfo(BaseModel):
     """Keys of a suite's `sampling` by which the provider draws tokens; greedily without."""
     counts_space: bool = False
     """Whether lengths of candidates count the space that they begin with."""
+    special_tokens: list[str] = []
+    """What the tokenizer must have for the prompts to mean what they should."""
     remarks: list[str] = []
     """Sentences on tasks that report something else than their names promise."""
     task_files: str | None = None

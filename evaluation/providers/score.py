@@ -40,11 +40,27 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Program:
+    """A program that decides a case; `failed` are the scores if it does not pass its tests."""
+
+    text: str
+    tests: str
+    seconds: float
+    failed: Scores
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """Scores of a case by metric, or why there are none."""
+    """Scores of a case by metric, or why there are none.
+
+    They hold only if `program` passes, where there is one (`programs.run_programs`). `reason` and
+    `note` are a verdict's.
+    """
 
     scores: Scores | None
     reason: str = ""
+    note: str = ""
+    program: Program | None = None
 
 
 def score(
@@ -136,7 +152,9 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def _outcome(line: Mapping[str, Any]) -> Outcome:
     scores = line.get("scores")
     if isinstance(scores, dict):
-        return Outcome(scores)
+        asked = (line.get(name) for name in ("program", "tests", "seconds", "failed"))
+        program = Program(*asked) if "program" in line else None  # type: ignore[arg-type]
+        return Outcome(scores, program=program)
     return Outcome(None, f"the provider's metric failed: {line.get('error', 'it says nothing')}")
 
 
@@ -150,6 +168,8 @@ def _blame(ended: ProgramEnd, limits: Limits) -> str:
 
 def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:
     """Return the verdict of one metric; a list of scores, one an instruction, counts by its length."""
+    if outcome.program is not None:
+        return Verdict(credit=None, reason="its program was not run")
     if outcome.scores is None:
         return Verdict(credit=None, reason=outcome.reason)
     if metric not in outcome.scores:
@@ -164,8 +184,9 @@ def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:
     return Verdict(
         credit=credit,
         answer=shortened(completion) or None,
-        reason="" if credit == 1 else f"{metric} is {value}",
+        reason="" if credit == 1 else outcome.reason or f"{metric} is {value}",
         weight=float(len(parts)),
+        note=outcome.note,
     )
 
 

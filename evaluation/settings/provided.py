@@ -71,6 +71,10 @@ _GOLD_ALONE = re.compile(r".*:bpb(:.*)?|lambada(:.*)?")
 """Tasks and suites of olmo-eval that score the right answer alone, by their names."""
 
 
+_RUNS_PROGRAMS = re.compile(r"(codex_)?humaneval.*|mbpp.*|deepseek_leetcode.*|olmobase:code_fim")
+"""Tasks and suites of olmo-eval that are generated and run, by their names."""
+
+
 def _names_all(task: "_AnyTask") -> "_AnyTask":
     """Raise ValueError for a key that would change what a task's name in olmo-eval stands for."""
     for key in ("num_fewshot", "include_path"):
@@ -142,7 +146,8 @@ class ProviderTask(Settings):
 
     @property
     def runs_programs(self) -> bool:
-        return False
+        named = _RUNS_PROGRAMS.fullmatch(self.task)
+        return self.provider == "olmo_eval" and named is not None
 
     def definition(self) -> dict[str, Any]:
         return self.asked()

@@ -2,7 +2,8 @@
 
 Fields of the document: `tests`, a list of assert statements or one source; optional `setup` (run
 before the tests), `entry_point` (what the source's `check` is called with), `prefix` (code that the
-prompt gave, as HumanEval's signature and docstring) and `gold` (a right program).
+prompt gave, as HumanEval's signature and docstring), `gold` (a right program) and `is_program` (whether
+completions are programs as they stand).
 """
 
 import ast
@@ -34,7 +35,8 @@ def verify_program(verifier: Program, document: Mapping[str, Any], completion: s
     tests = read_tests(document)
     if len(completion) > MOST_CHARACTERS:
         return Verdict(credit=0.0, reason=f"it is longer than {MOST_CHARACTERS:,} characters")
-    program = program_of(completion, document, tests)
+    whole = document.get("is_program") is True
+    program = completion if whole else program_of(completion, document, tests)
     if program is None:
         return Verdict(credit=0.0, reason="it has no code")
     limits = Limits(seconds=float(verifier.seconds), memory_mb=int(verifier.memory_mb))

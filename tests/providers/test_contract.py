@@ -8,9 +8,11 @@ import pytest
 
 from evaluation.errors import EvaluationError, ScoringError, SourceError
 from evaluation.providers.program import Provider
+from evaluation.providers.programs import run_programs
 from evaluation.providers.render import render
 from evaluation.providers.score import Limits, Outcome, score, verdict_of
 from tests.providers.conftest import Installed
+from tests.verification.sandbox.modes import needs_sandbox
 
 REQUEST = {"task": "sums", "chat": False, "num_fewshot": None, "limit": 5, "mirrors": {}}
 LIMITS = Limits(seconds=1.0, memory_mb=512)
@@ -99,6 +101,22 @@ def test_what_goes_wrong_costs_its_own_case_alone(installed: Installed) -> None:
     ]
     for reason, part in zip(reasons, expected, strict=True):
         assert part in reason
+
+
+@needs_sandbox
+def test_a_case_that_a_program_decides_has_no_verdict_before_it_was_run(
+    installed: Installed,
+) -> None:
+    bodies = ("return 1", "return 2", "return (")
+    main = "\nif __name__ == '__main__':\n    f = lambda: 1\n"
+    texts = ["a", *(f"def f():\n    {body}\n" for body in bodies), f"def f(): ...{main}"]
+    found = scored(installed(), *texts)
+    assert credits("exact", found) == [1, None, None, None, None]
+    ran = run_programs(found, LIMITS, workers=1)
+    assert credits("exact", ran) == [1, 1, 0, 0, 1]
+    reasons = [verdict_of("exact", outcome, "text").reason for outcome in ran]
+    assert "f() == 1" in reasons[2]
+    assert "SyntaxError" in reasons[3]
 
 
 def test_a_program_that_always_dies_ends(installed: Installed) -> None:

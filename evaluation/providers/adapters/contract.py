@@ -25,14 +25,16 @@ of a ranked choice instead of prompt, messages, document and gold
     right         index of the right one
 
 and at last `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
-`primary`, `sampling`, `counts_space` and `remarks` where the provider has them (`render.TaskInfo`),
+`primary`, `sampling`, `counts_space`, `special_tokens` and `remarks` where the provider has them (`render.TaskInfo`),
 `documents` (how many there are in all), `datasets` (where each came from), and `read`: `dataset`,
 `config` and `files` of each, every file with its `data.status_of` from before it was read; null for the
 hub. A user's task files stand in `read` as `kind: tasks`, and their checksum in `task_files`.
 
 `score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
 a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"number": 0, "scores": {metric: …}}`
-or `{"number": 0, "error": "…"}`. A score is a number, or a list of them, one an instruction.
+or `{"number": 0, "error": "…"}`. A score is a number, or a list of them, one an instruction. A case that a
+program decides has `program`, `tests` and `seconds` as well: `scores` hold if it passes them in our
+sandbox, and `failed` if it does not.
 """
 
 import json
@@ -44,14 +46,26 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 REFUSED = 3
 """Exit code of a verb that refuses."""
 
 Line = dict[str, Any]
-Score = Callable[[Any, str], Mapping[str, Any]]
-"""Takes a document and a completion; gives scores by metric."""
+
+
+class Program(NamedTuple):
+    """A program that is to be run, with scores by metric for when it passes its tests, and when not."""
+
+    program: str
+    tests: str
+    seconds: float
+    passed: Mapping[str, Any]
+    failed: Mapping[str, Any]
+
+
+Score = Callable[[Any, str], Mapping[str, Any] | Program]
+"""Takes a document and a completion; gives scores by metric, or the program that decides them."""
 
 _NO_USE = (
     *("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"),
@@ -107,7 +121,14 @@ def _outcome(score: Score, case: Line) -> Line:
     try:
         document = json.loads(json.dumps(case["document"]))  # metrics write into it
         found = score(document, case["completion"])
-        return {"scores": {name: _plain(value) for name, value in found.items()}}
+        if not isinstance(found, Program):
+            return {"scores": _plain_scores(found)}
+        asked = {"program": found.program, "tests": found.tests, "seconds": found.seconds}
+        return {
+            **asked,
+            "scores": _plain_scores(found.passed),
+            "failed": _plain_scores(found.failed),
+        }
     except Exception as error:  # noqa: BLE001 - a provider's metrics raise what they like
         if isinstance(error, MemoryError):
             os._exit(77)  # nothing in this process can be trusted any more
@@ -123,6 +144,10 @@ def _limit_memory(megabytes: int) -> None:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (used + megabytes * 1024**2, hard))
+
+
+def _plain_scores(found: Mapping[str, Any]) -> Line:
+    return {name: _plain(value) for name, value in found.items()}
 
 
 def _plain(value: Any) -> Any:

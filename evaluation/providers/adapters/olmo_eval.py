@@ -8,6 +8,7 @@ from typing import Any
 
 from evaluation.providers.adapters.contract import (
     Line,
+    Program,
     Refused,
     Score,
     check_section,
@@ -16,6 +17,12 @@ from evaluation.providers.adapters.contract import (
     write_documents,
 )
 from evaluation.providers.adapters.olmo_eval_data import NoRows, Rows
+from evaluation.providers.adapters.olmo_eval_programs import (
+    Recorder,
+    cut,
+    score_by,
+    special_tokens,
+)
 from evaluation.providers.adapters.olmo_eval_suites import check_one_section, in_common
 from evaluation.providers.adapters.olmo_eval_tasks import (
     GOLD_ONLY,
@@ -163,11 +170,14 @@ def _document(spec: str, task: Any, instance: Any, asked: Any) -> Line:
         turns.insert(0, {"role": "system", "content": asked.system_prompt})
     fields = ("question", "gold_answer", "choices", "metadata")
     gold = instance.metadata.get("gold_text", instance.gold_answer)
+    gold = ", ".join(map(str, gold)) if isinstance(gold, list | tuple) else gold
+    drawn = task.get_sampling_params(instance)
+    stops = list(drawn.stop_sequences or ()) if drawn else []
     return {
         "prompt": None if chat else asked.prompt,
         "messages": turns if chat else None,
         "document": {"part": spec, "doc": {name: getattr(instance, name) for name in fields}},
-        "gold": ", ".join(map(str, gold)) if isinstance(gold, list | tuple) else gold,
+        "gold": gold and cut(gold, stops),
     }
 
 
@@ -190,6 +200,7 @@ def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) 
     metrics = {spec: _metrics(task) for spec, task in tasks.items()}
     stops = {spec: list(one.stop_sequences or ()) for spec, one in drawn.items()}
     limits = {spec: one.max_tokens or None for spec, one in drawn.items()}
+    prompts = [asked.prompt or "" for found in prepared.values() for _, asked in found]
     return {
         "stop": common("stop at different strings", stops),
         "max_new_tokens": common("generate different numbers of tokens", limits),
@@ -197,6 +208,7 @@ def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) 
         "primary": common(
             "have different headlines", {s: _headline(tasks[s], m) for s, m in metrics.items()}
         ),
+        "special_tokens": special_tokens(prompts),
         "sampling": common(
             "are sampled differently", {s: _settings(one) for s, one in drawn.items()}
         ),
@@ -256,16 +268,28 @@ def scorer(request: Line, cases: list[Line]) -> Score:
     )
 
 
-def _scores(task: Any, metrics: dict[str, Any], fields: Line, completion: str) -> Line:
-    from olmo_eval.common.scorers.base import ProcessScorer
+def _scores(task: Any, metrics: dict[str, Any], fields: Line, completion: str) -> Line | Program:
+    """Return scores; of a task that runs programs, those of one that passes and of one that fails."""
+    passing, failing = Recorder(success=True), Recorder(success=False)
+    passed = _values(task, metrics, fields, completion, passing)
+    if passing.code is None:
+        return passed
+    failed = _values(task, metrics, fields, completion, failing)
+    tests = fields["metadata"]["test"]
+    return Program(passing.program(tests), tests, passing.seconds, passed, failed)
+
+
+def _values(
+    task: Any, metrics: dict[str, Any], fields: Line, completion: str, recorder: Recorder
+) -> Line:
     from olmo_eval.common.types import Instance, LMOutput, LMRequest, RequestType, Response
 
     instance, output = Instance(**fields), LMOutput(text=completion)
     response = Response(instance, LMRequest(request_type=RequestType.COMPLETION), [output])
     task._extract_answers([response])
     for name, judge in task._get_scorers().items():
-        score = judge.process_score if isinstance(judge, ProcessScorer) else judge.score
-        response.scores[name] = output.metadata[f"score:{name}"] = float(score(instance, output))
+        score = score_by(judge, instance, output, recorder)
+        response.scores[name] = output.metadata[f"score:{name}"] = score
     values = {key: metric.compute_instance(response) for key, metric in metrics.items()}
     return {key: value for key, value in values.items() if value is not None}
 

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from evaluation.providers.adapters.contract import Refused, not_taken
+from evaluation.providers.adapters.olmo_eval_programs import check_programs
 
 TITLE = "olmo-eval"
 
@@ -27,12 +28,6 @@ GOLD_ONLY = {
     "GreedyAccuracyMetric": "greedy",
 }
 """The same of metrics that need nothing but the right answer's log-probability."""
-
-_REFUSED_TASKS = {
-    "bigcodebench": "its programs need the packages of a container image",
-    "ds1000": "its programs need Python 3.10 with PyTorch, TensorFlow and others in old versions",
-    "multipl_e": "its programs are in C++, Java, JavaScript, PHP, Rust and shell",
-}
 
 _ANTLR = "4.11"
 """The version that sympy reads LaTeX with; without it answers are silently compared as strings."""
@@ -99,15 +94,12 @@ def _names() -> Iterator[str]:
 
 
 def _check(spec: str, task: Any) -> None:
-    from olmo_eval.common.scorers.execution import ContextScorer, ExecutionScorer
+    from olmo_eval.common.scorers.execution import ContextScorer
 
-    scorers = task._get_scorers().values()
+    scorers = list(task._get_scorers().values())
+    check_programs(spec, TITLE, scorers)
     needs = [one for one in task.config.dependencies or () if "antlr4" not in one]
-    why = next((why for one, why in _REFUSED_TASKS.items() if spec.startswith(one)), None)
-    if not any(isinstance(one, ExecutionScorer) for one in scorers):
-        why = None
-    elif why is None:
-        why = "its metric runs the programs that a model writes"
+    why = None
     if any(isinstance(one, ContextScorer) for one in scorers):
         why = "its metric asks another model"
     elif needs:

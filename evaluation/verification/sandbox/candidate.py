@@ -99,7 +99,10 @@ def _described(name: str, value: Any) -> tuple[Any, ...]:
         return ("module", value.__name__)
     if isinstance(value, FunctionType | BuiltinFunctionType | type):
         home = value.__module__
-        if home != PROGRAM and getattr(sys.modules.get(home or ""), name, None) is value:
+        if (
+            home not in (PROGRAM, "__main__")
+            and getattr(sys.modules.get(home or ""), name, None) is value
+        ):
             return ("imported", home)
     return ("own", value)
 

@@ -1,0 +1,85 @@
+"""Programs that olmo-eval's scorers run: taken down here, and run in this project's sandbox.
+
+olmo-eval runs `python3 -c <program and tests>` in a container, behind `execute_code`. Its scorers get
+an environment whose `execute_code` keeps that text, and says that the program passed, or that it failed.
+"""
+
+import asyncio
+from typing import Any
+
+from evaluation.providers.adapters.contract import not_taken
+
+_REFUSED = {
+    "bigcodebench": "its programs need the packages of a container image",
+    "ds1000": "its programs need Python 3.10 with PyTorch, TensorFlow and others in old versions",
+    "multipl_e": "its programs are in C++, Java, JavaScript, PHP, Rust and shell",
+}
+"""Tasks whose programs the sandbox cannot run, by the begin of their names, and why."""
+
+
+class Recorder:
+    """What `execute_code` was asked to run; `success` is what it answers."""
+
+    def __init__(self, *, success: bool) -> None:
+        self.success = success
+        self.code: str | None = None
+        self.seconds = 0.0
+
+    async def execute_code(
+        self, code: str, language: str = "python", timeout: float | None = None
+    ) -> Any:
+        from olmo_eval.common.execution import ExecutionResult
+
+        if self.code not in (None, code) or timeout is None:
+            raise ValueError("a scorer runs several programs, or one without a limit")
+        self.code, self.seconds = code, timeout
+        return ExecutionResult(success=self.success, exit_code=0 if self.success else 1)
+
+    def program(self, tests: str) -> str:
+        """Return the code without the tests at its end."""
+        code = self.code or ""
+        if not code.endswith(tests):
+            raise ValueError("a program does not end with its tests")
+        return code[: len(code) - len(tests)]
+
+
+def score_by(judge: Any, instance: Any, output: Any, recorder: Recorder) -> float:
+    """Return what a scorer says of one completion."""
+    from olmo_eval.common.scorers.base import ProcessScorer
+    from olmo_eval.common.scorers.execution import ExecutionScorer
+
+    if isinstance(judge, ExecutionScorer):
+        return float(asyncio.run(judge.ascore(instance, output, recorder)))
+    score = judge.process_score if isinstance(judge, ProcessScorer) else judge.score
+    return float(score(instance, output))
+
+
+def check_programs(spec: str, title: str, scorers: list[Any]) -> None:
+    """Raise Refused where programs are in another language than Python, or need more than its library."""
+    from olmo_eval.common.scorers import CodeExecutionScorer
+    from olmo_eval.common.scorers.execution import ExecutionScorer
+
+    running = [one for one in scorers if isinstance(one, ExecutionScorer)]
+    if not running:
+        return
+    why = next((why for name, why in _REFUSED.items() if spec.startswith(name)), None)
+    if why is None and any(
+        type(one).ascore is not CodeExecutionScorer.ascore or one.language != "python"
+        for one in running
+    ):
+        why = "its programs are run in a way that this project does not know"
+    if why is not None:
+        raise not_taken(spec, title, why)
+
+
+def special_tokens(prompts: list[str]) -> list[str]:
+    """Return the tokens by which prompts mark the place of code that is to be filled in."""
+    from olmo_eval.evals.constants.code import OLMO_FIM
+
+    marks = (OLMO_FIM.lead_token, OLMO_FIM.center_token, OLMO_FIM.end_token)
+    return [mark for mark in marks if any(mark in prompt for prompt in prompts)]
+
+
+def cut(text: str, stops: list[str]) -> str:
+    """Return a gold up to the first stop string, as a completion would be cut."""
+    return text[: min((text.find(stop) for stop in stops if stop in text), default=len(text))]

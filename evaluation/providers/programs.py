@@ -1,0 +1,53 @@
+"""Programs of a provider's tasks, run in the sandbox in which all programs are run.
+
+Providers run `python3 -c <program and tests>`: the program is the main module, and passes if it ends
+well. Here it must reach the last test, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evaluation.providers.score import Limits, Outcome
+from evaluation.settings.verifiers import Program
+from evaluation.verification.pool import verify_all
+from evaluation.verification.verdicts import Verdict
+
+_SETUP = '__name__ = "__main__"'
+
+
+def run_programs(outcomes: Sequence[Outcome], limits: Limits, workers: int) -> list[Outcome]:
+    """Return the outcomes with each program run, which settles their scores.
+
+    Raises SandboxError where this machine offers no sandbox.
+    """
+    found = list(outcomes)
+    waiting = {number: one.program for number, one in enumerate(found) if one.program is not None}
+    jobs = [
+        (
+            Program(kind="program", seconds=program.seconds),
+            {"tests": program.tests, "setup": _SETUP, "is_program": True},
+            program.text,
+        )
+        for program in waiting.values()
+    ]
+    numbers = list(waiting)
+    verdicts = verify_all(
+        jobs,
+        workers=workers,
+        seconds=limits.seconds,
+        memory_mb=limits.memory_mb,
+        total=len(jobs),
+        kinds=frozenset({"program"}),
+    )
+    for place, verdict in verdicts:
+        number = numbers[place]
+        found[number] = _settled(found[number], verdict)
+    return found
+
+
+def _settled(outcome: Outcome, verdict: Verdict) -> Outcome:
+    assert outcome.program is not None
+    if verdict.credit is None:
+        return Outcome(None, verdict.reason)
+    scores = outcome.scores if verdict.credit == 1 else outcome.program.failed
+    return replace(outcome, scores=scores, reason=verdict.reason, note=verdict.note, program=None)
