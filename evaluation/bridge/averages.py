@@ -23,11 +23,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from evaluation.bridge.aims import aimed_at, gain_interval
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.statistics import ALPHA, Estimate, quantile
-from evaluation.bridge.verdicts import answer_of
+from evaluation.bridge.verdicts import aimed_at, answer_of, gain_interval
 from evaluation.errors import ResultsError
 from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
 from evaluation.results.read import Results, TierResults

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evaluation.bridge.aims import aimed_at, companion_delta
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.simultaneous_intervals import (
     Leaves,
@@ -19,7 +18,13 @@ from evaluation.bridge.simultaneous_intervals import (
     simultaneous_level,
 )
 from evaluation.bridge.statistics import ALPHA
-from evaluation.bridge.verdicts import conjunction, judge_step, needed_gain
+from evaluation.bridge.verdicts import (
+    aimed_at,
+    companion_delta,
+    conjunction,
+    judge_step,
+    needed_gain,
+)
 from evaluation.results.deltas_file import AimRow, Answer
 from evaluation.settings.aims import Aim
 from evaluation.settings.candidates import Candidate

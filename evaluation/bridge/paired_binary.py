@@ -40,7 +40,7 @@ FEW = 25
 """Discordant items below which the exact test is used."""
 
 HALVINGS = 50
-"""Of an interval of at most 2: to the last digit. scipy.optimize takes longer to import than to use,
+"""Halvings of an interval of at most 2: to the last digit. scipy.optimize takes longer to import than to use,
 and every step's deltas are a process of their own."""
 
 FEWEST_TO_REJECT = 6

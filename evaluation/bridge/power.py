@@ -22,7 +22,7 @@ from evaluation.bridge.statistics import ALPHA, POWER, quantile
 from evaluation.metrics.spread import Floats
 
 SHARES = (0.1, 0.2, 0.3)
-"""Of prompts that change their verdict, for which the sentence gives the change that is shown."""
+"""Shares of prompts that change their verdict, for which the sentence gives the change that is shown."""
 
 MOST = 10**9
 """Questions that nobody asks."""

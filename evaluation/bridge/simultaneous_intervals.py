@@ -43,10 +43,10 @@ LEVEL_DRAWS = 4_000
 """They give the chance of a level to about 1 % of itself, however small it is."""
 
 DRAWS, MOST_DRAWS, PAIRS_DRAWN = 10_000, 40_000, 10**7
-"""Of a ranking: at least and at most; in between so many that this many pairs are drawn."""
+"""Draws for a ranking: at least and at most; in between so many that this many pairs are drawn."""
 
 ROUNDS, CLOSE = 8, 1e-3
-"""Of looking for a level, from that of Bonferroni on, until it changes by no more than this share."""
+"""Rounds of looking for a level, from that of Bonferroni on, and the share by which the last may change it."""
 
 SLACK = 2.0
 """Discordant items that are added to the variance of two steps' difference: with four that all turned

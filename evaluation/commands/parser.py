@@ -6,14 +6,13 @@ from evaluation.commands import (
     answers,
     checkpoint,
     compare,
-    doctor,
     prefill,
     score,
     stage_results,
     watch,
 )
 
-GROUPS = (prefill, doctor, score, watch, stage_results, compare, answers, checkpoint)
+GROUPS = (prefill, score, watch, stage_results, compare, answers, checkpoint)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,6 +1,10 @@
-"""`score`: checkpoints on their stage's suite; `loglikelihood`: any file of requests."""
+"""`score`: checkpoints on their stage's suite, and `doctor`: whether all is there that this needs.
+
+`loglikelihood` scores any file of requests.
+"""
 
 import argparse
+import json
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -16,7 +20,7 @@ from evaluation.commands import (
     whole_number,
 )
 from evaluation.commands.checkpoint import add_use_mup
-from evaluation.errors import ScoringError
+from evaluation.errors import EvaluationError, ScoringError
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, named_stage, plan_stages
 
@@ -33,10 +37,23 @@ OFFLINE = {
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    _add_doctor(commands)
     _add_score(commands)
     _add_collect(commands)
     _add_expect(commands)
     _add_loglikelihood(commands)
+
+
+def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = add_configured(
+        commands, doctor, "what would stop a scoring job, and how to correct it", stage=False
+    )
+    command.add_argument("--json", action="store_true", help="as JSON, with every finding")
+    command.add_argument(
+        "--gate",
+        action="store_true",
+        help="as the workflow's first rule: what stops only some of the jobs is a warning",
+    )
 
 
 def _add_score(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -96,6 +113,22 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     command.add_argument("--max-length", type=whole_number(1), help="context window, in tokens")
+
+
+def doctor(options: argparse.Namespace) -> int:
+    os.environ.update(OFFLINE)
+    from evaluation.doctor.examine import examine
+    from evaluation.doctor.findings import as_json, screen
+
+    checks = examine(options.config, options.stage, gate=options.gate)
+    print(json.dumps(as_json(checks), indent=1) if options.json else screen(checks), flush=True)
+    faulty = [check.name for check in checks if check.state == "fault"]
+    if faulty and options.gate:
+        stage = f" of {options.stage}" if options.stage else ""
+        raise EvaluationError(
+            f"faults in {', '.join(faulty)}; correct them first: no job{stage} was submitted"
+        )
+    return int(bool(faulty))
 
 
 def score(options: argparse.Namespace) -> int:

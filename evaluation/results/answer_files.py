@@ -140,7 +140,7 @@ def read_generations(path: Path) -> dict[str, Generation]:
     return found
 
 
-class Told(FileModel):
+class MeanRate(FileModel):
     """A mean over prompts with its 95 % interval; no bounds for a single prompt."""
 
     value: Rate | None = Field(description="The mean; null if there are no verdicts.")
@@ -174,10 +174,10 @@ class VerifierRates(FileModel):
     forged: int = Field(
         0, ge=0, description="Programs that pass the plain run and fail the guarded run."
     )
-    pass_at_k: dict[str, Told] = Field(
+    pass_at_k: dict[str, MeanRate] = Field(
         {}, description="pass@k: probability that one of k samples passes, by k."
     )
-    cons_at_n: Told | None = Field(
+    cons_at_n: MeanRate | None = Field(
         None, description="Share of prompts whose most frequent answer passes."
     )
     distinct_answers: float | None = Field(
@@ -220,7 +220,7 @@ class GenerationEntry(ItemEntry):
     right_by_any_rate: Rate | None = Field(
         None, description="Share of completions that at least one verifier passes."
     )
-    strata: dict[str, dict[str, Told]] = Field(
+    strata: dict[str, dict[str, MeanRate]] = Field(
         {}, description="The primary pass rate by grouping and group."
     )
 

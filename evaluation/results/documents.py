@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaluation.files import write_json, write_text
-from evaluation.results.answer_files import CategoryRates, Told
+from evaluation.results.answer_files import CategoryRates, MeanRate
 from evaluation.results.columns import Column
 from evaluation.results.comparison_file import (
     COMPARISON,
@@ -85,7 +85,7 @@ _PARTS: Parts = {
     TierFile: "Header of every tier file",
     ItemEntry: "Every slice and task",
     CategoryRates: "Rates of probes",
-    Told: "Mean over prompts",
+    MeanRate: "Mean over prompts",
     Origin: "Compared checkpoint",
     AimRow: "Verdict on an objective",
 }

@@ -25,7 +25,7 @@ Side = Literal["A", "B"]
 
 @dataclass(frozen=True, kw_only=True)
 class Lead:
-    """Of one delta over the matched checkpoints; `since` is the index of the first of its lead.
+    """Which run is better by one delta over the matched checkpoints; `since` is the index of the first of its lead.
 
     `estimates` have the intervals that hold for all checkpoints at once, each at the level `alpha`.
     """

@@ -172,7 +172,7 @@ def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
         if TIERS[tier].kind == "nats":
             names += [one.name for one in TIERS[tier].metrics if one.name not in names]
         if known := [own[name] for name in names if name in own]:
-            return [{**one, "told": _headline(found, one)} for one in known]
+            return [{**one, "sentence": _headline(found, one)} for one in known]
     return []
 
 
@@ -188,7 +188,7 @@ def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
         "advice": f"{advised['kind']}: {advised['named']}" if advised else None,
         "beside": advised["beside_steps"] if advised else "",
         "why_not": why_not if objective else "no recommendation, as the stage has no objective",
-        "headline": sparks[0]["told"] if sparks else "no results yet",
+        "headline": sparks[0]["sentence"] if sparks else "no results yet",
         "companions": advised["companions"] if advised else [],
         "counts": _counts(found),
         "missing": first_few(found.missing, 4),

@@ -50,8 +50,8 @@ def front_header(stages: Mapping[str, StageResults]) -> Header:
 
 def _steps(found: StageResults) -> str:
     counts = ((len(found.steps), "step"), (len(found.merges), "merge"))
-    told = [f"{count} {kind}{'' if count == 1 else 's'}" for count, kind in counts if count]
-    return " and ".join(told) or "0 steps"
+    parts = [f"{count} {kind}{'' if count == 1 else 's'}" for count, kind in counts if count]
+    return " and ".join(parts) or "0 steps"
 
 
 def run_name(plan: StagePlan) -> str:
@@ -62,7 +62,7 @@ def run_name(plan: StagePlan) -> str:
 def _shared(stages: Sequence[StageResults]) -> Header:
     files = [file for stage in stages for file in _files(stage)]
     packages = {name: versions for file in files for name, versions in file.packages.items()}
-    told = [
+    entries = [
         ("configuration", _configuration(stages)),
         ("code", code_of_now() or "not under version control"),
         ("device", _distinct(file.gpu or file.device for file in files)),
@@ -70,7 +70,7 @@ def _shared(stages: Sequence[StageResults]) -> Header:
         ("packages", packages_in_words(dict(sorted(packages.items())))),
         ("tokenizer", stages[0].plan.tokenizer.name),
     ]
-    return [(name, text) for name, text in told if text]
+    return [(name, text) for name, text in entries if text]
 
 
 def packages_in_words(packages: Mapping[str, Iterable[str]]) -> str:
@@ -98,8 +98,8 @@ def _configuration(stages: Sequence[StageResults]) -> str:
     ]
     config = stages[0].plan.config
     suites = commit_of(Path(config.suites))
-    told = origin_of(config) or ""
-    origin = told if " at " in told else f"suites at {suites}" if suites else None
+    found = origin_of(config) or ""
+    origin = found if " at " in found else f"suites at {suites}" if suites else None
     return f"{fingerprint(asked)[:12]}{f' ({origin})' if origin else ''}"
 
 

@@ -107,7 +107,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "jobs": jobs_table(found),
         "verdict": stage_verdict(found),
         "provisional": provisional(advised),
-        "gone": steps_in_words(found.gone) if found.gone else None,
+        "deleted": steps_in_words(found.deleted) if found.deleted else None,
         "advice": advice(found),
         "no_advice": advised.why if advised else "the bridge has not been compared yet",
         "has_bridge": plan.stage.bridge is not None,

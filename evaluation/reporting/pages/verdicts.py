@@ -34,7 +34,7 @@ def _aim(aim: AimRow) -> dict[str, Any]:
     worse = f"significantly worse{beyond}: {', '.join(aim.regressions)}" if aim.regressions else ""
     return {
         "verdict": aim.verdict,
-        "told": f"Δ {change}" if aim.low is not None else f"Δ {change}; {aim.why}",
+        "change": f"Δ {change}" if aim.low is not None else f"Δ {change}; {aim.why}",
         "more": more,
         "worse": worse,
     }
@@ -123,12 +123,12 @@ def advice(found: StageResults) -> dict[str, Any] | None:
 def _beside(content: Recommendation) -> list[str]:
     """Return the steps that do not differ significantly from the recommended one, with changes."""
     known = content.headline and TIERS[content.headline.tier].metric(content.headline.metric)
-    told = []
+    named = []
     for one in content.beside:
         has_change = known is not None and one.low is not None
         change = known.change(one.delta, one.low, one.high) if known and has_change else ""
-        told.append(f"{candidate_label(one.candidate)}{f' ({change})' if change else ''}")
-    return told
+        named.append(f"{candidate_label(one.candidate)}{f' ({change})' if change else ''}")
+    return named
 
 
 def aim_title(aim: Mapping[str, Any]) -> str:

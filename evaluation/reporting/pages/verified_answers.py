@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from evaluation.reporting.pages.page import Table, cells_of
-from evaluation.results.answer_files import GenerationEntry, OtherEngine, Told, VerifierRates
+from evaluation.results.answer_files import GenerationEntry, MeanRate, OtherEngine, VerifierRates
 from evaluation.results.deltas_file import GroupDelta, StepDeltas
 from evaluation.results.read import Results
 from evaluation.settings.candidates import Candidate
@@ -57,7 +57,7 @@ def _by_instruction(rates: VerifierRates) -> str:
     return "–" if share == _percent(rates.pass_rate) else share
 
 
-def _at_k(found: Mapping[str, Told]) -> str:
+def _at_k(found: Mapping[str, MeanRate]) -> str:
     return ", ".join(f"{k}: {_percent(one.value)}" for k, one in found.items()) or "–"
 
 

@@ -36,7 +36,7 @@ class StageResults:
     """Results by step; parts that are not there, or cannot be read, are None or absent.
 
     `missing` names files that are not there, `damaged` has a sentence for each that cannot be used;
-    `gone` are steps whose checkpoint, and merges of which one, was deleted since it was scored.
+    `deleted` are steps whose checkpoint, and merges of which one, was deleted since it was scored.
     """
 
     plan: StagePlan
@@ -48,7 +48,7 @@ class StageResults:
     recommendation: Recommendation | None
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
-    gone: tuple[Candidate, ...] = ()
+    deleted: tuple[Candidate, ...] = ()
 
     @property
     def candidates(self) -> dict[Candidate, Scored]:
@@ -118,7 +118,7 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
         recommendation=recommendation,
         missing=tuple(reader.missing),
         damaged=tuple(reader.damaged),
-        gone=tuple(
+        deleted=tuple(
             step
             for step in scored
             if absent_folder(candidate_subject(plan, step).checkpoint) is not None

@@ -36,12 +36,12 @@ def summary_rows(found: StageResults) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for step, scored in found.candidates.items():
         content = found.deltas.get(step)
-        known: dict[str, Any] = {"role": scored.results.header.role, "gone": step in found.gone}
+        known: dict[str, Any] = {"role": scored.results.header.role, "gone": step in found.deleted}
         known["step_verdict"] = content.verdict if content else None
         rows += _rows(found.plan, scored, content.deltas if content else (), known)
     if found.bridge is not None:
-        gone = absent_folder(Path(found.bridge.results.header.checkpoint)) is not None
-        rows += _rows(found.plan, found.bridge, (), {"role": "bridge", "gone": gone})
+        is_deleted = absent_folder(Path(found.bridge.results.header.checkpoint)) is not None
+        rows += _rows(found.plan, found.bridge, (), {"role": "bridge", "gone": is_deleted})
     return rows
 
 
@@ -78,7 +78,11 @@ def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     """
     parts = [f"# {_plain(found.plan.name)}\n"]
     parts += [f"Missing: {_plain(', '.join(found.missing))}\n"] if found.missing else []
-    parts += [f"Deleted since scored: {_plain(steps_in_words(found.gone))}\n"] if found.gone else []
+    parts += (
+        [f"Deleted since scored: {_plain(steps_in_words(found.deleted))}\n"]
+        if found.deleted
+        else []
+    )
     parts += [f"Damaged: {_plain(line)}\n" for line in found.damaged]
     parts += [_plain(line) + "\n" for line in _verdict_lines(found)]
     for name, tier in TIERS.items():

@@ -130,10 +130,10 @@ function drawHits(root, series, x, area) {
 
 function pointText(p) {
   const words = [p.line, p.line ? "" : p.stage, p.step === undefined ? "" : `step ${p.step}`, p.label].filter(Boolean).join(" ");
-  const told = [`${words}: ${exact(p.value)}`];
-  if (p.low !== undefined) told.push(`95 % over items ${interval(p.low, p.high)}`);
-  if (p.paired_low !== null && p.paired_low !== undefined) told.push(`95 % paired with the bridge ${interval(p.paired_low, p.paired_high)}`);
-  return told;
+  const lines = [`${words}: ${exact(p.value)}`];
+  if (p.low !== undefined) lines.push(`95 % over items ${interval(p.low, p.high)}`);
+  if (p.paired_low !== null && p.paired_low !== undefined) lines.push(`95 % paired with the bridge ${interval(p.paired_low, p.paired_high)}`);
+  return lines;
 }
 
 /* Which colour is whose, where there are several lines */

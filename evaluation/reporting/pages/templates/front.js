@@ -7,9 +7,9 @@ function drawSparks() {
     spark.replaceChildren();
     const known = DATA.sparks[spark.dataset.stage] || [];
     const series = known.find((one) => isShownUnit(one.tier, one.metric)) || known[0];
-    const told = document.querySelector(`.headline[data-stage="${CSS.escape(spark.dataset.stage)}"]`);
+    const headline = document.querySelector(`.headline[data-stage="${CSS.escape(spark.dataset.stage)}"]`);
     if (!series) continue;
-    told.textContent = series.told;
+    headline.textContent = series.sentence;
     drawCurve(spark, series, { height: 76, bare: true });
     if (series.note) html(spark, "p", { class: "soft" }, series.note);
   }
