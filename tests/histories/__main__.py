@@ -130,6 +130,7 @@ def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -
                 failed += 1
                 keep.mkdir(parents=True, exist_ok=True)
                 (keep / f"{name}.json").write_text(json.dumps(actions) + "\n")
+                (keep / f"{name}.log").write_text("\n".join(report.output))
     minutes = (time.perf_counter() - begin) / 60
     print(f"\n{len(chosen)} histories, {sums.runs} runs in {minutes:.1f} minutes; ", end="")
     print(f"seed {os.environ.get('HISTORIES_SEED', SEED)}; {failed} failed")

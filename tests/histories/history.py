@@ -40,6 +40,8 @@ class Report:
 
     failures: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
+    """All that the runs printed after which something was found wrong."""
     runs: int = 0
     asked: int = 0
     in_vain: int = 0
@@ -131,6 +133,8 @@ class Player:
     def wrong(self, what: str) -> None:
         self.report.failures.append(what)
         self.report.told.append(f"    ✗ {what}")
+        said = self.world.folder / "said.log"
+        self.report.output += [said.read_text()] if said.exists() else []
 
     def snakemake(self, *arguments: str, **extra: str) -> Done:
         told = {**environment(self.world, self.model), **self.extra, **extra}
