@@ -85,6 +85,7 @@ class CacheStates:
     _wanted: dict[Path, str | None] = field(default_factory=dict)
     _records: dict[Path, Record | None] = field(default_factory=dict)
     _checksums: dict[Path, Checksums] = field(default_factory=dict)
+    _moved: dict[tuple[Path, str], bool] = field(default_factory=dict)
 
     def record(self, entry: CacheEntry) -> Record | None:
         if entry.folder not in self._records:
@@ -106,18 +107,19 @@ class CacheStates:
         """Return whether what was made from an entry is what the configuration asks for now.
 
         `used` is what `describe_entry` gave then, or `describe_documents` for what is graded. Where
-        the cache itself is missing or damaged, its definition decides: it will be made anew, of the same
-        data.
+        the cache itself is missing or damaged, its definition and the data that it was made of decide:
+        of the same data the same cache will be made.
         """
+        if not isinstance(used, dict):
+            return False
         record = self.record(entry)
         if record is not None and self.state(entry) == "current":
             now = describe_documents(record) if graded else describe_entry(entry, record)
-            return bool(used == now)
-        wanted = self.wanted(entry)
-        if record is not None and record.key == wanted and self._moved_on(entry, record):
+            return all(used.get(name) == now[name] for name in ("definition", "content"))
+        if "state" in used and self._moved_on(entry, used["state"]):
             return False
-        wanted = wanted if graded else self._asked(entry)
-        return isinstance(used, dict) and (wanted is None or used.get("definition") == wanted)
+        wanted = self.wanted(entry) if graded else self._asked(entry)
+        return wanted is None or used.get("definition") == wanted
 
     def _asked(self, entry: CacheEntry) -> str | None:
         """Return the part of the wanted definition that scores depend on."""
@@ -130,14 +132,21 @@ class CacheStates:
             return "stale" if os.path.lexists(entry.record) else "missing"
         if record.key != self.wanted(entry) or not is_intact(record, entry.folder):
             return "stale"
-        return "stale" if self._moved_on(entry, record) else "current"
+        return "stale" if self._moved_on(entry, record.about.get("state")) else "current"
 
-    def _moved_on(self, entry: CacheEntry, record: Record) -> bool:
+    def _moved_on(self, entry: CacheEntry, known: Any) -> bool:
         """Return whether the files that an entry was made of hold something else by now.
 
-        Not where they cannot be looked at, as on a node without the mirrors.
+        Not where they cannot be looked at, as on a node without the mirrors. `known` is what is kept of
+        them, alike for all that was made of the same entry.
         """
-        plan, known = entry.plan, record.about.get("state")
+        question = entry.folder, repr(known)
+        if question not in self._moved:
+            self._moved[question] = self._hold_something_else(entry, known)
+        return self._moved[question]
+
+    def _hold_something_else(self, entry: CacheEntry, known: Any) -> bool:
+        plan = entry.plan
         results = Path(plan.config.results)
         if results not in self._checksums:
             self._checksums[results] = Checksums(results)
@@ -175,19 +184,21 @@ def check_current(states: CacheStates, entry: CacheEntry) -> Record:
     return record
 
 
-def describe_entry(entry: CacheEntry, record: Record) -> dict[str, str]:
-    """Return what a score keeps of a cache that it was made from: its definition, and its content."""
+def describe_entry(entry: CacheEntry, record: Record) -> dict[str, Any]:
+    """Return what a score keeps of a cache that it was made from: its definition, content and data."""
     asked = record.about.get("asked") if entry.define_asked else None
     others = (META,) if asked is None else (META, DOCUMENTS)
     data = {name: state.checksum for name, state in record.files.items() if name not in others}
     content = asked and record.about.get("content")
-    return {"definition": asked or record.key, "content": content or fingerprint(unordered(data))}
+    known = {"definition": asked or record.key, "content": content or fingerprint(unordered(data))}
+    return known | {"state": record.about.get("state")}
 
 
-def describe_documents(record: Record) -> dict[str, str]:
+def describe_documents(record: Record) -> dict[str, Any]:
     """Return what graded answers keep of the documents that they were judged by."""
     documents = record.files.get(DOCUMENTS)
-    return {"definition": record.key, "content": documents.checksum if documents else ""}
+    content = documents.checksum if documents else ""
+    return {"definition": record.key, "content": content, "state": record.about.get("state")}
 
 
 def graded_entries(plan: StagePlan) -> list[CacheEntry]:
@@ -195,7 +206,7 @@ def graded_entries(plan: StagePlan) -> list[CacheEntry]:
     return [e for e in tier_entries(plan) if e.tier and PREFILLS[e.tier].define_asked]
 
 
-def documents_used(plan: StagePlan) -> dict[str, dict[str, str]]:
+def documents_used(plan: StagePlan) -> dict[str, dict[str, Any]]:
     """Return what is known of a stage's documents, by the place of their cache."""
     records = {entry.place: read_record(entry.folder, STEP) for entry in graded_entries(plan)}
     return {name: describe_documents(one) for name, one in records.items() if one is not None}

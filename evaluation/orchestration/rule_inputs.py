@@ -248,7 +248,9 @@ class RuleInputs:
         Of a job behind one that is forced, however far, Snakemake asks only whether a file that it
         reads is made, not whether it is forced itself. So an outdated job reads nothing `ancient`,
         and the outdated caches of `plans`: what is between them and it need not be made again. In a
-        run with `--forcerun` nothing is `ancient`.
+        run with `--forcerun` nothing is `ancient`. What is made and not outdated reads nothing that is
+        missing, such as a cache that was removed: Snakemake would make it again where another job needs
+        that cache.
         """
         or_stop(decide_by_records, self._workflow)  # known only once the first rule asks
         if not self._is_main:
@@ -258,7 +260,10 @@ class RuleInputs:
         files = [str(path) for path in before]
         if is_outdated:
             return list(dict.fromkeys([*files, *self._outdated_caches(plans)]))
-        return files if is_forced_by_hand(self._workflow) else [ancient(file) for file in files]
+        if is_forced_by_hand(self._workflow):
+            return files
+        is_made = made is not None and os.path.lexists(made)
+        return [ancient(file) for file in files if not is_made or os.path.lexists(file)]
 
     def _outdated_caches(self, plans: Iterable[StagePlan]) -> Iterator[str]:
         for plan in plans:

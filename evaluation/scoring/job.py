@@ -69,7 +69,7 @@ def score_subject(subject: Subject) -> Record:
     return write_record(subject.folder, SCORE, score_key(subject), files, about=about)
 
 
-def current_caches(plan: StagePlan) -> dict[str, dict[str, str]]:
+def current_caches(plan: StagePlan) -> dict[str, dict[str, Any]]:
     """Return what is known of each cache of a stage; raise CacheError if one is not current."""
     states = CacheStates()
     return {
