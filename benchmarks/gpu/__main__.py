@@ -34,32 +34,32 @@ ROWS = {"cpu": 1024, "cuda": 16_384}
 
 def main(arguments: list[str] | None = None) -> int:
     try:
-        return _run(_parser().parse_args(arguments))
+        return _run(_parser().parse_args(arguments, Options()))
     except EvaluationError as error:
         print(error, file=sys.stderr)
         return 1
 
 
-def _run(given: argparse.Namespace) -> int:
-    options = _options(given)
+def _run(options: Options) -> int:
+    _settle(options)
     torch.set_num_threads(options.threads)
-    data = read(given.data, questions=given.questions, blocks=given.blocks)
-    _check_fits(data, given.models)
-    report = Report(given.output)
+    data = read(options.data, questions=options.questions, blocks=options.blocks)
+    _check_fits(data, options.models)
+    report = Report(options.output)
     report.set("about", _about(options, data))
     for task in data.tasks:
         report.part(
             ("host", task.name),
             lambda asked=task.requests: host.figures(asked, ROWS["cuda"]),
         )
-    scratch = Path(tempfile.mkdtemp(prefix="bench-gpu-", dir=given.scratch))
+    scratch = Path(tempfile.mkdtemp(prefix="bench-gpu-", dir=options.scratch))
     try:
-        for name in given.models:
+        for name in options.models:
             Session(name, options, data, scratch, report).run()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     print(table(report.content))
-    print(f"\nwritten to {given.output}")
+    print(f"\nwritten to {options.output}")
     return 1 if report.failed else 0
 
 
@@ -83,24 +83,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _options(given: argparse.Namespace) -> Options:
-    device = choose_device(given.device)
-    for key in ("sample", "threads"):
-        if getattr(given, key) < 1:
-            raise ConfigError(f"--{key} {getattr(given, key)}: must be at least 1")
-    if given.row_tokens is not None and given.row_tokens < 1:
-        raise ConfigError(f"--row-tokens {given.row_tokens}: must be at least 1")
-    return Options(
-        device=device,
-        dtype=given.dtype or ("bfloat16" if device == "cuda" else "float32"),
-        row_tokens=given.row_tokens or ROWS[device],
-        sample=given.sample,
-        threads=given.threads,
-        seed=given.seed,
-        data=given.data.absolute(),
-        questions=given.questions,
-        blocks=given.blocks,
-    )
+def _settle(options: Options) -> None:
+    """Fills in what depends on the device; raises ConfigError."""
+    options.device = choose_device(options.device)
+    options.dtype = options.dtype or ("bfloat16" if options.device == "cuda" else "float32")
+    if options.row_tokens is None:
+        options.row_tokens = ROWS[options.device]
+    for key in ("sample", "threads", "row_tokens"):
+        if getattr(options, key) < 1:
+            name = key.replace("_", "-")
+            raise ConfigError(f"--{name} {getattr(options, key)}: must be at least 1")
+    options.data = options.data.absolute()
 
 
 def _about(options: Options, data: Data) -> dict[str, Any]:

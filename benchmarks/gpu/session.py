@@ -1,9 +1,10 @@
 """One model from its checkpoint to all its figures; every part by itself."""
 
+import argparse
 import gc
 import shutil
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,7 @@ from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(argparse.Namespace):
     """How everything runs; `questions` and `blocks` are what is read of the data, `sample` what
     the loop is asked of it."""
 
@@ -37,6 +37,9 @@ class Options:
     data: Path
     questions: int
     blocks: int
+    models: list[str]
+    scratch: Path | None
+    output: Path
 
 
 class Session:

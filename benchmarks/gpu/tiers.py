@@ -56,7 +56,7 @@ def tier2(figures: Figures, slices: Sequence[Slice], *, documents: bool) -> dict
         "tokens_per_second": work.tokens / measured.seconds,
         "peak_share": figures.share(work, measured.seconds),
         "peak_memory_gb": peak_bytes(figures.device) / 1e9,
-        "busy": busy,
+        **busy,
         "nats_per_token": sum(float(nats.sum()) for nats in measured.result) / work.queries,
     }
 
@@ -82,7 +82,7 @@ def tier3(figures: Figures, task: Task, sample: Task) -> dict[str, Any]:
         "tokens_per_second": read / whole.seconds,
         "peak_share": figures.share(work, whole.seconds),
         "peak_memory_gb": memory / 1e9,
-        "busy": busy,
+        **busy,
         "sample": {
             "questions": sample.questions,
             "requests": len(sample.requests),
@@ -92,12 +92,14 @@ def tier3(figures: Figures, task: Task, sample: Task) -> dict[str, Any]:
     }
 
 
-def _measured(device: torch.device, run: Callable[[], T]) -> tuple[Measured[T], float]:
-    """A run, and the share of its wall time inside forward passes."""
+def _measured(device: torch.device, run: Callable[[], T]) -> tuple[Measured[T], dict[str, float]]:
+    """A run, and on a GPU the share of its wall time inside forward passes."""
     start, before = time.perf_counter(), BUSY.seconds()
     measured = measure(device, run)
+    if device.type == "cpu":
+        return measured, {}
     busy = BUSY.seconds() - before
-    return measured, busy / (time.perf_counter() - start)
+    return measured, {"busy": busy / (time.perf_counter() - start)}
 
 
 def beside_loop(
