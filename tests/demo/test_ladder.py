@@ -43,7 +43,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     slices = {"slices": {"text": {"files": ["text.txt"]}}}
     (folder / "one.yaml").write_text(yaml.safe_dump(slices))
     for name, stage in content["stages"].items():
-        stage |= {"checkpoints": str(folder / name), "suites": ["one"]}
+        stage |= {"checkpoints": str(folder / name), "suites": ["one"], "objective": []}
     path = folder / "demo.yaml"
     path.write_text(yaml.safe_dump({**content, "suites": str(folder)}, sort_keys=False))
     return path
