@@ -3,3 +3,5 @@
 Data flows one way, and a room imports only from the rooms before it:
 settings -> prefill -> checkpoints -> scoring -> bridge -> reporting.
 """
+
+__version__ = "1.0.0"

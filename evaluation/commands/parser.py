@@ -1,8 +1,16 @@
 """The parser of the command line, put together from what each module of commands adds."""
 
 import argparse
+import os
+import re
+import sys
+import textwrap
+from typing import Any, NoReturn
 
+from evaluation import __version__
 from evaluation.commands import (
+    a_path,
+    add_command,
     answers,
     checkpoint,
     compare,
@@ -11,17 +19,82 @@ from evaluation.commands import (
     stage_results,
     watch,
 )
+from evaluation.wording import did_you_mean
 
 GROUPS = (prefill, score, watch, stage_results, compare, answers, checkpoint)
 
+INSTALLED = "staged-evaluation"
+"""The command that an installed package has."""
 
-def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation",
+
+class _Formatter(argparse.HelpFormatter):
+    """Help whose usage fits the terminal, also where options exclude one another."""
+
+    def _format_usage(self, *given: Any) -> str:
+        width, self._width = self._width, sys.maxsize
+        line = super()._format_usage(*given).strip()
+        self._width = width
+        line = re.sub(r"(--?[\w-]+) (?=[A-Z{])", "\\1\N{NO-BREAK SPACE}", line)
+        lines = textwrap.wrap(line, width, subsequent_indent="    ", break_on_hyphens=False)
+        return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ") + "\n\n"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors name the nearest command, choice or option."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**{"formatter_class": _Formatter, **given})
+
+    def parse_known_args(self, *given: Any, **named: Any) -> Any:
+        words = given[0] if given and given[0] is not None else sys.argv[1:]
+        self._typed = list(words)
+        found, rest = super().parse_known_args(*given, **named)
+        if rest:  # of a subcommand, so that the usage is its own
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        known = list(map(str, action.choices or ()))
+        if known and value not in known:
+            hint = did_you_mean(str(value), known)
+            text = f"invalid choice: {value!r}{hint}; there are {', '.join(known)}"
+            raise argparse.ArgumentError(action, text)
+
+    def error(self, message: str) -> NoReturn:
+        known = [name for action in self._actions for name in action.option_strings]
+        words = self._typed[: self._typed.index("--")] if "--" in self._typed else self._typed
+        for word in (word.partition("=")[0] for word in words):
+            if word.startswith("--") and not any(name.startswith(word) for name in known):
+                hint = did_you_mean(word, known)
+                message += f"; no option {word}{hint}" if hint else ""
+        super().error(message)
+
+
+def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all commands, called as the user has called it if `prog` is not given."""
+    is_installed = os.path.basename(sys.argv[0]) == INSTALLED
+    parser: argparse.ArgumentParser = Parser(
+        prog=prog or (INSTALLED if is_installed else "python -m evaluation"),
         description="Each step of the workflow, and a few tools, by hand.",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="log more")
+    parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     for group in GROUPS:
         group.add_commands(commands)
+    command = add_command(commands, completion, f"a shell's completion of {INSTALLED}")
+    command.add_argument("shell", choices=("bash", "zsh", "fish"))
     return parser
+
+
+def completion(options: argparse.Namespace) -> int:
+    import shtab
+
+    parser = build_parser(INSTALLED)
+    (commands,) = (one.choices for one in parser._actions if isinstance(one.choices, dict))
+    for command in commands.values():
+        for action in command._actions:
+            if action.type is a_path:
+                action.complete = shtab.FILE
+    print(shtab.complete(parser, shell=options.shell))
+    return 0
