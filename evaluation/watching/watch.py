@@ -86,7 +86,7 @@ class Watcher:
         how = "one look" if self.options.once else f"a look every {in_words(self.options.interval)}"
         self._report(f"watching {first_few(self.options.stages)}: {how}")
         work = self._round()
-        while not self.options.once:
+        while self._orphan or not self.options.once:
             if why := self._ending(work):
                 self._report(why)
                 break

@@ -64,16 +64,19 @@ def test_a_signal_stops_the_snakemake_too(watched: Watched, number: int, code: i
     assert not watched.world.results("stage1", ".watch", "lock.json").exists()
 
 
-def test_a_killed_watcher_is_succeeded(watched: Watched) -> None:
+@pytest.mark.parametrize(
+    ("option", "how"), [("--quiet=0.1", "a look every "), ("--once", "one look")]
+)
+def test_a_killed_watcher_is_succeeded(watched: Watched, option: str, how: str) -> None:
     """Its Snakemake lives on: the next one waits for that, then does what is left, at once."""
     watched.copy(10)
     (watched.play / "hang").touch()
     with start(watched, "--quiet", "0.1", "--", "--cores", "1") as first, ended(first):
         wait_for(watched.play / "hangs")
-    waiting = ("--quiet", "0.1", "--interval", "120", "--", "-c1")
+    waiting = ("--quiet", "0.1", "--interval", "120", option, "--", "-c1")
     with start(watched, *waiting) as second, ended(second):
         assert second.stdout is not None
-        assert "watching stage1: a look every " in second.stdout.readline()
+        assert f"watching stage1: {how}" in second.stdout.readline()
         line = second.stdout.readline()
         assert "Snakemake of a watcher that has ended, still runs" in line
         (watched.play / "hang").unlink()
