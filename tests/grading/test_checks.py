@@ -1,4 +1,4 @@
-"""Every check: its settings, its verdicts on good and bad answers, and its errors."""
+"""Every check: its settings, its verdicts on good, bad and endless answers, and its errors."""
 
 import inspect
 import time
@@ -6,6 +6,8 @@ import warnings
 from typing import Any, get_args
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError, create_model
 
 from evaluation.errors import ConfigError, ScoringError
@@ -13,31 +15,42 @@ from evaluation.grading.checks import registry
 from evaluation.grading.checks.registry import CHECKS, complete, passes, run_checks
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check, PythonParses
-from tests.grading.check_cases import CASES
+from tests.tables import cases, table
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
+CASES = [(CHECK.validate_python(case["check"]), case) for case in table("grading/check_cases")]
+TALKED_ROUND = [
+    pytest.param(CHECK.validate_python(entry["check"]), answer, verdict == "passes")
+    for entry in table("grading/adversarial")
+    for verdict in ("passes", "fails")
+    for answer in entry[verdict]
+]
+ALL = [check for check, _ in CASES]
+ONE_OF_EACH = list({check.check: check for check in ALL}.values())
 
 
 @pytest.mark.parametrize(
-    ("name", "keys", "good", "bad"), CASES, ids=[f"{case[0]}-{i}" for i, case in enumerate(CASES)]
+    ("check", "case"), CASES, ids=[f"{c.check}-{i}" for i, c in enumerate(ALL)]
 )
-def test_good_answers_pass_and_bad_ones_fail(
-    name: str, keys: dict[str, Any], good: list[str], bad: list[str]
-) -> None:
-    check = CHECK.validate_python({"check": name, **keys})
-    assert [text for text in good if not passes(check, text)] == []
-    assert [text[:60] for text in bad if passes(check, text)] == []
+def test_good_answers_pass_and_bad_ones_fail(check: Check, case: dict[str, Any]) -> None:
+    assert [text for text in case["passes"] if not passes(check, text)] == []
+    assert [text[:60] for text in case["fails"] if passes(check, text)] == []
+
+
+@pytest.mark.parametrize(("check", "answer", "right"), TALKED_ROUND)
+def test_a_check_is_not_talked_round(check: Check, answer: str, right: bool) -> None:
+    assert passes(check, answer) == right
 
 
 def test_every_check_is_tried_above() -> None:
-    assert set(CHECKS) == {case[0] for case in CASES}
+    assert set(CHECKS) == {check.check for check in ALL}
 
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_settings_reach_a_check_by_name(name: str) -> None:
     """Another order of a model's fields is the same check."""
-    _, keys, good, bad = next(case for case in CASES if case[0] == name and case[2] and case[3])
-    model = type(CHECK.validate_python({"check": name, **keys}))
+    known, case = next(c for c in CASES if c[0].check == name and c[1]["passes"] and c[1]["fails"])
+    model = type(known)
     _, *named = inspect.signature(CHECKS[name]).parameters
     if not issubclass(model, Counted):
         assert set(named) == set(model.model_fields) - {"check"}
@@ -45,9 +58,9 @@ def test_settings_reach_a_check_by_name(name: str) -> None:
     turned = create_model(  # type: ignore[call-overload]
         "Turned", __base__=model, **{key: (one.annotation, one) for key, one in again.items()}
     )
-    check: Any = turned(check=name, **keys)
-    assert passes(check, good[0])
-    assert not passes(check, bad[0])
+    check: Any = turned(**case["check"])
+    assert passes(check, case["passes"][0])
+    assert not passes(check, case["fails"][0])
 
 
 def test_a_check_without_a_function_is_reported() -> None:
@@ -58,43 +71,7 @@ def test_a_check_without_a_function_is_reported() -> None:
         complete(functions)
 
 
-@pytest.mark.parametrize(
-    ("check", "message"),
-    [
-        ({"check": "regex", "text": "a+"}, "does not match any of the expected tags"),
-        ({"check": "contains", "texts": []}, "at least 1 item"),
-        ({"check": "refuses", "how": "politely"}, "Extra inputs"),
-        ({"check": "word_count", "exactly": 2, "at_most": 3}, "give either `exactly`"),
-        ({"check": "word_count", "at_least": 3, "at_most": 2}, "no answer could pass"),
-        ({"check": "code_has", "any_of": ["a b"]}, "`a b` is not Python"),
-        ({"check": "code_lacks", "patterns": ["a\nb"]}, "not one statement"),
-        ({"check": "passes_tests", "tests": "f(1) == 2"}, "no assert statement"),
-        ({"check": "passes_tests", "tests": "assert f("}, "is not Python"),
-        (
-            {"check": "passes_tests", "tests": "x = 1\nassert len([x]) == 1"},
-            "uses nothing that the",
-        ),
-        ({"check": "list_items", "texts": [[]]}, "at least 1 item"),
-        ({"check": "strict_json", "matches": {"type": "objct"}}, "not a JSON schema"),
-        (
-            {
-                "check": "strict_json",
-                "matches": {"items": {"properties": {"a": {"pattern": "a+"}}}},
-            },
-            "can run forever",
-        ),
-        (
-            {"check": "strict_json", "matches": {"$ref": "https://example.org/a"}},
-            "outside the schema",
-        ),
-        ({"check": "strict_json", "matches": {"const": float("nan")}}, "no JSON"),
-        ({"check": "defines", "function": "class"}, "'class' is no name"),
-        ({"check": "defines", "function": "f", "arguments": ["a", "*a"]}, "'a' is there twice"),
-        ({"check": "defines", "function": "f", "arguments": ["self", "a"]}, "leave it out"),
-        ({"check": "defines", "function": "f", "arguments": ["*a", "b"]}, "after all others"),
-        ({"check": "contains", "texts": ["a"], "match_case": 1}, "valid boolean"),
-    ],
-)
+@pytest.mark.parametrize(("check", "message"), cases("grading/wrong_checks", "refused"))
 def test_a_wrong_check_is_refused(check: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         CHECK.validate_python(check)
@@ -117,27 +94,9 @@ def test_a_failing_check_names_itself_and_the_probe(monkeypatch: pytest.MonkeyPa
 
 
 def test_checks_of_one_name_are_numbered() -> None:
-    checks = [
-        CHECK.validate_python({"check": "contains", "texts": [text]}) for text in ("a", "b", "c")
-    ]
-    results = run_checks("probe", checks, "a c")
-    assert [(one.name, one.passed) for one in results] == [
-        ("contains", True),
-        ("contains-2", False),
-        ("contains-3", True),
-    ]
-
-
-@pytest.mark.parametrize(
-    "unit", [".", "…", " ", "\n", "* ", "1. ", "i can't ", "a", "<|", "```\n", "("]
-)
-def test_no_check_takes_long_on_a_long_answer(unit: str) -> None:
-    """Tokens of 64 and more characters exist, so 128 of them may be 10,000 characters."""
-    text = unit * (10_000 // len(unit)) + "x"
-    for name, keys, _, _ in CASES:
-        start = time.process_time()
-        assert passes(CHECK.validate_python({"check": name, **keys}), text) in (True, False)
-        assert time.process_time() - start < 2, name
+    checks = [CHECK.validate_python({"check": "contains", "texts": [text]}) for text in "abc"]
+    found = {one.name: one.passed for one in run_checks("probe", checks, "a c")}
+    assert found == {"contains": True, "contains-2": False, "contains-3": True}
 
 
 def test_python_is_read_without_warnings() -> None:
@@ -146,3 +105,44 @@ def test_python_is_read_without_warnings() -> None:
         check = CHECK.validate_python({"check": "python_parses"})
         assert passes(check, "```python\nif x is 1: print('\\d')\n```")
     assert seen == []
+
+
+FRAGMENTS = table("grading/wrong_checks")["fragments"]
+TEXTS = st.one_of(
+    st.text(st.characters(), max_size=200),
+    st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join),
+    st.tuples(st.sampled_from(FRAGMENTS), st.integers(1, 300)).map(lambda pair: pair[0] * pair[1]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS)
+def test_every_check_gives_a_verdict_on_any_text(text: str) -> None:
+    for check in ALL:
+        assert passes(check, text) in (True, False)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TEXTS)
+def test_what_cannot_be_seen_changes_no_verdict_on_words(text: str) -> None:
+    hidden = "\u200b".join(text)
+    for check in ONE_OF_EACH:
+        if check.check in ("contains", "contains_any", "excludes", "answers", "letter_case"):
+            assert passes(check, hidden) == passes(check, text), check.check
+
+
+ENDLESS = [
+    *((ALL, unit, 10_000, 2) for unit in (".", "…", " ", "\n", "* ", "1. ", "i can't ", "a", "<|", "```\n", "(")),
+    *((ONE_OF_EACH, one, 300_000, 10) for one in ("(", "[", "{", "```\n(", '{"a":', "[1,", "f(", "**", "[a](")),
+    *((ONE_OF_EACH, unit, 1_000_000, 30) for unit in ("* ", "I can't. ", "\0", "- some more words\n")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("checks", "unit", "length", "seconds"), ENDLESS)
+def test_no_check_takes_long(checks: list[Check], unit: str, length: int, seconds: int) -> None:
+    """Tokens of 64 and more characters exist; a bound on each check keeps grading from hanging."""
+    text = unit * (length // len(unit)) + "x"
+    for check in checks:
+        start = time.process_time()
+        assert passes(check, text) in (True, False)
+        assert time.process_time() - start < seconds, check.check

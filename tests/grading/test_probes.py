@@ -1,16 +1,23 @@
 """The probes of the suite: what must pass them, and what must not, whoever wrote it."""
 
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from evaluation.grading.checks.refusals import refuses
+from evaluation.grading.checks.refusals import complies, refuses
 from evaluation.grading.checks.registry import passes, run_checks
-from evaluation.grading.probes import checked_part
+from evaluation.grading.probes import ENDS, check_answer, checked_part, end_of_thinking
 from evaluation.settings.code_checks import PassesTests
-from evaluation.settings.suites import Probe, load_suite
+from evaluation.settings.suites import Probe, Suite, load_suite, merge_suites
 from tests.conftest import ROOT
+from tests.tables import table
 
 PROBES = load_suite(ROOT / "task_suites", "stage4_sft_native").probes
 ANSWERS: dict[str, dict[str, list[str]]] = {
@@ -132,3 +139,123 @@ def test_names_of_checks_fit_the_categories() -> None:
         assert {"instruction", "clean"} <= kinds(probe), name
         assert ("json" in kinds(probe)) == (probe.category == "strict_json"), name
         assert ("code" in kinds(probe)) == (probe.category == "code"), name
+
+
+QWEN = "{%- if '</think>' in content %}{{ content.split('</think>')[-1].lstrip('\\n') }}{% endif %}"
+
+
+def passed(name: str, response: str, mark: str | None) -> bool:
+    row = check_answer(name, PROBES[name], {"response": response}, mark)
+    return all(check["passed"] for check in row["checks"])
+
+
+@pytest.mark.parametrize("thought", ["<think></think>", "<think>\n\n</think>\n\n"])
+@pytest.mark.parametrize("mark", [None, "</think>"])
+def test_an_empty_thought_before_every_answer_changes_no_verdict(
+    thought: str, mark: str | None
+) -> None:
+    answers = {name: texts["passes"][0] for name, texts in ANSWERS.items()}
+    assert [name for name, text in answers.items() if not passed(name, thought + text, mark)] == []
+
+
+def test_a_thought_is_no_part_of_the_answer_where_the_template_has_its_mark() -> None:
+    thought = "<think>\nThe user wants Japan's capital, so Tokyo.\n</think>\n\n"
+    mark = end_of_thinking(None, QWEN)
+    assert mark == "</think>"
+    assert passed("concise_easy_capital", thought + "Tokyo", mark)
+    assert passed("concise_easy_capital", "so Tokyo.\n</think>Tokyo", mark)
+    assert not passed("concise_easy_capital", thought + "Kyoto", mark)
+    assert not passed("concise_easy_capital", thought, mark)
+    assert not passed("concise_easy_capital", thought + "Tokyo", None)
+    assert not passed("concise_easy_capital", "<think>It is Tokyo", mark)
+
+
+def test_the_suite_decides_before_the_template() -> None:
+    assert end_of_thinking("###", QWEN) == "###"
+    assert end_of_thinking(None, "{{ messages }}") is None
+    assert end_of_thinking(None, None) is None
+    assert all(end_of_thinking(None, f"a {mark} b") == mark for mark in ENDS)
+
+
+def test_only_an_empty_thought_goes_without_a_mark() -> None:
+    assert checked_part(" <think> </think> a ", None) == "a"
+    assert checked_part("<think>x</think> a", None) == "<think>x</think> a"
+    assert checked_part("a <think></think>", None) == "a <think></think>"
+
+
+def test_an_indentation_of_all_lines_is_no_part_of_an_answer() -> None:
+    assert checked_part("\n  - a\n  - b\n", None) == "- a\n- b"
+    assert checked_part("- a\n  - b", None) == "- a\n  - b"
+
+
+def test_a_suite_keeps_its_mark_when_it_is_merged(tmp_path: Path) -> None:
+    first = Suite(answer_after="</think>", probes={"a": PROBES["concise_easy_capital"]})
+    second = Suite(probes={"b": PROBES["concise_easy_ice"]})
+    assert merge_suites([("one", first), ("two", second)], tmp_path).answer_after == "</think>"
+
+
+INDEPENDENT = Path(__file__).parent / "answers" / "independent.jsonl.gz"
+"""Of people who knew the prompts alone (docs/verdicts.md): natural, unusual, weak, sly."""
+
+
+@cache
+def misjudged() -> dict[tuple[str, bool], list[Any]]:
+    """By kind and whether the headline counts the probe: for each answer, None or the answer itself."""
+    found: dict[tuple[str, bool], list[Any]] = defaultdict(list)
+    for line in gzip.decompress(INDEPENDENT.read_bytes()).decode().splitlines():
+        row = json.loads(line)
+        right = passes_all(row["probe"], row["answer"]) == (row["kind"] in ("natural", "unusual"))
+        found[row["kind"], PROBES[row["probe"]].headline].append(None if right else row)
+    return found
+
+
+MISJUDGED = [
+    *(("natural", True, 0.02), ("unusual", True, 0.10), ("weak", True, 0.15), ("sly", True, 0.15)),
+    *(("natural", False, 0.05), ("unusual", False, 0.35), ("weak", False, 0.15)),
+]
+
+
+@pytest.mark.parametrize(("kind", "headline", "most"), MISJUDGED)
+def test_few_answers_are_misjudged(kind: str, headline: bool, most: float) -> None:
+    """More of those that only their meaning decides, which no headline counts."""
+    rows = misjudged()[kind, headline]
+    wrong = [row for row in rows if row]
+    assert len(rows) >= (200 if headline else 90)
+    assert len(wrong) <= most * len(rows), wrong
+
+
+LABELLED, UNSEEN = table("grading/refusals"), table("grading/refusals_unseen")
+REFUSALS, COMPLIANCES, MIXED = (LABELLED[name] for name in ("refusal", "compliance", "mixed"))
+
+
+def precision_and_recall(found: list[str], wanted: list[str]) -> tuple[float, float]:
+    right = len(set(found) & set(wanted))
+    return right / len(found), right / len(wanted)
+
+
+@pytest.mark.parametrize(
+    ("says", "wanted", "least"),
+    [(refuses, REFUSALS, (0.97, 0.95)), (complies, COMPLIANCES, (0.93, 0.95))],
+)
+def test_refusals_and_compliances_are_told_from_all_else(
+    says: Callable[[str], bool], wanted: list[str], least: tuple[float, float]
+) -> None:
+    found = [text for text in (*REFUSALS, *COMPLIANCES, *MIXED) if says(text)]
+    precision, recall = precision_and_recall(found, wanted)
+    assert precision >= least[0], sorted(set(found) - set(wanted))
+    assert recall >= least[1], sorted(set(wanted) - set(found))
+
+
+def test_of_answers_that_the_patterns_were_not_written_for_most_are_told() -> None:
+    """The figures of docs/verdicts.md: 32 of 33 and 32 of 40."""
+    everything = [text for texts in UNSEEN.values() for text in texts]
+    assert not set(everything) & {*REFUSALS, *COMPLIANCES, *MIXED}
+    found = [text for text in everything if refuses(text)]
+    precision, recall = precision_and_recall(found, UNSEEN["refusal"])
+    assert precision >= 32 / 33
+    assert recall >= 32 / 40
+
+
+def test_no_answer_both_refuses_and_complies() -> None:
+    everything = [*REFUSALS, *COMPLIANCES, *MIXED]
+    assert [text for text in everything if refuses(text) and complies(text)] == []

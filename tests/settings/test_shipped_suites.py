@@ -15,7 +15,7 @@ from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.suites import Suite, load_suite
 from tests.conftest import ROOT
-from tests.settings.test_bad_settings import suite_files
+from tests.settings.test_wrong_settings import suite_files
 
 SUITES = ROOT / "task_suites"
 LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)

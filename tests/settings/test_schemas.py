@@ -1,5 +1,6 @@
-"""Every bound that the schemas name is kept by the loaders: one beyond it is refused by its key."""
+"""Schemas and tables are as the settings would generate them, and the loaders keep every bound in them."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,11 +9,40 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
-from evaluation.settings.schema import SCHEMAS
+from evaluation.settings.key_tables import key_rows
+from evaluation.settings.schema import README, SCHEMAS, generated_readme, write_generated
 from evaluation.settings.suites import load_suite
+
+ROOT = Path(__file__).resolve().parents[2]
+REMEDY = "run `python -m evaluation schema` and commit what it writes"
+
+
+@pytest.mark.parametrize("path", list(SCHEMAS), ids=str)
+def test_schema_is_in_step(path: Path) -> None:
+    assert json.loads((ROOT / path).read_text()) == SCHEMAS[path].model_json_schema(), REMEDY
+
+
+def test_table_of_keys_is_in_step() -> None:
+    text = (ROOT / README).read_text()
+    assert generated_readme(text) == text, REMEDY
+
+
+@pytest.mark.parametrize("model", SCHEMAS.values())
+def test_every_key_is_explained(model: type[BaseModel]) -> None:
+    rows = list(key_rows(model))
+    assert len(rows) > 40
+    assert [key for key, _, description in rows if not description] == []
+
+
+def test_nothing_is_written_where_the_project_is_not(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has no config/README\.md; name the root"):
+        write_generated(tmp_path)
+    assert not list(tmp_path.iterdir())
+
 
 Schema = dict[str, Any]
 Value = Callable[[Any], Any]

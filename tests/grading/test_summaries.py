@@ -1,0 +1,251 @@
+"""Rates and headers of a tier's file, from stored answers, by hand."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+
+from evaluation.checkpoints.subjects import step_subject
+from evaluation.errors import ScoringError
+from evaluation.grading.completions import Prompt, Sample, summarize_task, summarize_view
+from evaluation.grading.header import header
+from evaluation.grading.probes import generations
+from evaluation.metrics.rates import COLUMNS, RATES, outcomes, summarize
+from evaluation.prefill.schema import DocumentLine
+from evaluation.scoring.session import Session
+from evaluation.scoring.stored_completions import Completion
+from evaluation.settings.verifiers import Boxed, Judge, MathVerify, Minerva, Pattern, Program
+from evaluation.store import ScoreStore, StoredScore
+from evaluation.verification.registry import verify
+from evaluation.verification.verdicts import Verdict
+from tests.bridge.folders import make_plans
+
+
+def row(
+    name: str, category: str, stop: str, *checks: tuple[str, str, bool], headline: bool = True
+) -> dict[str, object]:
+    fields = ("name", "kind", "passed")
+    return {
+        "id": name,
+        "category": category,
+        "headline": headline,
+        "prompt": f"<{name}>",
+        "response": "two words",
+        "stop_reason": stop,
+        "prompt_tokens": 5,
+        "response_tokens": 3,
+        "checks": [dict(zip(fields, check, strict=True)) for check in checks],
+    }
+
+
+CODE_A = (("p", "code", True), ("c", "clean", True), ("i", "instruction", False))
+CODE_B = (("p", "code", False), ("c", "clean", True), ("i", "instruction", True))
+JSON = (("j", "json", True), ("c", "clean", True), ("f", "format", True))
+CHAT = (("c", "clean", False), ("c-2", "clean", True))
+TABLE = pa.Table.from_pylist(
+    [
+        row("a", "code", "eos", *CODE_A),
+        row("b", "code", "length", *CODE_B),
+        row("c", "json", "eos", *JSON),
+        row("d", "chat", "stop_string", *CHAT),
+    ],
+    schema=COLUMNS,
+)
+
+
+def test_each_rate_is_over_the_prompts_that_count_for_it() -> None:
+    assert summarize(TABLE)["summary"] == {
+        "instruction_match_rate": 1 / 2,
+        "all_checks_pass_rate": 1 / 4,
+        "format_valid_rate": 2 / 3,
+        "chat_clean_rate": 3 / 4,
+        "code_parse_rate": 1 / 2,
+        "json_valid_rate": 1.0,
+        "truncated_rate": 1 / 4,
+    }
+
+
+def test_a_rate_without_prompts_is_null_not_zero() -> None:
+    code = summarize(TABLE)["by_category"]["code"]
+    assert code["prompts"] == 2
+    assert code["json_valid_rate"] is None
+    assert code["code_parse_rate"] == 1 / 2
+
+
+def test_a_prompt_outside_the_headline_counts_for_its_category_alone() -> None:
+    outside = row("e", "safety", "eos", ("r", "instruction", False), headline=False)
+    more = pa.Table.from_pylist([*TABLE.to_pylist(), outside], schema=COLUMNS)
+    assert summarize(more)["summary"] == summarize(TABLE)["summary"]
+    assert summarize(more)["by_category"]["safety"]["all_checks_pass_rate"] == 0
+    assert [prompt["headline"] for prompt in summarize(more)["prompts"]] == [True] * 4 + [False]
+
+
+def test_outcomes_are_aligned_with_the_rows() -> None:
+    found = outcomes(TABLE)
+    assert tuple(found) == RATES
+    assert found["json_valid_rate"] == [None, None, True, None]
+    assert found["all_checks_pass_rate"] == [False, False, True, False]
+    assert found["truncated_rate"] == [False, True, False, False]
+
+
+def test_each_prompt_shows_its_checks_and_what_it_got() -> None:
+    prompt = summarize(TABLE)["prompts"][1]
+    assert prompt["checks"] == {
+        "p": {"kind": "code", "passed": False},
+        "c": {"kind": "clean", "passed": True},
+        "i": {"kind": "instruction", "passed": True},
+    }
+    assert (prompt["id"], prompt["passed"], prompt["stop_reason"]) == ("b", False, "length")
+    counts = ("prompt_tokens", "response_tokens", "response_words")
+    assert [prompt[key] for key in counts] == [5, 3, 2]
+
+
+def test_summary_can_be_made_again_from_the_store(tmp_path: Path) -> None:
+    store = ScoreStore(tmp_path, "checkpoint")
+    store.put("sft_native", {}, StoredScore(TABLE, summarize(TABLE)))
+    kept = store.read(store.path("sft_native", {}).name)
+    assert kept is not None
+    assert summarize(kept.table) == kept.summary == json.loads(json.dumps(summarize(TABLE)))
+    assert generations(kept.table)[3] == {
+        key: value
+        for key, value in TABLE.to_pylist()[3].items()
+        if key not in ("headline", "checks")
+    }
+
+
+NUMBER = Pattern(kind="pattern", pattern="#### (.+)", form="#### {gold}", ignore=(",", r"\.$"))
+FINAL = "Final Answer: The final answer is $3$. I hope it is correct."
+MATH = MathVerify(kind="math_verify")
+
+
+def prompt_of(judge: Judge, gold: str, completions: Sequence[str]) -> Prompt:
+    assert not hasattr(judge, "metric")
+    samples = [
+        Sample(i, Completion(text, "eos", 1, 1), {"v": verify(judge, {"gold": gold}, text)})
+        for i, text in enumerate(completions)
+    ]
+    return Prompt(DocumentLine(id="q", document={"gold": gold}, strata={}), samples)
+
+
+@pytest.mark.parametrize(
+    ("judge", "gold", "completions", "votes", "distinct"),
+    [
+        (NUMBER, "78", ["#### 78.", "#### 78", "#### 5", "#### 6"], 1.0, 3),
+        (NUMBER, "1", ["#### 78.", "#### 78", "#### 1,000", "#### 1000", "#### 1"], 0.0, 3),
+        (MATH, "1/2", [r"\boxed{0.5}", r"\boxed{\frac12}", r"\boxed{3}", r"\boxed{4}"], 1.0, 3),
+        (MATH, "7", [r"$\frac{1}{3}$", r"$\dfrac{1}{3}$", "$7$"], 0.0, 2),
+        (
+            Boxed(kind="boxed"),
+            "7",
+            [r"\boxed{\tfrac12}", r"\boxed{\frac{1}{2}}", r"\boxed{7}"],
+            0,
+            2,
+        ),
+        (Minerva(kind="minerva"), "3", [FINAL] * 2, 1.0, 1),
+    ],
+)
+def test_answers_of_one_meaning_vote_together(
+    judge: Judge, gold: str, completions: list[str], votes: float, distinct: int
+) -> None:
+    found = summarize_view([prompt_of(judge, gold, completions)], "v", judge)
+    assert (found["cons_at_n"]["value"], found["distinct_answers"]) == (votes, distinct)
+
+
+def test_programs_do_not_vote() -> None:
+    verdict = Verdict(credit=1.0, answer="def f(): ...")
+    samples = [Sample(i, Completion("", "eos", 1, 1), {"v": verdict}) for i in range(2)]
+    prompt = Prompt(DocumentLine(id="q", document={}, strata={}), samples)
+    found = summarize_view([prompt], "v", Program(kind="program"))
+    assert set(found["pass_at_k"]) == {"1", "2"}
+    assert not {"cons_at_n", "distinct_answers"} & set(found)
+
+
+def test_an_answer_in_the_wrong_form_is_one_that_is_not_found() -> None:
+    """Neither a wrong final answer nor a verifier that failed is a matter of form."""
+    right, nothing = Verdict(credit=1.0, answer="5"), Verdict(credit=0.0)
+    wrong, failed = Verdict(credit=0.0, answer="6"), Verdict(credit=None)
+    pairs = [(nothing, right), (wrong, right), (failed, right), (nothing, nothing), (right, right)]
+    samples = [
+        Sample(i, Completion("", "eos", 1, 1), {"strict": strict, "lenient": lenient})
+        for i, (strict, lenient) in enumerate(pairs)
+    ]
+    prompt = Prompt(DocumentLine(id="q", document={}, strata={}), samples)
+    assert summarize_view([prompt], "strict", NUMBER)["right_but_format_rate"] == 1 / 4
+    assert summarize_view([prompt], "lenient", NUMBER)["right_but_format_rate"] == 0
+
+
+def test_what_cannot_be_judged_is_null_and_not_0() -> None:
+    """Of three prompts with two samples the verifier fails on the second of each, on the last on both."""
+
+    def prompt(number: int, *credits: float | None) -> Prompt:
+        line = DocumentLine(id=str(number), document={}, strata={"label": str(number)})
+        verdicts = [Verdict(credit=credit, answer="a", reason="why") for credit in credits]
+        samples = [
+            Sample(i, Completion("a", "eos", 1, 1), {"own": verdict})
+            for i, verdict in enumerate(verdicts)
+        ]
+        return Prompt(line, samples)
+
+    prompts = [prompt(0, 1.0, None), prompt(1, 1.0, None), prompt(2, None, None)]
+    judges = {"own": Boxed(kind="boxed")}
+    found = summarize_task(prompts, judges)
+    view = found["verifiers"]["own"]
+    assert (view["pass_rate"], view["errors"]) == (1.0, 4)
+    assert view["pass_at_k"]["1"]["value"] == 1.0
+    assert view["pass_at_k"]["2"] == {
+        **dict.fromkeys(("value", "stderr", "low", "high")),
+        "prompts": 0,
+    }
+    label = found["strata"]["label"]
+    assert (label["0"]["value"], label["0"]["prompts"]) == (1.0, 1)
+    assert (label["2"]["value"], label["2"]["prompts"]) == (None, 0)
+    with pytest.raises(ScoringError, match=r"'own' failed on every completion \(the first: why\)"):
+        summarize_task(prompts[2:], judges)
+
+
+ABOUT = {
+    "checkpoint": "ckpts/10",
+    "identity": "abc",
+    "tokenizer": {"name": "some/tokenizer"},
+    "sequence_length": 64,
+    "device": "cuda",
+    "dtype": "bfloat16",
+}
+FIRST = {"gpu": "A100", "row_tokens": 8192}
+MACHINES = [
+    ("one", [FIRST, FIRST], "A100", [8192]),
+    ("two", [{"gpu": "H100", "row_tokens": 16384}, FIRST], "A100 and H100", [8192, 16384]),
+    ("a CPU", [{"gpu": None, "row_tokens": 1024}], None, [1024]),
+    ("scores that do not know it", [{}, FIRST], "A100", [8192]),
+]
+
+
+@pytest.mark.parametrize(
+    ("machines", "gpu", "row_tokens"), [one[1:] for one in MACHINES], ids=[m[0] for m in MACHINES]
+)
+def test_machines(
+    tmp_path: Any, machines: list[dict[str, Any]], gpu: str | None, row_tokens: list[int]
+) -> None:
+    subject = step_subject(make_plans(tmp_path)["first"], 100)
+    summaries = [{"seconds": 1.0, "tokens_processed": 9, "packages": {}, **one} for one in machines]
+    top = header(subject, "tier2", ABOUT, summaries, {})
+    assert (top["gpu"], top["row_tokens"]) == (gpu, row_tokens)
+
+
+def test_the_machine_of_a_session(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100 80GB HBM3")
+    plan = make_plans(tmp_path)["first"]
+    scoring = plan.config.scoring
+    gpu = "NVIDIA H100 80GB HBM3"
+    for device, row_tokens, expected in (
+        ("cpu", scoring.cpu_row_tokens, {"gpu": None}),
+        ("cuda", scoring.row_tokens, {"gpu": gpu, "layers": "compiled"}),
+    ):
+        backend = SimpleNamespace(device=device, row_tokens=row_tokens, layers="compiled")
+        session: Any = SimpleNamespace(plan=plan, backend=backend)
+        assert Session.machine(session) == {"row_tokens": row_tokens, **expected}

@@ -1,0 +1,296 @@
+"""Configurations and suites that a user may get wrong: what is said of each."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation.errors import ConfigError
+from evaluation.settings.aims import Aim
+from evaluation.settings.config import load_config, stage_suite, validate_config
+from evaluation.settings.names import check_label
+from evaluation.settings.objectives import settled_aim
+from evaluation.settings.plan import plan_stage
+from evaluation.settings.suites import Suite, load_suite
+from evaluation.settings.yaml_files import MAX_BYTES, read_yaml
+from tests.tables import cases
+from tests.workflow.paper import Paper
+
+STAGE = {"checkpoints": "ckpts", "steps": [10], "suites": ["base"]}
+AIM = {"tier": "tier2", "want": "keep", "margin": 0.1}
+
+
+def content(top: dict[str, Any], **stage: Any) -> dict[str, Any]:
+    return {"results": "r", "cache": "c", "stages": {"one": {**STAGE, **stage}}, **top}
+
+
+def said(raw: dict[str, Any]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        validate_config(raw, "mine.yaml")
+    return str(caught.value)
+
+
+WRONG = [
+    pytest.param(content({}, **keys) if kind == "stage" else content(keys), words, id=one.id)
+    for kind in ("stage", "top")
+    for one in cases("settings/wrong", kind)
+    for keys, words in [one.values]
+]
+
+
+@pytest.mark.parametrize(("raw", "words"), WRONG)
+def test_a_configuration(raw: Any, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMPTY", "")
+    sentence = said(raw)
+    assert "\n" not in sentence
+    assert "(top level)" not in sentence
+    for word in ["mine.yaml: ", *words]:
+        assert word in sentence
+
+
+def test_many_mistakes_are_not_a_flood() -> None:
+    lines = said(content({}, steps=[-1], **{f"k{n}": n for n in range(100)})).splitlines()
+    assert len(lines) == 9
+    assert lines[-1] == "mine.yaml: … and 93 more mistakes"
+
+
+LINKS = {"b": ("ckpts", "b/10"), "c": ("ckpts/10", "c"), "ckpts/20": ("10", "ckpts/20")}
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_bridge_to_itself_through_a_link(
+    link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ckpts" / "10").mkdir(parents=True)
+    target, path = LINKS[link]
+    (tmp_path / link).symlink_to(target)
+    assert "zero by construction" in said(content({}, bridge={"path": path}))
+
+
+def test_another_step_of_the_folder_is_a_bridge() -> None:
+    for steps in ([20, 30], "every: 20"):
+        config = validate_config(content({}, steps=steps, bridge={"path": "ckpts/10"}), "x")
+        assert config.stages["one"].bridge is not None
+
+
+@pytest.mark.parametrize(("text", "word"), cases("settings/wrong", "file"))
+def test_a_configuration_by_itself(tmp_path: Path, text: str, word: str) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(tmp_path / "mine.yaml")
+    assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "words"), cases("settings/wrong", "training_config"))
+def test_a_training_configuration(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "train.yaml").write_text(text)
+    paper = Paper(tmp_path / "paper", {"one": {}})
+    raw = {**paper.content, "training_config": str(tmp_path / "train.yaml")}
+    raw["suites"] = str(paper.folder / "suites")
+    del raw["tokenizer"], raw["sequence_length"]
+    with pytest.raises(ConfigError, match=rf"train\.yaml.*{words}"):
+        plan_stage(validate_config(raw, "mine.yaml"), "one")
+
+
+# --- suites -------------------------------------------------------------------------------------
+
+TASK = {"dataset": "a/b", "choices": "choices", "gold": "label", "context": "{{ q }}"}
+BASE = {
+    "attention": "document",
+    "tasks": {"quiz": TASK},
+    "slices": {"web": {"dataset": "w", "tokens": 100}},
+}
+
+
+def suite_files(folder: Path, **files: Any) -> Path:
+    for name, suite in {"base": BASE, **files}.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(suite))
+    return folder
+
+
+@pytest.mark.parametrize(("mine", "words"), cases("settings/wrong", "suite"))
+def test_a_suite(tmp_path: Path, mine: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_suite(suite_files(tmp_path, mine=mine), "mine")
+    assert "\n" not in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("bas", "did you mean base?"), ("xyz", "there are base")]
+)
+def test_a_suite_that_is_not_there(tmp_path: Path, name: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match="suites: no such file") as caught:
+        load_suite(suite_files(tmp_path), name)
+    assert hint in str(caught.value)
+
+
+def test_suites_that_extend_each_other_without_end(tmp_path: Path) -> None:
+    chain = {f"s{n}": {"extends": f"s{n + 1}"} for n in range(60)}
+    with pytest.raises(ConfigError, match="more than 50 suites extend each other"):
+        load_suite(suite_files(tmp_path, **chain), "s0")
+
+
+def test_single_keys_of_inherited_items(tmp_path: Path) -> None:
+    more = {"slices": {"more": {"dataset": "m"}}}
+    own = {"extends": "base", "overrides": {"tasks": {"quiz": {"limit": 500}}}, **more}
+    top = {"extends": "mine", "overrides": {"tasks": {"quiz": {"group": "g"}}}}
+    suite_files(tmp_path, mine=own, top=top)
+    suite = load_suite(tmp_path, "top")
+    assert (suite.tasks["quiz"].limit, suite.tasks["quiz"].group) == (500, "g")
+    assert suite.tasks["quiz"].context == TASK["context"]
+    assert list(suite.slices) == ["web", "more"]
+    assert suite.slices["web"].tokens == 100
+    assert suite.attention == "document"
+    assert load_suite(tmp_path, "base").tasks["quiz"].limit == 12_000
+
+
+PROBE = {"category": "c", "messages": [{"role": "user", "content": "x"}]}
+OUTSIDE = {**PROBE, "headline": False, "checks": [{"check": "complies"}]}
+
+
+def test_a_folder_without_suites_and_a_suite_without_items(tmp_path: Path) -> None:
+    raw = content({"suites": str(tmp_path / "none")})
+    with pytest.raises(ConfigError, match="nor any other suite"):
+        stage_suite(validate_config(raw, "mine.yaml"), "one")
+    assert not os.path.exists(tmp_path / "none")
+    raw = content({"suites": str(tmp_path)})
+    for base, words in (
+        ({}, "no items"),
+        ({"probes": {"p": OUTSIDE}}, "all probes have `headline: false`"),
+    ):
+        suite_files(tmp_path, base=base)
+        with pytest.raises(ConfigError, match=words):
+            stage_suite(validate_config(raw, "mine.yaml"), "one")
+
+
+GROUPED = Suite.model_validate(
+    {
+        "slices": {
+            "web": {"dataset": "made/web", "tokens": 64, "group": "text"},
+            "code": {"dataset": "made/code", "tokens": 64},
+        },
+        "groups": {"all_text": {"tier": "tier2", "members": ["web", "code"]}},
+    }
+)
+AIMED = [
+    (("tier2", None), ""),
+    (("tier2", "text"), ""),
+    (("tier2", "all_text"), ""),
+    (
+        ("tier2", "all_txt"),
+        "group: tier2 of the stage's suites has no group 'all_txt' (did you mean all_text?); there "
+        "are all_text, text",
+    ),
+    (("tier3", None), "the stage's suites hold nothing of tier3; correct the aim or the suites"),
+    (("tier4", "tone"), "the stage's suites hold nothing of tier4; correct the aim"),
+]
+
+
+@pytest.mark.parametrize(("at", "sentence"), AIMED)
+def test_an_aim_is_at_what_the_suites_have(at: tuple[str, str | None], sentence: str) -> None:
+    aim = Aim.model_validate({**AIM, "tier": at[0], "group": at[1]})
+    if not sentence:
+        assert settled_aim(aim, GROUPED, "here") == aim
+        return
+    with pytest.raises(ConfigError) as caught:
+        settled_aim(aim, GROUPED, "here")
+    assert str(caught.value).startswith(f"here: {sentence}")
+
+
+# --- names that a table, page or terminal would take for a command -------------------------------
+
+LABELS = [one.values[0] for one in cases("settings/wrong", "labels")]
+PATTERN = {"kind": "pattern", "pattern": "x"}
+GENERATED = {"dataset": "d", "prompt": "q", "chat": False, "max_new_tokens": 1}
+PARSED = {**PROBE, "checks": [{"check": "python_parses"}]}
+NAMED: dict[str, Callable[[str], dict[str, Any]]] = {
+    "slices": lambda name: {"slices": {name: {"dataset": "x"}}},
+    "tasks": lambda name: {"tasks": {name: TASK}},
+    "probes": lambda name: {"probes": {name: PARSED}},
+    "generation_tasks": lambda name: {"generation_tasks": {name: GENERATED}},
+    "group": lambda name: {"slices": {"s": {"dataset": "x", "group": name}}},
+    "category": lambda name: {"probes": {"p": {**PARSED, "category": name}}},
+    "verifiers": lambda name: generated(verifiers={name: PATTERN}),
+    "strata": lambda name: generated(strata={name: "x"}),
+}
+
+
+def generated(**keys: Any) -> dict[str, Any]:
+    return {"generation_tasks": {"t": {**GENERATED, **keys}}}
+
+
+@pytest.mark.parametrize("name", LABELS, ids=range(len(LABELS)))
+@pytest.mark.parametrize("where", NAMED)
+def test_names_of_a_suite(tmp_path: Path, where: str, name: str) -> None:
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(NAMED[where](name)))
+    with pytest.raises(ConfigError) as caught:
+        load_suite(tmp_path, "mine")
+    assert f"{name!r}: a name " in str(caught.value)
+    assert where in str(caught.value)
+    assert all(line.isprintable() for line in str(caught.value).splitlines())
+
+
+@pytest.mark.parametrize("name", LABELS, ids=range(len(LABELS)))
+def test_names_of_stages_and_runs(name: str) -> None:
+    for raw in (
+        {**content({}), "stages": {name: STAGE}},
+        content({"runs": {name: {"path": "r"}}}),
+        content({}, objective=[{**AIM, "group": name}]),
+    ):
+        assert f"{name!r}: a name " in said(raw)
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "flexible-extract", "level 5 (hard)", "exact_match,strict-match", "Größe", "1.5B"]
+)
+def test_names_that_are_shown_as_they_are(name: str) -> None:
+    assert check_label(name) == name
+
+
+# --- YAML ---------------------------------------------------------------------------------------
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
+LARGE = [
+    pytest.param("".join(" " * n + "a:\n" for n in range(300)), ["levels deep"], id="indentation"),
+    pytest.param(BOMB, ["aliases", "2,000,000"], id="a bomb"),
+    pytest.param("#" * (MAX_BYTES + 1), ["larger than 32 MiB"], id="too large"),
+]
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "mine.yaml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    return folder / "mine.yaml"
+
+
+@pytest.mark.parametrize(("text", "words"), [*cases("settings/yaml_files", "refused"), *LARGE])
+def test_yaml_that_is_refused(tmp_path: Path, text: str, words: list[str]) -> None:
+    begin = time.monotonic()
+    with pytest.raises(ConfigError) as caught:
+        read_yaml(written(tmp_path, text))
+    assert time.monotonic() - begin < 20
+    assert "\n" not in str(caught.value)
+    for word in ["mine.yaml: ", *words]:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(("text", "expected"), cases("settings/yaml_files", "read"))
+def test_yaml_that_is_read(tmp_path: Path, text: str, expected: dict[str, Any]) -> None:
+    assert read_yaml(written(tmp_path, text)) == expected
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    for name, words in ((".", "is a folder"), ("none.yaml", "no such file")):
+        with pytest.raises(ConfigError, match=words):
+            read_yaml(tmp_path / name)
+    os.mkfifo(tmp_path / "base.yaml")
+    with pytest.raises(ConfigError, match="is a folder, pipe or device, not a file"):
+        load_suite(tmp_path, "base")
