@@ -25,7 +25,7 @@ from evaluation.grading.verdicts import Case, verdicts_of
 from evaluation.prefill.caches import (
     check_cached_golds,
     read_documents,
-    read_generation_task,
+    read_prompts,
 )
 from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.answers import stopping_with
@@ -80,7 +80,7 @@ def verify_task(
         CacheError: the task's documents are not there.
     """
     folder = plan.generation_folder(name)
-    cache, documents = read_generation_task(folder), read_documents(folder)
+    cache, documents = read_prompts(folder), read_documents(folder)
     asked = plan.suite.generation_tasks[name]
     task = judged_task(asked, cache.meta)
     if not isinstance(asked, ProviderTask):  # prefill had them judged

@@ -16,20 +16,7 @@ from pydantic import ValidationError
 
 from evaluation.files import fingerprint, open_regular
 from evaluation.prefill.entries import check_files, damaged, read_meta
-from evaluation.prefill.schema import (
-    DocumentLine,
-    GenerationMeta,
-    Item,
-    Meta,
-    ProbePrompt,
-    ProbesMeta,
-    Prompt,
-    QuestionLine,
-    SliceMeta,
-    Stored,
-    TaskMeta,
-    reasons,
-)
+from evaluation.prefill.schema import DocumentLine, Item, Prompt, QuestionLine, Stored, reasons
 from evaluation.settings.generation import GenerationTask
 
 if TYPE_CHECKING:
@@ -81,16 +68,8 @@ class Questions:
 
 
 @dataclass(frozen=True)
-class ProbeCache:
-    """All prompts of a stage's probes in the order of the suite."""
-
-    prompts: list[ProbePrompt]
-    meta: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class GenerationCache:
-    """A generation task's prompts in the order of the dataset."""
+class PromptCache:
+    """The prompts of a stage's probes in the order of the suite, or of a task in that of the dataset."""
 
     prompts: list[Prompt]
     meta: dict[str, Any]
@@ -100,7 +79,7 @@ def read_slice(folder: Path) -> SliceCache:
     """Read a Tier2 slice; the tokens stay mapped to the file. Raises CacheError."""
     import torch
 
-    meta = read_meta(folder, SliceMeta)
+    meta = read_meta(folder)
     check_files(folder, meta, (TOKENS, INDEX))
     tokens = torch.load(folder / TOKENS, weights_only=True, mmap=True)
     index = torch.load(folder / INDEX, weights_only=True)
@@ -140,7 +119,7 @@ def data_offset(path: Path, size: int) -> int:
 
 def read_task(folder: Path) -> TaskCache:
     """Read a Tier3 task; raises CacheError."""
-    items, meta = _read(folder, TaskMeta, EXAMPLES, Item)
+    items, meta = _read(folder, EXAMPLES, Item)
     keys = [line.key for line in read_questions(folder).lines]
     for name, lines in ((EXAMPLES, items), (DOCUMENTS, keys)):
         if len(lines) != meta["items"]["used"]:
@@ -150,22 +129,17 @@ def read_task(folder: Path) -> TaskCache:
 
 def read_questions(folder: Path) -> Questions:
     """Read what grading needs of a Tier3 task, without its tokens; raises CacheError."""
-    return Questions(*_read(folder, TaskMeta, DOCUMENTS, QuestionLine))
+    return Questions(*_read(folder, DOCUMENTS, QuestionLine))
 
 
-def read_probes(folder: Path) -> ProbeCache:
-    """Read a stage's Tier4 prompts; raises CacheError."""
-    return ProbeCache(*_read(folder, ProbesMeta, PROMPTS, ProbePrompt))
-
-
-def read_generation_task(folder: Path) -> GenerationCache:
-    """Read a Tier5 task's prompts; raises CacheError."""
-    return GenerationCache(*_read(folder, GenerationMeta, PROMPTS, Prompt))
+def read_prompts(folder: Path) -> PromptCache:
+    """Read the prompts of a stage's probes (Tier4) or of a generation task (Tier5); raises CacheError."""
+    return PromptCache(*_read(folder, PROMPTS, Prompt))
 
 
 def read_documents(folder: Path) -> dict[str, DocumentLine]:
     """Read a Tier5 task's documents for verifiers, by the prompt's id; raises CacheError."""
-    return {line.id: line for line in _read(folder, GenerationMeta, DOCUMENTS, DocumentLine)[0]}
+    return {line.id: line for line in _read(folder, DOCUMENTS, DocumentLine)[0]}
 
 
 def check_cached_golds(
@@ -175,16 +149,14 @@ def check_cached_golds(
 
     Raises SourceError for a gold that is not right, CacheError for a missing or damaged cache.
     """
-    if read_meta(folder, GenerationMeta).get("checked") != fingerprint(task.verifying()):
+    if read_meta(folder).get("checked") != fingerprint(task.verifying()):
         documents = read_documents(folder)
         check_golds(name, task, {id: line.document for id, line in documents.items()})
 
 
-def _read(
-    folder: Path, model: type[Meta], name: str, line: type[Line]
-) -> tuple[list[Line], dict[str, Any]]:
+def _read(folder: Path, name: str, line: type[Line]) -> tuple[list[Line], dict[str, Any]]:
     """Return the lines of a JSONL file of an entry, and its meta.json."""
-    meta = read_meta(folder, model)
+    meta = read_meta(folder)
     check_files(folder, meta, (name,))
     return list(_lines(folder / name, line)), meta
 

@@ -14,13 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError
 from evaluation.files import file_checksum, open_regular, temporary_path, write_json
 from evaluation.json_text import load_json
-from evaluation.prefill.schema import Meta, reasons
 from evaluation.records import is_intact, read_record, write_record
 
 STEP = "prefill"
@@ -32,8 +29,8 @@ META_CHECKSUM = "meta_checksum"
 """Key of a meta.json under which its own checksum stands."""
 
 
-def read_meta(folder: Path, model: type[Meta] = Meta) -> dict[str, Any]:
-    """Return `folder/meta.json`, checked against its own checksum and the `model` of its keys.
+def read_meta(folder: Path) -> dict[str, Any]:
+    """Return `folder/meta.json`, checked against its own checksum.
 
     Raises CacheError that names what is missing, foreign or damaged, and what to do.
     """
@@ -55,10 +52,6 @@ def read_meta(folder: Path, model: type[Meta] = Meta) -> dict[str, Any]:
         raise damaged(path, "it has no checksum of its own, as those of older versions")
     if meta[META_CHECKSUM] != meta_checksum(meta):
         raise damaged(path, "it was changed after it was written")
-    try:
-        model.model_validate(meta)
-    except ValidationError as error:
-        raise damaged(path, reasons(error)) from None
     return meta
 
 

@@ -13,7 +13,7 @@ from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS, CheckGolds, check_cached_golds
 from evaluation.prefill.definitions import asked_definition, chat_template, generation_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.prompt_recipe import TaskPrompt, TaskPrompts, read_prompts
+from evaluation.prefill.prompt_recipe import TaskPrompt, TaskPrompts, task_prompts
 from evaluation.prefill.prompts import answer_ends, encode_prompts, prompts_meta, render_chat
 from evaluation.prefill.provided import provided_prompts
 from evaluation.prefill.sources import Sources, locate_generation
@@ -85,7 +85,7 @@ def _read(
             )
         recorded = {"provider": reported, "source": sources.describe_provided(info)}
         return found, judged_task(task, recorded).stop, recorded
-    found = read_prompts(name, task, sources.origins)
+    found = task_prompts(name, task, sources.origins)
     check_golds(name, task, {prompt.id: prompt.document for prompt in found.prompts})
     checked = fingerprint(task.verifying())
     return found, task.stop, {"checked": checked, "source": sources.describe()}

@@ -10,18 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import Row, check_unicode
+from evaluation.prefill.files import Row
 from evaluation.prefill.limits import limited_row
 from evaluation.prefill.questions import example_rows
 from evaluation.prefill.sources import Origin
-from evaluation.prefill.templates import (
-    Render,
-    RowValues,
-    compile_expression,
-    compile_template,
-    expression_fields,
-    fields_of,
-)
+from evaluation.prefill.templates import RowTemplates
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import Message
 
@@ -45,49 +38,36 @@ class TaskPrompts:
     max_new_tokens: int
 
 
+_TEXTS = ("id", "prompt", "system", "answer", "description")
+
+
 class PromptRecipe:
     """A task's templates, compiled once; raises ConfigError for one that does not parse."""
 
     def __init__(self, name: str, task: GenerationTask) -> None:
-        self.task, self.key = task, f"generation_tasks.{name}"
-        self._name = name
-        self._document = self._all("document", task.document, compile_expression)
-        self._strata = self._all("strata", task.strata, compile_template)
-        texts = {
-            part: source
-            for part in ("id", "prompt", "system", "answer", "description")
-            if (source := getattr(task, part)) is not None
-        }
-        self._texts = self._all("", texts, compile_template)
-        fields = fields_of(*texts.values(), *task.strata.values())
-        fields |= expression_fields(*task.document.values())
-        self._values = RowValues(self.key, task.let, fields)
-
-    def _all(self, part: str, sources: Mapping[str, str], compiled: Any) -> dict[str, Render]:
-        key = f"{self.key}.{part}".rstrip(".")
-        return {name: compiled(f"{key}.{name}", source) for name, source in sources.items()}
+        self.task, self.key, self._name = task, f"generation_tasks.{name}", name
+        texts = {part: getattr(task, part) for part in _TEXTS}
+        texts |= {f"strata.{name}": source for name, source in task.strata.items()}
+        document = {f"document.{name}": source for name, source in task.document.items()}
+        self._templates = RowTemplates(self.key, task.let, texts, document)
 
     def prompt(self, row: Row, number: int, shots: Sequence[tuple[str, str]]) -> TaskPrompt:
         """Return a row's prompt; raises SourceError where a template fails or JSON lacks the document."""
-        values = self._values(row)
-        texts = {key: str(render(values)) for key, render in self._texts.items() if key != "answer"}
+        values, templates = self._templates.values(row), self._templates
+        texts = {n: str(templates.text(n, values)) for n in templates.texts if n != "answer"}
         if not texts["prompt"].strip():
             raise SourceError(f"{self.key}.prompt writes nothing for this row")
-        document = {key: evaluate(values) for key, evaluate in self._document.items()}
+        expressions = templates.expressions
+        document = {name: expressions[f"document.{name}"](values) for name in self.task.document}
         _check_json(f"{self.key}.document", document)
-        strata = {key: str(render(values)) for key, render in self._strata.items()}
-        for text in (*texts.values(), *strata.values()):
-            check_unicode(text)
+        strata = {name: texts[f"strata.{name}"] for name in self.task.strata}
         id = texts.get("id") or f"{self._name}/{number}"
         return TaskPrompt(id, self._turns(texts, shots), document, strata)
 
     def solved(self, row: Row) -> tuple[str, str]:
         """Return a row as a solved example: the question and its answer."""
-        values = self._values(row)
-        question, answer = (str(self._texts[key](values)) for key in ("prompt", "answer"))
-        for text in (question, answer):
-            check_unicode(text)
-        return question, answer
+        values, text = self._templates.values(row), self._templates.text
+        return str(text("prompt", values)), str(text("answer", values))
 
     def _turns(
         self, texts: Mapping[str, str], shots: Sequence[tuple[str, str]]
@@ -116,7 +96,7 @@ def _check_json(key: str, document: Mapping[str, Any]) -> None:
         ) from None
 
 
-def read_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> TaskPrompts:
+def task_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> TaskPrompts:
     """Return the prompts of a task's rows; `origins` are `locate_generation`'s.
 
     Raises SourceError for rows that cannot be prompts, or for two with one id.

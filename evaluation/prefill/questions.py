@@ -7,20 +7,14 @@ lm-evaluation-harness joins them: `description` as it is, the rest by a blank li
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from evaluation.errors import ConfigError, SourceError
-from evaluation.prefill.files import Row, check_unicode
+from evaluation.prefill.files import Row
 from evaluation.prefill.limits import limited_row
 from evaluation.prefill.sources import Origin
-from evaluation.prefill.templates import (
-    RowValues,
-    compile_expression,
-    compile_template,
-    expression_fields,
-    fields_of,
-)
+from evaluation.prefill.templates import RowTemplates
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.sources import Task
@@ -45,78 +39,57 @@ class Question:
     """Whether lengths of candidates count the space that they begin with."""
 
 
+_TEXTS = ("context", "continuation", "description", "cluster", "stratum", "unconditional_context")
+
+
 class Recipe:
     """A task's templates, compiled once; raises ConfigError for one that does not parse."""
 
     def __init__(self, name: str, task: Task) -> None:
-        self.name = name
-        key = f"tasks.{name}"
+        self.name, texts = name, {part: getattr(task, part) for part in _TEXTS}
         ranked = {"choices": task.choices, "gold": task.gold}
-        expressions = {part: source for part, source in ranked.items() if source is not None}
-        self._expressions = {
-            part: compile_expression(f"{key}.{part}", source)
-            for part, source in expressions.items()
-        }
-        texts = {
-            part: source
-            for part in (
-                *("context", "continuation", "description"),
-                *("cluster", "stratum", "unconditional_context"),
-            )
-            if (source := getattr(task, part)) is not None
-        }
-        self._texts = {
-            part: compile_template(f"{key}.{part}", source) for part, source in texts.items()
-        }
-        fields = fields_of(*texts.values()) | expression_fields(*expressions.values())
-        self._values = RowValues(key, task.let, fields)
-
-    def _text(self, part: str, values: dict[str, Any]) -> str | None:
-        """Return a text of a row; None where the task has no such template."""
-        return str(self._texts[part](values)) if part in self._texts else None
+        self._templates = RowTemplates(f"tasks.{name}", task.let, texts, ranked)
+        self._is_ranked = task.choices is not None
 
     def question(self, row: Row, id: str, examples: str) -> Question:
         """Return the item of a row; raises SourceError for one without a label, or an empty candidate."""
-        values = self._values(row)
+        values, text = self._templates.values(row), self._templates.text
         choices, gold = self._candidates(values)
-        before = f"{self._text('description', values)}{examples}"
+        before = f"{text('description', values)}{examples}"
         pairs, unconditional = [], []
         for index, choice in enumerate(choices):
             shown = values | choice
-            continuation = str(self._text("continuation", shown))
+            continuation = str(text("continuation", shown))
             if not continuation.strip():
-                what = f"candidate {index}" if "choices" in self._expressions else "the answer"
+                what = f"candidate {index}" if self._is_ranked else "the answer"
                 raise SourceError(
                     f"{what} is empty; correct `choices` or `continuation` of "
                     f"tasks.{self.name}, or the data"
                 )
-            pairs.append((f"{before}{self._text('context', shown)}", continuation))
-            alone = self._text("unconditional_context", shown)
-            if alone is not None:
+            pairs.append((f"{before}{text('context', shown)}", continuation))
+            if (alone := text("unconditional_context", shown)) is not None:
                 unconditional.append((alone, continuation))
-        cluster, stratum = self._text("cluster", values), self._text("stratum", values)
-        for text in (cluster or "", stratum or "", *chain.from_iterable((*pairs, *unconditional))):
-            check_unicode(text)
-        twins, is_alone = tuple(unconditional) or None, "choices" not in self._expressions
-        return Question(id, cluster, stratum, gold, tuple(pairs), twins, is_alone)
+        cluster, stratum = text("cluster", values), text("stratum", values)
+        twins = tuple(unconditional) or None
+        return Question(id, cluster, stratum, gold, tuple(pairs), twins, not self._is_ranked)
 
     def solved(self, row: Row) -> str:
         """Return a row as a solved example: the context and the right continuation."""
-        values = self._values(row)
+        values, text = self._templates.values(row), self._templates.text
         choices, gold = self._candidates(values)
         shown = values | choices[gold]
-        return f"{self._text('context', shown)}{self._text('continuation', shown)}"
+        return f"{text('context', shown)}{text('continuation', shown)}"
 
     def _candidates(self, values: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
         """Return what templates see of each candidate besides the row, and which one is right."""
-        if "choices" not in self._expressions:
+        if not self._is_ranked:
             return [{}], 0
         choices = self._list_of_choices(values)
         seen = [{"choice": choice, "index": index} for index, choice in enumerate(choices)]
         return seen, self._index_of_gold(values, len(choices))
 
     def _list_of_choices(self, values: dict[str, Any]) -> list[Any]:
-        choices = self._expressions["choices"](values)
+        choices = self._templates.expressions["choices"](values)
         if not isinstance(choices, list | tuple) or len(choices) < 2:
             raise SourceError(
                 f"tasks.{self.name}.choices gives {_shown(choices)}, not a list of two or more; correct the expression"
@@ -126,7 +99,7 @@ class Recipe:
     def _index_of_gold(self, values: dict[str, Any], choices: int) -> int:
         """Return the right candidate; hidden labels are -1, empty, None, or not among the choices."""
         try:
-            gold = self._expressions["gold"](values)
+            gold = self._templates.expressions["gold"](values)
         except SourceError as error:
             if "is not in list" in str(error):  # `list.index` of a label that is not there
                 raise self._no_label(str(error)) from None

@@ -18,7 +18,7 @@ from jinja2 import StrictUndefined, Undefined, UndefinedError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evaluation.errors import ConfigError, SourceError
-from evaluation.prefill.files import Row, check_not_binary
+from evaluation.prefill.files import Row, check_not_binary, check_unicode
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.wording import kind_of
 
@@ -133,29 +133,49 @@ def _shown(source: str) -> str:
     return repr(source if len(source) <= 300 else f"{source[:300]}…")
 
 
-class RowValues:
-    """The values that a task's templates see: a row's fields, and the variables of `let`.
+class RowTemplates:
+    """The templates of a task that are applied to each row, after the variables of `let`.
 
-    `fields` are the names that the templates use. Calling it raises SourceError for binary fields.
+    Args:
+        key: the task's place in the suite, for messages.
+        let: expressions that are computed first, in order.
+        texts: templates by name; those that are None are not there.
+        expressions: the same of expressions, which keep their type.
+
+    Raises:
+        ConfigError: one does not parse.
     """
 
-    def __init__(self, key: str, let: Mapping[str, str], fields: set[str]) -> None:
-        self._let = {
-            name: compile_expression(f"{key}.let.{name}", source) for name, source in let.items()
-        }
-        self._fields = fields | expression_fields(*let.values())
+    def __init__(
+        self,
+        key: str,
+        let: Mapping[str, str],
+        texts: Mapping[str, str | None],
+        expressions: Mapping[str, str | None],
+    ) -> None:
+        given = {name: source for name, source in texts.items() if source is not None}
+        computed = {name: source for name, source in expressions.items() if source is not None}
+        self.texts = {name: compile_template(f"{key}.{name}", s) for name, s in given.items()}
+        self.expressions = {n: compile_expression(f"{key}.{n}", s) for n, s in computed.items()}
+        self._let = {name: compile_expression(f"{key}.let.{name}", s) for name, s in let.items()}
+        sources = (*computed.values(), *let.values())
+        self._fields = fields_of(*given.values(), *(f"{{{{ {source} }}}}" for source in sources))
 
-    def __call__(self, row: Row) -> dict[str, Any]:
+    def values(self, row: Row) -> dict[str, Any]:
+        """Return what templates see of a row; raises SourceError for binary fields that they use."""
         values = dict(row)
         check_not_binary({name: values[name] for name in self._fields & values.keys()})
         for variable, expression in self._let.items():
             values[variable] = expression(values)
         return values
 
-
-def expression_fields(*sources: str) -> set[str]:
-    """Return the names that expressions use."""
-    return fields_of(*(f"{{{{ {source} }}}}" for source in sources))
+    def text(self, name: str, values: Mapping[str, Any]) -> str | None:
+        """Return what a template writes, checked to be Unicode; None where there is no such template."""
+        if name not in self.texts:
+            return None
+        text = str(self.texts[name](values))
+        check_unicode(text)
+        return text
 
 
 def fields_of(*sources: str) -> set[str]:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from evaluation.prefill.caches import read_generation_task, read_probes, read_slice, read_task
+from evaluation.prefill.caches import read_prompts, read_slice, read_task
 from evaluation.prefill.definitions import (
     asked_definition,
     asked_task_definition,
@@ -109,14 +109,14 @@ PREFILLS: Mapping[str, Prefill] = complete(
             define=probes_definition,
             origins=lambda plan, name: [],
             make=_make_probes,
-            read=read_probes,
+            read=read_prompts,
         ),
         "tier5": Prefill(
             define=generation_definition,
             define_asked=asked_definition,
             origins=_generation_origins,
             make=_make_generation,
-            read=read_generation_task,
+            read=read_prompts,
         ),
     },
     "prefill.tiers.PREFILLS",

@@ -26,7 +26,6 @@ from evaluation.prefill.definitions import (
     tokenizer_files,
 )
 from evaluation.prefill.entries import is_current, new_entry, read_meta, write_meta
-from evaluation.prefill.schema import TokenizerMeta
 from evaluation.prefill.states import Checksums, Reading, are_unchanged
 from evaluation.settings.plan import StagePlan
 
@@ -253,7 +252,7 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
             meta |= {"chat_template": default_template(tokenizer)}
             state = None if files is None else [reading.state(checksums)]
             write_meta(building, meta | {"source": {"state": state}}, names)
-    return saved_description(read_meta(plan.tokenizer_folder, TokenizerMeta))
+    return saved_description(read_meta(plan.tokenizer_folder))
 
 
 def default_template(tokenizer: AnyTokenizer) -> str | None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.prefill.caches import PROMPTS, GenerationCache, ProbeCache
-from evaluation.prefill.schema import ProbePrompt, Prompt
+from evaluation.prefill.caches import PROMPTS, PromptCache
+from evaluation.prefill.schema import Prompt
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer, vocabulary_size
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, stopping_with
 from evaluation.scoring.backend import Backend
@@ -36,7 +36,7 @@ Row = Callable[[AnswerKey, Answer], dict[str, Any]]
 """The stored row of an answer."""
 
 
-def answer_probes(job: Job, probes: Mapping[str, ProbeCache]) -> dict[str, Any]:
+def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]:
     """Answer all prompts that have no answer yet; return what the job's record says of the tier."""
     cache = probes[job.plan.name]
     meta = cache.meta
@@ -67,7 +67,7 @@ def answer_probes(job: Job, probes: Mapping[str, ProbeCache]) -> dict[str, Any]:
 
 
 def answer_prompts(
-    backend: Backend, tokenizer: AnyTokenizer, cache: ProbeCache, prompts: Sequence[ProbePrompt]
+    backend: Backend, tokenizer: AnyTokenizer, cache: PromptCache, prompts: Sequence[Prompt]
 ) -> Iterator[StoredScore]:
     """Answer prompts of a cache greedily; yield a table of ANSWERS for each part as it is done.
 
@@ -93,12 +93,12 @@ def answer_prompts(
     return _tables(requests, parts, row, ANSWERS)
 
 
-def complete_tasks(job: Job, tasks: Mapping[str, GenerationCache]) -> dict[str, Any]:
+def complete_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> dict[str, Any]:
     """Complete the prompts that lack samples; return what the job's record says of the tier."""
     return {"tasks": {name: _complete_task(job, name, cache) for name, cache in tasks.items()}}
 
 
-def _complete_task(job: Job, name: str, cache: GenerationCache) -> dict[str, Any]:
+def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
     meta = cache.meta
     task = judged_task(job.plan.suite.generation_tasks[name], meta)
     stops = (*task.stop, *meta["end_strings"])

@@ -11,7 +11,7 @@ import pytest
 
 from evaluation.errors import CacheError
 from evaluation.files import write_jsonl
-from evaluation.prefill.caches import read_probes, read_slice, read_task
+from evaluation.prefill.caches import read_prompts, read_slice, read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.entries import STEP, meta_checksum, write_meta
 from evaluation.prefill.prompts import prefill_probes
@@ -52,7 +52,7 @@ def entry(request: pytest.FixtureRequest, tmp_path: Path, fast_folder: Path) -> 
         suite = {"probes": {"one": PROBE}, "chat_template": "{{ messages[0].content }}"}
         plan = dataclasses.replace(plan, suite=Suite.model_validate(suite))
         prefill_probes(plan)
-        return plan.probes_folder, read_probes
+        return plan.probes_folder, read_prompts
     prefill_task(plan, "t")
     return plan.task_folder("t"), read_task
 
@@ -94,33 +94,16 @@ def test_truncated_and_missing_files(entry: tuple[Path, Read]) -> None:
         path.write_bytes(whole)
 
 
-def edit(folder: Path, changes: dict[str, Any], *, sign: bool) -> None:
-    """Changes keys of meta.json; with `sign`, its own checksum is made right again."""
-    meta = json.loads((folder / "meta.json").read_text()) | changes
-    if sign:
-        meta["meta_checksum"] = meta_checksum(meta)
-    (folder / "meta.json").write_text(json.dumps(meta))
-
-
-METAS: dict[str, tuple[dict[str, Any], str]] = {
-    "a number for counts": ({"items": 5}, "`items`: "),
-    "text for a count": ({"items": {"asked": "3", "used": 3, "left_out": {}}}, "`items.asked`: "),
-    "a negative count": ({"vocab_size_needed": -1}, "`vocab_size_needed`: "),
-    "no definition": ({"definition": None}, "`definition`: "),
-    "a list for the tokenizer": ({"tokenizer": []}, "`tokenizer`: "),
-    "checksums of files elsewhere": ({"checksum": {"../../x": "y"}}, "its checksum|names|damaged"),
-}
-
-
-@pytest.mark.parametrize("name", METAS)
-def test_an_edited_meta_names_the_key(name: str, entry: tuple[Path, Read]) -> None:
+def test_an_edited_meta_is_noticed(entry: tuple[Path, Read]) -> None:
     folder, read = entry
-    changes, expected = METAS[name]
-    edit(folder, changes, sign=False)
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps(meta | {"items": 5}))
     with pytest.raises(CacheError, match=r"meta\.json is damaged: it was changed after"):
         read(folder)
-    edit(folder, changes, sign=True)
-    with pytest.raises(CacheError, match=rf"damaged: .*({expected}).*{REMEDY}"):
+    meta["checksum"] = {"../../x": "y"}
+    meta["meta_checksum"] = meta_checksum(meta)
+    (folder / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(CacheError, match=rf"damaged: .*(its checksum|names).*{REMEDY}"):
         read(folder)
 
 
@@ -143,11 +126,6 @@ def test_a_foreign_meta(entry: tuple[Path, Read], text: str, expected: str) -> N
 
 LINES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "no gold": (lambda row: row.pop("gold"), "`gold`: Field required"),
-    "gold among none": (lambda row: row.update(gold=2), "gold is 2, but there are 2"),
-    "a context that is not there": (
-        lambda row: row["candidates"][0].update(context=3),
-        "context is not among the 1",
-    ),
     "an id beyond 2^63": (
         lambda row: row["candidates"][1]["tokens"].append(2**63),
         "`candidates.1.tokens",

@@ -8,8 +8,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 
 from evaluation.grading.probes import check_answers, generations
 from evaluation.metrics.rates import summarize
-from evaluation.prefill.caches import ProbeCache
-from evaluation.prefill.schema import ProbePrompt
+from evaluation.prefill.caches import PromptCache
+from evaluation.prefill.schema import Prompt
 from evaluation.scoring.completions import answer_prompts
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation import decoding
@@ -58,16 +58,13 @@ def probes_of(texts: list[str]) -> dict[str, Probe]:
     }
 
 
-def cache_of(tokenizer: PreTrainedTokenizerFast, probes: dict[str, Probe]) -> ProbeCache:
+def cache_of(tokenizer: PreTrainedTokenizerFast, probes: dict[str, Probe]) -> PromptCache:
     prompts = []
     for name, probe in probes.items():
         text = probe.messages[0].content
         ids = tuple(tokenizer(text)["input_ids"])
-        messages = ({"role": "user", "content": text},)
-        prompts.append(
-            ProbePrompt(id=name, messages=messages, max_new_tokens=12, prompt=text, tokens=ids)
-        )
-    return ProbeCache(prompts, {"eos_token_ids": [tokenizer.eos_token_id], "stop": ["q"]})
+        prompts.append(Prompt(id=name, max_new_tokens=12, prompt=text, tokens=ids))
+    return PromptCache(prompts, {"eos_token_ids": [tokenizer.eos_token_id], "stop": ["q"]})
 
 
 def answered(
