@@ -27,6 +27,7 @@ from evaluation.providers.render import (
     render_choices,
 )
 from evaluation.providers.score import Case, Limits, Outcome, score, verdict_of
+from evaluation.settings.olmo_suites import is_suite
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.suites import Message
@@ -58,6 +59,7 @@ def rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> 
         "chat": False,
         "gold_alone": gold,
         "mirrors": dict(plan.config.mirrors),
+        "expands": is_suite(task.task),
         "siblings": [one.task for one in provided if one.provider == task.provider],
         **asked,
         "include_path": path,

@@ -24,6 +24,7 @@ from evaluation.settings.model import (
     unknown_key,
 )
 from evaluation.settings.names import Label, Name
+from evaluation.settings.olmo_suites import expand_suites
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Task
 from evaluation.settings.tiers import TIERS
@@ -121,6 +122,10 @@ class Suite(Settings):
         None,
         description="End mark of the model's thinking, such as `</think>`: checks of probes read what follows the last one. Default: the mark in the chat template.",
     )
+    olmo_eval_suites: tuple[Text, ...] = Field(
+        (),
+        description="Suites of OlmoBaseEval and RULER by their names in olmo-eval; each stands for its tasks, and for groups that weigh them as there.",
+    )
     slices: dict[Name, Slice] = Field({}, description="Tier2: texts by name.")
     tasks: dict[Name, AnyTask] = Field({}, description="Tier3: tasks of ranked choices, by name.")
     probes: dict[Label, Probe] = Field({}, description="Tier4: prompts by name.")
@@ -130,6 +135,22 @@ class Suite(Settings):
     groups: dict[Label, Group] = Field(
         {}, description="Means over slices or tasks, and over other groups, by name."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, given: Any) -> Any:
+        names = given.get("olmo_eval_suites") if isinstance(given, dict) else None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            return given
+        added = expand_suites(names)
+        for section, items in added.items():
+            own = given.get(section, {})
+            for twice in sorted(items.keys() & own.keys()) if isinstance(own, dict) else ():
+                raise ValueError(
+                    f"{section}.{twice}: a suite under `olmo_eval_suites` has this name, too; rename it"
+                )
+            added[section] = {**items, **own} if isinstance(own, dict) else own
+        return {**given, **added}
 
     def tier_groups(self, tier: str) -> dict[str, Group]:
         """Return the groups of a tier."""

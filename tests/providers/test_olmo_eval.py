@@ -22,6 +22,7 @@ from evaluation.providers.adapters.olmo_eval_tasks import NORMALIZATIONS
 from evaluation.providers.program import Provider
 from evaluation.providers.render import render, render_choices
 from evaluation.settings.config import load_config
+from evaluation.settings.olmo_suites import is_suite, suite_parts
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.settings.provided import VERSIONS, ProviderChoices, Providers, ProviderTask
 from evaluation.settings.suites import load_suite
@@ -47,7 +48,8 @@ def reference(shared: Path) -> dict[str, list[Line]]:
 
 def asked(mirrors: dict[str, str], task: str, kind: str, **more: Any) -> Line:
     request = {"task": task, "kind": kind, "chat": False, "num_fewshot": None, "limit": 12}
-    return {**request, "include_path": None, "mirrors": mirrors, "cases": [], **more}
+    request |= {"include_path": None, "mirrors": mirrors, "expands": False, "cases": []}
+    return {**request, **more}
 
 
 def environment() -> Path:
@@ -275,6 +277,42 @@ def test_a_task_from_the_suite_to_its_verdicts(
     assert summary["primary"] == "f1:f1"
 
 
+def by_olmo_eval(imports: str, prints: str, given: Any) -> Any:
+    done = subprocess.run(
+        [environment(), "-c", f"import json, sys\n{imports}\n{prints}"],
+        input=json.dumps(given),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_suites_have_the_parts_and_means_that_olmo_eval_gives_them() -> None:
+    """Of the names that both know: `*` stands for more than olmo-eval has."""
+    theirs = by_olmo_eval(
+        "import olmo_eval.evals.tasks\nfrom olmo_eval.evals.suites import get_suite, list_suites",
+        "print(json.dumps({n: [[getattr(t, 'name', t) for t in get_suite(n).tasks], "
+        "get_suite(n).aggregation.value] for n in list_suites()}))",
+        None,
+    )
+    shared = [name for name in theirs if is_suite(name)]
+    assert len(shared) == 62
+    alike = {"lambada:olmo3base": "lambada"}
+    for name in shared:
+        parts, aggregation = theirs[name]
+        ours = suite_parts(name)
+        nests = any(map(is_suite, ours))
+        if name in ("mmlu:bpb", "olmobase:easy:math:bpb"):
+            parts = [
+                task for part in parts for task in (theirs[part][0] if part in theirs else [part])
+            ]
+        assert ours == [alike.get(part, part) for part in parts]
+        assert nests <= (aggregation == "average_of_averages"), name
+
+
 def test_olmo_eval_has_all_tasks_of_the_shipped_suites() -> None:
     suites = [
         load_suite(ROOT / "task_suites", n)
@@ -286,21 +324,12 @@ def test_olmo_eval_has_all_tasks_of_the_shipped_suites() -> None:
     names = sorted(
         {task.task for task in items if isinstance(task, ProviderChoices | ProviderTask)}
     )
-    lines = (
-        "import json, sys",
+    found = by_olmo_eval(
         "from evaluation.providers.adapters.olmo_eval_tasks import find_tasks",
         "print(json.dumps([list(find_tasks(name)) for name in json.load(sys.stdin)]))",
+        names,
     )
-    done = subprocess.run(
-        [environment(), "-c", "\n".join(lines)],
-        input=json.dumps(names),
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [[name] for name in names]
+    assert found == [[name] for name in names]
     assert len(names) == 192 + 79 + 16 - 9 + 3 + 3 + 78
 
 
@@ -391,25 +420,24 @@ def test_a_right_answer_is_prefilled_with_all_its_bytes(
         (
             "arc:mc:olmo3base",
             "choices",
-            r"ranked in different ways; write instead a task for each of "
-            r"arc_challenge:mc_olmo3base, arc_easy:mc:olmo3base, and `groups` of them",
+            r"a task for each of arc_challenge:mc_olmo3base, arc_easy:mc",
+        ),
+        (
+            "arc:mc:olmo3base",
+            "choices",
+            r'different ways; .* `olmo_eval_suites: \["arc:mc:olmo3base"\]`',
         ),
         (
             "olmobase:math",
             "generative",
-            r"stop at different strings; .* each of gsm8k:olmo3base, gsm_symb:olmo3base, minerva",
+            r'at different strings; .* `olmo_eval_suites: \["olmobase:math',
         ),
         (
             "olmobase:gen",
             "generative",
-            r"write instead under `tasks` hellaswag:rc:olmo3base, lambada:olmo3base, winogrande:rc:olmo3base, "
-            r"basic_skills:rc:olmo3base and under `generation_tasks` drop:gen:olmo3base, jeopardy:gen",
+            r'are ranked and generated; .* `olmo_eval_suites: \["olmobase:g',
         ),
-        (
-            "ruler_niah__4096",
-            "generative",
-            r"different numbers of tokens; .* ruler_niah_s_1__4096, ",
-        ),
+        ("ruler_niah__4096", "generative", r"different numbers of tokens; .* `olmo_eval_suites: "),
         (
             "olmobase:easy:qa:rc",
             "choices",
@@ -441,6 +469,7 @@ def test_what_cannot_be_is_one_sentence(
         mirrors = {"allenai/ai2_arc": str(Path(mirrors["*"]) / "allenai/ai2_arc")}
     provider = Provider("olmo_eval", environment(), VERSIONS["olmo_eval"])
     make = render_choices if kind == "choices" else render
+    request = asked(mirrors, task, kind, expands="olmo_eval_suites" in said)
     with pytest.raises(SourceError, match=said) as caught:
-        make(provider, "tasks.x", asked(mirrors, task, kind))
+        make(provider, "tasks.x", request)
     assert "\n" not in str(caught.value)

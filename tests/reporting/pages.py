@@ -20,10 +20,15 @@ TIERS = ("slices", "tasks", "probes")
 
 
 def write_results(
-    root: Path, *, tiers: tuple[str, ...] = TIERS, sequence_length: int = 64, **sizes: Any
+    root: Path,
+    *,
+    tiers: tuple[str, ...] = TIERS,
+    suite: dict[str, Any] | None = None,
+    sequence_length: int = 64,
+    **sizes: Any,
 ) -> None:
     """Both stages scored, the second one compared with its bridge; each step gains more."""
-    plans = make_plans(root, tiers=tiers, sequence_length=sequence_length)
+    plans = make_plans(root, tiers=tiers, suite=suite, sequence_length=sequence_length)
     first, second = plans["first"], plans["second"]
     for plan, steps in ((first, (100,)), (second, STEPS)):
         for step in steps:

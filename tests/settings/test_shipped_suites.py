@@ -21,7 +21,7 @@ SUITES = ROOT / "task_suites"
 LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
 
 PARTS = {
-    "mmlu:rc (flat)": "mmlu:rc:olmo3base",
+    "mmlu:rc:olmo3base (flat)": "mmlu:rc:olmo3base",
     "olmobase:gen (ranked)": "olmobase:gen",
     "olmobase:gen (generated)": "olmobase:gen",
     "olmobase:code (Python)": "olmobase:code",
@@ -125,7 +125,7 @@ def test_each_can_be_planned(name: str) -> None:
         ("olmobase_easy", 192, 0, 11),
         ("olmobase_main", 79, 19, 14),
         ("olmobase_fim", 0, 3, 1),
-        ("ruler", 0, 78, 6),
+        ("ruler", 0, 78, 7),
     ],
 )
 def test_counts(name: str, tasks: int, generated: int, groups: int) -> None:
@@ -214,8 +214,9 @@ def described(name: str, upstream: dict[str, Any]) -> dict[str, Any]:
 
 GROUPS = {
     name: None
-    for suite in ("olmobase_easy", "olmobase_main", "olmobase_fim", "ruler_4096")
+    for suite in ("olmobase_easy", "olmobase_main", "olmobase_fim", "ruler")
     for name in load_suite(SUITES, suite).groups
+    if not name.startswith("ruler") or name.endswith("__4096")
 }
 
 
@@ -256,14 +257,30 @@ def test_no_mean_holds_what_is_better_higher_and_lower(shipped: Suite) -> None:
             assert kinds == {"gold" if "bpb" in name else "ranked"}
 
 
-@pytest.mark.parametrize("length", LENGTHS)
-def test_ruler_has_a_group_for_each_length(length: int) -> None:
-    name = "ruler" if length == LENGTHS[-1] else f"ruler_{length}"
-    suite = planned(name).suite
-    lengths = LENGTHS[: LENGTHS.index(length) + 1]
-    assert [*suite.groups] == [f"ruler_all__{one}" for one in lengths]
-    for one in lengths:
-        members = suite.groups[f"ruler_all__{one}"].members
-        assert len(members) == 13
-        assert all(member.endswith(f"__{one}") for member in members)
-    assert len(suite.generation_tasks) == 13 * len(lengths)
+def test_ruler_has_a_group_for_each_length(shipped: Suite) -> None:
+    groups = planned("ruler").suite.groups
+    assert [*groups] == [*(f"ruler_all__{length}" for length in LENGTHS), "ruler"]
+    assert [*groups["ruler"].members] == [*groups][:-1]
+    for name, group in [*groups.items()][:-1]:
+        assert len(group.members) == 13
+        assert all(member.endswith(name.removeprefix("ruler_all")) for member in group.members)
+
+
+def test_a_suite_by_its_name_is_added_to_what_else_there_is(tmp_path: Path) -> None:
+    own = {"squad": {"provider": "olmo_eval", "task": "squad:rc:olmo3base"}}
+    mixed = {"olmo_eval_suites": ["olmobase:gen"], "tasks": own}
+    few = {"extends": "mixed", "overrides": {"tasks": {"hellaswag_rc": {"limit": 9}}}}
+    folder = suite_files(
+        tmp_path, mixed=mixed, few=few, wrong={"olmo_eval_suites": ["olmobase:gem"]}
+    )
+    suite = load_suite(folder, "mixed")
+    assert (len(suite.tasks), len(suite.generation_tasks)) == (10, 5)
+    assert {"olmobase:gen (ranked)", "olmobase:gen (generated)"} < suite.groups.keys()
+    assert load_suite(folder, "few").tasks["hellaswag_rc"].limit == 9  # type: ignore[union-attr]
+    with pytest.raises(
+        ConfigError, match=r"wrong\.yaml: 'olmobase:gem' .*did you mean olmobase:gen"
+    ):
+        load_suite(folder, "wrong")
+    twice = {**mixed, "tasks": {"hellaswag_rc": own["squad"]}}
+    with pytest.raises(ConfigError, match=r"tasks\.hellaswag_rc: .* has this name, too; rename it"):
+        load_suite(suite_files(tmp_path, twice=twice), "twice")

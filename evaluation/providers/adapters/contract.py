@@ -5,8 +5,8 @@
 
 `FOLDER/request.json` holds what is asked: `task`, `include_path` (a user's task files, or null),
 `kind` (`generative` or `choices`), `gold_alone` (whether of choices the right one alone is scored),
-`chat`, `num_fewshot`, `limit`, `mirrors`, `siblings` (the provider's tasks in the stage); for `score`
-`memory_mb` and `task_files`. A verb that refuses writes `FOLDER/refused.json` with a sentence and exits
+`chat`, `num_fewshot`, `limit`, `mirrors`, `siblings` (the provider's tasks in the stage), `expands`
+(whether a suite may stand under `olmo_eval_suites`); for `score` `memory_mb` and `task_files`. A verb that refuses writes `FOLDER/refused.json` with a sentence and exits
 with 3.
 
 `render` writes `documents.jsonl`, a line for each document:

@@ -23,7 +23,7 @@ from evaluation.providers.adapters.olmo_eval_programs import (
     score_by,
     special_tokens,
 )
-from evaluation.providers.adapters.olmo_eval_suites import check_one_section, in_common
+from evaluation.providers.adapters.olmo_eval_suites import in_common
 from evaluation.providers.adapters.olmo_eval_tasks import (
     GOLD_ONLY,
     TITLE,
@@ -55,8 +55,8 @@ def render(request: Line, folder: Path) -> Line:
         siblings = find_siblings(request.get("siblings", ()))
         several = f"{len(missing)} of its {len(tasks)} tasks have no rows: " * (len(tasks) > 1)
         raise Refused(several + rows.explain(missing, siblings))
-    kinds = {spec: found[0][1].request_type.value for spec, found in prepared.items()}
-    check_one_section(request["task"], kinds)
+    ranks = {s: found[0][1].request_type.value == "loglikelihood" for s, found in prepared.items()}
+    in_common(request, "are ranked and generated", ranks)
     lines = [line for s, task in tasks.items() for line in _lines(s, task, prepared[s], request)]
     write_documents(folder, lines)
     return {
@@ -182,7 +182,7 @@ def _document(spec: str, task: Any, instance: Any, asked: Any) -> Line:
 
 
 def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) -> Line:
-    common = partial(in_common, request["task"])
+    common = partial(in_common, request)
     if request["kind"] == "choices":
         found = {spec: normalization_of(spec, task) for spec, task in tasks.items()}
         remarks = [remark_on(spec, tasks[spec], one) for spec, one in found.items()]

@@ -19,6 +19,7 @@ from evaluation.reporting.headlines import (
     tier_words,
 )
 from evaluation.reporting.pages.curves import Series, stage_series, with_levels, with_scales
+from evaluation.reporting.pages.long_context import length_series, position_series
 from evaluation.reporting.pages.page import (
     DEFAULTS,
     DELTAS_DEFAULTS,
@@ -28,7 +29,6 @@ from evaluation.reporting.pages.page import (
     page_link,
     render,
 )
-from evaluation.reporting.pages.positions import position_series
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables, quality_tables
 from evaluation.reporting.pages.provenance_header import run_name, stage_header
 from evaluation.reporting.pages.verdicts import (
@@ -71,11 +71,11 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
         "series": with_scales(series),
         "power": _power(found.plan),
         "positions": position_series(found, chosen),
+        "lengths": length_series(found, chosen),
     }
     words = _words(found, series, quality or stage_quality(found)) | {"levels": level_notes}
-    words["positions"] = (
-        candidate_label(chosen) if chosen is not None and data["positions"] else None
-    )
+    for part in ("positions", "lengths"):
+        words[part] = candidate_label(chosen) if chosen is not None and data[part] else None
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
     first = [] if chosen is None else [chosen, *steps_among(found.steps)[-1:]]
     data["deltas"], data["without_deltas"] = _deltas(

@@ -1,4 +1,4 @@
-"""The loss by position on a stage's page: what it draws, and where it is left out."""
+"""Loss by position and accuracy by length on a stage's page: what it draws, and where it is left out."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from evaluation.metrics.positions import NATS, TOKENS
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.deltas_file import DELTAS, read_step_deltas
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import make_plans
+from tests.bridge.folders import SUITE, make_plans
 from tests.reporting.browser import figures, opened
 from tests.reporting.pages import STEPS, page_data, write_report, write_results
 
@@ -112,3 +112,49 @@ def test_a_stage_without_a_bridge_shows_its_own_line(long: StagePlan) -> None:
     first = make_plans(Path(long.config.results).parent, **SIZES)["first"]
     series = page_data(write_report(first, (100,)))["positions"]
     assert [[line["name"] for line in one["lines"]] for one in series] == [["step 100"]] * 2
+
+
+def test_tasks_and_groups_at_several_lengths_are_curves(browser: Browser, tmp_path: Path) -> None:
+    """Their points are the values and paired deltas of the stage's files."""
+    task, lengths = SUITE["tasks"]["quiz"], (16384, 4096, 8192)
+    of = {n: [f"find__{n}", f"count__{n}"] for n in lengths}
+    groups = {f"all__{n}": {"tier": "tier3", "members": names} for n, names in of.items()}
+    tasks = {name: task for names in of.values() for name in names} | {"lonely__4096": task}
+    suite = {"tasks": tasks, "groups": groups}
+    write_results(tmp_path, suite=suite)
+    plan = make_plans(tmp_path, suite=suite)["second"]
+    page = write_report(plan, STEPS)
+    data = page_data(page)
+    assert [one["item"] for one in data["lengths"]] == ["all (group)", "find", "count"]
+    chosen = data["defaults"]["step"]
+    rows = {
+        row.item: row
+        for row in read_step_deltas(plan.step_folder(chosen) / DELTAS).deltas
+        if row.metric == "delta_acc"
+    }
+    for series in data["lengths"]:
+        ours, bridge = (line["points"] for line in series["lines"])
+        assert [one["first"] for one in ours] == [4096, 8192, 16384]
+        for mine, theirs in zip(ours, bridge, strict=True):
+            row = rows[
+                series["item"].replace(" (group)", "")
+                + f"__{mine['first']}"
+                + " (group)" * ("all" in series["item"])
+            ]
+            assert (mine["value"], theirs["value"]) == pytest.approx((row.value, row.bridge_value))
+            paired = (mine["paired_low"], mine["paired_high"])
+            assert row.low is not None
+            assert row.high is not None
+            assert paired == pytest.approx(
+                (row.bridge_value + row.low, row.bridge_value + row.high)
+            )
+    with opened(browser, page) as shown:
+        assert shown.locator("#lengths .card h4").all_inner_texts() == [
+            "all (group)",
+            "find",
+            "count",
+        ]
+        shown.locator("#lengths .card .hit").nth(1).hover()
+        assert f"step {chosen} length 8192:" in shown.locator("#tip").inner_text()
+        assert all(one["broken"] == [] for one in figures(shown))
+        assert shown.locator("#positions").count() == 0

@@ -1,0 +1,113 @@
+"""Long context on a stage's page: loss by position, and accuracy by length of the prompts.
+
+Both are of the chosen checkpoint, with the bridge beside it. Names of one task, or of one group, that
+end in `__<length>`, as those of RULER do, are one curve.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from evaluation.bridge.positions import position_values
+from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.results.deltas_file import DeltaRow, PositionDelta
+from evaluation.results.kinds import NatsItem
+from evaluation.settings.candidates import Candidate, candidate_label
+from evaluation.settings.tiers import TIERS, TierName
+
+_LENGTH = re.compile(r"(.+)__(\d+)(\D*)")
+"""A name, the length in tokens that it ends in, and what marks a group."""
+
+Paired = Mapping[int, PositionDelta | DeltaRow]
+"""Deltas against the bridge, by where the point begins."""
+
+
+class Point(NamedTuple):
+    """A value with its interval, at some positions or at a length."""
+
+    first: int
+    last: int
+    value: float
+    low: float | None
+    high: float | None
+
+
+def position_series(found: StageResults, chosen: Candidate | None) -> list[dict[str, Any]]:
+    """Return a series for each slice with at least two bins; with the bridge's line if it is compared."""
+    if chosen is None or chosen not in found.candidates:
+        return []
+    deltas = found.deltas[chosen].by_position if chosen in found.deltas else ()
+    return [
+        _series(tier, item, [item], _lines(chosen, points, _first(deltas, tier, item)))
+        for tier, item, points in _bins(found.candidates[chosen])
+    ]
+
+
+def _first(deltas: tuple[PositionDelta, ...], tier: TierName, item: str) -> Paired:
+    return {one.first: one for one in deltas if (one.tier, one.item) == (tier, item)}
+
+
+def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:
+    """Yield tier, slice and bins of what has a loss by position."""
+    for name, light in scored.results.tiers.items():
+        if light.tier.kind != "nats":
+            continue
+        whole = scored.tier(name)
+        for item, one in whole.items.items():
+            blocks = one.blocks if isinstance(one, NatsItem) else None
+            if bins := position_values(blocks, whole.file.sequence_length):
+                known = ((b.first, b.last, b.estimate) for b in bins)
+                yield name, item, [Point(f, t, e.value, e.low, e.high) for f, t, e in known]
+
+
+def length_series(found: StageResults, chosen: Candidate | None) -> list[dict[str, Any]]:
+    """Return a series for each name that is there at several lengths, groups first."""
+    if chosen is None or chosen not in found.candidates:
+        return []
+    names: dict[tuple[TierName, str], dict[int, str]] = {}
+    points: dict[tuple[TierName, str], Point] = {}
+    for one in found.candidates[chosen].values:
+        named = _LENGTH.fullmatch(one.item)
+        if named and one.metric == TIERS[one.tier].headline:
+            length = int(named[2])
+            names.setdefault((one.tier, named[1] + named[3]), {})[length] = one.item
+            points[one.tier, one.item] = Point(length, length, one.value, one.low, one.high)
+    rows = found.deltas[chosen].deltas if chosen in found.deltas else ()
+    deltas = {(row.tier, row.item, row.metric): row for row in rows}
+    series = []
+    for (tier, name), items in names.items():
+        own = [points[tier, items[length]] for length in sorted(items)]
+        keys = {
+            length: (tier, item, f"delta_{TIERS[tier].headline}") for length, item in items.items()
+        }
+        paired = {length: deltas[key] for length, key in keys.items() if key in deltas}
+        if len(own) > 1:
+            series.append(_series(tier, name, list(items.values()), _lines(chosen, own, paired)))
+    return sorted(series, key=lambda one: not one["item"].endswith(")"))
+
+
+def _series(
+    tier: TierName, name: str, items: list[str], lines: list[dict[str, Any]]
+) -> dict[str, Any]:
+    keys = [f"{tier}/{item}" for item in items]
+    return {"tier": tier, "item": name, "of": keys, "metric": TIERS[tier].headline, "lines": lines}
+
+
+def _lines(chosen: Candidate, points: list[Point], paired: Paired) -> list[dict[str, Any]]:
+    """Return a line of the checkpoint's values with their intervals, and one of the bridge's."""
+    ours = [_point(one, paired.get(one.first)) for one in points]
+    theirs = [
+        {"first": one.first, "last": one.last, "value": paired[one.first].bridge_value}
+        for one in points
+        if one.first in paired
+    ]
+    lines = [{"name": candidate_label(chosen), "number": 0, "points": ours}]
+    return [*lines, {"name": "the bridge", "number": 1, "points": theirs}] if theirs else lines
+
+
+def _point(one: Point, paired: PositionDelta | DeltaRow | None) -> dict[str, Any]:
+    point = one._asdict()
+    if paired is not None and paired.low is not None and paired.high is not None:
+        bridge = paired.bridge_value
+        point |= {"paired_low": bridge + paired.low, "paired_high": bridge + paired.high}
+    return point

@@ -1,0 +1,130 @@
+"""OlmoBaseEval's suites and RULER's by name: their tasks, and groups that weigh each as olmo-eval does.
+
+In a mean of means, olmo-eval counts a suite inside a suite by the plain mean of its tasks, though the
+suite by itself may be a mean of means, too; such a group is called `(flat)` here. A mean holds one
+kind of number: of a suite with several, each kind has a group.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from evaluation.settings.provided import ProviderChoices
+from evaluation.settings.yaml_files import read_yaml
+from evaluation.wording import did_you_mean
+
+_GENERATED = re.compile(
+    r".*:gen:.*|(gsm|humaneval|ruler_|deepseek_leetcode|mbpp:olmo3base|minerva_math_\w+:olmo3base).*"
+)
+"""Tasks whose answers are generated; those of all others are ranked, or scored alone."""
+
+_NOT_SHIPPED = re.compile(r"(bigcodebench|ds1000|multipl_e_).*")
+"""Tasks whose programs need another language than Python, or more than its library."""
+
+_TAKEN = ("humaneval", "mbpp")
+"""Names of tasks in this project's own suites, which have other prompts."""
+
+_SECTIONS = {"ranked": "tasks", "gold": "tasks", "generated": "generation_tasks"}
+
+Sections = dict[str, dict[str, Any]]
+"""`tasks`, `generation_tasks` and `groups` of a suite, as they stand in YAML."""
+
+
+def is_suite(name: str) -> bool:
+    """Return whether olmo-eval's suite of this name is expanded here."""
+    return name in _names()
+
+
+def expand_suites(names: Iterable[str]) -> Sections:
+    """Return the tasks of these suites, each once, and their groups; raise ValueError for other names."""
+    found: Sections = {"tasks": {}, "generation_tasks": {}, "groups": {}}
+    for name in names:
+        if not is_suite(name):
+            hint = did_you_mean(name, _names())
+            raise ValueError(f"{name!r} is no suite of OlmoBaseEval or RULER{hint}; correct it")
+        for task in filter(_is_shipped, _tasks(name)):
+            asked = {"provider": "olmo_eval", "task": task}
+            known = ProviderChoices(**asked)
+            bits = {"kind": "gold"} if known.decided_as != known.kind else {}
+            found[_SECTIONS[_kind(task)]][_short(task)] = {**asked, **bits}
+        found["groups"] |= _groups(name)
+    return found
+
+
+def _groups(name: str) -> dict[str, Any]:
+    """Return the groups of a suite: one of each kind that several tasks have, behind those inside it."""
+    tasks = _tasks(name)
+    kinds = [_kind(task) for task in tasks if _is_shipped(task)]
+    several = [kind for kind in _SECTIONS if kinds.count(kind) > 1 or kinds == [kind]]
+    label = name if all(map(_is_shipped, tasks)) else f"{name} (Python)"
+    found: dict[str, Any] = {}
+    for kind in several:
+        members = list(chain(*(_member(part, kind, found) for part in suite_parts(name))))
+        own = label if len(several) == 1 else f"{label} ({kind})"
+        found[own] = {"tier": _tier(kind), "members": members}
+    return found
+
+
+def _member(part: str, kind: str, groups: dict[str, Any]) -> list[str]:
+    """Return what a part is called as a member; nothing where it has no tasks of this kind."""
+    tasks = [task for task in _tasks(part) if _kind(task) == kind and _is_shipped(task)]
+    members = list(map(_short, tasks))
+    if not members or not is_suite(part):
+        return members
+    label = f"{part} (flat)" if any(map(is_suite, suite_parts(part))) else part
+    groups[label] = {"tier": _tier(kind), "members": members}
+    return [label]
+
+
+def _tier(kind: str) -> str:
+    return "tier5" if kind == "generated" else "tier3"
+
+
+def _kind(task: str) -> str:
+    if _GENERATED.fullmatch(task):
+        return "generated"
+    return ProviderChoices(provider="olmo_eval", task=task).decided_as
+
+
+def _is_shipped(task: str) -> bool:
+    return not _NOT_SHIPPED.fullmatch(task)
+
+
+def _short(task: str) -> str:
+    """Return what a task is called here: its name without `olmo3base`, unless that is taken."""
+    short = task.replace(":rc:bpb", ":bpb").replace("mc_olmo3base", "mc")
+    short = short.removesuffix(":olmo3base").replace(":", "_")
+    return task.replace(":", "_") if short in _TAKEN else short
+
+
+def _tasks(name: str) -> list[str]:
+    if not is_suite(name):
+        return [name]
+    return list(dict.fromkeys(chain(*map(_tasks, suite_parts(name)))))
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Return the text of each suite, with `*` replaced in both."""
+    table = read_yaml(Path(__file__).with_suffix(".yaml"))
+    found: dict[str, str] = {}
+    for name, text in table["suites"].items():
+        for end in table["endings"] if "*" in name else ("",):
+            found.setdefault(name.replace("*", end), text.replace("*", end))
+    return found
+
+
+@cache
+def suite_parts(name: str) -> list[str]:
+    """Return the tasks and suites that a suite consists of."""
+    found: list[str] = []
+    for word in re.findall(r"(?:\{[^}]*\}|[^\s{])+", _names()[name]):
+        before, _, rest = word.partition("{")
+        inner, _, after = rest.partition("}")
+        words = [f"{before}{one.strip()}{after}" for one in inner.split(",")] if rest else [word]
+        for one in words:
+            found += suite_parts(one[1:]) if one.startswith("=") else [one]
+    return found
