@@ -50,7 +50,7 @@ test-all: lint .triton/.complete  ## before a release: every test, histories and
 	@python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json
 
 SELECTED ?= not long
-pytest: $(TOOLS) $(MODEL)/config.json $(NLTK)
+pytest: $(TOOLS) $(MODEL)/config.json $(NLTK) .venv-docs/.complete
 	@OMP_NUM_THREADS=1 python -m pytest -m "$(SELECTED)" -n $(TEST_WORKERS) --no-loadscope-reorder
 
 histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=3)
@@ -116,11 +116,18 @@ bench-reports: $(TOOLS)  ## reports of 500 checkpoints × 4 stages × 3 runs: ti
 bench-decisions: $(VENV)  ## how often the verdict of a stage is wrong, by simulation (half an hour)
 	@python -m benchmarks.decisions
 
+# All pages keep their places, so that their links are the same here, on GitHub and on the site.
+DOCS := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE docs config slurm_profile/config.yaml task_suites
+export DOCS_PAGES ?= .cache/docs_pages
+docs: .venv-docs/.complete  ## the documentation as a site, in .cache/site; a broken link is an error
+	@rm -rf $(DOCS_PAGES) && mkdir -p $(DOCS_PAGES) && cp -r --parents $(DOCS) $(DOCS_PAGES)
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build 2>&1 | { grep -v '^INFO' || true; }
+
 kernels: $(VENV) .triton/.complete  ## kernels a GPU would run, compiled without one (a quarter of an hour)
 	@for sm in 80 90; do PYTHONPATH=$(CURDIR):$(CURDIR)/.triton python -W ignore -m benchmarks.kernels $$sm || exit 1; done
 
 clean:  ## remove the environments, the demo and all caches
-	rm -rf .venv .venv-bench .triton .venv-lighteval .venv-lm-eval .venv-olmo-eval .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-olmo-eval .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
@@ -185,4 +192,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment demo demo-data providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu bench-gpu-data kernels bench-loading clean
+.PHONY: help environment docs demo demo-data providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu bench-gpu-data kernels bench-loading clean
