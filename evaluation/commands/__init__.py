@@ -1,14 +1,18 @@
 """The command line: argument parsing, and nothing that computes."""
 
 import argparse
+import json
 import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluation.command_hints import CONFIG_VARIABLE, DEFAULT_CONFIG
 from evaluation.settings.candidates import Candidate
+
+if TYPE_CHECKING:
+    from evaluation.results.files import FileModel
 
 Commands = argparse._SubParsersAction  # the only name argparse has for it
 
@@ -45,6 +49,16 @@ def add_configured(
     if stage is not None:
         command.add_argument("--stage", type=a_name, required=stage, help="name of the stage")
     return command
+
+
+def add_json(command: argparse.ArgumentParser) -> None:
+    """Add the option of commands that print what a typed model describes."""
+    command.add_argument("--json", action="store_true", help="as JSON (keys: docs/results.md)")
+
+
+def print_json(model: "FileModel") -> None:
+    """Print a model in ASCII, as any terminal can show it."""
+    print(json.dumps(model.model_dump(mode="json"), indent=1), flush=True)
 
 
 def add_merges(which: argparse._MutuallyExclusiveGroup) -> None:

@@ -1,15 +1,24 @@
 """Any results compared: two checkpoints or two runs paired, or a column for each folder."""
 
 import argparse
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
-from evaluation.commands import Commands, a_name, a_path, add_command, whole_number
+from evaluation.commands import (
+    Commands,
+    a_name,
+    a_path,
+    add_command,
+    add_json,
+    print_json,
+    whole_number,
+)
 from evaluation.errors import BridgeError, ConfigError, ResultsError
 from evaluation.files import link_target, write_text
-from evaluation.results.comparison_file import COMPARISON_FILES
+from evaluation.results.comparison_file import COMPARISON_FILES, RunComparison
 from evaluation.settings.runs import By
 
 
@@ -41,6 +50,13 @@ def _add_compare(commands: "Commands[argparse.ArgumentParser]") -> None:
         action="store_true",
         help="exit code 1 if A is significantly worse anywhere; of runs, at the last checkpoints",
     )
+    command.add_argument(
+        "--output",
+        type=a_path,
+        metavar="DIR",
+        help=f"also write {', '.join(COMPARISON_FILES)} there (of two checkpoints no page)",
+    )
+    add_json(command)
     _add_run_options(command)
 
 
@@ -53,12 +69,6 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--last", action="store_true", help="only the last checkpoint of each")
     which.add_argument("--by", choices=get_args(By), help="match by steps (default) or tokens seen")
-    group.add_argument(
-        "--output",
-        type=a_path,
-        metavar="DIR",
-        help=f"also write {', '.join(COMPARISON_FILES)} there",
-    )
 
 
 def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -73,6 +83,7 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="a column: its heading, and a checkpoint's folder of results",
     )
     command.add_argument("--format", choices=("text", "csv", "latex"), default="text")
+    add_json(command)
     command.add_argument("--output", type=a_path, help="file to write; else standard output")
 
 
@@ -81,9 +92,7 @@ def compare(options: argparse.Namespace) -> int:
 
     if is_run(options.ours) or is_run(options.theirs):
         return compare_runs(options)
-    given = [
-        name for name in ("at_step", "at_tokens", "last", "by", "output") if _given(options, name)
-    ]
+    given = [name for name in ("at_step", "at_tokens", "last", "by") if _given(options, name)]
     if given:
         raise ConfigError(
             f"--{given[0].replace('_', '-')} is for two runs; {options.ours} and {options.theirs} are "
@@ -97,16 +106,18 @@ def _given(options: argparse.Namespace, name: str) -> bool:
 
 
 def compare_checkpoints(options: argparse.Namespace) -> int:
-    from evaluation.reporting.comparison import compare_folders
+    from evaluation.reporting.comparison import compare_folders, folders_as_text
+    from evaluation.runs.compare import write_comparisons
 
-    text, is_worse = compare_folders(options.ours, options.theirs)
-    print(text)
-    return _code(options, is_worse)
+    compared = compare_folders(options.ours, options.theirs)
+    if options.output is not None:
+        write_comparisons(options.output, [compared])
+    return _ended(options, compared, folders_as_text)
 
 
 def compare_runs(options: argparse.Namespace) -> int:
     from evaluation.dependencies.command_inputs import check_run
-    from evaluation.reporting.comparison import is_worse_at_last, runs_as_text
+    from evaluation.reporting.comparison import runs_as_text
     from evaluation.runs.compare import compare_runs as compare_two
     from evaluation.runs.find import find_run, labels
     from evaluation.runs.matching import Matching
@@ -124,11 +135,21 @@ def compare_runs(options: argparse.Namespace) -> int:
         from evaluation.reporting.comparison import write_runs
 
         write_runs(options.output, [ours, theirs], [compared])
-    print(runs_as_text(compared))
-    return _code(options, is_worse_at_last(compared))
+    return _ended(options, compared, runs_as_text)
 
 
-def _code(options: argparse.Namespace, is_worse: bool | None) -> int:
+def _ended(
+    options: argparse.Namespace, compared: RunComparison, as_text: Callable[[RunComparison], str]
+) -> int:
+    """Print a comparison; return the exit code."""
+    from evaluation.reporting.comparison import is_worse_at_last
+    from evaluation.runs.compare import as_file
+
+    if options.json:
+        print_json(as_file([compared]))
+    else:
+        print(as_text(compared))
+    is_worse = is_worse_at_last(compared)
     if is_worse is None and options.fail_on_regression:
         raise BridgeError(
             f"{options.ours}: nothing could be tested against {options.theirs}, so a regression "
@@ -138,16 +159,27 @@ def _code(options: argparse.Namespace, is_worse: bool | None) -> int:
 
 
 def table(options: argparse.Namespace) -> int:
-    from evaluation.reporting.tables.score_matrix import LEGEND, checkpoint_table
+    from evaluation.reporting.tables.score_matrix import (
+        LEGEND,
+        checkpoint_columns,
+        columns_as_json,
+        columns_in,
+    )
 
-    text, notes = checkpoint_table(_labelled(options.folders), options.format)
+    folders = _labelled(options.folders)
+    columns, notes = checkpoint_columns(folders)
+    if options.json:
+        content = columns_as_json(columns, folders, notes).model_dump(mode="json")
+        text = json.dumps(content, indent=1) + "\n"
+    else:
+        text = columns_in(options.format, columns)
     if options.output is None:
         sys.stdout.write(text)
     else:
         write_text(link_target(options.output), text)
     for note in notes:
         print(note, file=sys.stderr)
-    if options.format == "text":
+    if options.format == "text" and not options.json:
         print(LEGEND, file=sys.stderr)
     return 0
 

@@ -4,7 +4,6 @@
 """
 
 import argparse
-import json
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -15,8 +14,10 @@ from evaluation.commands import (
     a_path,
     add_command,
     add_configured,
+    add_json,
     add_merges,
     asked_candidates,
+    print_json,
     whole_number,
 )
 from evaluation.commands.checkpoint import add_use_mup
@@ -48,7 +49,7 @@ def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
         commands, doctor, "what would stop a scoring job, and how to correct it", stage=False
     )
-    command.add_argument("--json", action="store_true", help="as JSON, with every finding")
+    add_json(command)
     command.add_argument(
         "--gate",
         action="store_true",
@@ -121,7 +122,10 @@ def doctor(options: argparse.Namespace) -> int:
     from evaluation.doctor.findings import as_json, screen
 
     checks = examine(options.config, options.stage, gate=options.gate)
-    print(json.dumps(as_json(checks), indent=1) if options.json else screen(checks), flush=True)
+    if options.json:
+        print_json(as_json(checks))
+    else:
+        print(screen(checks), flush=True)
     faulty = [check.name for check in checks if check.state == "fault"]
     if faulty and options.gate:
         stage = f" of {options.stage}" if options.stage else ""

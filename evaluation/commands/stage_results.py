@@ -11,8 +11,10 @@ from evaluation.commands import (
     Commands,
     a_path,
     add_configured,
+    add_json,
     add_merges,
     asked_candidates,
+    print_json,
     whole_number,
 )
 from evaluation.errors import ConfigError
@@ -38,9 +40,8 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     add_configured(commands, front_page, "the report's first page, over all stages")
     _add_tensorboard(commands)
-    add_configured(commands, bridge_table, "every stage's deltas and verdicts, as text")
-    command = add_configured(commands, status, "what is done and what is missing", stage=False)
-    command.add_argument("--json", action="store_true", help="as JSON")
+    add_json(add_configured(commands, bridge_table, "every stage's deltas and verdicts"))
+    add_json(add_configured(commands, status, "what is done and what is missing", stage=False))
 
 
 def _add_tensorboard(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -162,14 +163,20 @@ def tensorboard(options: argparse.Namespace) -> int:
 
 def bridge_table(options: argparse.Namespace) -> int:
     from evaluation.reporting.terminal import bridge_table as table
+    from evaluation.reporting.terminal import bridge_verdicts
 
-    print(table(_plans_with_tables(options)))
+    plans = _plans_with_tables(options)
+    if options.json:
+        print_json(bridge_verdicts(plans))
+    else:
+        print(table(plans))
     return 0
 
 
 def status(options: argparse.Namespace) -> int:
     from evaluation.dependencies.outdated import Outdated
     from evaluation.reporting.status import stage_status, status_table
+    from evaluation.results.command_output import Status
 
     plans = _plans(options)
     chosen = plans
@@ -179,5 +186,8 @@ def status(options: argparse.Namespace) -> int:
     known = {name: candidates_so_far(plan) for name, plan in chosen.items()}
     outdated.look_at(candidate_subject(chosen[name], one) for name in chosen for one in known[name])
     found = {name: stage_status(plan, known[name], outdated) for name, plan in chosen.items()}
-    print(json.dumps(found, indent=1) if options.json else status_table(found))
+    if options.json:
+        print_json(Status.model_validate_json(json.dumps({"stages": found})))
+    else:
+        print(status_table(found))
     return 0 if all(entry["complete"] for entry in found.values()) else 1

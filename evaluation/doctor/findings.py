@@ -4,12 +4,12 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 from evaluation.escaping import terminal_text
+from evaluation.results.command_output import CheckRow, CheckState, DoctorReport, FindingRow
 from evaluation.wording import first_few
 
-State = Literal["ok", "warning", "fault"]
+State = CheckState
 
 _STATES: tuple[State, ...] = ("ok", "warning", "fault")
 _NAMED = 6
@@ -51,20 +51,18 @@ def worst(checks: Iterable[Check]) -> State:
     return max((check.state for check in checks), key=_STATES.index, default="ok")
 
 
-def as_json(checks: Sequence[Check]) -> dict[str, Any]:
+def as_json(checks: Sequence[Check]) -> DoctorReport:
     """Return all checks with all findings."""
-    return {
-        "state": worst(checks),
-        "checks": [
-            {
-                "check": check.name,
-                "state": check.state,
-                "summary": check.summary,
-                "findings": [vars(finding) for finding in check.findings],
-            }
-            for check in checks
-        ],
-    }
+    rows = tuple(
+        CheckRow(
+            check=check.name,
+            state=check.state,
+            summary=check.summary,
+            findings=tuple(FindingRow(**vars(finding)) for finding in check.findings),
+        )
+        for check in checks
+    )
+    return DoctorReport(state=worst(checks), checks=rows)
 
 
 def screen(checks: Sequence[Check]) -> str:

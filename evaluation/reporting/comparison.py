@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, is_mean, metric_of
-from evaluation.bridge.deltas import compare
-from evaluation.bridge.pairing import check_comparable
 from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.exit_codes import machine_fault
@@ -21,7 +19,7 @@ from evaluation.results.comparison_file import (
     StageComparison,
 )
 from evaluation.results.read import read_results, tiers_in
-from evaluation.runs.compare import compare_runs, side_columns, write_comparisons
+from evaluation.runs.compare import compare_checkpoints, compare_runs, write_comparisons
 from evaluation.runs.find import Run, find_run, this_run
 from evaluation.runs.matching import Matching, match_label
 from evaluation.settings.config import Config
@@ -32,23 +30,27 @@ from evaluation.settings.tiers import TIERS, TierName
 Rows = Sequence[Mapping[str, Any]]
 """Deltas A - B by the columns of `comparison.csv`."""
 
+Steps = tuple[int | None, int | None]
+"""Of two matched checkpoints."""
 
-def compare_folders(ours: Path, theirs: Path) -> tuple[str, bool | None]:
-    """Return a table of the deltas of `ours` against `theirs`, and whether anything is worse.
 
-    None where nothing could be tested, as without per-item scores.
+def compare_folders(ours: Path, theirs: Path) -> RunComparison:
+    """Compare the results of two checkpoints.
 
     Raises:
         ResultsError: a folder has no results or lacks a tier of the other's, or one is damaged.
         BridgeError: the two must not be compared.
     """
     tiers = _shared_tiers(ours, theirs)
-    sides = read_results(ours, tiers), read_results(theirs, tiers)
-    rows = [side_columns(delta) for delta in compare(*sides)]
-    text, is_worse = _summary(rows)
-    notes = "".join(f"\n{note}" for note in check_comparable(*sides))
-    text = f"A = {ours}\nB = {theirs}\n\n{_delta_table(rows)}\n\n{text}{notes}"
-    return text, is_worse if _is_tested(_shown(rows)) else None
+    return compare_checkpoints(read_results(ours, tiers), read_results(theirs, tiers))
+
+
+def folders_as_text(compared: RunComparison) -> str:
+    """Return a table of the deltas of two checkpoints, and what is significantly worse."""
+    (stage,) = compared.stages
+    rows = [row.model_dump() for row in stage.deltas]
+    sides = f"A = {compared.path_a}\nB = {compared.path_b}"
+    return "\n".join([sides, "", _delta_table(rows), "", _summary(rows)[0], *stage.notes])
 
 
 def _shared_tiers(ours: Path, theirs: Path) -> tuple[TierName, ...]:
@@ -131,19 +133,19 @@ def runs_as_text(runs: RunComparison) -> str:
 
 
 def is_worse_at_last(runs: RunComparison) -> bool | None:
-    """Return whether A is significantly worse at the last matched checkpoints of any stage.
+    """Return whether A is significantly worse at the last matched checkpoints of any stage, or at all.
 
     None where nothing of a stage could be tested.
     """
     last = [list(_by_match(stage).values())[-1] for stage in runs.stages]
-    if not all(map(_is_tested, last)):
+    if not all(_is_tested(_shown(rows)) for rows in last):
         return None
     return any(_summary(rows)[1] for rows in last)
 
 
-def _by_match(stage: StageComparison) -> dict[tuple[int, int], list[dict[str, Any]]]:
+def _by_match(stage: StageComparison) -> dict[Steps, list[dict[str, Any]]]:
     """Return the deltas by the steps of the two checkpoints."""
-    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    found: dict[Steps, list[dict[str, Any]]] = {}
     for row in stage.deltas:
         found.setdefault((row.step_a, row.step_b), []).append(row.model_dump())
     return found
@@ -164,9 +166,7 @@ def _stage(stage: StageComparison) -> str:
     return "\n\n".join(text)
 
 
-def _by_step(
-    matched: Mapping[tuple[int, int], Rows], overall: Sequence[LeadRow]
-) -> Iterator[list[str]]:
+def _by_step(matched: Mapping[Steps, Rows], overall: Sequence[LeadRow]) -> Iterator[list[str]]:
     for (mine, other), rows in matched.items():
         step = str(mine) if mine == other else f"{mine} / {other}"
         known = {(row["tier"], row["item"], row["metric"]): row for row in rows}

@@ -7,6 +7,7 @@ from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
 from evaluation.escaping import printable
 from evaluation.reporting.headlines import in_words, provisional, shown_metrics
+from evaluation.results.command_output import BridgeTable, StageVerdicts
 from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas, read_stage_deltas
 from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
 from evaluation.settings.candidates import candidate_label
@@ -28,16 +29,37 @@ def bridge_table(plans: Mapping[str, StagePlan]) -> str:
     return "\n\n".join(_stage(plan) for plan in plans.values())
 
 
-def _stage(plan: StagePlan) -> str:
-    if plan.stage.bridge is None:
-        return f"{plan.name}: no bridge"
+def bridge_verdicts(plans: Mapping[str, StagePlan]) -> BridgeTable:
+    """Return every stage's deltas and recommendation as `bridge-table --json` prints them."""
+    found = {}
+    for name, plan in plans.items():
+        content, path = _deltas(plan), plan.results / RECOMMENDATION
+        is_known = isinstance(content, StageDeltas)
+        found[name] = StageVerdicts(
+            deltas=content if isinstance(content, StageDeltas) else None,
+            recommendation=read_recommendation(path) if is_known and path.exists() else None,
+            note=content if isinstance(content, str) else None,
+        )
+    return BridgeTable(stages=found)
+
+
+def _deltas(plan: StagePlan) -> StageDeltas | str:
+    """Return a stage's deltas, or why there are none."""
     path = plan.results / DELTAS
+    if plan.stage.bridge is None:
+        return "no bridge"
     if not path.exists():
-        return f"{plan.name}: no {DELTAS} yet; run `{snakemake(plan.name)}`"
+        return f"no {DELTAS} yet; run `{snakemake(plan.name)}`"
     try:
-        content = read_stage_deltas(path)
+        return read_stage_deltas(path)
     except ResultsError as error:
-        return f"{plan.name}: {error}"
+        return str(error)
+
+
+def _stage(plan: StagePlan) -> str:
+    content = _deltas(plan)
+    if isinstance(content, str):
+        return f"{plan.name}: {content}"
     warnings = [f"warning: {note}" for note in content.notes]
     lines = [*_steps(content, plan.name), *content.left_out, *warnings, *advice_lines(plan)]
     return "\n".join(lines)

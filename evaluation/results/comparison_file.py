@@ -36,8 +36,8 @@ class ComparisonRow(FileModel):
     run_b: str = Field(description="The run B.")
     stage_a: str = Field(description="Stage of A.")
     stage_b: str = Field(description="Stage of B.")
-    step_a: int = Field(description="Step of A's checkpoint.")
-    step_b: int = Field(description="Step of B's checkpoint.")
+    step_a: int | None = Field(description="Step of A's checkpoint; null for a merge.")
+    step_b: int | None = Field(description="Step of B's checkpoint; null for a merge.")
     tokens_a: int | None = Field(description="A's training tokens.")
     tokens_b: int | None = Field(description="B's training tokens.")
     tier: TierOf
@@ -50,7 +50,7 @@ class ComparisonRow(FileModel):
     low: Low
     high: High
     low_all: float | None = Field(
-        description="Lower end of the interval that holds for all matched checkpoints at once."
+        description="Lower end of the interval that holds for all matched checkpoints of two runs at once."
     )
     high_all: High
     p: P
@@ -104,7 +104,7 @@ class StageComparison(FileModel):
 
 
 class RunComparison(FileModel):
-    """Two runs."""
+    """Two runs, or two checkpoints as runs of one each."""
 
     run_a: str = Field(description="The run A.")
     run_b: str = Field(description="The run B.")

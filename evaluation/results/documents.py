@@ -6,6 +6,12 @@ from pathlib import Path
 from evaluation.files import write_json, write_text
 from evaluation.results.answer_files import CategoryRates, MeanRate
 from evaluation.results.columns import Column
+from evaluation.results.command_output import (
+    BridgeTable,
+    CheckpointTable,
+    DoctorReport,
+    Status,
+)
 from evaluation.results.comparison_file import (
     COMPARISON,
     COMPARISON_COLUMNS,
@@ -65,18 +71,28 @@ are in `workflow/schemas/`.
 `python -m evaluation schema` generates this page from the models in `evaluation/results/`.
 """
 
-_PLACES = {"<step>": "One checkpoint", "<stage>": "One stage", "<results>": "All stages and runs"}
+_PLACES: dict[tuple[str, ...], str] = {
+    ("<step>",): "One checkpoint",
+    ("<stage>",): "One stage",
+    ("<results>",): "All stages and runs",
+    ("bridge-table", "doctor", "status", "table"): "Commands with `--json`",
+}
+"""Beginnings of names, and the title of all that begin so."""
 
 _CONTENTS = {
     f"<step>/{DELTAS}": "deltas, intervals and the verdict of a step",
     f"<stage>/{DELTAS}": "deltas and verdicts of all steps",
     f"<stage>/{RECOMMENDATION}": "which checkpoint to use next, and why",
     f"<stage>/{QUALITY}": "how much each slice and task can detect",
-    f"<results>/{COMPARISON}": "this run compared with others ([runs.md](runs.md))",
+    f"<results>/{COMPARISON}": "this run compared with others ([runs.md](runs.md)); also `compare --json`",
     f"<stage>/{STAGE_TABLE}": "deltas of all steps, a row per delta",
     "<stage>/summary.csv, summary.parquet": "scores and deltas of a stage, a row per value",
     f"<stage>/{QUALITY_TABLE}": "how much each slice and task can detect, a row per metric",
     f"<results>/{COMPARISON_TABLE}": "this run compared with others, a row per delta",
+    "status (JSON)": "what is done, outdated, running, missing or failed",
+    "doctor (JSON)": "what would stop a scoring job",
+    "bridge-table (JSON)": "deltas and recommendation of every stage",
+    "table (JSON)": "checkpoints side by side",
     f"<results>/{RETENTION}": "what later checkpoints retained of earlier ones, a row per delta",
 }
 """What is in each file that does not belong to a tier."""
@@ -108,6 +124,10 @@ def documents() -> dict[str, tuple[str, type[FileModel]]]:
         "recommendation": (f"<stage>/{RECOMMENDATION}", Recommendation),
         "task_quality": (f"<stage>/{QUALITY}", TaskQuality),
         "comparison": (f"<results>/{COMPARISON}", Comparison),
+        "status_output": ("status (JSON)", Status),
+        "doctor_output": ("doctor (JSON)", DoctorReport),
+        "bridge_table_output": ("bridge-table (JSON)", BridgeTable),
+        "table_output": ("table (JSON)", CheckpointTable),
     }
 
 
@@ -147,8 +167,13 @@ def _sections() -> dict[str, str]:
         QualityRow: f"`<stage>/{QUALITY_TABLE}`",
         ComparisonRow: f"`<results>/{COMPARISON_TABLE}`",
     }
+    files: Parts = {
+        StageDeltas: f"`<stage>/{DELTAS}`",
+        Recommendation: f"`<stage>/{RECOMMENDATION}`",
+    }
+    parts = {m: {**_PARTS, **rows, **({} if m in files else files)} for m in models.values()}
     return {
-        **{f: f"## `{f}`\n\n{key_table(m, {**_PARTS, **rows})}\n" for f, m in models.items()},
+        **{f: f"## `{f}`\n\n{key_table(m, parts[m])}\n" for f, m in models.items()},
         **{f: f"## `{f}`\n\n{_column_table(columns)}\n" for f, columns in tables().items()},
     }
 

@@ -137,6 +137,29 @@ def _rows(
             yield ComparisonRow(**about, **side_columns(delta), **bounds)
 
 
+def compare_checkpoints(ours: Results, theirs: Results) -> RunComparison:
+    """Compare two checkpoints, whatever their steps; raise BridgeError where they must not be."""
+    a, b = ours.header, theirs.header
+    runs = {"run_a": ours.label, "run_b": theirs.label}
+    stages = {"stage_a": a.stage, "stage_b": b.stage}
+    about: dict[str, Any] = {**runs, **stages, "step_a": a.step, "step_b": b.step}
+    about |= {"tokens_a": a.consumed_tokens, "tokens_b": b.consumed_tokens}
+    about |= {"low_all": None, "high_all": None}
+    rows = [ComparisonRow(**about, **side_columns(delta)) for delta in compare(ours, theirs)]
+    stage = StageComparison(
+        **stages,
+        by="steps",
+        checkpoints=1,
+        across_tokenizers=False,
+        notes=tuple(check_comparable(ours, theirs)),
+        corrected_for="`p_holm` is corrected over all items of the two checkpoints (Holm).",
+        leads=(),
+        deltas=tuple(rows),
+    )
+    paths = {"path_a": str(ours.folder), "path_b": str(theirs.folder)}
+    return RunComparison(**runs, **paths, error=None, notes=(), stages=(stage,))
+
+
 def side_columns(delta: Delta) -> dict[str, Any]:
     """Return the columns of a delta A - B."""
     columns = delta_columns(delta)
@@ -212,12 +235,14 @@ def _led_in(deltas: Sequence[Delta]) -> list[Delta]:
     return [delta for delta in deltas if (delta.tier, delta.metric) in metrics]
 
 
+def as_file(comparisons: Sequence[RunComparison]) -> Comparison:
+    """Return what `comparison.json` and `compare --json` hold."""
+    return Comparison(protocol=protocol.BRIDGE, comparisons=tuple(comparisons))
+
+
 def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> list[Path]:
     """Write `comparison.csv` and `comparison.json` into a folder; return their paths."""
-    content = {
-        "protocol": protocol.BRIDGE,
-        "comparisons": [one.model_dump(mode="json") for one in comparisons],
-    }
+    content = as_file(comparisons).model_dump(mode="json")
     stages = [stage for one in comparisons for stage in one.stages]
     rows = [row.model_dump() for stage in stages for row in stage.deltas]
     write_csv(folder / COMPARISON_TABLE, COMPARISON_COLUMNS, rows)

@@ -39,7 +39,7 @@ class Match:
         return match_label(self.ours.step, self.theirs.step)
 
 
-def match_label(ours: int, theirs: int) -> str:
+def match_label(ours: int | None, theirs: int | None) -> str:
     """Return what sentences call two matched checkpoints, by their steps."""
     return f"step {ours}" if ours == theirs else f"step {ours} against step {theirs}"
 

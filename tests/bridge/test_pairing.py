@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError
-from evaluation.reporting.comparison import compare_folders
+from evaluation.reporting.comparison import compare_folders, folders_as_text
 from evaluation.reporting.pages.provenance import provenance_tables
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
@@ -107,7 +107,7 @@ def assert_shown(plan: Any, expected: list[str]) -> None:
     for line in in_words:
         assert f"Warning: {line}." in page
         assert f"warning: {line}" in text.splitlines()
-    said = compare_folders(plan.step_folder(10), plan.bridge_folder)[0]
+    said = folders_as_text(compare_folders(plan.step_folder(10), plan.bridge_folder))
     assert all(line in said for line in expected)
 
 

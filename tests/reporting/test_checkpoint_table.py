@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.__main__ import main
-from evaluation.reporting.tables.score_matrix import checkpoint_table
+from evaluation.reporting.tables.score_matrix import checkpoint_columns, columns_in
 from evaluation.settings.plan import StagePlan
 
 
@@ -23,7 +23,8 @@ def folders(plans: dict[str, StagePlan]) -> dict[str, Path]:
 
 
 def test_every_headline_is_there_with_its_interval(folders: dict[str, Path]) -> None:
-    text, notes = checkpoint_table(folders, "csv")
+    columns, notes = checkpoint_columns(folders)
+    text = columns_in("csv", columns)
     rows = {(row["tier"], row["item"]): row for row in csv.DictReader(io.StringIO(text))}
     assert notes == []
     for label, folder in folders.items():
@@ -38,17 +39,20 @@ def test_every_headline_is_there_with_its_interval(folders: dict[str, Path]) -> 
 
 def test_an_arrow_is_the_paired_verdict(folders: dict[str, Path]) -> None:
     """Against the column before; the other way round it turns."""
-    text, _ = checkpoint_table(folders, "text")
+    columns, _ = checkpoint_columns(folders)
+    text = columns_in("text", columns)
     line = next(one for one in text.splitlines() if one.startswith("Ranked") and "overall" in one)
     assert line.count("▲") == 2
-    turned, _ = checkpoint_table(dict(reversed(folders.items())), "text")
+    columns, _ = checkpoint_columns(dict(reversed(folders.items())))
+    turned = columns_in("text", columns)
     line = next(one for one in turned.splitlines() if one.startswith("Ranked") and "overall" in one)
     assert line.count("▼") == 2
     assert "▲" not in line
 
 
 def test_latex_is_whole_and_escaped(folders: dict[str, Path]) -> None:
-    text, _ = checkpoint_table(folders, "latex")
+    columns, _ = checkpoint_columns(folders)
+    text = columns_in("latex", columns)
     lines = text.splitlines()
     assert lines[0] == r"\begin{tabular}{lrrr}"
     assert lines[-1] == r"\end{tabular}"
@@ -63,7 +67,8 @@ def test_a_column_that_cannot_be_paired_is_told(folders: dict[str, Path]) -> Non
     path = folders["RL"] / "tier3_cf.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "protocol": "tier3-0"}))
-    text, notes = checkpoint_table(folders, "text")
+    columns, notes = checkpoint_columns(folders)
+    text = columns_in("text", columns)
     assert len(notes) == 1
     assert notes[0].startswith("RL is not tested against SFT_1: ")
     assert text.splitlines()[0].split()[-1] == "RL"

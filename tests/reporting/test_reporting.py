@@ -14,7 +14,7 @@ import pytest
 
 from evaluation.errors import ResultsError
 from evaluation.files import write_json
-from evaluation.reporting.comparison import compare_folders
+from evaluation.reporting.comparison import compare_folders, folders_as_text, is_worse_at_last
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.joined import follows, joined_series
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
@@ -236,11 +236,12 @@ def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan
 def test_compare_two_folders(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
     better, worse = plan.step_folder(30), plan.step_folder(10)
-    text, is_worse = compare_folders(better, worse)
-    assert not is_worse
-    assert "quiz" in text
-    text, is_worse = compare_folders(worse, better)
-    assert is_worse
+    compared = compare_folders(better, worse)
+    assert is_worse_at_last(compared) is False
+    assert "quiz" in folders_as_text(compared)
+    compared = compare_folders(worse, better)
+    assert is_worse_at_last(compared)
+    text = folders_as_text(compared)
     assert "p (Holm)" in text
     family = [line for line in text.splitlines() if re.match(r"tier\d", line)]
     counted = [line for line in family if "overall" not in line or line.startswith("tier4")]

@@ -45,7 +45,8 @@ def test_files_fit_their_schemas(plans: dict[str, StagePlan]) -> None:
     }
     sides = [find_run(name, plans[name].results) for name in ("first", "second")]
     write_runs(plan.results.parent, sides, [compare_runs(*sides, Matching(which="last"))])
-    for file, model in documents().values():
+    files = {file: model for file, model in documents().values() if file.startswith("<")}
+    for file, model in files.items():
         folder, name = file.split("/")
         path = folders[folder] / name.split(",")[0]
         lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]

@@ -166,7 +166,7 @@ def test_a_run_and_a_checkpoint(command: Command, pristine: Path) -> None:
     both = (step(pristine, "A"), b)
     command("compare", *both).check(0)
     command("compare", *both, "--last").check(1, "--last is for two runs")
-    command("compare", *both, "--output", "x").check(1, "--output is for two runs")
+    command("compare", *both, "--by", "tokens").check(1, "--by is for two runs")
 
 
 def test_a_folder_that_nothing_can_be_written_to(

@@ -12,11 +12,14 @@ import yaml
 
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.results.columns import arrow_schema
+from evaluation.results.command_output import BridgeTable, CheckpointTable, DoctorReport, Status
+from evaluation.results.comparison_file import read_comparison
 from evaluation.results.job_logs import last_error
 from evaluation.results.stage_files import SUMMARY_COLUMNS
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side
 from tests.tools.conftest import Command
+from tests.workflow.world import World
 
 TIER2, TIER3, TIER4 = "tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json"
 
@@ -241,3 +244,37 @@ def test_tensorboard_into_what_is_no_folder(
     assert file.read_text() == "kept"
     command(*line, tmp_path / "new/logs").check(0)
     assert len(list((tmp_path / "new/logs").iterdir())) == 1
+
+
+def test_json_of_commands_is_what_the_models_say(
+    command: Command, scored: Path, tmp_path: Path
+) -> None:
+    """Keys and values in what is printed, and the same in the files of a comparison."""
+    good, bad, out = scored / "good", scored / "bad", tmp_path / "out"
+    printed = command("compare", bad, good, "--json", "--output", out).out
+    assert json.loads(printed) == json.loads((out / "comparison.json").read_text())
+    (stage,) = read_comparison(out / "comparison.json").comparisons[0].stages
+    acc = next(r for r in stage.deltas if (r.item, r.metric) == ("overall", "delta_acc"))
+    assert (acc.step_a, acc.step_b) == (10, 20)
+    assert acc.delta == pytest.approx(acc.value_a - acc.value_b)
+    rows = (out / "comparison.csv").read_text().splitlines()
+    assert len(rows) == 1 + len(stage.deltas)
+    table = CheckpointTable.model_validate_json(
+        command("table", f"G={good}", f"B={bad}", "--json").out
+    )
+    assert [column.label for column in table.columns] == ["G", "B"]
+    shown = {(one.tier, one.item): one for one in table.columns[1].values}
+    assert shown["tier3", "overall"].value == acc.value_a
+    assert shown["tier3", "overall"].flag == "worse"
+
+
+def test_json_of_a_configuration(command: Command, world: World) -> None:
+    config = ("--config", world.config, "--json")
+    status = Status.model_validate_json(command("status", *config).out)
+    assert set(status.stages) == {"stage1", "stage2"}
+    assert not status.stages["stage1"].complete
+    doctor = DoctorReport.model_validate_json(command("doctor", *config).out)
+    assert {check.state for check in doctor.checks} <= {"ok", "warning", "fault"}
+    verdicts = BridgeTable.model_validate_json(command("bridge-table", *config).out)
+    assert verdicts.stages["stage1"].note == "no bridge"
+    assert "run `snakemake stage2" in str(verdicts.stages["stage2"].note)

@@ -22,7 +22,7 @@ from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.doctor.examine import examine
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.files import write_json, write_parquet
-from evaluation.reporting.comparison import compare_folders
+from evaluation.reporting.comparison import compare_folders, folders_as_text
 from evaluation.reporting.exports import export_curves
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.status import stage_status, status_table
@@ -93,7 +93,7 @@ def bridge(root: Path) -> None:
         ("toy", "met", ("old",)),
     ]
     assert json.loads((plan.results / "recommendation.json").read_text())["step"] == 30
-    said = compare_folders(plan.step_folder(10), plan.bridge_folder)[0]
+    said = folders_as_text(compare_folders(plan.step_folder(10), plan.bridge_folder))
     assert [line.split()[:3] for line in said.splitlines() if line.startswith("toy ")] == [
         ["toy", item, "solved,"] for item in ("old", "new", "overall")
     ]

@@ -68,7 +68,7 @@ def test_status_tells_what_an_edit_made_outdated(world: World) -> None:
     finally:
         world.config.write_text(before)
     assert done.returncode == 1
-    for entry in json.loads(done.stdout).values():
+    for entry in json.loads(done.stdout)["stages"].values():
         states = [entry["files"], *(subject["files"] for subject in entry["subjects"].values())]
         assert {state for files in states for state in files.values()} == {"outdated"}
         assert not entry["complete"]

@@ -173,7 +173,7 @@ def _deltas(
     return found, left_out
 
 
-def _rows(stage: StageComparison, step: int) -> Iterator[dict[str, Any]]:
+def _rows(stage: StageComparison, step: int | None) -> Iterator[dict[str, Any]]:
     """Yield the rows of one match; what a lead is about is in a forest plot."""
     leads = {(lead.tier, lead.item, lead.metric) for lead in stage.leads}
     for row in stage.deltas:

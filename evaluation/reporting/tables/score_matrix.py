@@ -23,6 +23,7 @@ from evaluation.reporting.palette import LIGHT
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.reporting.terminal import align
+from evaluation.results.command_output import CheckpointTable, TableColumn, TableValue
 from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.read import Results, read_results, tiers_in
 from evaluation.results.stage_files import MATRIX, MATRIX_TEX, RetentionRow
@@ -102,8 +103,8 @@ def _rank(value: Value) -> tuple[bool, bool]:
     return value.item != OVERALL, not is_mean(value.tier, value.item)
 
 
-def checkpoint_table(folders: Mapping[str, Path], form: Format) -> tuple[str, list[str]]:
-    """Return a table of result folders by label, and a sentence for each pair that is not tested.
+def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[str]]:
+    """Return a column for each labelled folder, and a sentence for each pair that is not tested.
 
     Raises:
         ResultsError: a folder has no results, or damaged ones.
@@ -120,7 +121,29 @@ def checkpoint_table(folders: Mapping[str, Path], form: Format) -> tuple[str, li
         Column(label, _shown_values(values_of(side)), flags.get(label, {}))
         for label, side in sides.items()
     ]
-    return {"text": as_text, "csv": as_csv, "latex": as_latex}[form](columns), notes
+    return columns, notes
+
+
+def columns_in(form: Format, columns: Sequence[Column]) -> str:
+    """Return columns as a table in this format."""
+    return {"text": as_text, "csv": as_csv, "latex": as_latex}[form](columns)
+
+
+def columns_as_json(
+    columns: Sequence[Column], folders: Mapping[str, Path], notes: Sequence[str]
+) -> CheckpointTable:
+    """Return columns as `table --json` prints them."""
+    found = []
+    for column in columns:
+        values = tuple(
+            TableValue.model_validate(
+                {**dict(zip(("tier", "item", "metric"), key, strict=True)), **_numbers(column, key)}
+            )
+            for key in column.values
+        )
+        folder = str(folders[column.label])
+        found.append(TableColumn(label=column.label, folder=folder, values=values))
+    return CheckpointTable(columns=tuple(found), notes=tuple(notes))
 
 
 def _read(folder: Path) -> Results:
