@@ -9,7 +9,7 @@ from evaluation.bridge.simultaneous_intervals import detectable
 from evaluation.bridge.statistics import ALPHA, Estimate, holm, macro_mean
 from evaluation.results.deltas_file import Flag
 from evaluation.settings.candidates import Candidate, candidate_columns
-from evaluation.settings.tiers import TIERS, Metric, Tier, TierName
+from evaluation.settings.tiers import TIERS, Metric, Tier, TierName, metric_of
 
 OVERALL = "overall"
 
@@ -69,11 +69,6 @@ class Delta:
     def key(self) -> str:
         """What it is called among the tests of a family."""
         return f"{self.tier} {self.item} {self.metric}"
-
-
-def metric_of(tier: TierName, delta: str) -> Metric:
-    """Return the metric that the deltas of this name are of."""
-    return TIERS[tier].metric(delta.removeprefix("delta_"))
 
 
 def headline_delta(tier: TierName) -> str:
@@ -186,27 +181,24 @@ def delta_row(delta: Delta, stage: str, step: Candidate, bridge: str) -> dict[st
     return {"stage": stage, **candidate_columns(step), "bridge": bridge, **delta_columns(delta)}
 
 
-def delta_columns(delta: Delta) -> dict[str, Any]:
-    """Return the columns of a delta that are the same whatever two checkpoints it is of."""
-    estimate = delta.estimate
+def change_columns(values: tuple[float, float], estimate: Estimate) -> dict[str, Any]:
+    """Return both values, their difference and its interval, as `results.deltas_file.Change` has them."""
     return {
-        "tier": delta.tier,
-        "item": delta.item,
-        "group": delta.group,
-        "metric": delta.metric,
-        "value": delta.value,
-        "bridge_value": delta.bridge_value,
+        "value": values[0],
+        "bridge_value": values[1],
         "delta": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
-        "p": estimate.p,
-        "p_holm": delta.p_holm,
-        "mde": estimate.mde,
-        "n": estimate.n,
-        "clusters": estimate.units,
-        "want": delta.want,
-        "primary": delta.primary,
-        "flag": delta.flag,
-        "method": estimate.method,
-        "note": estimate.note,
+    }
+
+
+def delta_columns(delta: Delta) -> dict[str, Any]:
+    """Return the columns of a delta that are the same whatever two checkpoints it is of."""
+    known = delta.estimate
+    own = ("tier", "item", "group", "metric", "p_holm", "want", "primary", "flag")
+    return {
+        **change_columns((delta.value, delta.bridge_value), known),
+        **{name: getattr(delta, name) for name in own},
+        **{name: getattr(known, name) for name in ("p", "mde", "n", "method", "note")},
+        "clusters": known.units,
     }

@@ -81,7 +81,7 @@ def _deltas_across(pair: Pair) -> list[Delta]:
 
 
 def _bits(pair: Pair) -> Iterator[Delta]:
-    for name, mine, other in pair.items(NatsItem):
+    for name, mine, other in pair.both(NatsItem):
         if PER_BYTE not in mine.values or PER_BYTE not in other.values:
             raise BridgeError(
                 f"{pair.tier.item} {name!r}: {pair.ours.folder} and {pair.theirs.folder} have other "
@@ -104,7 +104,7 @@ def _no_table(values: tuple[float, float]) -> Estimate:
 
 def _nats(pair: Pair) -> list[Delta]:
     """Return the deltas of each item and their means; of perplexities, exp of the mean nats."""
-    rows = [delta for one in pair.items(NatsItem) for delta in _nats_item(pair, *one)]
+    rows = [delta for one in pair.both(NatsItem) for delta in _nats_item(pair, *one)]
     means: dict[str, dict[str, Delta]] = {}
     for metric in _headline_first(pair.tier):
         same = [row for row in rows if row.metric == f"delta_{metric}"]
@@ -158,7 +158,7 @@ def _overall_perplexity(pair: Pair, nats: Delta) -> Delta:
     scales = math.exp(nats.value), math.exp(nats.bridge_value)
     parts: dict[str, Estimate] = {}
     weights = nats.estimate.weights
-    for name, mine, other in pair.items(NatsItem):
+    for name, mine, other in pair.both(NatsItem):
         if name not in weights:
             continue
         parts[name] = _no_table((0.0, 0.0))
@@ -171,14 +171,14 @@ def _overall_perplexity(pair: Pair, nats: Delta) -> Delta:
 
 def _credits(pair: Pair) -> list[Delta]:
     """Return headlines, then secondary metrics, each with the means over the items that can have it."""
-    rows = [delta for one in pair.items(CreditItem) for delta in _credit_item(pair, *one)]
-    beside = [delta for one in pair.items(CreditItem) for delta in _companion_item(pair, *one)]
+    rows = [delta for one in pair.both(CreditItem) for delta in _credit_item(pair, *one)]
+    beside = [delta for one in pair.both(CreditItem) for delta in _companion_item(pair, *one)]
     return [*rows, *_means(pair, rows), *beside, *_means(pair, beside)]
 
 
 def _means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
     """Yield the mean of each metric, unless an item lacks it for want of a per-item table."""
-    metrics = [pair.tier.metrics_of(mine.values) for _, mine, _ in pair.items(CreditItem)]
+    metrics = [pair.tier.metrics_of(mine.values) for _, mine, _ in pair.both(CreditItem)]
     for metric in dict.fromkeys(chain.from_iterable(metrics)):
         own = [row for row in rows if row.metric == f"delta_{metric}"]
         if own and len(own) == sum(metric in one for one in metrics):
@@ -266,4 +266,4 @@ def _rates(pair: Pair) -> list[Delta]:
                 values = mine.values[rate], other.values[rate]
                 known = _credit_estimate(pair, rate, rate, mine, other) or _no_table(values)
                 rows.append(delta_of(pair.tier, OVERALL, None, rate, values, known))
-    return rows + [delta for one in pair.items(CreditItem) for delta in _credit_item(pair, *one)]
+    return rows + [delta for one in pair.both(CreditItem) for delta in _credit_item(pair, *one)]

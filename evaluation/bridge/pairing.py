@@ -1,14 +1,15 @@
 """Two results paired, and refused where their difference would mean nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 from evaluation.errors import BridgeError
 from evaluation.results.kinds import CreditItem, Credits, NatsItem
-from evaluation.results.read import Results, TierResults
-from evaluation.results.tier_files import TierFile
-from evaluation.settings.tiers import Tier
+from evaluation.results.read import Results, TierResults, read_folder
+from evaluation.settings.tiers import TIERS, Tier
+from evaluation.wording import first_few
 
 AnyItem = TypeVar("AnyItem", NatsItem, CreditItem)
 
@@ -18,8 +19,7 @@ OF_TOKENS = ("data", "prompts")
 """Checksums of what holds token ids, and so differs with every tokenizer."""
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A tier of both sides."""
 
     ours: TierResults
@@ -40,7 +40,7 @@ class Pair:
         other = self.theirs.file.groups
         return {name: own for name, own in self.ours.file.groups.items() if other.get(name) == own}
 
-    def items(self, kind: type[AnyItem]) -> Iterator[tuple[str, AnyItem, AnyItem]]:
+    def both(self, kind: type[AnyItem]) -> Iterator[tuple[str, AnyItem, AnyItem]]:
         """Yield the items of a kind that both sides have, with their names."""
         for name, mine in self.ours.items.items():
             other = self.theirs.items.get(name)
@@ -50,7 +50,7 @@ class Pair:
     def credits(self) -> Iterator[tuple[str, Credits, Credits]]:
         """Yield both sides' credits of each item by the headline, over the units both could judge."""
         headline = self.tier.headline
-        for name, mine, other in self.items(CreditItem):
+        for name, mine, other in self.both(CreditItem):
             if headline in mine.credits and headline in other.credits:
                 left, right = mine.credits[headline], other.credits[headline]
                 left, right = left.without(right), right.without(left)
@@ -60,18 +60,11 @@ class Pair:
     def over(self, names: Iterable[str]) -> "Pair":
         """Return the pair over some of its items; rates over all units stay."""
         kept = list(names)
-        sides = (
-            replace(side, items={name: side.items[name] for name in kept})
-            for side in (self.ours, self.theirs)
-        )
-        return Pair(*sides)
+        return Pair(*(replace(s, items={name: s.items[name] for name in kept}) for s in self))
 
     def results(self) -> tuple[Results, Results]:
         """Return each side as results of this tier alone."""
-        ours, theirs = (
-            Results(folder=side.folder, tiers={side.tier.name: side})
-            for side in (self.ours, self.theirs)
-        )
+        ours, theirs = (Results(folder=one.folder, tiers={one.tier.name: one}) for one in self)
         return ours, theirs
 
     def check_ids(self, what: str, mine: Iterable[Any], other: Iterable[Any]) -> None:
@@ -79,19 +72,33 @@ class Pair:
         mine, other = list(mine), list(other)
         if mine == other:
             return
-        singleton = next(
-            (one for a, b in ((mine, other), (other, mine)) for one in _alone(a, b)), None
-        )
-        seen = "their order differs" if singleton is None else f"{singleton} is on one side only"
+        known = {*mine} & {*other}
+        alone = next((one for one in (*mine, *other) if one not in known), None)
+        seen = "their order differs" if alone is None else f"{alone} is on one side only"
         raise BridgeError(
             f"{self.tier.unit} of {what!r}: the items of {self.ours.folder} ({len(mine)}) are not those "
             f"of {self.theirs.folder} ({len(other)}): {seen}; {AGAIN}"
         )
 
 
-def _alone(some: Iterable[Any], others: Iterable[Any]) -> Iterator[Any]:
-    known = set(others)
-    return (item for item in some if item not in known)
+def read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:
+    """Return the results of two folders, which are to hold the same tiers.
+
+    Raises:
+        ResultsError: a folder holds no results, or damaged ones.
+        BridgeError: the two are one, or a tier is there once, which would be left out silently.
+    """
+    sides = read_folder(ours), read_folder(theirs)
+    if ours.samefile(theirs):
+        raise BridgeError(f"{ours} and {theirs} are one folder; name two different ones")
+    for one, other in (sides, sides[::-1]):
+        lacking = [name for name in other.tiers if name not in one.tiers]
+        if lacking:
+            raise BridgeError(
+                f"{one.folder / TIERS[lacking[0]].summary_file}: no such file, though {other.folder} "
+                "has one; score that tier on both sides, or on none"
+            )
+    return sides
 
 
 def tier_pairs(ours: Results, theirs: Results) -> list[Pair]:
@@ -116,25 +123,14 @@ def check_comparable(
             raise BridgeError(f"{theirs.folder}: has no {name}, which {ours.folder} has; score it")
         _check_tier(mine, other, OF_TOKENS if across_tokenizers else ())
         notes += _notes(mine, other)
-    first = next(iter(ours.tiers))
-    return [*_trained_otherwise(ours.tiers[first].file, theirs.tiers[first].file), *notes]
-
-
-def _trained_otherwise(mine: TierFile, other: TierFile) -> Iterator[str]:
-    """Yield how the models differ in the context that they were trained for."""
-    pairs = {
-        "trained on sequences of {:,} tokens, the bridge on {:,}": (
-            mine.trained_sequence_length,
-            other.trained_sequence_length,
-        ),
-        "positions by {}, those of the bridge by {}": (
-            mine.rotary_embedding,
-            other.rotary_embedding,
-        ),
-    }
-    for sentence, (here, there) in pairs.items():
-        if here is not None and there is not None and here != there:
-            yield sentence.format(here, there)
+    headers = [side.tiers[next(iter(ours.tiers))].file for side in (ours, theirs)]
+    lengths = [header.trained_sequence_length for header in headers]
+    positions = [header.rotary_embedding for header in headers]
+    return [
+        *_unlike("trained on sequences of {:,} tokens, the bridge on {:,}", *lengths),
+        *_unlike("positions by {}, those of the bridge by {}", *positions),
+        *notes,
+    ]
 
 
 def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
@@ -159,32 +155,35 @@ def _notes(mine: TierResults, other: TierResults) -> list[str]:
 
     In bfloat16 that is not small.
     """
-    pairs = {
-        "scored on the device {}, the bridge on {}": (mine.file.device, other.file.device),
-        "scored on the GPU {}, the bridge on {}": (mine.file.gpu, other.file.gpu),
-    }
-    if not mine.tier.rates:  # answers are written without rows
-        rows = "scored in rows of {} tokens, the bridge in rows of {}"
-        pairs[rows] = (_rows(mine), _rows(other))
     groups = {**mine.file.groups, **other.file.groups}
     apart = [name for name in groups if name not in Pair(mine, other).groups]
-    notes = [f"{mine.tier.name}: the group {name} is not the same on both sides" for name in apart]
-    return notes + [
-        f"{mine.tier.name}: {sentence.format(here, there)}{_noise(mine.file.dtype)}"
-        for sentence, (here, there) in pairs.items()
-        if here is not None and there is not None and here != there
+    notes = [f"the group {name} is not the same on both sides" for name in apart]
+    ours, theirs = mine.file, other.file
+    noise = "" if ours.dtype in (None, "float32") else f"; in {ours.dtype} {_MOVES}"
+    notes += [
+        f"scored {sentence}{noise}"
+        for sentence in (
+            *_unlike("on the device {}, the bridge on {}", ours.device, theirs.device),
+            *_unlike("on the GPU {}, the bridge on {}", ours.gpu, theirs.gpu),
+            *_unlike("in rows of {} tokens, the bridge in rows of {}", _rows(mine), _rows(other)),
+        )
     ]
+    return [f"{mine.tier.name}: {note}" for note in notes]
+
+
+_MOVES = "that moves single items (docs/gpu.md)"
+
+
+def _unlike(sentence: str, here: object, there: object) -> Iterator[str]:
+    """Yield how the sides differ, if both are known."""
+    if here is not None and there is not None and here != there:
+        yield sentence.format(here, there)
 
 
 def _rows(side: TierResults) -> str | None:
-    """Return the tokens of a packed row, or of several; None where the file has none."""
-    return " and ".join(f"{tokens:,}" for tokens in side.file.row_tokens) or None
-
-
-def _noise(dtype: str | None) -> str:
-    if dtype in (None, "float32"):
-        return ""
-    return f"; in {dtype} that moves single items (docs/gpu.md)"
+    """Return the tokens of a packed row, or of several; None of answers, which have no rows."""
+    known = () if side.tier.rates else side.file.row_tokens
+    return " and ".join(f"{tokens:,}" for tokens in known) or None
 
 
 def _same(what: str, mine: object, other: object, ours: object, theirs: object) -> None:
@@ -195,15 +194,20 @@ def _same(what: str, mine: object, other: object, ours: object, theirs: object) 
 
 
 def _same_items(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
-    kind = mine.tier.item
-    sides: tuple[tuple[Mapping[str, Any], TierResults], ...]
-    sides = ((mine.items, other), (other.items, mine))
-    for names, lacking in sides:
-        missing = [name for name in names if name not in lacking.items]
-        if missing:
-            raise BridgeError(
-                f"{lacking.folder}: has no {kind} {missing[0]!r}, which the other side has; {AGAIN}"
-            )
+    kind, sides = mine.tier.item, ((mine, other), (other, mine))
+    alone = [[name for name in one.items if name not in two.items] for one, two in sides]
+    if alone[0] and len(alone[0]) == len(mine.items):
+        raise BridgeError(
+            f"no {kind} in common: {mine.folder} has {first_few(alone[0], 4)}, {other.folder} has "
+            f"{first_few(alone[1], 4)}; score the same suites"
+        )
+    if any(alone):
+        differ = (
+            f"{one.folder} has {first_few(names, 4)} alone"
+            for (one, _), names in zip(sides, alone, strict=True)
+            if names
+        )
+        raise BridgeError(f"the suites differ: {'; '.join(differ)}; score the same suites on both")
     for name, item in mine.items.items():
         for what, value in item.same.items():
             if what not in left_out:

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluation.bridge.delta import change_columns
 from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
 from evaluation.bridge.statistics import Estimate
 from evaluation.bridge.text_blocks import paired_ratio
 from evaluation.errors import BridgeError
-from evaluation.metrics.positions import Bin, Positions, bins_of
+from evaluation.metrics.positions import Positions, bins_of
 from evaluation.results.kinds import Blocks, NatsItem
 from evaluation.results.read import Results
 
@@ -43,7 +44,7 @@ def position_deltas(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
         BridgeError: blocks have other tokens at some positions.
     """
     for pair in tier_pairs(ours, theirs):
-        for name, mine, other in pair.items(NatsItem):
+        for name, mine, other in pair.both(NatsItem):
             if mine.blocks is None or other.blocks is None:
                 continue
             left, right = mine.blocks.positions, other.blocks.positions
@@ -58,22 +59,16 @@ def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[
             f"different numbers of tokens at the same positions; {AGAIN}"
         )
     length = pair.ours.file.sequence_length
-    about = {"tier": pair.tier.name, "item": name}
     for one, other in zip(bins_of(left, length), bins_of(right, length), strict=True):
-        yield {**about, **_row(one, other)}
-
-
-def _row(one: Bin, other: Bin) -> dict[str, Any]:
-    known, tokens = paired_ratio(one.nats, other.nats, one.tokens), one.tokens.sum()
-    return {
-        "first": one.first,
-        "last": one.last,
-        "tokens": int(tokens),
-        "value": float(one.nats.sum() / tokens),
-        "bridge_value": float(other.nats.sum() / tokens),
-        "delta": known.value,
-        "low": known.low,
-        "high": known.high,
-        "n": known.n,
-        "note": known.note,
-    }
+        known, tokens = paired_ratio(one.nats, other.nats, one.tokens), one.tokens.sum()
+        values = float(one.nats.sum() / tokens), float(other.nats.sum() / tokens)
+        yield {
+            "tier": pair.tier.name,
+            "item": name,
+            "first": one.first,
+            "last": one.last,
+            "tokens": int(tokens),
+            **change_columns(values, known),
+            "n": known.n,
+            "note": known.note,
+        }

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.bridge.delta import flag_of
+from evaluation.bridge.delta import change_columns, flag_of
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.pairing import Pair, tier_pairs
 from evaluation.bridge.statistics import holm
 from evaluation.metrics.spread import Floats
-from evaluation.results.kinds import CreditItem, Credits
+from evaluation.results.kinds import CreditItem
 from evaluation.results.read import Results
 
 BANDS = ("never", "up to 1/3", "up to 2/3", "below 1", "always")
@@ -34,29 +34,18 @@ def group_deltas(ours: Results, theirs: Results) -> list[dict[str, Any]]:
 
 
 def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
-    groupings = {name: item.groupings for name, item, _ in pair.items(CreditItem)}
+    groupings = {name: item.groupings for name, item, _ in pair.both(CreditItem)}
     for item, ours, theirs in pair.credits():
         for by, groups in groupings[item].items():
             for group in sorted(set(groups.values())):
                 names = {name for name, own in groups.items() if own == group}
                 left, right = ours.only(names), theirs.only(names)
-                about = {"tier": pair.tier.name, "item": item, "by": by, "group": group}
                 if left.ids:
-                    yield {**about, **_group_row(left, right)}
-
-
-def _group_row(left: Credits, right: Credits) -> dict[str, Any]:
-    estimate = paired_rate(left.credit, right.credit)
-    return {
-        "prompts": len(left.ids),
-        "value": float(left.credit.mean()),
-        "bridge_value": float(right.credit.mean()),
-        "delta": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "p": estimate.p,
-        "mde": estimate.mde,
-    }
+                    about = {"tier": pair.tier.name, "item": item, "by": by, "group": group}
+                    known = paired_rate(left.credit, right.credit)
+                    values = float(left.credit.mean()), float(right.credit.mean())
+                    tested = {"prompts": len(left.ids), "p": known.p, "mde": known.mde}
+                    yield {**about, **change_columns(values, known), **tested}
 
 
 def pass_rate_changes(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:

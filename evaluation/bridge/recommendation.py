@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.bridge.decision import Decision, JudgedStep, corrected_for
-from evaluation.bridge.delta import metric_of
 from evaluation.results.deltas_file import AimRow, Answer
 from evaluation.settings.aims import Aim
 from evaluation.settings.candidates import (
@@ -125,7 +124,7 @@ def _not_behind(
 
 def _headline(step: JudgedStep, headline: int) -> str:
     aim = step.aims[headline]
-    metric = metric_of(aim.tier, aim.metric)
+    metric = aim.definition
     name = f"{metric.words} of {aim.group}" if aim.group else metric.words
     return f"{name} {metric.level(aim.value)} (bridge {metric.level(aim.bridge_value)})"
 

@@ -27,9 +27,9 @@ wrongly. What choosing among several steps asks for beyond that comes in as `alp
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
-from evaluation.bridge.delta import OVERALL, Delta, group_item, macro
+from evaluation.bridge.delta import OVERALL, Delta, change_columns, group_item, macro
 from evaluation.bridge.pairing import AGAIN
 from evaluation.bridge.simultaneous_intervals import at_level, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
@@ -89,15 +89,11 @@ def judge_aim(
         verdict=answer,
         metric=headline.metric,
         items=tuple(dict.fromkeys(part.item for part in parts)),
-        value=headline.value,
-        bridge_value=headline.bridge_value,
-        delta=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
         mde=estimate.mde,
         regressions=regressions,
         why=_why(aim, headline.definition, estimate, answer, regressions),
         companion=companion_verdict(aim, deltas, beside) if answer == "undecided" else None,
+        **change_columns((headline.value, headline.bridge_value), estimate),
     )
 
 
@@ -162,13 +158,23 @@ def _why(
     change = metric.change(estimate.value, estimate.low, estimate.high)
     text = f"{metric.words} {change}, margin {metric.size(aim.margin)}"
     if regressions:
-        beyond = " by more than the margin" if aim.want == "keep" else ""
-        text += f"; significantly worse{beyond}: {', '.join(regressions)}"
+        text += f"; {worse_in_words(aim.want, regressions)}"
     if answer == "undecided" and estimate.mde is not None:
-        text += f"; could only detect changes of {metric.change(estimate.mde, sign='')} or more"
+        text += f"; {detectable_in_words(metric, estimate.mde)}"
     if estimate.is_skewed:
         text += "; few and skewed differences: it errs more often than its level says"
     return text
+
+
+def worse_in_words(want: str, regressions: Sequence[str]) -> str:
+    """Return which items of an aim are significantly worse."""
+    beyond = " by more than the margin" if want == "keep" else ""
+    return f"significantly worse{beyond}: {', '.join(regressions)}"
+
+
+def detectable_in_words(metric: Metric, mde: float) -> str:
+    """Return what an undecided aim could have shown."""
+    return f"could only detect changes of {metric.change(mde, sign='')} or more"
 
 
 def aimed_at(aim: Aim, deltas: Sequence[Delta], key: str) -> tuple[list[Delta], Delta]:
@@ -236,7 +242,7 @@ def companion_verdict(aim: Aim, deltas: Sequence[Delta], alpha: float) -> Compan
         return None
     known = at_level(delta.estimate, alpha)
     low, high = gain_interval(delta.sign, known)
-    if low is None or high is None or known.low is None or known.high is None:
+    if low is None or high is None:
         return None
     says: Literal["better", "worse", "undecided"] = (
         "better" if low > 0 else "worse" if high < 0 else "undecided"
@@ -244,16 +250,10 @@ def companion_verdict(aim: Aim, deltas: Sequence[Delta], alpha: float) -> Compan
     metric = delta.definition
     shown = f"undecided too, {metric.change(known.value, known.low, known.high)}"
     if says != "undecided":  # by its size, whichever sign means better
-        bounds = sorted((abs(low), abs(high)))
-        size = metric.change(abs(known.value), bounds[0], bounds[1], sign="")
+        low, high = sorted((abs(low), abs(high)))
+        size = metric.change(abs(known.value), low, high, sign="")
         shown = f"{says} by {size}"
     group = f" of {aim.group}" if aim.group else ""
     sentence = f"{aim.decided_on.words}{group} undecided; {metric.words} {shown}"
-    return CompanionRow(
-        metric=delta.metric,
-        says=says,
-        delta=known.value,
-        low=known.low,
-        high=known.high,
-        sentence=sentence,
-    )
+    bounds: dict[str, Any] = {"delta": known.value, "low": known.low, "high": known.high}
+    return CompanionRow(metric=delta.metric, says=says, sentence=sentence, **bounds)

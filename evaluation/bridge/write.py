@@ -7,8 +7,8 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.bridge.averages import average_aim, mean_results
-from evaluation.bridge.decision import Decision, decide, needed_deltas
-from evaluation.bridge.delta import delta_row
+from evaluation.bridge.decision import decide, needed_deltas
+from evaluation.bridge.delta import Delta, delta_row
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import check_comparable
 from evaluation.bridge.positions import position_deltas
@@ -158,44 +158,43 @@ def _advice(
 ) -> dict[str, Any]:
     """Return what `recommendation.json` holds; no step where the results behind one cannot be read."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
+    objective, decision = plan.stage.objective, None
+    averages: list[dict[str, Any]] = []
     try:
-        decision = _decision(plan, list(contents), awaited)
-        is_open = plan.stage.open_ended
-        advice = recommend(plan.name, plan.stage.objective, decision, paths, is_open=is_open)
-        return {**advice, "averages": list(_averages(plan, steps_among(contents)))}
+        if objective and contents:
+            bridge = read_results(plan.bridge_folder, plan.tiers)
+            deltas = {step: _needed(plan, step, bridge) for step in contents}
+            decision = decide(plan.name, objective, deltas, awaited)
+            averages = list(_averages(plan, deltas))
+        advice = recommend(plan.name, objective, decision, paths, is_open=plan.stage.open_ended)
+        return {**advice, "averages": averages}
     except (ResultsError, BridgeError) as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
         nothing: dict[str, Any] = {"step": None, "meets": None, "beside": [], "others": []}
         return {"stage": plan.name, "why": f"steps cannot be compared: {error}", **nothing}
 
 
-def _decision(plan: StagePlan, steps: Sequence[Candidate], awaited: int) -> Decision | None:
-    """Return all steps judged together, from their results; None where there is nothing to decide."""
-    objective = plan.stage.objective
-    if not objective or not steps:
-        return None
-    bridge = read_results(plan.bridge_folder, plan.tiers)
-    deltas = {
-        step: needed_deltas(
-            compare(read_results(plan.step_folder(step), plan.tiers), bridge), objective
-        )
-        for step in steps
-    }
-    return decide(plan.name, objective, deltas, awaited)
+def _needed(plan: StagePlan, step: Candidate, bridge: Results) -> list[Delta]:
+    """Return the deltas that a step is judged by."""
+    ours = read_results(plan.step_folder(step), plan.tiers)
+    return needed_deltas(compare(ours, bridge), plan.stage.objective)
 
 
-def _averages(plan: StagePlan, steps: Sequence[int]) -> Iterator[dict[str, Any]]:
+def _averages(
+    plan: StagePlan, deltas: Mapping[Candidate, Sequence[Delta]]
+) -> Iterator[dict[str, Any]]:
     """Yield the aims with `average` by the mean over the last checkpoints, if there are as many."""
+    steps = steps_among(deltas)
     for number, aim in enumerate(plan.stage.objective):
-        last = steps[-aim.average :] if aim.average is not None else ()
-        if aim.average is None or len(last) < aim.average:
+        if aim.average is None or len(steps) < aim.average:
             continue
-        bridge = read_results(plan.bridge_folder, (aim.tier,))
-        sides = {step: read_results(plan.step_folder(step), (aim.tier,)) for step in last}
-        deltas = {step: compare(side, bridge) for step, side in sides.items()}
-        mean = compare(mean_results(list(sides.values())), bridge)
-        key = f"stages.{plan.name}.objective.{number}"
-        yield average_aim(aim, key, mean, deltas).model_dump()
+        own = {step: deltas[step] for step in steps[-aim.average :]}
+        bridge, *sides = (
+            read_results(folder, (aim.tier,))
+            for folder in (plan.bridge_folder, *map(plan.step_folder, own))
+        )
+        key, mean = f"stages.{plan.name}.objective.{number}", compare(mean_results(sides), bridge)
+        yield average_aim(aim, key, mean, own).model_dump()
 
 
 def _read_steps(

@@ -56,8 +56,7 @@ def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Flo
     return {
         **bits,
         "correct_probability": _probability(scores["raw"], gold, groups),
-        "margin": _best(scores["per_char"], gold, groups)
-        - _best(scores["per_char"], ~gold, groups),
+        "margin": margins(scores["per_char"], gold, groups),
     }
 
 
@@ -106,6 +105,11 @@ def _check_wrong_ones(table: pa.Table, gold: NDArray[np.bool_], groups: Groups) 
     if len(alike):
         name = table["item"][int(groups.starts[alike[0]])]
         raise ScoringError(f"{name}: all of its candidates are right; leave it out")
+
+
+def margins(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Floats:
+    """Return how far each right candidate is above the best other one; (questions,)."""
+    return _best(scores, gold, groups) - _best(scores, ~gold, groups)
 
 
 def _best(scores: Floats, counted: NDArray[np.bool_], groups: Groups) -> Floats:

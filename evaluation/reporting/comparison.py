@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.delta import OVERALL, is_mean, metric_of
+from evaluation.bridge.delta import OVERALL, is_mean
+from evaluation.bridge.pairing import read_sides
 from evaluation.dependencies.other_runs import references
-from evaluation.errors import EvaluationError, ResultsError
+from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
 from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.runs_page import matched_in_words, runs_page, stage_title
@@ -18,14 +19,13 @@ from evaluation.results.comparison_file import (
     RunComparison,
     StageComparison,
 )
-from evaluation.results.read import read_results, tiers_in
 from evaluation.runs.compare import compare_checkpoints, compare_runs, write_comparisons
 from evaluation.runs.find import Run, find_run, this_run
 from evaluation.runs.matching import Matching, match_label
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import metric_of
 
 Rows = Sequence[Mapping[str, Any]]
 """Deltas A - B by the columns of `comparison.csv`."""
@@ -38,11 +38,10 @@ def compare_folders(ours: Path, theirs: Path) -> RunComparison:
     """Compare the results of two checkpoints.
 
     Raises:
-        ResultsError: a folder has no results or lacks a tier of the other's, or one is damaged.
-        BridgeError: the two must not be compared.
+        ResultsError: a folder has no results, or damaged ones.
+        BridgeError: the two must not be compared, or one lacks a tier of the other's.
     """
-    tiers = _shared_tiers(ours, theirs)
-    return compare_checkpoints(read_results(ours, tiers), read_results(theirs, tiers))
+    return compare_checkpoints(*read_sides(ours, theirs))
 
 
 def folders_as_text(compared: RunComparison) -> str:
@@ -51,29 +50,6 @@ def folders_as_text(compared: RunComparison) -> str:
     rows = [row.model_dump() for row in stage.deltas]
     sides = f"A = {compared.path_a}\nB = {compared.path_b}"
     return "\n".join([sides, "", _delta_table(rows), "", _summary(rows)[0], *stage.notes])
-
-
-def _shared_tiers(ours: Path, theirs: Path) -> tuple[TierName, ...]:
-    """Return the tiers that both folders have: one of a single side would be left out silently."""
-    for folder in (ours, theirs):
-        if not folder.is_dir():
-            kind = "is a file" if folder.exists() else "no such folder"
-            raise ResultsError(f"{folder}: {kind}; name a folder such as by_checkpoint/step_1000")
-    if ours.samefile(theirs):
-        raise ResultsError(f"{ours} and {theirs} are one folder; name two different ones")
-    found = {folder: tiers_in(folder) for folder in (ours, theirs)}
-    for folder, other in ((ours, theirs), (theirs, ours)):
-        if not found[folder]:
-            raise ResultsError(
-                f"{folder}: no tier files; name a folder such as by_checkpoint/step_1000"
-            )
-        lacking = [tier for tier in found[other] if tier not in found[folder]]
-        if lacking:
-            raise ResultsError(
-                f"{folder / TIERS[lacking[0]].summary_file}: no such file, though {other} has one; "
-                "score that tier on both sides, or on none"
-            )
-    return found[ours]
 
 
 def _summary(rows: Rows) -> tuple[str, bool]:

@@ -5,7 +5,14 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.results.files import SCORE_AGAIN, FileModel, parse_model, read_text, unusable
+from evaluation.results.files import (
+    SCORE_AGAIN,
+    FileModel,
+    optional,
+    parse_model,
+    read_text,
+    unusable,
+)
 from evaluation.results.tier_files import ItemEntry, Rate, TierFile
 from evaluation.settings.check_kinds import Kind
 
@@ -13,28 +20,14 @@ from evaluation.settings.check_kinds import Kind
 class CategoryRates(FileModel):
     """Shares of prompts; null where no prompt counts for a rate."""
 
-    prompts: int | None = Field(None, ge=0, description="Prompts of the category.")
-    instruction_match_rate: Rate | None = Field(
-        None, description="Share of answers with the right content."
-    )
-    all_checks_pass_rate: Rate | None = Field(
-        None, description="Share of answers that pass all checks."
-    )
-    format_valid_rate: Rate | None = Field(
-        None, description="Share of answers in the required format."
-    )
-    chat_clean_rate: Rate | None = Field(
-        None, description="Share of answers without chat artifacts."
-    )
-    code_parse_rate: Rate | None = Field(
-        None, description="Share of answers whose code is valid Python."
-    )
-    json_valid_rate: Rate | None = Field(
-        None, description="Share of answers that are JSON of the required schema."
-    )
-    truncated_rate: Rate | None = Field(
-        None, description="Share of answers that reached the token limit."
-    )
+    prompts: int | None = optional("Prompts of the category.", ge=0)
+    instruction_match_rate: Rate | None = optional("Share of answers with the right content.")
+    all_checks_pass_rate: Rate | None = optional("Share of answers that pass all checks.")
+    format_valid_rate: Rate | None = optional("Share of answers in the required format.")
+    chat_clean_rate: Rate | None = optional("Share of answers without chat artifacts.")
+    code_parse_rate: Rate | None = optional("Share of answers whose code is valid Python.")
+    json_valid_rate: Rate | None = optional("Share of answers that are JSON of the schema.")
+    truncated_rate: Rate | None = optional("Share of answers that reached the token limit.")
 
     def rates(self) -> dict[str, float | None]:
         """Return all rates that the file has, those of an external program's own among them."""
@@ -66,7 +59,7 @@ class PromptCheck(FileModel):
 
     kind: Kind = Field(description="The kind of the check; rates count checks by kind.")
     passed: bool = Field(description="Whether the answer passes.")
-    note: str | None = Field(None, description="For code: `unguarded` or `forged`, as in Tier5.")
+    note: str | None = optional("For code: `unguarded` or `forged`, as in Tier5.")
 
 
 class PromptEntry(FileModel):
@@ -74,27 +67,27 @@ class PromptEntry(FileModel):
 
     id: str = Field(description="Name of the probe.")
     category: str = Field(description="Heading it is reported under.")
-    headline: bool = Field(True, description="Whether it counts for `summary`.")
+    headline: bool = optional("Whether it counts for `summary`.", True)
     checks: dict[str, PromptCheck] = Field(description="Each check by name.")
-    passed: bool | None = Field(None, description="Whether all of them pass.")
+    passed: bool | None = optional("Whether all of them pass.")
     stop_reason: str = Field(description="`eos`, `stop_string` or `length`.")
-    prompt_tokens: int | None = Field(None, ge=0, description="Tokens of the prompt.")
-    response_tokens: int | None = Field(None, ge=0, description="Tokens of the answer.")
-    response_words: int | None = Field(None, ge=0, description="Words of the answer.")
-    response_characters: int | None = Field(None, ge=0, description="Characters of it.")
+    prompt_tokens: int | None = optional("Tokens of the prompt.", ge=0)
+    response_tokens: int | None = optional("Tokens of the answer.", ge=0)
+    response_words: int | None = optional("Words of the answer.", ge=0)
+    response_characters: int | None = optional("Characters of it.", ge=0)
 
 
 class Tier4File(TierFile):
     """`tier4_sft_native.json`."""
 
     summary: OverallRates = Field(description="Rates over all prompts of the headline.")
-    by_category: dict[str, CategoryRates] | None = Field(None, description="By category.")
-    prompts: tuple[PromptEntry, ...] | None = Field(None, description="Each prompt.")
-    chat_template: str | None = Field(None, description="Jinja2 template of the prompts.")
-    stop: tuple[str, ...] | None = Field(None, description="Strings at which answers are cut.")
-    answer_after: str | None = Field(None, description="Checks read what follows this text.")
-    data: Any = Field(None, description="Fingerprint of the probes.")
-    data_checksum: Any = Field(None, description="Checksums of the scored prompts.")
+    by_category: dict[str, CategoryRates] | None = optional("By category.")
+    prompts: tuple[PromptEntry, ...] | None = optional("Each prompt.")
+    chat_template: str | None = optional("Jinja2 template of the prompts.")
+    stop: tuple[str, ...] | None = optional("Strings at which answers are cut.")
+    answer_after: str | None = optional("Checks read what follows this text.")
+    data: Any = optional("Fingerprint of the probes.")
+    data_checksum: Any = optional("Checksums of the scored prompts.")
 
     @model_validator(mode="after")
     def _distinct_prompts(self) -> Self:
@@ -113,12 +106,12 @@ class Generation(FileModel):
     """A prompt and its answer."""
 
     id: str = Field(description="Name of the probe.")
-    category: str | None = Field(None, description="Heading it is reported under.")
+    category: str | None = optional("Heading it is reported under.")
     prompt: str = Field(description="The conversation as the model read it.")
     response: str = Field(description="The answer, as it was generated.")
-    stop_reason: str | None = Field(None, description="`eos`, `stop_string` or `length`.")
-    prompt_tokens: int | None = Field(None, ge=0, description="Tokens of the prompt.")
-    response_tokens: int | None = Field(None, ge=0, description="Tokens of the answer.")
+    stop_reason: str | None = optional("`eos`, `stop_string` or `length`.")
+    prompt_tokens: int | None = optional("Tokens of the prompt.", ge=0)
+    response_tokens: int | None = optional("Tokens of the answer.", ge=0)
 
 
 def read_generations(path: Path) -> dict[str, Generation]:
@@ -144,52 +137,43 @@ class MeanRate(FileModel):
     """A mean over prompts with its 95 % interval; no bounds for a single prompt."""
 
     value: Rate | None = Field(description="The mean; null if there are no verdicts.")
-    stderr: float | None = Field(None, ge=0, description="Standard error, over prompts.")
-    low: Rate | None = Field(None, description="Lower end of the interval.")
-    high: Rate | None = Field(None, description="Upper end of the interval.")
-    prompts: int | None = Field(None, ge=0, description="Prompts with verdicts.")
+    stderr: float | None = optional("Standard error, over prompts.", ge=0)
+    low: Rate | None = optional("Lower end of the interval.")
+    high: Rate | None = optional("Upper end of the interval.")
+    prompts: int | None = optional("Prompts with verdicts.", ge=0)
 
 
 class VerifierRates(FileModel):
     """What one verifier says of a task's completions."""
 
     pass_rate: Rate = Field(description="Mean score of a prompt's samples, over prompts.")
-    stderr: float | None = Field(None, ge=0, description="Its standard error, over prompts.")
-    low: Rate | None = Field(None, description="Lower end of its 95 % interval.")
-    high: Rate | None = Field(None, description="Upper end of its 95 % interval.")
-    weighted_rate: Rate | None = Field(
-        None, description="Mean score weighted by the instructions of a prompt: `inst_level_*_acc`."
+    stderr: float | None = optional("Its standard error, over prompts.", ge=0)
+    low: Rate | None = optional("Lower end of its 95 % interval.")
+    high: Rate | None = optional("Upper end of its 95 % interval.")
+    weighted_rate: Rate | None = optional(
+        "Mean score weighted by the instructions of a prompt: `inst_level_*_acc`."
     )
-    format_rate: Rate | None = Field(None, description="Share with an answer in its format.")
-    right_but_format_rate: float | None = Field(
-        None,
-        description="Share for which this verifier finds no answer, and another one the right answer.",
+    format_rate: Rate | None = optional("Share with an answer in its format.")
+    right_but_format_rate: float | None = optional(
+        "Share for which this verifier finds no answer, and another one the right answer."
     )
-    errors: int = Field(0, ge=0, description="Samples on which the verifier failed.")
-    unguarded: int = Field(
-        0,
-        ge=0,
-        description="Programs that pass the plain run, where the guarded run cannot check all values.",
+    errors: int = optional("Samples on which the verifier failed.", 0, ge=0)
+    unguarded: int = optional(
+        "Programs that pass the plain run, where the guarded run cannot check all values.", 0, ge=0
     )
-    forged: int = Field(
-        0, ge=0, description="Programs that pass the plain run and fail the guarded run."
+    forged: int = optional("Programs that pass the plain run and fail the guarded run.", 0, ge=0)
+    pass_at_k: dict[str, MeanRate] = optional(
+        "pass@k: probability that one of k samples passes, by k.", {}
     )
-    pass_at_k: dict[str, MeanRate] = Field(
-        {}, description="pass@k: probability that one of k samples passes, by k."
-    )
-    cons_at_n: MeanRate | None = Field(
-        None, description="Share of prompts whose most frequent answer passes."
-    )
-    distinct_answers: float | None = Field(
-        None, ge=0, description="Different answers of a prompt, mean."
-    )
+    cons_at_n: MeanRate | None = optional("Share of prompts whose most frequent answer passes.")
+    distinct_answers: float | None = optional("Different answers of a prompt, mean.", ge=0)
 
 
 class OtherEngine(FileModel):
     """What wrote the completions in place of this project's engine, and how far they agree."""
 
     name: str = Field(description="`vllm`.")
-    version: str | None = Field(None, description="Its version.")
+    version: str | None = optional("Its version.")
     asked: int = Field(ge=0, description="Prompts that both engines completed, greedily.")
     equal: int = Field(ge=0, description="Those of them with the same completion.")
 
@@ -199,30 +183,20 @@ class GenerationEntry(ItemEntry):
 
     primary: str = Field(description="The verifier that objectives are decided on.")
     verifiers: dict[str, VerifierRates] = Field(
-        min_length=1, description="Results of each verifier, by its name."
+        min_length=1, description="Of each verifier, by its name."
     )
-    views: dict[str, Any] = Field({}, description="The verifiers' settings.")
-    answer_after: str | None = Field(None, description="Verifiers read what follows this text.")
-    decoding: dict[str, Any] = Field({}, description="Sampling, stop strings and token limit.")
-    engine: OtherEngine | None = Field(
-        None, description="The engine that wrote the completions, if not the built-in one."
-    )
+    views: dict[str, Any] = optional("The verifiers' settings.", {})
+    answer_after: str | None = optional("Verifiers read what follows this text.")
+    decoding: dict[str, Any] = optional("Sampling, stop strings and token limit.", {})
+    engine: OtherEngine | None = optional("What wrote them, if not the built-in engine.")
     prompts: int = Field(ge=0, description="Prompts that were completed.")
     samples: int = Field(ge=0, description="Completions in all.")
-    too_long: tuple[str, ...] = Field(
-        (), description="Prompts that do not fit into the context window."
-    )
-    truncated_rate: Rate | None = Field(
-        None, description="Share of completions that reached the token limit."
-    )
-    empty_rate: Rate | None = Field(None, description="Share of completions without any text.")
-    mean_tokens: float | None = Field(None, ge=0, description="Tokens of a completion, mean.")
-    right_by_any_rate: Rate | None = Field(
-        None, description="Share of completions that at least one verifier passes."
-    )
-    strata: dict[str, dict[str, MeanRate]] = Field(
-        {}, description="The primary pass rate by grouping and group."
-    )
+    too_long: tuple[str, ...] = optional("Prompts that do not fit into the context window.", ())
+    truncated_rate: Rate | None = optional("Share of completions that reached the token limit.")
+    empty_rate: Rate | None = optional("Share of completions without any text.")
+    mean_tokens: float | None = optional("Tokens of a completion, mean.", ge=0)
+    right_by_any_rate: Rate | None = optional("Share that at least one verifier passes.")
+    strata: dict[str, dict[str, MeanRate]] = optional("The primary pass rate by group.", {})
 
     @model_validator(mode="after")
     def _has_primary(self) -> Self:
@@ -238,16 +212,12 @@ class GenerationEntry(ItemEntry):
 class PassRateMean(FileModel):
     """Unweighted mean over all tasks."""
 
-    pass_rate: Rate | None = Field(None, description="Mean of the primary pass rates.")
+    pass_rate: Rate | None = optional("Mean of the primary pass rates.")
 
 
 class Tier5File(TierFile):
     """`tier5_verified.json`."""
 
-    overall: PassRateMean | None = Field(None, description="Mean over tasks.")
-    sandbox: str | None = Field(
-        None, description="Sandbox in which programs ran; null without programs."
-    )
-    generation_tasks: dict[str, GenerationEntry] = Field(
-        min_length=1, description="Each task by name."
-    )
+    overall: PassRateMean | None = optional("Mean over tasks.")
+    sandbox: str | None = optional("Sandbox in which programs ran; null without programs.")
+    generation_tasks: dict[str, GenerationEntry] = Field(min_length=1, description="By name.")

@@ -106,14 +106,14 @@ COMPLETED = (
 _ARROW = {str: "string", int: "int64", float: "double", bool: "bool"}
 
 
-def columns_of(model: type[FileModel]) -> tuple[Column, ...]:
-    """Return the columns of a table whose rows are records of plain values."""
-    columns = []
-    for name, field in model.model_fields.items():
-        kinds = get_args(field.annotation) or (field.annotation,)
+def columns_of(model: type[FileModel], first: str = "") -> tuple[Column, ...]:
+    """Return the columns of a table whose rows are records of plain values, those of `first` first."""
+    fields, columns = model.model_fields, []
+    for name in dict.fromkeys([*first.split(), *fields]):
+        kinds = get_args(fields[name].annotation) or (fields[name].annotation,)
         plain = next((k for k in kinds if k in _ARROW), str)  # a Literal is text
-        nullable = NoneType in kinds
-        columns.append(Column(name, _ARROW[plain], field.description or "", nullable))
+        text = fields[name].description or ""
+        columns.append(Column(name, _ARROW[plain], text, NoneType in kinds))
     return tuple(columns)
 
 

@@ -6,21 +6,8 @@ from typing import Literal
 from pydantic import Field
 
 from evaluation.results.columns import columns_of
-from evaluation.results.deltas_file import (
-    DeltaMetric,
-    Flag,
-    Group,
-    High,
-    Items,
-    Low,
-    Mde,
-    Method,
-    Note,
-    P,
-    TierOf,
-    Units,
-)
-from evaluation.results.files import RUN_AGAIN, FileModel, read_model
+from evaluation.results.deltas_file import DeltaColumns, High, TierOf
+from evaluation.results.files import RUN_AGAIN, FileModel, optional, read_model
 from evaluation.settings.runs import By
 
 COMPARISON = "comparison.json"
@@ -29,7 +16,7 @@ COMPARISON_PAGE = "comparison.html"
 COMPARISON_FILES = (COMPARISON_TABLE, COMPARISON, COMPARISON_PAGE)
 
 
-class ComparisonRow(FileModel):
+class ComparisonRow(DeltaColumns):
     """A delta A - B at two matched checkpoints. Stable: new columns go to the end."""
 
     run_a: str = Field(description="The run A.")
@@ -40,31 +27,12 @@ class ComparisonRow(FileModel):
     step_b: int | None = Field(description="Step of B's checkpoint; null for a merge.")
     tokens_a: int | None = Field(description="A's training tokens.")
     tokens_b: int | None = Field(description="B's training tokens.")
-    tier: TierOf
-    item: str = Field(description="Slice, task or category, or `overall`.")
-    group: Group
-    metric: DeltaMetric
     value_a: float = Field(description="A's value.")
     value_b: float = Field(description="B's value.")
-    delta: float = Field(description="`value_a` minus `value_b`.")
-    low: Low
-    high: High
     low_all: float | None = Field(
         description="Lower end of the interval that holds for all matched checkpoints of two runs at once."
     )
     high_all: High
-    p: P
-    p_holm: float | None = Field(
-        description="The same, corrected over the primary deltas of the two checkpoints."
-    )
-    mde: Mde
-    n: Items
-    clusters: Units
-    want: Literal["<= 0", ">= 0"] = Field(description="Sign of a delta that is no loss of A.")
-    primary: bool = Field(description="Whether `p_holm` is over it.")
-    flag: Flag | None = Field(description="Whether A is `better`, `worse`, or that is `unclear`.")
-    method: Method
-    note: Note
 
 
 class LeadRow(FileModel):
@@ -72,18 +40,14 @@ class LeadRow(FileModel):
 
     tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
-    metric: DeltaMetric
+    metric: str = Field(description="`delta_` and the name of the metric.")
     ahead: Literal["A", "B"] | None = Field(
         description="The run that is better at the last matched checkpoints; null if they are not significantly different."
     )
-    since_step_a: int | None = Field(
-        description="A's step since which that run has been better without a break."
-    )
+    since_step_a: int | None = Field(description="A's step from which on it is better.")
     since_step_b: int | None = Field(description="B's step there.")
     checkpoints: int = Field(description="Number of matched checkpoints since then.")
-    confidence: float = Field(
-        description="Confidence level of one interval, so that all are simultaneous."
-    )
+    confidence: float = Field(description="Level of one interval, so that all hold at once.")
     sentence: str = Field(description="The same in words.")
 
 
@@ -96,9 +60,7 @@ class StageComparison(FileModel):
     checkpoints: int = Field(description="Matched checkpoints.")
     across_tokenizers: bool = Field(description="Whether the tokenizers differ.")
     notes: tuple[str, ...] = Field(description="Notes on the comparison.")
-    corrected_for: str = Field(
-        description="The multiple comparisons that `leads` are corrected for."
-    )
+    corrected_for: str = Field(description="What `leads` are corrected for.")
     leads: tuple[LeadRow, ...] = Field(description="Which run is better, the overall values first.")
     deltas: tuple[ComparisonRow, ...] = Field(description="All deltas.")
 
@@ -110,21 +72,23 @@ class RunComparison(FileModel):
     run_b: str = Field(description="The run B.")
     path_a: str = Field(description="Where A's results were found.")
     path_b: str = Field(description="Where B's were.")
-    error: str | None = Field(None, description="Why the two could not be compared.")
-    notes: tuple[str, ...] = Field((), description="Stages that are not compared, and why.")
-    stages: tuple[StageComparison, ...] = Field((), description="Their stages.")
+    error: str | None = optional("Why the two could not be compared.")
+    notes: tuple[str, ...] = optional("Stages that are not compared, and why.", ())
+    stages: tuple[StageComparison, ...] = optional("Their stages.", ())
 
 
 class Comparison(FileModel):
     """`comparison.json`."""
 
     protocol: str = Field(description="Version of the bridge's computation.")
-    comparisons: tuple[RunComparison, ...] = Field(
-        description="This run compared with each of the others."
-    )
+    comparisons: tuple[RunComparison, ...] = Field(description="This run with each of the others.")
 
 
-COMPARISON_COLUMNS = columns_of(ComparisonRow)
+COMPARISON_COLUMNS = columns_of(
+    ComparisonRow,
+    "run_a run_b stage_a stage_b step_a step_b tokens_a tokens_b tier item group metric value_a "
+    "value_b delta low high low_all high_all",
+)
 
 
 def read_comparison(path: Path) -> Comparison:

@@ -46,7 +46,7 @@ def completed_items(tier: Tier, file: Tier5File, table: "pa.Table | None", path:
 
 
 def _values(tier: Tier, entry: GenerationEntry) -> dict[str, float]:
-    values = {metric_of(tier, entry, view): one.pass_rate for view, one in entry.verifiers.items()}
+    values = {_metric(tier, entry, view): one.pass_rate for view, one in entry.verifiers.items()}
     if entry.truncated_rate is not None:
         values[TRUNCATED] = entry.truncated_rate
     return {tier.headline: values.pop(tier.headline), **values}
@@ -54,13 +54,13 @@ def _values(tier: Tier, entry: GenerationEntry) -> dict[str, float]:
 
 def _bounds(tier: Tier, entry: GenerationEntry) -> dict[str, tuple[float, float]]:
     return {
-        metric_of(tier, entry, view): (one.low, one.high)
+        _metric(tier, entry, view): (one.low, one.high)
         for view, one in entry.verifiers.items()
         if one.low is not None and one.high is not None
     }
 
 
-def metric_of(tier: Tier, entry: GenerationEntry, view: str) -> str:
+def _metric(tier: Tier, entry: GenerationEntry, view: str) -> str:
     """Return the primary verifier's rate under the headline's name, the others as `<headline>_<verifier>`."""
     return tier.headline if view == entry.primary else f"{tier.headline}_{view}"
 
@@ -76,7 +76,7 @@ def task_credits(
             is_other = f"{row['verifier']!r}, which is none of its verifiers"
             raise unusable(path, f"{name!r} has rows of {is_other}")
         views[row["verifier"]].append(row)
-    found = {metric_of(tier, entry, v): _credits(name, part, path) for v, part in views.items()}
+    found = {_metric(tier, entry, v): _credits(name, part, path) for v, part in views.items()}
     first = found.pop(tier.headline)
     truncated = _truncated(views[entry.primary])
     return {tier.headline: first, **found, TRUNCATED: truncated}

@@ -13,9 +13,9 @@ from pydantic import Field, model_validator
 
 from evaluation import protocol
 from evaluation.results.columns import columns_of
-from evaluation.results.files import RUN_AGAIN, FileModel, read_versioned
+from evaluation.results.files import RUN_AGAIN, FileModel, optional, read_versioned
 from evaluation.settings.candidates import Candidate
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import Metric, TierName, metric_of
 
 DELTAS = "bridge_deltas.json"
 STAGE_TABLE = "bridge_deltas.csv"
@@ -25,7 +25,6 @@ Answer = Literal["met", "not met", "undecided"]
 
 TierOf = Annotated[TierName, Field(description="Name of the tier.")]
 Group = Annotated[str | None, Field(description="Group that objectives refer to.")]
-DeltaMetric = Annotated[str, Field(description="`delta_` and the name of the metric.")]
 StepValue = Annotated[float, Field(description="The step's value.")]
 BridgeValue = Annotated[float, Field(description="The bridge's value.")]
 Low = Annotated[float | None, Field(description="Lower end of the 95 % interval of the delta.")]
@@ -33,8 +32,6 @@ High = Annotated[float | None, Field(description="Upper end of it.")]
 P = Annotated[float | None, Field(description="Two-sided p-value of no difference.")]
 Mde = Annotated[float | None, Field(description="Minimum detectable effect (MDE) of the test.")]
 Items = Annotated[int, Field(description="Blocks, questions or prompts.")]
-Units = Annotated[int, Field(description="Independent units among them: items, or clusters.")]
-Method = Annotated[str, Field(description="How interval and p-value were computed.")]
 Note = Annotated[str | None, Field(description="Why something is not known.")]
 """Columns that rows of several files share."""
 
@@ -43,7 +40,7 @@ class OfCandidate(FileModel):
     """What is about a step, by its number, or about a merge, by its name."""
 
     step: int | None = Field(description="The step; null for a merge.")
-    merge: str | None = Field(None, description="Name of the merge; null for a step.")
+    merge: str | None = optional("Name of the merge; null for a step.")
 
     @model_validator(mode="after")
     def _is_named(self) -> Self:
@@ -58,32 +55,42 @@ class OfCandidate(FileModel):
         return found
 
 
-class DeltaRow(FileModel):
-    """A delta of one metric of one item. Stable: new columns go to the end."""
+class DeltaColumns(FileModel):
+    """What is known of a difference, whatever two checkpoints it is of."""
 
-    stage: str = Field(description="Name of the stage.")
-    step: int | None = Field(description="Step of the checkpoint.")
-    bridge: str = Field(description="The bridge, by the last two folders of its path.")
     tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
     group: Group
-    metric: DeltaMetric
-    value: StepValue
-    bridge_value: BridgeValue
-    delta: float = Field(description="`value` minus `bridge_value`.")
+    metric: str = Field(description="`delta_` and the name of the metric.")
+    delta: float = Field(description="`value` minus `bridge_value`; of runs, A's minus B's.")
     low: Low
     high: High
     p: P
     p_holm: float | None = Field(description="The same, corrected over the primary deltas.")
     mde: Mde
     n: Items
-    clusters: Units
+    clusters: int = Field(description="Independent units among them: items, or clusters.")
     want: Literal["<= 0", ">= 0"] = Field(description="Sign of a delta that is no loss.")
-    primary: bool = Field(description="Whether the step's correction is over it.")
+    primary: bool = Field(description="Whether the correction of the two checkpoints is over it.")
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
-    method: Method
+    method: str = Field(description="How interval and p-value were computed.")
     note: Note
-    merge: str | None = Field(None, description="Name of the merge; null for a step.")
+
+    @property
+    def definition(self) -> Metric:
+        """The metric that it is a delta of."""
+        return metric_of(self.tier, self.metric)
+
+
+class DeltaRow(DeltaColumns):
+    """A delta of one metric of one item. Stable: new columns go to the end."""
+
+    stage: str = Field(description="Name of the stage.")
+    step: int | None = Field(description="Step of the checkpoint.")
+    bridge: str = Field(description="The bridge, by the last two folders of its path.")
+    value: StepValue
+    bridge_value: BridgeValue
+    merge: str | None = optional("Name of the merge; null for a step.")
 
     @property
     def candidate(self) -> Candidate | None:
@@ -91,48 +98,51 @@ class DeltaRow(FileModel):
         return self.step if self.merge is None else self.merge
 
 
+class Change(FileModel):
+    """A value of a step, the bridge's, and the interval of their difference."""
+
+    tier: TierOf
+    value: StepValue
+    bridge_value: BridgeValue
+    delta: float = Field(description="Their difference.")
+    low: Low
+    high: High
+
+
 class CompanionRow(FileModel):
     """What stands beside an aim that is undecided."""
 
-    metric: DeltaMetric
-    says: Literal["better", "worse", "undecided"] = Field(
-        description="`better`, `worse` or `undecided`, by its interval alone."
-    )
-    delta: float = Field(
-        description="The step's value minus the bridge's, over the objective's items."
-    )
+    metric: str = Field(description="`delta_` and the name of the metric.")
+    says: Literal["better", "worse", "undecided"] = Field(description="By its interval alone.")
+    delta: float = Field(description="Over the objective's items.")
     low: float = Field(description="Lower end of its 95 % interval.")
     high: float = Field(description="Upper end of it.")
     sentence: str = Field(description="The same in words.")
 
 
-class AimRow(FileModel):
+class AimRow(Change):
     """How a step stands to one aim of its objective."""
 
-    tier: TierName = Field(description="Tier of the objective.")
     want: Literal["improve", "keep"] = Field(description="`improve`, or `keep`.")
     group: str | None = Field(description="Group of items of the objective; null for all.")
     margin: float = Field(description="Smallest gain, or largest loss, that counts.")
     verdict: Answer = Field(description="`met`, `not met` or `undecided`.")
     metric: str = Field(description="Metric that decides it.")
     items: tuple[str, ...] = Field(description="Its slices, tasks or categories.")
-    value: StepValue
-    bridge_value: BridgeValue
-    delta: float = Field(description="Their difference.")
-    low: Low
-    high: High
     mde: Mde
     regressions: tuple[str, ...] = Field(description="Items that are significantly worse.")
     why: str = Field(description="The verdict's reason in words.")
-    companion: CompanionRow | None = Field(
-        None, description="A secondary metric, if the objective is undecided."
-    )
+    companion: CompanionRow | None = optional("A secondary metric, if the objective is undecided.")
+
+    @property
+    def definition(self) -> Metric:
+        """The metric that decides it."""
+        return metric_of(self.tier, self.metric)
 
     @property
     def gain(self) -> float:
         """The difference, positive where it is for the better."""
-        metric = TIERS[self.tier].metric(self.metric.removeprefix("delta_"))
-        return self.delta if metric.higher_is_better else -self.delta
+        return self.delta if self.definition.higher_is_better else -self.delta
 
     @property
     def label(self) -> str:
@@ -140,38 +150,26 @@ class AimRow(FileModel):
         return f"{self.tier}{f' {self.group}' if self.group else ''} {self.want}s"
 
 
-class GroupDelta(FileModel):
+class GroupDelta(Change):
     """The headline's delta among the prompts of a fixed group, such as a level or a subject."""
 
-    tier: TierOf
     item: str = Field(description="Generation task.")
     by: str = Field(description="Name of the grouping.")
     group: str = Field(description="Name of the group.")
     prompts: int = Field(description="Prompts of the group with verdicts on both sides.")
-    value: StepValue
-    bridge_value: BridgeValue
-    delta: float = Field(description="Their difference.")
-    low: Low
-    high: High
     p: P
     p_holm: float | None = Field(description="The same, corrected over all groups of the step.")
     mde: Mde
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
 
 
-class PositionDelta(FileModel):
+class PositionDelta(Change):
     """The headline's delta at some positions of a slice: descriptive, and of no family of tests."""
 
-    tier: TierOf
     item: str = Field(description="Slice.")
     first: int = Field(description="First position: tokens that the model sees before it.")
     last: int = Field(description="Last position.")
     tokens: int = Field(description="Scored tokens there.")
-    value: StepValue
-    bridge_value: BridgeValue
-    delta: float = Field(description="Their difference.")
-    low: Low
-    high: High
     n: int = Field(description="Blocks with tokens there.")
     note: Note
 
@@ -193,23 +191,19 @@ class Origin(FileModel):
     path: str = Field(description="Folder of the checkpoint.")
     identity: str = Field(description="Changes with the checkpoint's files.")
     step: int | None = Field(description="Its step.")
-    merge: str | None = Field(None, description="Its name, if it is a merge.")
+    merge: str | None = optional("Its name, if it is a merge.")
     protocols: dict[str, str] = Field(description="Version of each tier's computation.")
     tokenizer: str | None = Field(description="Fingerprint or name of its tokenizer.")
     sequence_length: int = Field(description="Tokens of a block.")
-    gpu: str | None = Field(None, description="Model of the GPU, or of all; null on a CPU.")
-    row_tokens: tuple[int, ...] = Field((), description="Tokens per packed row, of all its scores.")
+    gpu: str | None = optional("Model of the GPU, or of all; null on a CPU.")
+    row_tokens: tuple[int, ...] = optional("Tokens per packed row, of all its scores.", ())
 
 
 class StepVerdict(OfCandidate):
     """The verdict on a step or merge, with those on its aims."""
 
-    verdict: Answer | None = Field(
-        description="Verdict on the whole objective; null without an objective."
-    )
-    aims: tuple[AimRow, ...] = Field(
-        description="A verdict for each entry of `objective`, in order."
-    )
+    verdict: Answer | None = Field(description="On the objective; null without one.")
+    aims: tuple[AimRow, ...] = Field(description="For each entry of `objective`, in order.")
 
 
 class StepDeltas(StepVerdict):
@@ -222,18 +216,14 @@ class StepDeltas(StepVerdict):
     power: float = Field(description="Power that the minimum detectable effect refers to.")
     checkpoint: Origin = Field(description="The step's checkpoint.")
     bridge: Origin = Field(description="The bridge.")
-    notes: tuple[str, ...] = Field(
-        (), description="Differences between the two sides that do not prevent a comparison."
+    notes: tuple[str, ...] = optional(
+        "Differences between the two sides that do not prevent a comparison.", ()
     )
     deltas: tuple[DeltaRow, ...] = Field(description="All deltas.")
-    groups: tuple[GroupDelta, ...] = Field(
-        (), description="Deltas for each group of prompts (`strata`)."
-    )
-    moves: tuple[Moves, ...] = Field(
-        (), description="Number of prompts by their pass rates before and after."
-    )
-    by_position: tuple[PositionDelta, ...] = Field(
-        (), description="Deltas of the loss by position, of slices with at least two bins."
+    groups: tuple[GroupDelta, ...] = optional("Deltas for each group of prompts (`strata`).", ())
+    moves: tuple[Moves, ...] = optional("Prompts by pass rate before and after.", ())
+    by_position: tuple[PositionDelta, ...] = optional(
+        "Deltas of the loss by position, of slices with at least two bins.", ()
     )
 
 
@@ -242,17 +232,17 @@ class StageDeltas(FileModel):
 
     stage: str = Field(description="Name of the stage.")
     protocol: str = Field(description="Version of the bridge's computation.")
-    left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
-    provisional: bool = Field(False, description="Whether configured steps are still to come.")
-    awaited: tuple[Candidate, ...] = Field((), description="Those steps, and merges by name.")
-    notes: tuple[str, ...] = Field(
-        (), description="Differences from the bridge that do not prevent a comparison, and where."
+    left_out: tuple[str, ...] = optional("Steps without deltas, and why.", ())
+    provisional: bool = optional("Whether configured steps are still to come.", False)
+    awaited: tuple[Candidate, ...] = optional("Those steps, and merges by name.", ())
+    notes: tuple[str, ...] = optional(
+        "Differences from the bridge that do not prevent a comparison, and where.", ()
     )
     verdicts: tuple[StepVerdict, ...] = Field(description="Of all steps.")
     deltas: tuple[DeltaRow, ...] = Field(description="Of all steps.")
 
 
-DELTA_COLUMNS = columns_of(DeltaRow)
+DELTA_COLUMNS = columns_of(DeltaRow, "stage step bridge tier item group metric value bridge_value")
 
 
 def read_step_deltas(path: Path) -> StepDeltas:

@@ -5,7 +5,7 @@ import stat
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluation.errors import ResultsError
 from evaluation.files import write_json
@@ -25,6 +25,11 @@ class FileModel(BaseModel):
     """The base of all files: keys that a later version may add are kept, known ones are checked."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
+
+
+def optional(description: str, default: Any = None, **limits: Any) -> Any:
+    """Return a field that a file may lack."""
+    return Field(default, description=description, **limits)
 
 
 AnyFileModel = TypeVar("AnyFileModel", bound=FileModel)

@@ -162,8 +162,9 @@ def _task(
     with _named(path, name):
         groups = check_items(rows, entry.kind)
     about: dict[str, Any] = {"ids": tuple(rows["item"].take(groups.starts).to_pylist())}
-    about["clusters"] = _names(rows, "cluster", groups)
-    about["strata"] = _names(rows, "stratum", groups)
+    for key, column in (("clusters", "cluster"), ("strata", "stratum")):
+        names = group_names(rows, column, groups)
+        about[key] = None if names is None else tuple(names)
     credits = _task_credits(tier, name, entry, rows, groups, path)
     with _named(path, name):
         values = choice_measures(rows, entry.kind)
@@ -171,6 +172,7 @@ def _task(
         item,
         credits={metric: Credits(credit=one, **about) for metric, one in credits.items()},
         companions=Companions(values=values, **about),
+        rows=rows,
     )
 
 
@@ -218,11 +220,6 @@ def _named(path: Path, name: str) -> Iterator[None]:
         yield
     except ScoringError as error:
         raise unusable(path, f"{name!r}: {error}") from None
-
-
-def _names(rows: "pa.Table", column: str, groups: Groups) -> tuple[str, ...] | None:
-    names = group_names(rows, column, groups)
-    return None if names is None else tuple(names)
 
 
 def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:

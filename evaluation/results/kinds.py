@@ -7,7 +7,7 @@ CreditItem   credit in [0, 1] of questions or prompts, by metric
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from evaluation.results.columns import Column
 from evaluation.results.files import FileModel
 from evaluation.results.tier_files import TierFile
 from evaluation.settings.tiers import Tier
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,18 +38,27 @@ class Blocks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Credits:
-    """Credit in [0, 1], (n,), of the questions or prompts that count for a metric.
+class Units:
+    """Questions or prompts.
 
     `clusters` are groups that were sampled, as questions on one text are; `strata` are groups that
-    are there by design. `excluded` are those that could not be judged, so that the other side leaves
-    them out too, by their places among all of the file, which `asked` counts.
+    are there by design.
     """
 
     ids: tuple[str, ...]
-    credit: Floats
     clusters: tuple[str, ...] | None = None
     strata: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credits(Units):
+    """Credit in [0, 1], (n,), of the units that count for a metric.
+
+    `excluded` are those that could not be judged, so that the other side leaves them out too, by
+    their places among all of the file, which `asked` counts.
+    """
+
+    credit: Floats
     excluded: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -81,30 +93,29 @@ class Credits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Companions:
-    """Measures of the questions of one item that stand beside its credit: (n,) by metric.
+class Companions(Units):
+    """Measures of any size of the questions of one item next to its credit: (n,) by metric."""
 
-    They may be of any size. Groups as in `Credits`.
-    """
-
-    ids: tuple[str, ...]
     values: Mapping[str, Floats]
-    clusters: tuple[str, ...] | None = None
-    strata: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class NatsItem:
+class ScoredItem:
     """`values` by metric as the file has them; `same` is what both sides must agree in.
 
-    `entry` is the part of the file that tells of the item. No `blocks`: an external program wrote
-    none.
+    `entry` is the part of the file that is about the item.
     """
 
     group: str | None
     values: Mapping[str, float]
     same: Mapping[str, Any]
     entry: FileModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class NatsItem(ScoredItem):
+    """A slice. No `blocks`: an external program wrote none."""
+
     blocks: Blocks | None = field(default=None, repr=False)
 
     def light(self) -> "NatsItem":
@@ -113,29 +124,26 @@ class NatsItem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CreditItem:
-    """As NatsItem; `credits` by metric, the tier's headline first.
+class CreditItem(ScoredItem):
+    """A task or category; `credits` by metric, the tier's headline first.
 
     `companions` are there where a tier has some and the units are known. `chance` is the value of a
     draw. `size` is how many units there are by the file's own account. `groupings` are fixed groups
     to report by, such as level and subject: by grouping, the group of each unit. `bounds` are 95 %
-    intervals that the file itself tells, by metric.
+    intervals of the file itself, by metric. `rows` are those of all candidates of a task.
     """
 
-    group: str | None
-    values: Mapping[str, float]
-    same: Mapping[str, Any]
-    entry: FileModel
     credits: Mapping[str, Credits] = field(default_factory=dict, repr=False)
     companions: Companions | None = field(default=None, repr=False)
     chance: float | None = None
     size: int | None = None
     groupings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+    rows: "pa.Table | None" = field(default=None, repr=False)
 
     def light(self) -> "CreditItem":
         """Without its units, of which there may be many."""
-        return replace(self, credits={}, companions=None, groupings={})
+        return replace(self, credits={}, companions=None, groupings={}, rows=None)
 
 
 Item = NatsItem | CreditItem

@@ -135,6 +135,19 @@ def _read_tier(folder: Path, name: TierName) -> TierResults:
     )
 
 
+def read_folder(folder: Path) -> Results:
+    """Return all that a folder of a checkpoint's results holds; raise ResultsError."""
+    if not folder.is_dir():
+        kind = "is a file" if folder.exists() else "no such folder"
+        raise ResultsError(f"{folder}: {kind}; {_SUCH_AS}")
+    if not (tiers := tiers_in(folder)):
+        raise ResultsError(f"{folder}: no tier files; {_SUCH_AS}")
+    return read_results(folder, tiers)
+
+
+_SUCH_AS = "name a folder such as by_checkpoint/step_1000"
+
+
 def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
     """Reads the tiers of a results folder; raises ResultsError naming file and key."""
     found = {name: read_tier(folder, name) for name in tiers}

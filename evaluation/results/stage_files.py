@@ -19,6 +19,7 @@ from evaluation.results.deltas_file import (
     DELTAS,
     STAGE_TABLE,
     Answer,
+    Change,
     Flag,
     Group,
     High,
@@ -30,6 +31,7 @@ from evaluation.results.deltas_file import (
 from evaluation.results.files import (
     RUN_AGAIN,
     FileModel,
+    optional,
     read_model,
     read_versioned,
     unusable,
@@ -67,19 +69,11 @@ def stage_outputs(plan: StagePlan) -> tuple[str, ...]:
     return own if plan.stage.bridge is None else (*own, *BRIDGE_FILES)
 
 
-class Headline(FileModel):
-    """What steps are ranked by."""
+class Headline(Change):
+    """What steps are ranked by, at the recommended one; intervals hold for all steps at once."""
 
-    tier: TierName = Field(description="Name of the tier.")
     group: str | None = Field(description="Group of its items.")
     metric: str = Field(description="Name of the metric.")
-    value: float = Field(description="The recommended step's value.")
-    bridge_value: float = Field(description="The bridge's value.")
-    delta: float | None = Field(None, description="Their difference.")
-    low: float | None = Field(
-        None, description="Lower end of the simultaneous interval for all steps."
-    )
-    high: float | None = Field(None, description="Upper end of it.")
 
 
 class Beside(OfCandidate):
@@ -109,9 +103,7 @@ class AverageRow(FileModel):
     low: float | None = Field(description="Lower end of its 95 % interval.")
     high: float | None = Field(description="Upper end of it.")
     se_items: float | None = Field(description="Standard error from the choice of items.")
-    se_checkpoints: float | None = Field(
-        description="Standard error from the choice of checkpoints."
-    )
+    se_checkpoints: float | None = Field(description="The same from that of checkpoints.")
     verdict: Answer = Field(description="Verdict on the mean, by this interval.")
     sentence: str = Field(description="The same in words, with the last checkpoint.")
 
@@ -121,36 +113,26 @@ class Recommendation(FileModel):
 
     stage: str = Field(description="Name of the stage.")
     step: int | None = Field(description="The step to use next; null if there is none, or a merge.")
-    merge: str | None = Field(None, description="The merge to use next; null if it is a step.")
-    checkpoint: str | None = Field(
-        None, description="Its folder; of a merge, the sum of checkpoints that it is."
-    )
+    merge: str | None = optional("The merge to use next; null if it is a step.")
+    checkpoint: str | None = optional("Its folder; of a merge, the sum of checkpoints that it is.")
     meets: bool | None = Field(description="Whether it meets the objective.")
-    verdict: Answer | None = Field(None, description="Its verdict.")
-    kind: str | None = Field(None, description="`recommended`, or a weaker term.")
+    verdict: Answer | None = optional("Its verdict.")
+    kind: str | None = optional("`recommended`, or a weaker term.")
     why: str = Field(description="The reason in words.")
-    corrected_for: str | None = Field(
-        None, description="The multiple comparisons that the verdict is corrected for."
+    corrected_for: str | None = optional("What the verdict is corrected for.")
+    companions: tuple[str, ...] = optional(
+        "Secondary metrics of undecided objectives, with simultaneous intervals for all steps.", ()
     )
-    companions: tuple[str, ...] = Field(
-        (),
-        description="Secondary metrics of undecided objectives, with simultaneous intervals for all steps.",
+    averages: tuple[AverageRow, ...] = optional(
+        "Objectives decided on the mean of the last checkpoints, if `average` is set.", ()
     )
-    averages: tuple[AverageRow, ...] = Field(
-        (),
-        description="Objectives decided on the mean of the last checkpoints, if `average` is set.",
-    )
-    confidence: tuple[float, ...] = Field(
-        (), description="Confidence level of the intervals of each objective."
-    )
-    headline: Headline | None = Field(None, description="What steps are ranked by.")
-    beside: tuple[Beside, ...] = Field(
-        description="Steps that are not significantly different from it."
-    )
+    confidence: tuple[float, ...] = optional("Level of each aim's intervals.", ())
+    headline: Headline | None = optional("What steps are ranked by.")
+    beside: tuple[Beside, ...] = Field(description="Not significantly different from it.")
     others: tuple[Other, ...] = Field(description="Steps that were rejected.")
-    left_out: tuple[str, ...] = Field((), description="Steps without deltas, and why.")
-    provisional: bool = Field(False, description="Whether configured steps are still to come.")
-    awaited: tuple[Candidate, ...] = Field((), description="Those steps, and merges by name.")
+    left_out: tuple[str, ...] = optional("Steps without deltas, and why.", ())
+    provisional: bool = optional("Whether configured steps are still to come.", False)
+    awaited: tuple[Candidate, ...] = optional("Those steps, and merges by name.", ())
 
     @property
     def candidate(self) -> Candidate | None:
@@ -181,8 +163,8 @@ class SummaryRow(FileModel):
     verdict: str | None = Field(description="Of the item: better, worse, unclear.")
     step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
     gone: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
-    note: str | None = Field(None, description="Why the value has no interval.")
-    merge: str | None = Field(None, description="Name of the merge; null for a checkpoint.")
+    note: str | None = optional("Why the value has no interval.")
+    merge: str | None = optional("Name of the merge; null for a checkpoint.")
 
 
 class RetentionRow(FileModel):
@@ -217,9 +199,7 @@ class QualityRow(FileModel):
     metric: str = Field(description="The headline, or the first secondary metric.")
     checkpoints: int = Field(description="Checkpoints of the stage that have it.")
     value: float = Field(description="Its value at the last one.")
-    above_chance: float | None = Field(
-        description="Standard errors by which that is above chance (z)."
-    )
+    above_chance: float | None = Field(description="Standard errors above chance (z).")
     monotonicity: float | None = Field(
         description="Spearman's correlation with the steps; 1 is steady gain. Of 3 checkpoints or more."
     )
@@ -234,9 +214,7 @@ class QualityRow(FileModel):
         description="Share of pairs of checkpoints that gold bits per byte order alike."
     )
     n: int = Field(description="Blocks, questions or prompts.")
-    compared_with: str | None = Field(
-        description="What the last checkpoint's items were paired with."
-    )
+    compared_with: str | None = Field(description="What the last one was paired with.")
     difference: float = Field(description="Difference that is to be decided.")
     needed: int | None = Field(
         description="Blocks, questions or prompts that show it with probability 0.8 (paired)."

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.results.files import FileModel
+from evaluation.results.files import FileModel, optional
 from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TaskKind
 
@@ -28,15 +28,15 @@ class Counts(FileModel):
 
     asked: int = Field(ge=0, description="Items requested.")
     used: int = Field(ge=0, description="Items that were scored.")
-    left_out: dict[str, int] = Field({}, description="Items left out, by reason.")
+    left_out: dict[str, int] = optional("Items left out, by reason.", {})
 
 
 class TokenizerName(FileModel):
     """Which tokenizer the data were prefilled with."""
 
-    name: str | None = Field(None, description="Hub id or folder.")
-    fingerprint: str | None = Field(None, description="Fingerprint of all its files.")
-    prepend_bos: bool | None = Field(None, description="Whether texts begin with BOS.")
+    name: str | None = optional("Hub id or folder.")
+    fingerprint: str | None = optional("Fingerprint of all its files.")
+    prepend_bos: bool | None = optional("Whether texts begin with BOS.")
 
     @property
     def identity(self) -> str | None:
@@ -48,57 +48,37 @@ class TierFile(FileModel):
 
     stage: str = Field(description="Name of the stage.")
     step: int | None = Field(description="Step of the checkpoint; null where it has none.")
-    merge: str | None = Field(None, description="Name of the merge; null for a checkpoint.")
-    role: Literal["step", "merge", "bridge"] = Field(
-        description="Whether it is a step, a merge or the bridge."
-    )
+    merge: str | None = optional("Name of the merge; null for a checkpoint.")
+    role: Literal["step", "merge", "bridge"] = Field(description="Its role in the stage.")
     checkpoint: str = Field(description="Folder of the checkpoint, or the sum that a merge is.")
     checkpoint_identity: str = Field(description="Changes with the checkpoint's files.")
     tokenizer: TokenizerName = Field(description="The tokenizer.")
     sequence_length: int = Field(gt=0, description="Tokens of a block, or of a request at most.")
-    trained_sequence_length: int | None = Field(
-        None, description="Tokens of a sequence in training, if the checkpoint records them."
-    )
-    rotary_embedding: str | None = Field(
-        None, description="How positions are encoded: base, and scaling if there is any."
-    )
-    consumed_tokens: int | None = Field(
-        None, ge=0, description="Training tokens, as counted by the trainer."
-    )
+    trained_sequence_length: int | None = optional("Tokens of a training sequence, if recorded.")
+    rotary_embedding: str | None = optional("Base of the positions, and scaling if any.")
+    consumed_tokens: int | None = optional("Training tokens, as counted by the trainer.", ge=0)
     protocol: str = Field(
         description="Version of the computation; results of different versions are not compared."
     )
-    packages: dict[str, tuple[str, ...]] = Field(
-        {}, description="Versions that the scores were computed with."
+    packages: dict[str, tuple[str, ...]] = optional("Versions of what computed the scores.", {})
+    device: str | None = optional("`cpu` or `cuda`.")
+    gpu: str | None = optional("Model of the GPU, or of all that scores come from; null on a CPU.")
+    layers: tuple[Literal["compiled", "plain"], ...] | None = optional(
+        "How layers ran; null on a CPU."
     )
-    device: str | None = Field(None, description="`cpu` or `cuda`.")
-    gpu: str | None = Field(
-        None, description="Model of the GPU, or of all that scores come from; null on a CPU."
+    gpus_per_checkpoint: tuple[int, ...] | None = optional(
+        "GPUs over which the model's layers were distributed, if more than one."
     )
-    layers: tuple[Literal["compiled", "plain"], ...] | None = Field(
-        None, description="How the model's layers ran on the GPU; null on a CPU."
-    )
-    gpus_per_checkpoint: tuple[int, ...] | None = Field(
-        None, description="GPUs over which the model's layers were distributed, if more than one."
-    )
-    gpu_busy: Rate | None = Field(
-        None, description="Share of `seconds` in which the GPU had work; null on a CPU."
-    )
-    row_tokens: tuple[int, ...] = Field(
+    gpu_busy: Rate | None = optional("Share of `seconds` in which the GPU had work; null on a CPU.")
+    row_tokens: tuple[int, ...] = optional(
+        "Tokens per packed row of the forward pass; in a narrow dtype such as bfloat16 another number changes single items.",
         (),
-        description="Tokens per packed row of the forward pass; in a narrow dtype such as bfloat16 another number changes single items.",
     )
-    dtype: str | None = Field(None, description="Floating-point type of the model.")
-    seconds: float | None = Field(
-        None, ge=0, description="Computing time of the device, in seconds."
-    )
-    tokens_per_second: float | None = Field(
-        None, ge=0, description="Tokens per second of the device."
-    )
-    items: Counts | int | None = Field(None, description="How many items were used.")
-    groups: dict[str, dict[str, float]] = Field(
-        {}, description="What each slice or task weighs in each group of the suite."
-    )
+    dtype: str | None = optional("Floating-point type of the model.")
+    seconds: float | None = optional("Computing time of the device, in seconds.", ge=0)
+    tokens_per_second: float | None = optional("Tokens per second of the device.", ge=0)
+    items: Counts | int | None = optional("How many items were used.")
+    groups: dict[str, dict[str, float]] = optional("Weights in each group of the suite.", {})
 
     @property
     def is_external(self) -> bool:
@@ -119,14 +99,12 @@ class TierFile(FileModel):
 class ItemEntry(FileModel):
     """What a file says of a slice or task."""
 
-    group: str | None = Field(None, description="Group that objectives refer to.")
-    data: Any = Field(None, description="Fingerprint of the item's definition.")
-    data_checksum: Any = Field(None, description="Checksums of the scored data.")
-    items: Counts | int | None = Field(None, description="How many items were used.")
-    seconds: float | None = Field(
-        None, ge=0, description="Computing time of the device, in seconds."
-    )
-    tokens_processed: int | None = Field(None, ge=0, description="Tokens that the model processed.")
+    group: str | None = optional("Group that objectives refer to.")
+    data: Any = optional("Fingerprint of the item's definition.")
+    data_checksum: Any = optional("Checksums of the scored data.")
+    items: Counts | int | None = optional("How many items were used.")
+    seconds: float | None = optional("Computing time of the device, in seconds.", ge=0)
+    tokens_processed: int | None = optional("Tokens that the model processed.", ge=0)
 
 
 class PositionEntry(FileModel):
@@ -143,13 +121,13 @@ class SliceEntry(ItemEntry):
     """A slice of Tier2."""
 
     ppl: float = Field(gt=0, description="Perplexity, exp of `nats_per_token`.")
-    nats_per_token: float | None = Field(None, le=LARGEST, description="Loss per scored token.")
-    bits_per_byte: float | None = Field(None, description="Loss per UTF-8 byte of scored text.")
-    tokens: int | None = Field(None, ge=0, description="Scored tokens.")
-    blocks: int | None = Field(None, ge=0, description="Packed blocks.")
-    bytes: int | None = Field(None, ge=0, description="UTF-8 bytes of the scored text.")
-    by_position: tuple[PositionEntry, ...] = Field(
-        (), description="The loss by position; empty where there is one bin, or none is known."
+    nats_per_token: float | None = optional("Loss per scored token.", le=LARGEST)
+    bits_per_byte: float | None = optional("Loss per UTF-8 byte of scored text.")
+    tokens: int | None = optional("Scored tokens.", ge=0)
+    blocks: int | None = optional("Packed blocks.", ge=0)
+    bytes: int | None = optional("UTF-8 bytes of the scored text.", ge=0)
+    by_position: tuple[PositionEntry, ...] = optional(
+        "The loss by position; empty where there is one bin, or none is known.", ()
     )
 
     @property
@@ -160,16 +138,16 @@ class SliceEntry(ItemEntry):
 class SliceMeans(FileModel):
     """Unweighted means over all slices."""
 
-    ppl: float | None = Field(None, gt=0, description="exp of the mean nats per token.")
-    nats_per_token: float | None = Field(None, description="Mean over slices.")
-    bits_per_byte: float | None = Field(None, description="Mean over slices, if all have it.")
+    ppl: float | None = optional("exp of the mean nats per token.", gt=0)
+    nats_per_token: float | None = optional("Mean over slices.")
+    bits_per_byte: float | None = optional("Mean over slices, if all have it.")
 
 
 class Tier2File(TierFile):
     """`tier2_ppl.json`."""
 
-    attention: str | None = Field(None, description="`block`, or `document`.")
-    overall: SliceMeans | None = Field(None, description="Means over slices.")
+    attention: str | None = optional("`block`, or `document`.")
+    overall: SliceMeans | None = optional("Means over slices.")
     slices: dict[str, SliceEntry] = Field(min_length=1, description="Each slice by name.")
 
     def _lacking(self) -> str | None:
@@ -182,37 +160,32 @@ class Tier2File(TierFile):
 class TaskEntry(ItemEntry):
     """A task of Tier3."""
 
-    kind: TaskKind = Field(
-        "ranked", description="`ranked`, or `gold`: only the right answer was scored."
-    )
-    accuracy: Rate | None = Field(None, description="By the primary metric; of ranked tasks.")
-    primary: Normalization | None = Field(None, description="What candidates are ranked by.")
-    metrics: dict[str, Rate] = Field({}, description="Accuracy by every normalization.")
-    centered: float | None = Field(None, description="0 at chance, 1 if all are right.")
-    chance: Rate | None = Field(None, description="Accuracy of random choice.")
-    stderr: float | None = Field(
-        None,
+    kind: TaskKind = optional("`ranked`, or `gold`: only the right answer was scored.", "ranked")
+    accuracy: Rate | None = optional("By the primary metric; of ranked tasks.")
+    primary: Normalization | None = optional("What candidates are ranked by.")
+    metrics: dict[str, Rate] = optional("Accuracy by every normalization.", {})
+    centered: float | None = optional("0 at chance, 1 if all are right.")
+    chance: Rate | None = optional("Accuracy of random choice.")
+    stderr: float | None = optional(
+        "Standard error of `accuracy`, or of `gold_bits_per_byte` where nothing is ranked; by clusters where there are some.",
         ge=0,
-        description="Standard error of `accuracy`, or of `gold_bits_per_byte` where nothing is ranked; by clusters where there are some.",
     )
-    gold_bits_per_byte: float | None = Field(
-        None, ge=0, description="Bits per UTF-8 byte of the right answer, mean; lower is better."
+    gold_bits_per_byte: float | None = optional(
+        "Bits per UTF-8 byte of the right answer, mean; lower is better.", ge=0
     )
-    correct_probability: Rate | None = Field(
-        None, description="Share of the right answer in the candidates' probabilities, mean."
+    correct_probability: Rate | None = optional(
+        "Share of the right answer in the candidates' probabilities, mean."
     )
-    margin: float | None = Field(
-        None,
-        description="Nats per character of the right answer minus those of the best other, mean.",
+    margin: float | None = optional(
+        "Nats per character of the right answer minus those of the best other, mean."
     )
-    greedy: Rate | None = Field(
-        None,
-        description="Share of right answers that greedy decoding gives token by token; of tasks of kind `gold`.",
+    greedy: Rate | None = optional(
+        "Share of right answers that greedy decoding gives token by token; of tasks of kind `gold`."
     )
-    ties: int | None = Field(None, ge=0, description="Items whose best candidates are equal.")
-    nan: int | None = Field(None, ge=0, description="Always 0: NaN is an error.")
-    truncated_contexts: int | None = Field(None, ge=0, description="Contexts cut at the left.")
-    task: dict[str, Any] | None = Field(None, description="The task's definition.")
+    ties: int | None = optional("Items whose best candidates are equal.", ge=0)
+    nan: int | None = optional("Always 0: NaN is an error.", ge=0)
+    truncated_contexts: int | None = optional("Contexts cut at the left.", ge=0)
+    task: dict[str, Any] | None = optional("The task's definition.")
 
     @property
     def values(self) -> dict[str, float]:
@@ -233,18 +206,18 @@ class TaskEntry(ItemEntry):
 class TaskMeans(FileModel):
     """Unweighted means over all tasks that have the metric."""
 
-    accuracy: Rate | None = Field(None, description="Mean of the primary accuracies.")
-    centered: float | None = Field(None, description="Mean of the centered accuracies.")
-    gold_bits_per_byte: float | None = Field(None, ge=0, description="Mean over tasks.")
-    correct_probability: Rate | None = Field(None, description="Mean over tasks.")
-    margin: float | None = Field(None, description="Mean over tasks.")
-    greedy: Rate | None = Field(None, description="Mean over tasks.")
+    accuracy: Rate | None = optional("Mean of the primary accuracies.")
+    centered: float | None = optional("Mean of the centered accuracies.")
+    gold_bits_per_byte: float | None = optional("Mean over tasks.", ge=0)
+    correct_probability: Rate | None = optional("Mean over tasks.")
+    margin: float | None = optional("Mean over tasks.")
+    greedy: Rate | None = optional("Mean over tasks.")
 
 
 class Tier3File(TierFile):
     """`tier3_cf.json`."""
 
-    overall: TaskMeans | None = Field(None, description="Means over tasks.")
+    overall: TaskMeans | None = optional("Means over tasks.")
     tasks: dict[str, TaskEntry] = Field(min_length=1, description="Each task by name.")
 
     def _lacking(self) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 from evaluation import protocol
 from evaluation.bridge.delta import OVERALL, Delta, delta_columns, leading_deltas
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.pairing import check_comparable
+from evaluation.bridge.pairing import check_comparable, read_sides
 from evaluation.errors import BridgeError
 from evaluation.results.columns import write_csv
 from evaluation.results.comparison_file import (
@@ -20,11 +20,10 @@ from evaluation.results.comparison_file import (
     StageComparison,
 )
 from evaluation.results.files import write_model
-from evaluation.results.read import Results, read_results, tiers_in
+from evaluation.results.read import Results
 from evaluation.runs.find import Run
 from evaluation.runs.leads import Lead, corrected_for, lead_row, leads
 from evaluation.runs.matching import Match, Matching, matches, paired_stages
-from evaluation.wording import first_few
 
 ACROSS = (
     "the tokenizers differ, so only bits per byte and the credit of questions and answers are "
@@ -50,9 +49,8 @@ def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
         except BridgeError as error:
             apart.append(str(error))
             continue
-        names = {"run_a": ours.name, "run_b": theirs.name}
-        names |= dict(zip(("stage_a", "stage_b"), stages, strict=True))
-        compared.append(_stage(names, matched, how))
+        names = {"stage_a": stages[0], "stage_b": stages[1]}
+        compared.append(_stage({"run_a": ours.name, "run_b": theirs.name, **names}, matched, how))
     if not compared:
         raise BridgeError("; ".join(apart))
     return RunComparison(
@@ -102,14 +100,17 @@ def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str], boo
     notes: dict[str, None] = dict.fromkeys(_notes_on_tokens(matched))
     across, first = False, None
     for match in matched:
-        sides = _read(match)
-        across = across or _tokenizers(sides[0]) != _tokenizers(sides[1])
-        first = first or sides
-        for own, earliest in zip(sides, first, strict=True):
-            if own is not earliest:  # what holds for all of them is over the same items
-                check_comparable(own, earliest)
-        deltas.append(compare(*sides, across_tokenizers=across))
-        notes |= dict.fromkeys(check_comparable(*sides, across_tokenizers=across))
+        try:
+            sides = read_sides(match.ours.folder, match.theirs.folder)
+            across = across or _tokenizers(sides[0]) != _tokenizers(sides[1])
+            notes |= dict.fromkeys(check_comparable(*sides, across_tokenizers=across))
+            first = first or sides
+            for own, earliest in zip(sides, first, strict=True):
+                if own is not earliest:  # what holds for all of them is over the same items
+                    check_comparable(own, earliest)
+            deltas.append(compare(*sides, across_tokenizers=across))
+        except BridgeError as error:
+            raise BridgeError(f"{match.label}: {error}") from None
     return deltas, [*notes, *([ACROSS] if across else [])], across
 
 
@@ -121,8 +122,7 @@ def _rows(
 ) -> Iterator[ComparisonRow]:
     for number, (match, own) in enumerate(zip(matched, deltas, strict=True)):
         simultaneous = {lead.key: lead.estimates[number] for lead in found}
-        about: dict[str, Any] = {
-            **names,
+        about = {
             "step_a": match.ours.step,
             "step_b": match.theirs.step,
             "tokens_a": match.ours.tokens,
@@ -130,11 +130,9 @@ def _rows(
         }
         for delta in own:
             known = simultaneous.get((delta.tier, delta.item, delta.metric))
-            bounds: dict[str, Any] = {
-                "low_all": known and known.low,
-                "high_all": known and known.high,
-            }
-            yield ComparisonRow(**about, **side_columns(delta), **bounds)
+            columns = {**names, **about, **side_columns(delta)}
+            columns |= {"low_all": known and known.low, "high_all": known and known.high}
+            yield ComparisonRow(**columns)
 
 
 def compare_checkpoints(ours: Results, theirs: Results) -> RunComparison:
@@ -163,57 +161,12 @@ def compare_checkpoints(ours: Results, theirs: Results) -> RunComparison:
 def side_columns(delta: Delta) -> dict[str, Any]:
     """Return the columns of a delta A - B."""
     columns = delta_columns(delta)
-    return {
-        "value_a": columns.pop("value"),
-        "value_b": columns.pop("bridge_value"),
-        **columns,
-    }
+    sides = {"value_a": columns.pop("value"), "value_b": columns.pop("bridge_value")}
+    return {**sides, **columns}
 
 
 def _tokenizers(side: Results) -> set[str | None]:
     return {tier.file.tokenizer.identity for tier in side.tiers.values()}
-
-
-def _read(match: Match) -> tuple[Results, Results]:
-    """Return both checkpoints' results; raise BridgeError where their suites have no tier, or another."""
-    ours, theirs = match.ours.folder, match.theirs.folder
-    if ours.samefile(theirs):
-        raise BridgeError(f"{ours} is in both runs; name two different ones")
-    mine, other = tiers_in(ours), tiers_in(theirs)
-    if mine != other:
-        alone = [f"{ours} has {t}" for t in mine if t not in other]
-        alone += [f"{theirs} has {t}" for t in other if t not in mine]
-        raise BridgeError(
-            f"{match.label}: the suites differ: {alone[0]}, which the other side has not; score the "
-            "same suites on both"
-        )
-    sides = read_results(ours, mine), read_results(theirs, other)
-    _check_items(match, *sides)
-    return sides
-
-
-def _check_items(match: Match, ours: Results, theirs: Results) -> None:
-    """Raise BridgeError, naming all items that one side lacks."""
-    for name, mine in ours.tiers.items():
-        other = theirs.tiers[name]
-        alone = [
-            [one for one in a.items if one not in b.items]
-            for a, b in ((mine, other), (other, mine))
-        ]
-        if mine.tier.rates or not any(alone):
-            continue
-        if len(alone[0]) == len(mine.items):
-            raise BridgeError(
-                f"{match.label}: no {mine.tier.item} in common: {ours.folder} has "
-                f"{first_few(alone[0], 4)}, {theirs.folder} has {first_few(alone[1], 4)}; score the same suites"
-            )
-        folders = (ours.folder, theirs.folder)
-        lone = [
-            f"{f} has {first_few(n, 4)} alone" for f, n in zip(folders, alone, strict=True) if n
-        ]
-        raise BridgeError(
-            f"{match.label}: the suites differ: {'; '.join(lone)}; score the same suites on both"
-        )
 
 
 def _notes_on_tokens(matched: Iterable[Match]) -> Iterator[str]:

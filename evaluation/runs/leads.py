@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evaluation.bridge.delta import OVERALL, Delta, is_mean, metric_of
+from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.simultaneous_intervals import Leaves, at_level, leaves, simultaneous_level
 from evaluation.bridge.statistics import ALPHA, Estimate
 from evaluation.results.comparison_file import LeadRow
 from evaluation.runs.matching import Match
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import TIERS, TierName, metric_of
 
 Key = tuple[TierName, str, str]
 """Tier, item and metric of a delta."""

@@ -12,7 +12,7 @@ from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.deltas import FREE_OF_TOKENS, compare
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import EvaluationError
-from evaluation.results.read import Results, TierResults, read_results, tiers_in
+from evaluation.results.read import Results, TierResults, read_folder
 from evaluation.settings.tiers import TierName
 
 
@@ -37,7 +37,7 @@ class Shared:
 
 def shared(name: str, folder: Path, ours: Results) -> Shared:
     """Return what a reference shares with `ours`; raise ResultsError if it is damaged."""
-    theirs = read_results(folder, tiers_in(folder))
+    theirs = read_folder(folder)
     tiers: dict[TierName, TierResults] = {}
     across: set[TierName] = set()
     partial: set[TierName] = set()

@@ -289,6 +289,11 @@ TIERS: Mapping[str, Tier] = {tier.name: tier for tier in _TABLE}
 """All tiers by name, in the order in which they are shown."""
 
 
+def metric_of(tier: str, delta: str) -> Metric:
+    """Return the metric that the deltas of this name are of."""
+    return TIERS[tier].metric(delta.removeprefix("delta_"))
+
+
 def _known(name: str) -> str:
     if name not in TIERS:
         raise ValueError(f"no tier is called {name!r}; there are {', '.join(TIERS)}")

@@ -87,7 +87,7 @@ class BlockTexts:
 
 def flipped_blocks(pair: Pair, texts: BlockTexts | None, most: int) -> Iterator[ItemFlips]:
     """Yield the blocks that gained and lost most nats per token; without `texts` as numbers."""
-    for name, item, other in pair.items(NatsItem):
+    for name, item, other in pair.both(NatsItem):
         mine, theirs = item.blocks, other.blocks
         if mine is None or theirs is None or mine.ids.tolist() != theirs.ids.tolist():
             continue

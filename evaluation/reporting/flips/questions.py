@@ -4,9 +4,8 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ import pyarrow as pa
 from evaluation.bridge.pairing import Pair
 from evaluation.files import open_regular
 from evaluation.metrics.accuracy import candidate_scores, group_items
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.measures import margins
 from evaluation.prefill.caches import EXAMPLES
 from evaluation.reporting.flips.items import (
     GONE,
@@ -25,10 +24,7 @@ from evaluation.reporting.flips.items import (
     rounded,
     scored_cache,
 )
-from evaluation.results.columns import CANDIDATES, read_table, rows_of
-from evaluation.results.files import SCORE_AGAIN
-from evaluation.results.kinds import Credits
-from evaluation.results.read import TierResults
+from evaluation.results.kinds import CreditItem, Item
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
@@ -131,47 +127,26 @@ def _readable(row: Mapping[str, Any], begin: int) -> dict[str, Any]:
     return {"text": text, "answers": answers}
 
 
-class QuestionFlips:
-    """The questions of each task that flipped against one bridge, by the task's primary metric."""
-
-    def __init__(self, plan: StagePlan, bridge: TierResults, most: int) -> None:
-        self._texts, self._bridge, self._most = QuestionTexts(plan), bridge, most
-        self._bridge_table = cache(partial(_candidates, bridge))
-
-    def find(self, ours: TierResults) -> Iterator[ItemFlips]:
-        """Yield those of each task whose margin changed most."""
-        tables = _candidates(ours), self._bridge_table()
-        if tables[0] is None or tables[1] is None:
-            return
-        for name, mine, theirs in Pair(ours, self._bridge).credits():
-            metric = getattr(ours.items[name].entry, "primary", None) or "raw"
-            sides = _Side(tables[0], ours, name), _Side(tables[1], self._bridge, name)
-            if np.array_equal(sides[0].groups.sizes, sides[1].groups.sizes):
-                yield self._task(ours, name, metric, (mine, theirs), sides)
-
-    def _task(
-        self,
-        ours: TierResults,
-        name: str,
-        metric: str,
-        credits: tuple[Credits, Credits],
-        sides: "tuple[_Side, _Side]",
-    ) -> ItemFlips:
-        mine, theirs = credits
-        gain = mine.credit - theirs.credit
-        change = np.subtract(*(side.margins(metric) for side in sides))
-        chosen = largest(gain, self._most, change)
-        ids = [mine.ids[place] for place, _ in chosen]
-        texts = self._texts.read(name, ours.items[name].same.get("data"), ids)
+def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[ItemFlips]:
+    """Yield the questions of each task whose margin changed most, by the task's primary metric."""
+    for name, credits, others in pair.credits():
+        ours, theirs = pair.ours.items[name], pair.theirs.items[name]
+        metric = getattr(ours.entry, "primary", None) or "raw"
+        sides = [_Scores(one.rows, metric) for one in (ours, theirs) if _has_rows(one)]
+        if len(sides) < 2 or not np.array_equal(sides[0].groups.sizes, sides[1].groups.sizes):
+            continue
+        gain = credits.credit - others.credit
+        chosen = largest(gain, most, sides[0].margins - sides[1].margins)
+        known = texts.read(name, ours.same.get("data"), [credits.ids[place] for place, _ in chosen])
         flips = []
         for place, turned in chosen:
-            own, other = (side.scores_of(place, metric) for side in sides)
-            text = texts.get(mine.ids[place], {"text": GONE, "answers": []})
+            id, (own, other) = credits.ids[place], [side.of(place) for side in sides]
+            text = known.get(id, {"text": GONE, "answers": []})
             shared = {**text, "gold": sides[0].gold_of(place), "theirs": other}
-            flips.append(Flip(id=mine.ids[place], turned=turned, shared=shared, ours=own))
-        return ItemFlips(
+            flips.append(Flip(id=id, turned=turned, shared=shared, ours=own))
+        yield ItemFlips(
             shape="choices",
-            tier=ours.tier.name,
+            tier=pair.tier.name,
             item=name,
             gain=gain,
             shown=flips,
@@ -179,34 +154,24 @@ class QuestionFlips:
         )
 
 
-def _candidates(side: TierResults) -> pa.Table | None:
-    """Read the log-probabilities of all candidates; None if an external program wrote none."""
-    path = side.folder / side.tier.items_file
-    return read_table(path, CANDIDATES, SCORE_AGAIN) if path.exists() else None
+def _has_rows(item: Item) -> TypeGuard[CreditItem]:
+    """Return whether its candidates are there; an external program may write none."""
+    return isinstance(item, CreditItem) and item.rows is not None
 
 
-class _Side:
-    """A task on one side: its candidates' scores by every normalization."""
+class _Scores:
+    """What the candidates of a task on one side are ranked by, and their log-probabilities."""
 
-    def __init__(self, table: pa.Table, side: TierResults, name: str) -> None:
-        rows = rows_of(table, "task", name, side.folder / side.tier.items_file, SCORE_AGAIN)
-        self.groups = group_items(rows)
+    def __init__(self, rows: pa.Table, metric: str) -> None:
+        scores, self.groups = candidate_scores(rows), group_items(rows)
         self._gold = rows["gold"].to_numpy(zero_copy_only=False)  # (candidates,)
-        self._scores = candidate_scores(rows)
+        self._shown = [scores[kind] for kind in dict.fromkeys((metric, "raw"))]
+        self.margins = margins(scores[metric], self._gold, self.groups)
 
-    def margins(self, metric: str) -> Floats:
-        """Return how far each gold candidate is ahead of the best other one; (questions,)."""
-        scores, starts = self._scores[metric], self.groups.starts
-        others = np.maximum.reduceat(np.where(self._gold, -np.inf, scores), starts)
-        gold: Floats = np.maximum.reduceat(np.where(self._gold, scores, -np.inf), starts)
-        return gold - others
-
-    def scores_of(self, question: int, metric: str) -> list[list[float]]:
+    def of(self, question: int) -> list[list[float]]:
         """Return its candidates' scores as they are ranked, then their log-probs if these differ."""
-        kinds = [metric] if metric == "raw" else [metric, "raw"]
-        return [
-            [rounded(value) for value in self._scores[kind][self._rows(question)]] for kind in kinds
-        ]
+        rows = self._rows(question)
+        return [[rounded(value) for value in scores[rows]] for scores in self._shown]
 
     def gold_of(self, question: int) -> int:
         """Return the number of its right candidate."""

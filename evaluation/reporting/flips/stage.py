@@ -16,7 +16,7 @@ from evaluation.bridge.pairing import Pair
 from evaluation.reporting.flips.answers import flipped_completions, flipped_probes
 from evaluation.reporting.flips.blocks import BlockTexts, flipped_blocks
 from evaluation.reporting.flips.items import ItemFlips, cut, flipped_credit
-from evaluation.reporting.flips.questions import QuestionFlips
+from evaluation.reporting.flips.questions import QuestionTexts, flipped_questions
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.settings.candidates import Candidate, candidate_rank
@@ -58,11 +58,9 @@ class _Finder:
     """Finds what flipped against the bridge, tier by tier, each in the way that its texts are kept."""
 
     def __init__(self, plan: StagePlan, bridge: Scored, most: int) -> None:
-        self._plan, self._most, self._blocks = plan, most, max(1, most // 3)
-        self._tiers = bridge.results.tiers
+        self._plan, self._most, self._tiers = plan, most, bridge.results.tiers
         self._bridge = functools.cache(bridge.tier)
-        self._texts = BlockTexts(plan)
-        self._questions = functools.cache(self._question_flips)
+        self._blocks, self._questions = BlockTexts(plan), QuestionTexts(plan)
 
     def find(self, scored: Scored) -> Iterator[ItemFlips]:
         for name in scored.results.tiers:
@@ -70,22 +68,20 @@ class _Finder:
                 yield from self._tier(Pair(scored.tier(name), self._bridge(name)))
 
     def _tier(self, pair: Pair) -> Iterable[ItemFlips]:
+        blocks = max(1, self._most // 3)
         match pair.tier.name:
             case "tier2":
-                return flipped_blocks(pair, self._texts, self._blocks)
+                return flipped_blocks(pair, self._blocks, blocks)
             case "tier3":
-                return self._questions().find(pair.ours)
+                return flipped_questions(pair, self._questions, self._most)
             case "tier4":
                 return flipped_probes(pair, self._plan.suite.probes)
             case "tier5":
                 return flipped_completions(pair, self._most)
         # a tier that has no texts to show: how each unit's score changed is all there is
         if pair.tier.kind == "nats":
-            return flipped_blocks(pair, None, self._blocks)
+            return flipped_blocks(pair, None, blocks)
         return flipped_credit(pair, self._most)
-
-    def _question_flips(self) -> QuestionFlips:
-        return QuestionFlips(self._plan, self._bridge("tier3"), self._most)
 
 
 def _add(page: Page, step: Candidate, found: Iterable[ItemFlips], space: SpaceLeft) -> bool:

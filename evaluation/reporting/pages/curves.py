@@ -15,7 +15,7 @@ from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.tables.values import Value, values_of
-from evaluation.results.read import read_results, tiers_in
+from evaluation.results.read import read_folder
 from evaluation.runs.find import RunCheckpoint
 from evaluation.runs.references import Shared, shared
 from evaluation.settings.config import Config
@@ -157,7 +157,7 @@ def points_of(checkpoints: Iterable[RunCheckpoint], damaged: list[str]) -> tuple
     tokenizers: set[str] = set()
     for one in checkpoints:
         try:
-            results = read_results(one.folder, tiers_in(one.folder))
+            results = read_folder(one.folder)
         except ResultsError as error:
             damaged.append(str(error))
             continue
@@ -207,7 +207,7 @@ def with_levels(
         measures: dict[Key, float] = {}
         for folder in folders:
             try:
-                found = shared(name, path, read_results(folder, tiers_in(folder)))
+                found = shared(name, path, read_folder(folder))
             except EvaluationError as error:
                 notes[f"{name} has no line: {error}"] = None
                 continue

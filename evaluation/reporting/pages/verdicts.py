@@ -3,13 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evaluation.bridge.delta import OVERALL, group_item, metric_of
+from evaluation.bridge.delta import OVERALL, group_item
+from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
 from evaluation.reporting.headlines import in_words
-from evaluation.reporting.pages.curves import Series, spread_of
+from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import AimRow
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank
+from evaluation.settings.candidates import (
+    Candidate,
+    candidate_columns,
+    candidate_label,
+    candidate_rank,
+)
 from evaluation.settings.tiers import TIERS, TierName
 
 
@@ -23,15 +29,14 @@ def verdict_rows(found: StageResults, chosen: Candidate | None) -> list[dict[str
 
 
 def _aim(aim: AimRow) -> dict[str, Any]:
-    metric = metric_of(aim.tier, aim.metric)
+    metric = aim.definition
     change = metric.change(aim.delta, aim.low, aim.high)
-    beyond = " by more than the margin" if aim.want == "keep" else ""
     more = []
     if aim.verdict == "undecided" and aim.mde is not None:
-        more.append(f"could only detect changes of {metric.change(aim.mde, sign='')} or more")
+        more.append(detectable_in_words(metric, aim.mde))
     if aim.companion:
         more.append(aim.companion.sentence)
-    worse = f"significantly worse{beyond}: {', '.join(aim.regressions)}" if aim.regressions else ""
+    worse = worse_in_words(aim.want, aim.regressions) if aim.regressions else ""
     return {
         "verdict": aim.verdict,
         "change": f"Δ {change}" if aim.low is not None else f"Δ {change}; {aim.why}",
@@ -43,52 +48,24 @@ def _aim(aim: AimRow) -> dict[str, Any]:
 def group_series(found: StageResults) -> list[Series]:
     """Return a curve of each group of items that an aim is about, from the numbers of its verdicts.
 
-    Of rates a group is an item by itself.
+    Groups of the suite have curves like any item, and those of rates are items.
     """
-    curves: dict[tuple[str, str, str], dict[int, AimRow]] = {}
-    merges: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    rows: list[dict[str, Any]] = []
+    known: dict[tuple[str, str], dict[str, str]] = {}
     for step in sorted(found.deltas, key=candidate_rank):
         for aim in found.deltas[step].aims:
-            named = found.plan.suite.tier_groups(aim.tier)  # these have curves like any item
+            named = found.plan.suite.tier_groups(aim.tier)
             if aim.group and aim.group not in named and not TIERS[aim.tier].rates:
-                key = aim.tier, aim.group, aim.metric.removeprefix("delta_")
-                if isinstance(step, int):
-                    curves.setdefault(key, {})[step] = aim
-                else:
-                    mark = {"name": step, "value": aim.value, "low": None, "high": None}
-                    merges.setdefault(key, []).append(mark)
-    return [
-        {**_series(key, list(rows.items())), "merges": merges.get(key, [])}
-        for key, rows in curves.items()
-    ]
-
-
-def _series(key: tuple[str, str, str], rows: list[tuple[int, AimRow]]) -> Series:
-    tier, group, metric = key
-    last = rows[-1][1]
-    points = [
-        {
-            "x": step,
-            "step": step,
-            "value": aim.value,
-            "low": None,
-            "high": None,
-            "paired_low": None if aim.low is None else aim.bridge_value + aim.low,
-            "paired_high": None if aim.high is None else aim.bridge_value + aim.high,
-        }
-        for step, aim in rows
-    ]
-    return {
-        "tier": tier,
-        "item": group_item(group),
-        "group": group,
-        "metric": metric,
-        "chance": None,
-        "points": points,
-        "bridge": {"value": last.bridge_value, "low": None, "high": None},
-        "spread": spread_of(points),
-        "note": f"Mean of {', '.join(last.items)}.",
-    }
+                item, metric = group_item(aim.group), aim.metric.removeprefix("delta_")
+                about: dict[str, Any] = {"tier": aim.tier, "item": item, "metric": metric}
+                about |= {"chance": None, "low": None, "high": None, **candidate_columns(step)}
+                bounds = {"delta_low": aim.low, "delta_high": aim.high}
+                role = "step" if isinstance(step, int) else "merge"
+                rows.append({**about, "role": role, "value": aim.value, **bounds})
+                rows.append({**about, "role": "bridge", "value": aim.bridge_value})
+                note = f"Mean of {', '.join(aim.items)}."
+                known[aim.tier, item] = {"group": aim.group, "note": note}
+    return [{**one, **known[one["tier"], one["item"]]} for one in stage_series(rows)]
 
 
 def chosen_step(found: StageResults) -> Candidate | None:

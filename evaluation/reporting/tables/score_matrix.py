@@ -15,7 +15,7 @@ from typing import Literal
 
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.deltas import compare
-from evaluation.errors import BridgeError, ResultsError
+from evaluation.errors import BridgeError
 from evaluation.escaping import csv_cell, latex
 from evaluation.files import write_text
 from evaluation.reporting.headlines import shown_metrics
@@ -25,7 +25,7 @@ from evaluation.reporting.tables.values import Value, values_of
 from evaluation.reporting.terminal import align
 from evaluation.results.command_output import CheckpointTable, TableColumn, TableValue
 from evaluation.results.deltas_file import DeltaRow
-from evaluation.results.read import Results, read_results, tiers_in
+from evaluation.results.read import Results, read_folder
 from evaluation.results.stage_files import MATRIX, MATRIX_TEX, RetentionRow
 from evaluation.settings.candidates import candidate_label, candidate_rank
 from evaluation.settings.tiers import TIERS, Metric, TierName
@@ -109,7 +109,7 @@ def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[
     Raises:
         ResultsError: a folder has no results, or damaged ones.
     """
-    sides = {label: _read(folder) for label, folder in folders.items()}
+    sides = {label: read_folder(folder) for label, folder in folders.items()}
     flags: dict[str, dict[Key, str]] = {}
     notes = []
     for before, label in pairwise(sides):
@@ -144,14 +144,6 @@ def columns_as_json(
         folder = str(folders[column.label])
         found.append(TableColumn(label=column.label, folder=folder, values=values))
     return CheckpointTable(columns=tuple(found), notes=tuple(notes))
-
-
-def _read(folder: Path) -> Results:
-    if not (tiers := tiers_in(folder)):
-        raise ResultsError(
-            f"{folder}: no tier files; name a folder such as by_checkpoint/step_1000"
-        )
-    return read_results(folder, tiers)
 
 
 def _flags(ours: Results, theirs: Results) -> dict[Key, str]:
