@@ -126,6 +126,9 @@ docs: .venv-docs/.complete  ## the documentation as a site, in .cache/site; a br
 kernels: $(VENV) .triton/.complete  ## kernels a GPU would run, compiled without one (a quarter of an hour)
 	@for sm in 80 90; do PYTHONPATH=$(CURDIR):$(CURDIR)/.triton python -W ignore -m benchmarks.kernels $$sm || exit 1; done
 
+locks-on-arm:  ## whether the lock files resolve on Arm nodes, without installing them (needs uv)
+	@for lock in requirements.lock requirements-dev.lock; do uv pip compile --quiet --python-platform aarch64-manylinux_2_28 --python-version 3.11 $$lock > /dev/null; done
+
 clean:  ## remove the environments, the demo and all caches
 	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-olmo-eval .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -147,7 +150,7 @@ $(TOOLS): requirements-dev.lock $(VENV)
 	@touch $@
 
 .triton/.complete:
-	$(PYTHON) -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --target .triton triton==3.9.0
+	$(PYTHON) -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --target .triton triton==3.7.1
 	@touch $@
 
 # An environment of each provider's own: their packages clash with ours, and with each other's.
@@ -192,4 +195,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment docs demo demo-data providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu bench-gpu-data kernels bench-loading clean
+.PHONY: help environment docs demo demo-data providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu bench-gpu-data kernels locks-on-arm bench-loading clean

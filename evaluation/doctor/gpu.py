@@ -12,7 +12,7 @@ from evaluation.doctor.disk_space import nearest, write_problem
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.engine import compile_cache
-from evaluation.scoring.engine.device import compiler_fault, why_unusable
+from evaluation.scoring.engine.device import amd_fault, compiler_fault, why_unusable
 from evaluation.scoring.engine.footprint import CONTEXT, Footprint, footprint, gigabytes, too_large
 from evaluation.scoring.engine.gpus import (
     HELD,
@@ -32,7 +32,10 @@ def check_gpu() -> Check:
     except ScoringError as error:
         return Check("GPU", "cannot be used", (Finding("fault", "", str(error)),))
     if not gpus:
-        return Check("GPU", "none on this machine; each job checks its own before it loads a model")
+        unused = amd_fault()
+        findings = () if unused is None else (Finding("warning", "", unused),)
+        summary = "none on this machine; each job checks its own before it loads a model"
+        return Check("GPU", summary, findings)
     return Check("GPU", ", ".join(gpu.title for gpu in gpus[:4]), findings)
 
 

@@ -60,6 +60,8 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (RuntimeError("CUDA driver error: device not ready"), GpuFault, ["not ready"]),
         (RuntimeError("CUDNN_STATUS_EXECUTION_FAILED"), GpuFault, ["CUDNN"]),
         (RuntimeError("Triton Error [CUDA]: unspecified launch failure"), GpuFault, ["Triton"]),
+        (RuntimeError("HIP error: out of memory"), NotEnoughMemory, ["not enough memory"]),
+        (RuntimeError("HIPBLAS_STATUS_EXECUTION_FAILED"), GpuFault, ["HIPBLAS"]),
         (RuntimeError("NCCL error: remote process exited"), GpuFault, ["NCCL"]),
         (torch.OutOfMemoryError("CUDA out of memory. Tried"), NotEnoughMemory, ["not enough memory"]),
         (RuntimeError("CUDA error: out of memory"), NotEnoughMemory, ["not enough memory"]),

@@ -1,5 +1,6 @@
-"""A driver too old for this PyTorch, and a compiler that is not there."""
+"""A driver too old for this PyTorch, a compiler that is not there, and GPUs of AMD."""
 
+import os
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +9,14 @@ import pytest
 import torch
 
 from evaluation.doctor.gpu import check_gpu
-from evaluation.errors import ScoringError
-from evaluation.scoring.engine import device
-from evaluation.scoring.engine.device import choose_device, compiler_fault, driver_fault
+from evaluation.errors import ConfigError, ScoringError
+from evaluation.scoring.engine import device, gpus
+from evaluation.scoring.engine.device import (
+    check_dtype,
+    choose_device,
+    compiler_fault,
+    driver_fault,
+)
 from tests.doctor.conftest import Nvml, card, only
 
 ONE = [card(3)]
@@ -129,3 +135,83 @@ def test_without_cuda_no_compiler_is_asked_for(
     (tools / "gcc").unlink()
     monkeypatch.setattr(torch.version, "cuda", None)
     assert compiler_fault() is None
+
+
+@pytest.fixture
+def amd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with a GPU of AMD under a ROCm build, on which asking NVML is an error."""
+
+    def asked(*_: object) -> None:
+        raise AssertionError("NVML")
+
+    monkeypatch.setattr(gpus, "_asked", asked)
+    monkeypatch.setattr(torch.version, "hip", "7.0")
+    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "AMD Instinct MI300X")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (191 << 30, 192 << 30))
+
+
+def test_amd(tools: Path, amd: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = check_gpu()
+    assert (check.state, check.summary) == ("ok", "GPU 0 (AMD Instinct MI300X)")
+    assert choose_device("auto") == "cuda"
+    check_dtype("cuda", "bfloat16")
+    (tools / "gcc").unlink()
+    assert "neither gcc nor clang" in only(check_gpu(), "warning")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (1 << 30, 192 << 30))
+    assert "195,584 of 196,608 MiB are held" in check_gpu().findings[0].sentence
+
+    def dead(*_: object) -> None:
+        raise torch.AcceleratorError("HIP error: hipErrorNoDevice\nmore")
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", dead)
+    with pytest.raises(ScoringError, match=r"does not answer \(HIP error: .*Device\); .*--exclude"):
+        choose_device("auto")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")
+def test_an_amd_gpu_under_a_build_without_rocm(
+    tmp_path: Path, nvml: Nvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml([])
+    monkeypatch.setattr(device, "AMD_DRIVER", tmp_path)
+    assert "built without ROCm" in only(check_gpu(), "warning")
+    assert choose_device("auto") == "cpu"
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "0")
+    with pytest.raises(ScoringError, match="install a build with it"):
+        choose_device("auto")
+
+
+def test_bfloat16_before_ampere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "Tesla V100-SXM2-32GB")
+    for capability in ((7, 0), (7, 5), (8, 0)):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_, c=capability: c)
+        check_dtype("cuda", "float32")
+        if capability == (8, 0):
+            check_dtype("cuda", "bfloat16")
+            continue
+        with pytest.raises(ConfigError, match=r"V100.* bfloat16; set scoring.dtype: float32"):
+            check_dtype("cuda", "bfloat16")
+
+
+def test_before_cuda_is_asked_its_order_is_set_and_products_are_exact(
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a container allows TF32 (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)."""
+    nvml(ONE)
+    monkeypatch.setattr(device, "check_free", lambda _: None)
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    orders = []
+    for name in ("is_initialized", "is_available"):
+        monkeypatch.setattr(
+            torch.cuda, name, lambda: orders.append(os.environ.get("CUDA_DEVICE_ORDER")) or True
+        )
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert choose_device("auto") == "cuda"
+        assert torch.get_float32_matmul_precision() == "highest"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert set(orders) == {"PCI_BUS_ID"}

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 from transformers import Qwen2Config
 
 from evaluation.errors import ScoringError
+from evaluation.scoring.engine import attend as attend_module
+from evaluation.scoring.engine import masks
 from evaluation.scoring.engine.attend import attend, kernel_options, shares_heads
 from evaluation.scoring.engine.batches import Batch, collate, group_rows
 from evaluation.scoring.engine.forward import Engine
@@ -107,6 +109,24 @@ def test_only_layers_whose_window_is_shorter_than_the_text_have_a_mask():
     assert narrow["sliding_attention"][0, 0, 5, 1:].all()
     assert masks(None, True) is None
     assert torch.equal(masks(None, False)[0, 0], torch.ones(6, 6).tril().bool())
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen2-sliding"])
+def test_masks_too_large_for_memory_are_made_in_pieces(name, monkeypatch):
+    asked = random_requests(4, seed=2)
+    scored = Engine(tiny.model(name), row_tokens=64, device="cpu")
+    expected = scored.score(batch_of(asked, 900, 700)).logprob
+    made = []
+    piece = masks.mask_piece
+    monkeypatch.setattr(
+        attend_module, "mask_piece", lambda *of: made.append(piece(*of).shape) or piece(*of)
+    )
+    for module in (masks, attend_module):
+        monkeypatch.setattr(module, "MOST_PAIRS", 100 * 700)
+    found = scored.score(batch_of(asked, 900, 700)).logprob
+    np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)
+    assert max(rows for _, _, rows, _ in made) <= 100
+    assert max(columns for *_, columns in made) == 700
 
 
 def test_transformers_makes_no_masks_and_looks_for_no_packed_sequences(monkeypatch):

@@ -13,7 +13,8 @@ from evaluation.errors import ScoringError
 from evaluation.scoring.engine import compiled, self_check
 from evaluation.scoring.engine.batches import Shape, collate, group_shapes, shape_of
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.head import Head
+from evaluation.scoring.engine.head import MANY_ROWS, Head
+from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.packed_rows import lay_out, plan_requests
 from evaluation.scoring.engine.tries import pack
@@ -27,10 +28,11 @@ class Counting:
     """Compiles without generating code, and keeps the graphs."""
 
     def __init__(self):
-        self.graphs = []
+        self.graphs, self.rows = [], []
 
     def __call__(self, graph, inputs):
         self.graphs.append(graph)
+        self.rows.append(max(len(one) for one in inputs if isinstance(one, torch.Tensor)))
         return lookup_backend("aot_eager")(graph, inputs)
 
     def calls(self, name):
@@ -75,6 +77,8 @@ def nats(scored, asked):
 def test_compiled_scores_are_those_of_plain_passes(name, counting):
     """Tries, text and documents, each in its shape; with windows shorter and rows longer than a block."""
     scored, plain = engine(name, counting), tiny.engine(name, ROW_TOKENS)
+    if name == "llama":
+        connect_layers(scored.model)  # as where its layers are on several GPUs
     np.testing.assert_allclose(nats(scored, requests()), nats(plain, requests()), atol=1e-4, rtol=0)
     starts = torch.tensor([0, 7, 31, 230, 400, 601])
     for begins in (None, starts):
@@ -204,6 +208,7 @@ def test_the_compiled_head_scores_as_the_other(pairs, counting):
         torch.testing.assert_close(found.logprob, expected.logprob, atol=1e-6, rtol=0)
         assert torch.equal(found.is_greedy, expected.is_greedy)
     assert len(counting.graphs) == 1
+    assert counting.rows[0] > MANY_ROWS
     written = [node for node in counting.graphs[0].graph.nodes if node.op == "call_method"]
     assert written
     assert not [node.target for node in written if node.target.endswith("_")]

@@ -9,6 +9,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig
 
 from evaluation.errors import GpuFault, NonFiniteError, ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
@@ -152,6 +153,22 @@ def test_models_that_cannot_be_reproduced_are_refused():
     scaled = Scaled(LlamaConfig(**tiny.SHAPE)).eval()
     with pytest.raises(ScoringError, match="Scaled cannot be scored"):
         Engine(scaled, row_tokens=64, device="cpu")
+
+
+def test_what_is_refused_compiled_and_plain_is_an_error(monkeypatch, caplog):
+    monkeypatch.setitem(INDUCTOR, "cpu", "aot_eager")
+    backend = EngineBackend(Scoring(device="cpu"), None, lambda: None)
+    backend.model = Scaled(LlamaConfig(**tiny.SHAPE)).eval()
+    assert backend.layers == "compiled"
+    with pytest.raises(ScoringError, match=r"^Scaled cannot be scored: .* by a `command`"):
+        backend.log_likelihoods([Request((1,), (2,))], label="task")
+    assert backend.layers == "plain"
+    (warning,) = (one for one in caplog.messages if one.startswith("Scaled"))
+    assert warning.startswith(
+        "Scaled, compiled, cannot be scored: its own log-probabilities differ"
+    )
+    assert warning.endswith("; layers run without being compiled, which is slower")
+    assert backend.model.config._attn_implementation == "sdpa"
 
 
 def test_other_classes_work_where_they_take_a_mask():

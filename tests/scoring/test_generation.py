@@ -9,9 +9,9 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.generation import decoding
+from evaluation.scoring.engine.generation import decoding, prompts
 from evaluation.scoring.engine.generation.generate import generate
-from evaluation.scoring.engine.generation.prompts import Counts
+from evaluation.scoring.engine.generation.prompts import Counts, Queue
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
 
@@ -191,6 +191,12 @@ def test_parts_come_while_others_are_still_in_flight(monkeypatch: pytest.MonkeyP
     assert parts[0][1] < parts[-1][1] / 3
 
 
+OUT_OF_MEMORY = [
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+]
+
+
 @pytest.mark.parametrize("moments", [(3,), (0, 9, 20)])
 def test_without_memory_it_goes_on_with_half_the_rows(
     moments: tuple[int, ...], caplog: pytest.LogCaptureFixture
@@ -199,11 +205,11 @@ def test_without_memory_it_goes_on_with_half_the_rows(
     stopping = Stopping(frozenset({5}), (), decode)
     given = asks(30)
     expected = run(model, given, stopping, batch=8)
-    passes = itertools.count()
+    passes, kinds = itertools.count(), itertools.cycle(OUT_OF_MEMORY)
 
     def fail(*_: object) -> None:
         if next(passes) in moments:
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            raise next(kinds)
 
     with model.base_model.register_forward_pre_hook(fail):
         assert run(model, given, stopping, batch=8) == expected
@@ -231,3 +237,34 @@ def test_an_answer_may_not_reach_where_the_embedding_changes() -> None:
     assert run(model, [GenerationRequest("fits", (1, 2), 62)], stopping, batch=2)
     with pytest.raises(ScoringError, match=r"prompt long: .* more than 64 tokens"):
         run(model, [GenerationRequest("long", (1, 2), 63)], stopping, batch=2)
+
+
+def test_prompts_are_read_many_at_a_time() -> None:
+    """However few rows are free: 1,319 prompts of some 100 tokens, 8,192 tokens a pass on a GPU."""
+    chance = random.Random(1)
+    given = {
+        index: GenerationRequest(str(index), (index, *[1] * chance.randint(60, 140)), 64)
+        for index in range(1319)
+    }
+    passes: list[int] = []
+
+    def forward(ids: torch.Tensor, *_: object) -> torch.Tensor:
+        passes.append(len(ids))
+        return torch.zeros(*ids.shape, 1)
+
+    queue = Queue(
+        [*given.values()],
+        {index: [0] for index in given},
+        forward=forward,
+        logits=lambda hidden: hidden,
+        windows=[],
+        device=torch.device("cpu"),
+        counts=Counts(),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(prompts._READ_TOKENS, "cpu", prompts._READ_TOKENS["cuda"])
+        patch.setattr(prompts.Reading, "prefix", lambda *_: None)
+        while (prompt := queue.next()) is not None:
+            prompt.samples.pop()
+    assert sum(passes) == 1319
+    assert len(passes) < 25

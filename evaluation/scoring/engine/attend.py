@@ -18,7 +18,7 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import AttentionInterface, PreTrainedModel
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine.masks import Mask
+from evaluation.scoring.engine.masks import MOST_PAIRS, Mask, mask_piece
 
 NAME = "evaluation_scoring"
 
@@ -29,8 +29,8 @@ UNPLANNED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBack
 """All kernels but cuDNN's, which come first on an H100 and take up to a second for each new shape."""
 
 FLOAT32_KERNEL: FlexKernelOptions = {"BLOCK_M": 64, "BLOCK_N": 32, "num_stages": 2, "num_warps": 8}
-"""Tiles of flex attention in float32: 74 KB of shared memory at a width of 128, and 16 bytes of
-stack a thread on an A100, 456 on an H100 (`make kernels`; Triton 3.9).
+"""Tiles of flex attention in float32: 74 KB of shared memory at a width of 128, and no
+stack of a thread on an A100, 440 bytes on an H100 (`make kernels`; Triton 3.7).
 
 What it takes by itself for an A100 spills 14 KB a thread at 128, and does not fit at 96.
 """
@@ -60,7 +60,7 @@ def attend(
     if isinstance(attention_mask, BlockMask):
         out = _sparse(query, key, value, attention_mask, scale)
     else:
-        out = _dense(query, key, value, attention_mask, scale)
+        out = dense(query, key, value, attention_mask, scale)
     return out.transpose(1, 2).contiguous(), None
 
 
@@ -111,17 +111,20 @@ def _sparse(
     return out[..., :width]
 
 
-def _dense(
+def dense(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
     mask: torch.Tensor | None,
     scale: float,
 ) -> torch.Tensor:
+    """Attend under a mask like `dense_mask`'s, or causally, by a kernel that writes out no scores."""
     groups = query.shape[1] // key.shape[1]
     if groups > 1 and not shares_heads(query, mask):
         key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
         groups = 1
+    if mask is not None and mask.dtype != torch.bool:
+        return _in_pieces(query, key, value, mask, scale)
     return scaled_dot_product_attention(
         query,
         key,
@@ -131,6 +134,26 @@ def _dense(
         scale=scale,
         enable_gqa=groups > 1,
     )
+
+
+def _in_pieces(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, made_of: torch.Tensor, scale: float
+) -> torch.Tensor:
+    """Attend a piece of the queries at a time, whose mask has at most MOST_PAIRS."""
+    rows, _, length, _ = query.shape
+    step = max(1, MOST_PAIRS // (rows * length))
+    bounds = [(start, min(start + step, length)) for start in range(0, length, step)]
+    pieces = [
+        scaled_dot_product_attention(
+            query[:, :, start:stop],
+            key[:, :, :stop],
+            value[:, :, :stop],
+            attn_mask=mask_piece(made_of, start, stop),
+            scale=scale,
+        )
+        for start, stop in bounds
+    ]
+    return torch.cat(pieces, dim=2)
 
 
 def shares_heads(query: torch.Tensor, mask: torch.Tensor | None) -> bool:

@@ -32,6 +32,12 @@ OLDEST_BUILD = 12
 
 ANOTHER_BUILD = "docs/gpu.md says how"
 
+AMD_DRIVER = Path("/dev/kfd")
+"""There where AMD's driver has a GPU that computes."""
+
+GIVEN = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+"""Variables by which a job is given GPUs."""
+
 
 def choose_device(asked: str, gpus: int = 1) -> str:
     """Resolve `auto` to `cuda` where there is a GPU; those of a checkpoint must answer and be free.
@@ -76,10 +82,10 @@ def check_dtype(device: str, dtype: str) -> None:
 def _check_not_lost() -> None:
     """Raise ScoringError if there is a GPU that PyTorch should see."""
     gpus = visible_gpus()
-    if not gpus:
+    sentence = why_unusable(gpus[0]) if gpus else amd_fault()
+    if sentence is None:
         return
-    sentence = why_unusable(gpus[0])
-    if os.environ.get("CUDA_VISIBLE_DEVICES"):
+    if any(map(os.environ.get, GIVEN)):
         raise ScoringError(sentence)
     log.warning("%s; the CPU is used", sentence)
 
@@ -93,6 +99,16 @@ def why_unusable(gpu: Gpu) -> str:
     return (
         f"{gpu.title} is there, but PyTorch {torch.__version__} cannot use it: {reason}, or set "
         "scoring.device: cpu"
+    )
+
+
+def amd_fault() -> str | None:
+    """Return why this PyTorch cannot use an AMD GPU of this machine; None without one, or if it can."""
+    if torch.version.hip is not None or not AMD_DRIVER.exists():
+        return None
+    return (
+        f"an AMD GPU is there, but PyTorch {torch.__version__} is built without ROCm; install a build "
+        f"with it ({ANOTHER_BUILD}), or set scoring.device: cpu"
     )
 
 
@@ -119,8 +135,8 @@ def _leading(version: str | None) -> int:
 
 
 def compiler_fault() -> str | None:
-    """Return what Triton lacks to compile, looked for where it looks; None if nothing, or without CUDA."""
-    if torch.version.cuda is None:
+    """Return what Triton lacks to compile, looked for where it looks; None if nothing, or on CPU."""
+    if torch.version.cuda is None and torch.version.hip is None:
         return None
     given = os.environ.get("CC")
     names = [given] if given else ["gcc", "clang"]

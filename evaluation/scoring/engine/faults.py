@@ -24,12 +24,13 @@ from evaluation.scoring.engine.device import ANOTHER_BUILD
 from evaluation.scoring.engine.gpus import holders, visible_gpus
 
 _FAULT = re.compile(
-    r"CUDA error|CUDA driver error|Triton Error \[CUDA\]|CUBLAS_STATUS_|CUDNN_STATUS_|cuDNN error"
-    r"|CUSOLVER_STATUS_|NCCL error|device-side assert|unspecified launch failure"
+    r"CUDA error|CUDA driver error|HIP error|Triton Error \[(CUDA|HIP)\]|BLAS_STATUS_|CUDNN_STATUS_"
+    r"|cuDNN error|CUSOLVER_STATUS_|NCCL error|device-side assert|unspecified launch failure"
 )
 _NO_MEMORY = re.compile(r"out of memory|_ALLOC_FAILED", re.IGNORECASE)
 _NO_KERNELS = re.compile(
-    r"no kernel image|unsupported toolchain|driver version is insufficient", re.IGNORECASE
+    r"no kernel image|invalid device function|unsupported toolchain|driver version is insufficient",
+    re.IGNORECASE,
 )
 _NO_COMPILER = re.compile(r"Failed to find C compiler|Python\.h: No such file")
 _COMPILERS = ("torch._dynamo", "torch._inductor", "torch._functorch", "triton")

@@ -1,6 +1,7 @@
 """The GPUs that a process will use: do they answer, and are they free?
 
 NVML tells, NVIDIA's library for monitoring. A dead GPU makes it hang, so it is given up after a while.
+Of AMD's, PyTorch tells what it knows.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pynvml  # type: ignore[import-untyped]
+import torch
 
 from evaluation.errors import ScoringError
 
@@ -76,6 +78,8 @@ def visible_gpus() -> list[Gpu]:
         UnknownGpu: if CUDA_VISIBLE_DEVICES names one that is not there, or one twice: CUDA would
             hide that and all after it, and the job go on without a GPU, or on fewer.
     """
+    if torch.version.hip is not None:
+        return _amd_gpus()
     gpus = read_gpus()
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if not gpus or chosen is None:
@@ -116,6 +120,20 @@ def _unknown(chosen: str, name: str, gpus: list[Gpu], *, is_there: bool) -> Unkn
         f"CUDA_VISIBLE_DEVICES={chosen} names {wrong} (there are {known}), so that CUDA would show "
         "fewer GPUs or none; correct it, or leave it unset"
     )
+
+
+def _amd_gpus() -> list[Gpu]:
+    """Return those that a ROCm build of PyTorch shows, which NVML knows nothing of; raise DeadGpu."""
+    found = []
+    try:
+        for index in range(torch.cuda.device_count()):
+            free, total = torch.cuda.mem_get_info(index)
+            used, name = (total - free) >> 20, torch.cuda.get_device_name(index)
+            found.append(Gpu(str(index), f"cuda:{index}", name, used, total >> 20))
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise DeadGpu(f"a GPU of this node does not answer ({reason}); {_DRAIN}") from error
+    return found
 
 
 def read_gpus() -> list[Gpu]:

@@ -19,6 +19,10 @@ CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Logits of one chunk: 64 MB on CPU, where they should stay near the cache, 1 GB on a GPU."""
 
 
+MANY_ROWS = 512
+"""Rows of the logits that scoring is compiled for; compiled for few it would read them twice."""
+
+
 class Scored(NamedTuple):
     """For each pair its log-probability in nats (float32) and whether it is the most likely."""
 
@@ -63,6 +67,11 @@ def _to_host(values: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(values, device="cpu", pin_memory=True).copy_(values, non_blocking=True)
 
 
+def gives_float32(part: torch.Tensor) -> bool:
+    """Return whether products of a narrow type can be had in float32: of CUDA, not on CPU or by ROCm."""
+    return part.is_cuda and part.dtype != torch.float32 and torch.version.hip is None
+
+
 class Head:
     """A model's output layer.
 
@@ -72,16 +81,16 @@ class Head:
     def __init__(self, layer: torch.nn.Linear, compiler: Compiler | None = None) -> None:
         self._compiler = compiler
         weight, bias = layer.weight, layer.bias
-        self.device, self.on_gpu = weight.device, weight.is_cuda
-        # On CPU no product gives float32 from a narrower type: keep the weight as float32.
-        self.weight = weight if self.on_gpu else weight.float()
+        self.device = weight.device
+        self.weight = weight if gives_float32(weight) else weight.float()
         self.bias = None if bias is None else bias.float()
         self.rows = max(1, CHUNK_LOGITS[weight.device.type] // weight.shape[0])
+        self._is_warm = False
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return logits, (Q, D) to (Q, V) float32, on the head's device."""
         hidden = hidden.to(self.device)
-        if self.on_gpu and hidden.dtype != torch.float32:
+        if gives_float32(hidden):
             logits = torch.mm(hidden, self.weight.T, out_dtype=torch.float32)
         else:
             logits = torch.mm(hidden.float(), self.weight.T)
@@ -101,9 +110,10 @@ class Head:
         chunks = []
         begin = 0
         for start, stop in zip(map(int, starts), map(int, stops), strict=True):
-            logits = self.logits(hidden[start : start + self.rows])
             query, token = pair_query[begin:stop] - start, pair_token[begin:stop]
+            logits = self.logits(hidden[start : start + self.rows])
             chunks.append(self._score_chunk(logits, query, token))
+            del logits  # before the next chunk's are made
             begin = stop
         return Scored(*map(torch.cat, zip(*chunks, strict=True)))
 
@@ -112,9 +122,13 @@ class Head:
     ) -> Scored:
         if self._compiler is None:
             return _score_in_place(logits, query, token)
-        pairs = len(query)
-        logits, query, token = (_many(part) for part in (logits, query, token))
-        logprob, is_greedy = compiled(_score, self._compiler)(logits, query, token)
+        score, pairs = compiled(_score, self._compiler), len(query)
+        if not self._is_warm:
+            many = logits.new_zeros(MANY_ROWS, logits.shape[1])
+            # Two of another size: what is one, or is equal, would have to stay so.
+            score(*map(_many, (many, *(query.new_zeros(MANY_ROWS + 1) for _ in range(2)))))
+            self._is_warm = True
+        logprob, is_greedy = score(*map(_many, (logits, query, token)))
         return Scored(logprob[:pairs], is_greedy[:pairs])
 
 

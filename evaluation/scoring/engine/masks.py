@@ -19,6 +19,9 @@ from evaluation.errors import ScoringError
 BLOCK = 128
 """Tokens of a block in flex attention's sparse masks."""
 
+MOST_PAIRS = 1 << 28
+"""Pairs of tokens in a dense mask; one of more is made in pieces, in each layer anew."""
+
 Mask = torch.Tensor | BlockMask
 Masks = Mask | None | dict[str, Mask | None]
 MaskMaker = Callable[[torch.Tensor, torch.Tensor, int | None], Mask]
@@ -85,12 +88,23 @@ def layer_masks(
 
 
 def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> torch.Tensor:
-    """Return a boolean (B, 1, S, S) mask, True where row q may look at column kv."""
-    index = torch.arange(end.shape[1], device=end.device)
-    q, kv = index[:, None], index[None, :]
-    visible = (kv <= q) & (q < end[:, None, :])  # (B, S, S)
-    if window is not None:
-        visible &= depth[:, :, None] - depth[:, None, :] < window
+    """Return a boolean (B, 1, S, S) mask, True where row q may look at column kv.
+
+    Where that has more than MOST_PAIRS, return what `mask_piece` makes it of: (B, 3, 1, S) integers.
+    """
+    rows, length = end.shape
+    sizes = torch.full_like(depth, length if window is None else window)
+    made_of = torch.stack([depth, end, sizes], dim=1)[:, :, None]
+    return made_of if rows * length**2 > MOST_PAIRS else mask_piece(made_of, 0, length)
+
+
+def mask_piece(made_of: torch.Tensor, start: int, stop: int) -> torch.Tensor:
+    """Return rows `start` to `stop` of a mask over the columns that they may see; (B, 1, rows, stop)."""
+    depth, end, sizes = made_of[:, :, 0, :stop].unbind(1)
+    index = torch.arange(stop, device=end.device)
+    q, kv = index[start:, None], index[None, :]
+    visible = (kv <= q) & (q < end[:, None, :])  # (B, rows, stop)
+    visible &= depth[:, start:, None] - depth[:, None, :] < sizes[:, start:, None]
     return visible[:, None]
 
 

@@ -101,12 +101,13 @@ class PreparedModel:
                 self._prepare()
 
     def _prepare(self) -> None:
-        self._swaps = contextlib.ExitStack()
-        self._swaps.enter_context(attend.attention_by(self.model, attend.NAME))
-        if self.compiler is None:
-            self._swaps.enter_context(attend.unplanned_kernels())
-        else:
-            self._swaps.enter_context(running(compiled_parts(self.model, self.compiler)))
+        with contextlib.ExitStack() as swaps:
+            swaps.enter_context(attend.attention_by(self.model, attend.NAME))
+            if self.compiler is None:
+                swaps.enter_context(attend.unplanned_kernels())
+            else:
+                swaps.enter_context(running(compiled_parts(self.model, self.compiler)))
+            self._swaps = swaps.pop_all()
 
     def _restore(self) -> None:
         swaps, self._swaps = self._swaps, None

@@ -140,15 +140,19 @@ def _compare(engine: PreparedModel, batch: Batch, sample: Sample) -> None:
         with _as_sentences(engine):
             error, allowed = _error(engine, tokens, found)
         if error > allowed:  # False for NaN, which scoring reports
-            raise _fault(engine)(
-                f"{type(engine.model).__name__} cannot be scored: its own log-probabilities differ "
-                f"from those of its body and head under a mask by {error:.1e} (relative L2, at most "
-                f"{allowed:.0e} in {engine.model.dtype}); score it by a `command` of your own"
+            raise _refusal(
+                engine,
+                "its own log-probabilities differ from those of its body and head under a mask by "
+                f"{error:.1e} (relative L2, at most {allowed:.0e} in {engine.model.dtype})",
             )
 
 
-def _fault(engine: PreparedModel) -> type[ScoringError]:
-    return CompileError if engine.is_compiled else ScoringError
+def _refusal(engine: PreparedModel, reason: str) -> ScoringError:
+    """Return the error of an engine that cannot be used; one that is compiled may be without being so."""
+    name = type(engine.model).__name__
+    if engine.is_compiled:
+        return CompileError(f"{name}, compiled, cannot be scored: {reason}")
+    return ScoringError(f"{name} cannot be scored: {reason}; score it by a `command` of your own")
 
 
 @contextlib.contextmanager
@@ -157,10 +161,9 @@ def _as_sentences(engine: PreparedModel) -> Iterator[None]:
     try:
         yield
     except _REFUSALS as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise _fault(engine)(
-            f"{type(engine.model).__name__} cannot be scored: it does not take a mask and positions "
-            f"for each token ({reason}); score it by a `command` of your own"
+        what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise _refusal(
+            engine, f"it does not take a mask and positions for each token ({what})"
         ) from None
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 import torch
 from transformers import PreTrainedModel
 
+from evaluation.errors import NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.attend import attention_by, unplanned_kernels
 from evaluation.scoring.engine.busy import working
+from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.generation.kv_cache import ATTENTION, Reading, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Counts, Prompt, Queue
 from evaluation.scoring.engine.generation.rows import Layout, Row, rules_of, take_next
@@ -69,12 +71,13 @@ class DecodingBatch:
         while is_going:
             try:
                 with (
+                    gpu_faults(),
                     torch.inference_mode(),
                     attention_by(self._model, ATTENTION),
                     unplanned_kernels(),
                 ):
                     is_going = self._run()
-            except torch.OutOfMemoryError:
+            except NotEnoughMemory:
                 is_going = False
             part, self._finished = self._finished, {}
             if part:

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import torch
-from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
+
+from evaluation.scoring.engine.attend import dense
+from evaluation.scoring.engine.head import gives_float32
 
 NOWHERE = 1 << 40
 """Position of a column that a row has nothing in."""
@@ -70,15 +72,7 @@ class Reading:
                 [*(p.values[layer].expand(shape) for p in self._before), value], dim=2
             )
         mask = self._mask(self._windows[layer])
-        return scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=mask,
-            is_causal=mask is None,
-            scale=scale,
-            enable_gqa=True,
-        ).transpose(1, 2)
+        return dense(query, key, value, mask, scale).transpose(1, 2)
 
     def _mask(self, window: int | None) -> torch.Tensor | None:
         """Return None where the kernel's own causal mask does: whatever is on the right is unseen."""
@@ -218,7 +212,7 @@ def _folded(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """Multiply matrices in float32, also those of narrower types."""
-    if left.is_cuda and left.dtype != torch.float32:
+    if gives_float32(left):
         shape = (*left.shape[:-1], right.shape[-1])
         left, right = left.flatten(0, -3), right.flatten(0, -3)
         return torch.bmm(left, right, out_dtype=torch.float32).view(shape)
