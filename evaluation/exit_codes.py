@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from evaluation.environment import missing_package
 from evaluation.errors import EvaluationError
 from evaluation.escaping import terminal_text
+from evaluation.terminal_layout import fitted, show, terminal_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -163,18 +164,21 @@ def _nobody_reads() -> bool:
 
 
 def report(sentence: str) -> int:
-    print(f"error: {terminal_text(sentence)}", file=sys.stderr)
+    show(f"error: {terminal_text(sentence)}", sys.stderr)
     return 1
 
 
 def start_logging(verbose: bool = False) -> None:
-    logging.basicConfig(
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-        datefmt="%H:%M:%S",
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"))
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])
     for noisy in ("httpx", "filelock", "fsspec", "urllib3"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return fitted(super().format(record), terminal_width(sys.stderr))
 
 
 class _Terminated(SystemExit):

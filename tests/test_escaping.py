@@ -8,8 +8,8 @@ import pytest
 from evaluation.escaping import csv_cell, latex, printable, printable_lines
 from evaluation.exit_codes import report
 from evaluation.reporting.pages.page import ENVIRONMENT
-from evaluation.reporting.terminal import align
 from evaluation.results.columns import Column, write_csv
+from evaluation.terminal_layout import align
 from evaluation.wording import kind_of
 
 CELLS: list[tuple[object, object]] = [

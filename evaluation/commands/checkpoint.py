@@ -17,6 +17,7 @@ from evaluation.commands import (
     whole_number,
 )
 from evaluation.errors import ConfigError
+from evaluation.terminal_layout import show
 
 if TYPE_CHECKING:
     from evaluation.checkpoints.format import Checkpoint
@@ -96,7 +97,7 @@ def inspect(options: argparse.Namespace) -> int:
         return 0
     width = max(map(len, facts))
     for name, value in facts.items():
-        print(f"{name:<{width}}  {json.dumps(value) if isinstance(value, dict | list) else value}")
+        show(f"{name:<{width}}  {json.dumps(value) if isinstance(value, dict | list) else value}")
     return 0
 
 

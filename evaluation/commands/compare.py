@@ -20,6 +20,7 @@ from evaluation.errors import BridgeError, ConfigError, ResultsError
 from evaluation.files import link_target, write_text
 from evaluation.results.comparison_file import COMPARISON_FILES, RunComparison
 from evaluation.settings.runs import By
+from evaluation.terminal_layout import show
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -148,7 +149,7 @@ def _ended(
     if options.json:
         print_json(as_file([compared]))
     else:
-        print(as_text(compared))
+        show(as_text(compared))
     is_worse = is_worse_at_last(compared)
     if is_worse is None and options.fail_on_regression:
         raise BridgeError(
@@ -172,15 +173,15 @@ def table(options: argparse.Namespace) -> int:
         content = columns_as_json(columns, folders, notes).model_dump(mode="json")
         text = json.dumps(content, indent=1) + "\n"
     else:
-        text = columns_in(options.format, columns)
+        text = columns_in(options.format, columns, is_whole=options.output is not None)
     if options.output is None:
         sys.stdout.write(text)
     else:
         write_text(link_target(options.output), text)
     for note in notes:
-        print(note, file=sys.stderr)
+        show(note, sys.stderr)
     if options.format == "text" and not options.json:
-        print(LEGEND, file=sys.stderr)
+        show(LEGEND, sys.stderr)
     return 0
 
 

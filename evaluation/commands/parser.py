@@ -19,6 +19,7 @@ from evaluation.commands import (
     stage_results,
     watch,
 )
+from evaluation.terminal_layout import show
 from evaluation.wording import did_you_mean
 
 GROUPS = (prefill, score, watch, stage_results, compare, answers, checkpoint)
@@ -67,7 +68,9 @@ class Parser(argparse.ArgumentParser):
             if word.startswith("--") and not any(name.startswith(word) for name in known):
                 hint = did_you_mean(word, known)
                 message += f"; no option {word}{hint}" if hint else ""
-        super().error(message)
+        self.print_usage(sys.stderr)
+        show(f"{self.prog}: error: {message}", sys.stderr)
+        self.exit(2)
 
 
 def build_parser(prog: str | None = None) -> argparse.ArgumentParser:

@@ -24,6 +24,7 @@ from evaluation.commands.checkpoint import add_use_mup
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, named_stage, plan_stages
+from evaluation.terminal_layout import show
 
 if TYPE_CHECKING:
     from evaluation.checkpoints.subjects import Subject
@@ -125,7 +126,7 @@ def doctor(options: argparse.Namespace) -> int:
     if options.json:
         print_json(as_json(checks))
     else:
-        print(screen(checks), flush=True)
+        show(screen(checks))
     faulty = [check.name for check in checks if check.state == "fault"]
     if faulty and options.gate:
         stage = f" of {options.stage}" if options.stage else ""

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,11 @@ from evaluation.commands import (
     whole_number,
 )
 from evaluation.errors import ConfigError
+from evaluation.exit_codes import report
 from evaluation.records import RECORDED
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, named_stage, plan_stages
+from evaluation.terminal_layout import show
 
 if TYPE_CHECKING:
     from evaluation.dependencies.command_inputs import CommandInputs
@@ -101,7 +102,7 @@ def deltas(options: argparse.Namespace) -> int:
     for step in asked:
         record = make_deltas(plan, step)
         if record.error is not None:
-            print(f"error: {record.error}", file=sys.stderr)
+            report(record.error)
             code = RECORDED
         else:
             print(plan.step_folder(step))
@@ -137,7 +138,7 @@ def comparison(options: argparse.Namespace) -> int:
     record = make_comparison(plans)
     print(*(Path(config.results) / name for name in record.files), sep="\n")
     if record.error is not None:
-        print(f"error: {record.error}", file=sys.stderr)
+        report(record.error)
         return RECORDED
     return 0
 
@@ -157,7 +158,7 @@ def tensorboard(options: argparse.Namespace) -> int:
     then = "look at them with `tensorboard --logdir`"
     if options.to == "wandb":
         then = f"send them with `wandb sync {options.output}/wandb/offline-run-*`"
-    print(f"{number} values in {options.output}; {then}")
+    show(f"{number} values in {options.output}; {then}")
     return 0
 
 
@@ -169,7 +170,7 @@ def bridge_table(options: argparse.Namespace) -> int:
     if options.json:
         print_json(bridge_verdicts(plans))
     else:
-        print(table(plans))
+        show(table(plans))
     return 0
 
 
@@ -189,5 +190,5 @@ def status(options: argparse.Namespace) -> int:
     if options.json:
         print_json(Status.model_validate_json(json.dumps({"stages": found})))
     else:
-        print(status_table(found))
+        show(status_table(found))
     return 0 if all(entry["complete"] for entry in found.values()) else 1

@@ -1,12 +1,13 @@
 """Findings of the checks, and how they are shown on one screen."""
 
 import re
-import shutil
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from evaluation.escaping import terminal_text
 from evaluation.results.command_output import CheckRow, CheckState, DoctorReport, FindingRow
+from evaluation.terminal_layout import terminal_width
 from evaluation.wording import first_few
 
 State = CheckState
@@ -68,7 +69,8 @@ def as_json(checks: Sequence[Check]) -> DoctorReport:
 def screen(checks: Sequence[Check]) -> str:
     """Return the table of all checks, then a sentence for each kind of finding."""
     names = max(len(check.name) for check in checks)
-    room = max(shutil.get_terminal_size((110, 24)).columns - names - 12, 40)
+    width = terminal_width(sys.stdout)
+    room = None if width is None else max(width - names - 11, 20)
     lines = [
         f"{check.name:<{names}}  {check.state:<7}  {_cut(check.summary, room)}" for check in checks
     ]
@@ -77,8 +79,8 @@ def screen(checks: Sequence[Check]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: room - 1] + "…"
+def _cut(text: str, room: int | None) -> str:
+    return text if room is None or len(text) <= room else text[: room - 1] + "…"
 
 
 def _sentences(check: Check) -> Iterator[str]:

@@ -12,7 +12,6 @@ from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
 from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.runs_page import matched_in_words, runs_page, stage_title
-from evaluation.reporting.terminal import align
 from evaluation.results.comparison_file import (
     COMPARISON_PAGE,
     LeadRow,
@@ -26,6 +25,7 @@ from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
 from evaluation.settings.tiers import metric_of
+from evaluation.terminal_layout import align
 
 Rows = Sequence[Mapping[str, Any]]
 """Deltas A - B by the columns of `comparison.csv`."""
@@ -80,7 +80,7 @@ def _delta_table(rows: Rows) -> str:
         mde = "–" if row["mde"] is None else metric.number(row["mde"])
         tested = _interval(row), _number(row["p"], ".2g"), p_holm, mde
         table.append([tier, row["item"], *values, *tested, row["flag"] or ""])
-    return align(table)
+    return align(table, keys=3)
 
 
 def _values(row: Mapping[str, Any]) -> list[str]:
@@ -134,7 +134,7 @@ def _stage(stage: StageComparison) -> str:
     text = [f"{stage_title(stage)}: {matched_in_words(stage)}"]
     if len(steps) > 1:
         head = ["step", "tier", "metric", "A", "B", "A - B", "95 %", "95 %, all steps", "p"]
-        text.append(align([head, *_by_step(matched, overall)]))
+        text.append(align([head, *_by_step(matched, overall)], keys=3))
     text.append(f"At {match_label(*steps[-1])}:\n{_delta_table(matched[steps[-1]])}")
     text.append("\n".join(lead.sentence for lead in overall))
     summary = _summary(matched[steps[-1]])[0]

@@ -11,7 +11,6 @@ from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
-from evaluation.reporting.terminal import align
 from evaluation.results.deltas_file import DELTAS, read_stage_deltas, read_step_deltas
 from evaluation.results.job_logs import is_running, job_progress, last_error
 from evaluation.results.read import read_tier_file
@@ -25,6 +24,7 @@ from evaluation.results.stage_files import (
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan, absent_checkpoints
 from evaluation.settings.tiers import TIERS, TierName
+from evaluation.terminal_layout import align
 
 
 def stage_status(
@@ -182,7 +182,7 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
                 errors.append(f"{stage} {name}: {subject['error']} ({subject['log']})")
             errors += [f"{stage} {name}: {line}" for line in subject["damaged"]]
         errors += [f"{stage}: {line}" for line in entry["damaged"]]
-    lines = [align(rows), ""]
+    lines = [align(rows, keys=2), ""]
     for stage, entry in found.items():
         missing = [n for n, state in entry["files"].items() if state in ("missing", "outdated")]
         lines.append(

@@ -1,11 +1,10 @@
-"""Tables for the terminal."""
+"""The bridge table and recommendations, as text and for `--json`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from evaluation.bridge.delta import OVERALL
 from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
-from evaluation.escaping import printable
 from evaluation.reporting.headlines import in_words, provisional, shown_metrics
 from evaluation.results.command_output import BridgeTable, StageVerdicts
 from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas, read_stage_deltas
@@ -13,15 +12,7 @@ from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
 from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
-
-
-def align(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of cells in columns, the first row underlined."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows]
-    lines.insert(1, "  ".join("─" * width for width in widths))
-    return "\n".join(line.rstrip() for line in lines)
+from evaluation.terminal_layout import align
 
 
 def bridge_table(plans: Mapping[str, StagePlan]) -> str:

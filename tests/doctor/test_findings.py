@@ -1,5 +1,7 @@
 """One screen, however much is wrong."""
 
+import pytest
+
 from evaluation.doctor.findings import Check, Finding, screen, worst
 
 
@@ -35,5 +37,9 @@ def test_faults_come_before_warnings_and_decide() -> None:
     assert worst([mixed.as_warning()]) == "warning"
 
 
-def test_a_long_summary_is_cut_to_the_screen() -> None:
-    assert all(len(line) <= 110 for line in screen([Check("a", "x" * 500)]).splitlines())
+def test_a_long_summary_is_cut_to_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = [Check("a", "x" * 500)]
+    assert "x" * 500 in screen(checks)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert {len(line) for line in screen(checks).splitlines()} == {80}

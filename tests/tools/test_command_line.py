@@ -6,13 +6,18 @@ import pty
 import select
 import shutil
 import subprocess
+import sys
+import termios
 import time
 from pathlib import Path
 
 import pytest
 
 from evaluation.commands.parser import INSTALLED, build_parser
+from tests.bridge.folders import make_plans, write_side
+from tests.conftest import ROOT
 from tests.tools.conftest import Command
+from tests.workflow.world import World
 
 PARSERS: dict[str, argparse.ArgumentParser] = next(
     one.choices for one in build_parser()._actions if isinstance(one.choices, dict)
@@ -74,11 +79,15 @@ def _completed_by_zsh(script: Path, line: str) -> str:
 
 
 def _read_until(terminal: int, word: str) -> str:
-    said, end = "", time.monotonic() + 20
-    while word not in said and time.monotonic() < end:
+    """Read until a word comes, or nobody writes any more."""
+    said, end = b"", time.monotonic() + 120
+    while word.encode() not in said and time.monotonic() < end:
         if select.select([terminal], [], [], 0.1)[0]:
-            said += os.read(terminal, 65536).decode()
-    return said
+            try:
+                said += os.read(terminal, 65536)
+            except OSError:
+                break
+    return said.decode()
 
 
 @pytest.mark.parametrize("command", PARSERS)
@@ -105,3 +114,46 @@ def test_help_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     texts = [parser.format_help() for parser in (build_parser(), *PARSERS.values())]
     assert [line for text in texts for line in text.splitlines() if len(line) > 80] == []
+
+
+LINES = """
+import sys
+from evaluation.__main__ import main
+for line in sys.argv[1:]:
+    try:
+        main(line.split())
+    except SystemExit:
+        pass
+"""
+
+
+def test_what_is_printed_fits_80_columns(tmp_path: Path, world: World) -> None:
+    """In a terminal of 80 columns; through a pipe, tables have all columns side by side."""
+    plan = make_plans(tmp_path)["first"]
+    folders = [tmp_path / name for name in "AB"]
+    for number, folder in enumerate(folders):
+        write_side(folder, plan, step=10 * number, seed=number)
+    pair = "compare A B"
+    lines = [pair, "table A=A B=B C=../t/A", "compare A nowhere", "statsu", "compare A B --by step"]
+    lines += [f"{name} --config {world.config}" for name in ("status", "doctor", "bridge-table")]
+    terminal, end = pty.openpty()
+    termios.tcsetwinsize(end, (24, 80))
+    environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | {
+        "PYTHONPATH": str(ROOT)
+    }
+    command = [sys.executable, "-c", LINES]
+    child = subprocess.Popen(
+        [*command, *lines], cwd=tmp_path, env=environment, stdin=end, stdout=end, stderr=end
+    )
+    os.close(end)
+    said = _read_until(terminal, "no such word")
+    child.wait()
+    shown = said.replace("\r", "").splitlines()
+    command_lines = [line for line in shown if "`" in line or str(tmp_path) in line]
+    assert [line for line in shown if len(line) > 80 and line not in command_lines] == []
+    assert sum("A - B" in line for line in shown) == 1
+    assert "(did you mean status?)" in " ".join(said.split())
+    piped = subprocess.run(
+        [*command, pair], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert "p (Holm)" in next(one for one in piped.stdout.splitlines() if "A - B" in one)

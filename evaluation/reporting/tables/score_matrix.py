@@ -22,13 +22,13 @@ from evaluation.reporting.headlines import shown_metrics
 from evaluation.reporting.palette import LIGHT
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value, values_of
-from evaluation.reporting.terminal import align
 from evaluation.results.command_output import CheckpointTable, TableColumn, TableValue
 from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.read import Results, read_folder
 from evaluation.results.stage_files import MATRIX, MATRIX_TEX, RetentionRow
 from evaluation.settings.candidates import candidate_label, candidate_rank
 from evaluation.settings.tiers import TIERS, Metric, TierName
+from evaluation.terminal_layout import align
 
 Format = Literal["text", "csv", "latex"]
 Key = tuple[TierName, str, str]
@@ -124,9 +124,11 @@ def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[
     return columns, notes
 
 
-def columns_in(form: Format, columns: Sequence[Column]) -> str:
-    """Return columns as a table in this format."""
-    return {"text": as_text, "csv": as_csv, "latex": as_latex}[form](columns)
+def columns_in(form: Format, columns: Sequence[Column], *, is_whole: bool = True) -> str:
+    """Return columns as a table in this format; text that is not whole fits the terminal."""
+    if form == "text":
+        return as_text(columns, is_whole=is_whole)
+    return {"csv": as_csv, "latex": as_latex}[form](columns)
 
 
 def columns_as_json(
@@ -158,12 +160,12 @@ def _flags(ours: Results, theirs: Results) -> dict[Key, str]:
     }
 
 
-def as_text(columns: Sequence[Column]) -> str:
+def as_text(columns: Sequence[Column], *, is_whole: bool) -> str:
     """Return an aligned table, with the interval of each value."""
     rows = [["", "item", *(column.label for column in columns)]]
     for key in _keys(columns):
         rows.append([_title(key), key[1], *(_cell(column, key) for column in columns)])
-    return align(rows) + "\n"
+    return align(rows, keys=2, is_whole=is_whole) + "\n"
 
 
 def as_csv(columns: Sequence[Column]) -> str:

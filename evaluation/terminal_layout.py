@@ -1,0 +1,78 @@
+"""Text laid out for the width of a terminal; what goes to a pipe or a file stays whole.
+
+Imports nothing that has to be installed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from evaluation.escaping import printable
+
+_SPACE = "\N{NO-BREAK SPACE}"
+
+
+def terminal_width(stream: TextIO | None) -> int | None:
+    """Return the columns of the terminal that a stream writes to; None if it writes elsewhere."""
+    is_terminal = stream is not None and stream.isatty()
+    return shutil.get_terminal_size().columns if is_terminal else None
+
+
+def show(text: str, stream: TextIO | None = None) -> None:
+    """Print text, its sentences wrapped if that is to a terminal; to standard output if not named."""
+    stream = stream or sys.stdout
+    print(fitted(text, terminal_width(stream)), file=stream, flush=True)
+
+
+def fitted(text: str, width: int | None) -> str:
+    """Return text with lines wrapped between words, but never within a `command`."""
+    if width is None:
+        return text
+    return "\n".join(_wrapped(line, width) for line in text.split("\n"))
+
+
+def _wrapped(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    whole = re.sub(r"`[^`]*`", lambda command: command[0].replace(" ", _SPACE), line)
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    lines = textwrap.wrap(
+        whole, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines).replace(_SPACE, " ")
+
+
+def align(rows: Sequence[Sequence[str]], *, keys: int = 1, is_whole: bool = False) -> str:
+    """Return rows of cells in columns, the first row underlined.
+
+    Columns for which the terminal has no room follow below, the first `keys` ones repeated.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    room = None if is_whole else terminal_width(sys.stdout)
+    blocks = _blocks(widths, keys, room)
+    return "\n\n".join(_block(rows, widths, columns) for columns in blocks)
+
+
+def _blocks(widths: Sequence[int], keys: int, room: int | None) -> Iterator[list[int]]:
+    """Yield the columns of each block."""
+    first = list(range(keys))
+    columns = list(first)
+    for column in range(keys, len(widths)):
+        wide = sum(widths[one] + 2 for one in columns) + widths[column]
+        if room is not None and wide > room and columns != first:
+            yield columns
+            columns = list(first)
+        columns.append(column)
+    yield columns
+
+
+def _block(rows: Sequence[Sequence[str]], widths: Sequence[int], columns: Sequence[int]) -> str:
+    lines = ["  ".join(f"{row[i]:<{widths[i]}}" for i in columns).rstrip() for row in rows]
+    lines.insert(1, "  ".join("─" * widths[i] for i in columns))
+    return "\n".join(lines)
