@@ -118,11 +118,23 @@ def _tokenized(
         else:
             rows.append({"id": prompt.id, "prompt": text, "max_new_tokens": room, "tokens": tokens})
     if not rows:
-        raise SourceError(
-            f"generation_tasks.{name}: no prompt leaves room for max_new_tokens {room} in "
-            f"sequence_length {plan.sequence_length}; lower `max_new_tokens` or `num_fewshot`"
-        )
+        raise SourceError(_none_fits(plan, name, room, min(map(len, encoded))))
     return rows, too_long
+
+
+def _none_fits(plan: StagePlan, name: str, room: int, shortest: int) -> str:
+    """Return the sentence on a task of which even the shortest prompt leaves no room for an answer."""
+    left = plan.sequence_length - shortest
+    remedies = [
+        f"raise sequence_length to {shortest + room:,} or more",
+        *([f"lower `max_new_tokens` to {left:,} or less"] if left > 0 else []),
+        *(["lower `num_fewshot`"] if plan.suite.generation_tasks[name].num_fewshot else []),
+        "take the task out",
+    ]
+    return (
+        f"generation_tasks.{name}: no prompt leaves room for max_new_tokens {room:,} in sequence_length "
+        f"{plan.sequence_length:,}, as the shortest has {shortest:,} tokens; {', or '.join(remedies)}"
+    )
 
 
 def _text(tokenizer: AnyTokenizer, template: str | None, prompt: TaskPrompt) -> str:

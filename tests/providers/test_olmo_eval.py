@@ -313,6 +313,34 @@ def test_suites_have_the_parts_and_means_that_olmo_eval_gives_them() -> None:
         assert nests <= (aggregation == "average_of_averages"), name
 
 
+def test_a_mirror_that_is_made_gives_the_same_prompts(
+    mirrors: dict[str, str], tmp_path: Path
+) -> None:
+    """The rows at hand stand in for the hub: parts of splits, files, RULER's archive, examples."""
+    names = [
+        *("csqa:mc_olmo3base", "basic_skills_coding:rc:olmo3base", "naturalqs:gen:olmo3base"),
+        *("mt_mbpp_c:bpb:olmo3base", "hellaswag:rc:olmo3base", "ruler_vt__4096"),
+    ]
+    failed = by_olmo_eval(
+        "from pathlib import Path\n"
+        "from evaluation.providers.adapters.olmo_eval_data import Rows\n"
+        "from evaluation.providers.adapters.olmo_eval_mirror import mirror\n"
+        "mirrors, folder, names = json.load(sys.stdin)\nRows(mirrors)",
+        "sys.stdout = sys.stderr\nfailed = mirror(Path(folder), names)\n"
+        "sys.stdout = sys.__stdout__\nprint(json.dumps(failed))",
+        [mirrors, str(tmp_path / "made"), [*names, "piqa:rc:olmo3base"]],
+    )
+    assert failed == []
+    made = {"*": str(tmp_path / "made")}
+    kinds = ["generative" if "gen" in name or "ruler" in name else "choices" for name in names]
+    both = [
+        asked(where, *one) for where in (mirrors, made) for one in zip(names, kinds, strict=True)
+    ]
+    found = [answer["lines"] for answer in answers(both, tmp_path)]
+    assert found[: len(names)] == found[len(names) :]
+    assert all(found)
+
+
 def test_olmo_eval_has_all_tasks_of_the_shipped_suites() -> None:
     suites = [
         load_suite(ROOT / "task_suites", n)

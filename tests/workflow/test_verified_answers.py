@@ -1,6 +1,7 @@
 """Tier5 from prefill to deltas in a tiny world: what is generated, what is verified, and when again."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -229,8 +230,14 @@ def test_prompts_without_room_are_left_out_and_named(world: World, change: Chang
     task = found["generation_tasks"]["sums"]
     assert task["too_long"] == [f"sums/{index}" for index in range(0, 12, 3)]
     assert task["items"]["left_out"] == {"limit": 12, "too_long": 4}
-    with pytest.raises(SourceError, match=r"no prompt leaves room for max_new_tokens 60"):
+    said = r"max_new_tokens 60 .* raise sequence_length to \d+ .* lower `max_new_tokens` to (\d+) or less"
+    with pytest.raises(SourceError, match=said) as caught:
         change(sums={**TASK, "max_new_tokens": 60})
+    remedy = re.search(said, str(caught.value))
+    assert remedy is not None
+    change(sums={**TASK, "max_new_tokens": int(remedy[1])})
+    with pytest.raises(SourceError, match=said):
+        change(sums={**TASK, "max_new_tokens": int(remedy[1]) + 1})
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def render(request: Line, folder: Path) -> Line:
     missing: list[NoRows] = []
     for spec, task in tasks.items():
         try:
-            prepared[spec] = _prepared(spec, task)
+            prepared[spec] = prepare(spec, task)
         except NoRows as error:
             missing.append(error)
         else:
@@ -68,7 +68,7 @@ def render(request: Line, folder: Path) -> Line:
     }
 
 
-def _prepared(spec: str, task: Any) -> list[tuple[Any, Any]]:
+def prepare(spec: str, task: Any) -> list[tuple[Any, Any]]:
     """Return instances and their requests, drawn as olmo-eval's runner draws them."""
     try:
         instances = list(task.instances)

@@ -48,7 +48,7 @@ _SCRIPT = ("Dataset scripts are no longer supported", "Couldn't find cache")
 _UNREACHABLE = ("ConnectionError", "LocalEntryNotFoundError")
 """What datasets and huggingface_hub raise, or classes below these, without a connection to the hub."""
 
-_RULER = "allenai/ruler_data"
+RULER = "allenai/ruler_data"
 
 
 class NoRows(BaseException):
@@ -80,7 +80,7 @@ class Rows:
     ) -> Any:
         asked, files = (path, name, str(split)), options.get("data_files")
         if path == "json" and isinstance(files, str):
-            asked = _of_a_file(files)
+            asked = of_a_file(files)
         mirror = self._mirror(asked[0])
         if mirror is None:
             self._note(asked[0], asked[1])
@@ -139,16 +139,16 @@ class Rows:
 
     def _ruler_data(self, path: str, download: Callable[[], str]) -> str:
         """Return the folder below which olmo-eval finds `path`, a file of RULER."""
-        root = find_mirror(_RULER, self._mirrors)
+        root = find_mirror(RULER, self._mirrors)
         if root is None:
-            self._note(_RULER, None)
-            return str(_from_hub(download, _RULER))
+            self._note(RULER, None)
+            return str(_from_hub(download, RULER))
         if not (root / path).is_file():
-            raise NoRows(f"the mirror {root} of {_RULER} has no {path}; unpack its archive there")
+            raise NoRows(f"the mirror {root} of {RULER} has no {path}; unpack its archive there")
         folder = Path(path).parent
         files = [(str(one), status_of(one)) for one in sorted((root / folder).glob("*.jsonl"))]
-        self.record["datasets"][_RULER] = str(root)
-        source = {"dataset": _RULER, "config": str(folder), "files": files}
+        self.record["datasets"][RULER] = str(root)
+        source = {"dataset": RULER, "config": str(folder), "files": files}
         if source not in self.record["read"]:
             self.record["read"].append(source)
         return str(root)
@@ -158,7 +158,7 @@ def _dataset_of(task: Any) -> str | None:
     """Return the id of what a task reads from the hub; None for other places."""
     source = task.config.data_source
     if source is None:
-        return _RULER if task.config.name.startswith("ruler_") else None
+        return RULER if task.config.name.startswith("ruler_") else None
     if source.source_type.value != "hf":
         return None
     files = source.data_files
@@ -167,7 +167,7 @@ def _dataset_of(task: Any) -> str | None:
     return str(source.path)
 
 
-def _of_a_file(path: str) -> tuple[str, str, str]:
+def of_a_file(path: str) -> tuple[str, str, str]:
     """Return dataset, configuration and split of `hf://datasets/<owner>/<name>/<config>/<split>.json`."""
     owner, name, config, file = path.removeprefix("hf://datasets/").split("/")
     return f"{owner}/{name}", config, Path(file).stem
