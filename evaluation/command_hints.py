@@ -10,6 +10,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from evaluation.root import PROFILE, SNAKEFILE
+
 STARTED_WITH = "EVALUATION_STARTED_WITH"
 """Names to a process the options of Snakemake by which its run was started, as a shell reads them."""
 
@@ -18,8 +20,6 @@ CONFIG_VARIABLE = "EVALUATION_CONFIG"
 
 DEFAULT_CONFIG = Path("config/config.yaml")
 
-_ROOT = Path(__file__).resolve().parents[1]
-_SNAKEFILE = _ROOT / "workflow" / "Snakefile"
 _KEPT = {
     "--profile": None,
     "--workflow-profile": None,
@@ -42,7 +42,7 @@ def note_command(config: Path) -> None:
     if STARTED_WITH in os.environ and str(config) == os.environ.get(CONFIG_VARIABLE):
         return
     found = any(map(os.path.exists, ("Snakefile", "workflow/Snakefile")))  # by Snakemake, here
-    options = [] if found or not _SNAKEFILE.exists() else ["--snakefile", str(_SNAKEFILE)]
+    options = [] if found else ["--snakefile", str(SNAKEFILE)]
     os.environ[STARTED_WITH] = shlex.join([*options, *configured(config)])
 
 
@@ -77,8 +77,7 @@ def evaluation(command: str) -> str:
 
 def _profile() -> str:
     """Return the one that is shipped, by its name where that is enough."""
-    shipped = _ROOT / "slurm_profile"
-    return str(shipped) if shipped.is_dir() and not os.path.isdir(shipped.name) else shipped.name
+    return PROFILE.name if os.path.isdir(PROFILE.name) else str(PROFILE)
 
 
 def _read(words: Sequence[str]) -> dict[str, list[str]]:

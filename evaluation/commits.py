@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from evaluation.root import ROOT
 
 
 def commit_of(path: Path) -> str | None:

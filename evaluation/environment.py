@@ -6,7 +6,8 @@ Imports nothing but the standard library, and is written so that an old Python c
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+
+from evaluation.root import IS_INSTALLED, ROOT
 
 PYTHON = (3, 11)
 NEEDED = ("pydantic", "yaml")
@@ -32,7 +33,9 @@ def missing_package(name: str) -> str:
 
 
 def how_to_install() -> str:
-    root = Path(__file__).resolve().parents[1]
-    if (root / ".venv" / "bin" / "python").exists():
-        return f"run `source {root}/.venv/bin/activate` and try again"
-    return f"run `make -C {root} environment && source {root}/.venv/bin/activate` and try again"
+    activate = f"source {ROOT}/.venv/bin/activate"
+    if IS_INSTALLED:
+        return f"run `pip install -r {ROOT}/requirements.lock` and try again"
+    if (ROOT / ".venv" / "bin" / "python").exists():
+        return f"run `{activate}` and try again"
+    return f"run `make -C {ROOT} environment && {activate}` and try again"

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-"""Where the other interpreter finds the programs."""
+from evaluation.root import ROOT
 
 _LIBC = ctypes.CDLL(None)  # loaded before a fork, after which little is safe
 _SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2); kept when another program is executed

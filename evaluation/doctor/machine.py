@@ -7,19 +7,18 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 from packaging.requirements import Requirement
 
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import SandboxError
+from evaluation.root import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "snakemake-executor-plugin-slurm"
 RUNNERS = ("snakemake", PLUGIN, f"{PLUGIN}-jobstep")
 """Packages whose very version matters: what they do when jobs die was tried with the locked one."""
 _COMMANDS = ("sbatch", "squeue", "scontrol", "scancel")
-_INSTALL = "run `pip install -r requirements.lock`"
+_INSTALL = f"run `pip install -r {ROOT}/requirements.lock`"
 
 
 def check_versions() -> Check:

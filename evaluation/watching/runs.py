@@ -12,11 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evaluation.errors import EvaluationError
 from evaluation.files import forget_link
-
-ROOT = Path(__file__).resolve().parents[2]
-SNAKEFILE = ROOT / "workflow" / "Snakefile"
+from evaluation.root import ROOT, SNAKEFILE
 
 BEAT = 20.0
 """Seconds between two signs of life while a process runs."""
@@ -29,11 +26,6 @@ LOCKED = "cannot be locked"
 
 
 def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[str]) -> list[str]:
-    """Return the command; raise EvaluationError where the package is not in a checkout."""
-    if not SNAKEFILE.is_file():
-        raise EvaluationError(
-            f"{SNAKEFILE}: no such file; watch runs the workflow of a checkout, so start it there"
-        )
     fixed = ["--keep-going", "-s", str(SNAKEFILE), "--configfile", str(configuration)]
     return [sys.executable, "-m", "snakemake", *targets, *fixed, *arguments]
 

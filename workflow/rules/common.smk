@@ -36,34 +36,40 @@ PLANS = or_stop(plan_stages, CONFIG)
 INPUTS = RuleInputs(PLANS, workflow)
 keep_configuration = partial(or_stop, keep_config, CONFIG, workflow.configfiles)
 
-# What reaches the jobs by the prefix of their shell: which configuration, and which Python.
-PYTHON = (
-    "python"
-    if workflow.deployment_settings.deployment_method
-    else shlex.quote(sys.executable)
+# What the shell of a job begins with: it has the Python, the package and the configuration of the run.
+PYTHON = "python" if workflow.deployment_settings.deployment_method else sys.executable
+JOB = shlex.join(
+    [f"{ROOT}/workflow/scripts/job.sh", str(ROOT), PYTHON, str(CONFIG_FILE)]
 )
-PREFIX = (
-    f"export EVALUATION_CONFIG={shlex.quote(str(CONFIG_FILE))}; evaluation_python={PYTHON}; "
-    f'evaluation_root={shlex.quote(str(ROOT))}; . "$evaluation_root"/workflow/scripts/job.sh; '
-)
-shell.prefix(PREFIX.replace("{", "{{").replace("}", "}}"))  # it is formatted once
+
+
+def name_in_run(rule):
+    """What a rule is called in the whole workflow, which may use these rules as a module; None if it
+    does not use this one."""
+    return workflow.modifier.avail_rulename(rule)
 
 
 def resources_of(rule, like="shared_scoring"):
     """What the profile or the command line sets for a rule, over what it sets for another name: that
     of scoring rules' jobs of several checkpoints, if none is given."""
     given = workflow.resource_settings.overwrite_resources
-    return Resources({**given.get(like, {}), **given.get(rule, {})})
+    names = (like, rule, name_in_run(rule))
+    return Resources({k: v for name in names for k, v in given.get(name, {}).items()})
+
+
+def set_resources(rule, resources):
+    """Have a rule's jobs get these, over what they have."""
+    if name := name_in_run(rule):
+        workflow.get_rule(name).resources.update(resources)
 
 
 def spread_over_gpus(rule):
     """What a rule's jobs get where a checkpoint is spread over several GPUs: so many times the profile's."""
-    own = workflow.resource_settings.overwrite_resources
+    own = resources_of(rule, like=rule)
     defaults = workflow.resource_settings.default_resources or {}
     raw = {name: resource.raw for name, resource in defaults.items()}
-    workflow.get_rule(rule).resources.update(
-        for_spread_model(raw, own.get(rule, {}), CONFIG.scoring.gpus_per_checkpoint)
-    )
+    gpus = CONFIG.scoring.gpus_per_checkpoint
+    set_resources(rule, for_spread_model(raw, own, gpus))
 
 
 def checkpoints_per_job(plan):

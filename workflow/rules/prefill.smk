@@ -23,7 +23,12 @@ rule prefill_tokenizer:
     params:
         stage=lambda w: INPUTS.entry("tokenizer", w.setup).plan.name,
     shell:
-        "evaluation prefill --stage {params.stage} --tokenizer 2>&1 | logged {log:q}"
+        ". {JOB} && evaluation prefill --stage {params.stage} --tokenizer 2>&1 | logged {log:q}"
+
+
+set_resources(
+    "prefill_tokenizer", resources_of("prefill_tokenizer", like="prefill_tokenizer")
+)
 
 
 # A rule for each tier's caches: `prefill_slice`, `prefill_task`, ... One that the profile does not name
@@ -52,8 +57,9 @@ for _tier in TIERS.values():
             ),
             entry=lambda w, tier=_tier: tier.cache.option(w.item),
         shell:
-            "evaluation prefill --stage {params.stage} {params.entry} 2>&1 | logged {log:q}"
+            ". {JOB} && evaluation prefill --stage {params.stage} {params.entry} 2>&1 | logged {log:q}"
 
-    workflow.get_rule(f"prefill_{_tier.cache.name}").resources.update(
-        resources_of(f"prefill_{_tier.cache.name}", like="prefill_tokenizer")
+    set_resources(
+        f"prefill_{_tier.cache.name}",
+        resources_of(f"prefill_{_tier.cache.name}", like="prefill_tokenizer"),
     )

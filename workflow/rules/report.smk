@@ -19,7 +19,7 @@ for _plan in PLANS.values():
             stage=_plan.name,
             which=lambda w: candidate_option(candidate_of(w.candidate)),
         shell:
-            "evaluation deltas --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
+            ". {JOB} && evaluation deltas --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
             " || recorded $?"
 
 
@@ -63,7 +63,7 @@ for _plan in PLANS.values():
         params:
             stage=_plan.name,
         shell:
-            "evaluation tables --stage {params.stage} 2>&1 | logged {log:q}"
+            ". {JOB} && evaluation tables --stage {params.stage} 2>&1 | logged {log:q}"
 
     rule:
         name:
@@ -90,7 +90,7 @@ for _plan in PLANS.values():
         params:
             stage=_plan.name,
         shell:
-            "evaluation figures --stage {params.stage} 2>&1 | logged {log:q}"
+            ". {JOB} && evaluation figures --stage {params.stage} 2>&1 | logged {log:q}"
 
 
 if CONFIG.runs:
@@ -113,7 +113,7 @@ if CONFIG.runs:
         conda:
             "../envs/evaluation.yaml"
         shell:
-            "evaluation comparison 2>&1 | logged {log:q} || recorded $?"
+            ". {JOB} && evaluation comparison 2>&1 | logged {log:q} || recorded $?"
 
 
 rule front_page:
@@ -134,4 +134,4 @@ rule front_page:
     conda:
         "../envs/evaluation.yaml"
     shell:
-        "evaluation front-page 2>&1 | logged {log:q}"
+        ". {JOB} && evaluation front-page 2>&1 | logged {log:q}"

@@ -17,7 +17,7 @@ for _plan in PLANS.values():
         params:
             stage=_plan.name,
         shell:
-            "evaluation doctor --gate --stage {params.stage} 2>&1 | logged {log:q} && touch {output:q}"
+            ". {JOB} && evaluation doctor --gate --stage {params.stage} 2>&1 | logged {log:q} && touch {output:q}"
 
 
 # Offline: one job per checkpoint and stage loads the model once and scores all tiers into the store; a
@@ -44,7 +44,7 @@ for _plan in PLANS.values():
             stage=_plan.name,
             which=lambda w: candidate_option(candidate_of(w.candidate)),
         shell:
-            "evaluation score --scores-only --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
+            ". {JOB} && evaluation score --scores-only --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
             " || recorded $?"
 
     spread_over_gpus(f"score_{_plan.name}")
@@ -74,11 +74,11 @@ for _plan, _run in shared_jobs():
             stage=_plan.name,
             steps=_run,
         shell:
-            "evaluation score --scores-only --stage {params.stage} --step {params.steps} 2>&1 | logged {log:q}"
+            ". {JOB} && evaluation score --scores-only --stage {params.stage} --step {params.steps} 2>&1 | logged {log:q}"
             " || recorded $?"
 
     spread_over_gpus(_rule)
-    workflow.get_rule(_rule).resources.update(resources_of(f"score_{_plan.name}"))
+    set_resources(_rule, resources_of(f"score_{_plan.name}"))
 
 
 for _plan in PLANS.values():
@@ -104,7 +104,7 @@ for _plan in PLANS.values():
             params:
                 stage=_plan.name,
             shell:
-                "evaluation score --scores-only --stage {params.stage} --bridge 2>&1 | logged {log:q}"
+                ". {JOB} && evaluation score --scores-only --stage {params.stage} --bridge 2>&1 | logged {log:q}"
                 " || recorded $?"
 
         spread_over_gpus(f"score_{_plan.name}_bridge")
@@ -130,11 +130,12 @@ for _plan in PLANS.values():
                 else candidate_option(candidate_of(w.folder.rpartition("/")[2]))
             ),
         shell:
-            "evaluation collect --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
+            ". {JOB} && evaluation collect --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
             " || recorded $?"
 
-    workflow.get_rule(f"collect_{_plan.name}").resources.update(
-        resources_of(f"collect_{_plan.name}", like="verification")
+    set_resources(
+        f"collect_{_plan.name}",
+        resources_of(f"collect_{_plan.name}", like="verification"),
     )
 
     # One file as the target: all it takes to make it, and a sentence where it cannot be made.
@@ -155,4 +156,4 @@ for _plan in PLANS.values():
         conda:
             "../envs/evaluation.yaml"
         shell:
-            "evaluation expect {output:q} 2>&1 | logged {log:q}"
+            ". {JOB} && evaluation expect {output:q} 2>&1 | logged {log:q}"

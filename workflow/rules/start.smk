@@ -4,12 +4,18 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-# Of this file, as the main Snakefile is either of two.
-ROOT = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-from evaluation.environment import missing_environment
+# Next to these rules, unless they were fetched without it from where they are hosted.
+_beside = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
+if (_beside / "evaluation").is_dir() and str(_beside) not in sys.path:
+    sys.path.insert(0, str(_beside))
+try:
+    from evaluation.environment import missing_environment
+    from evaluation.root import ROOT
+except ModuleNotFoundError:
+    raise WorkflowError(
+        f"the package staged-evaluation is not installed for {sys.executable}; install the version "
+        "whose rules these are by `pip install PATH_OR_URL`"
+    )
 
 if _missing := missing_environment():
     raise WorkflowError(_missing)

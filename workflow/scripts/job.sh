@@ -1,5 +1,8 @@
-# The shell around every job; read with $evaluation_root, $evaluation_python and $EVALUATION_CONFIG set (rules/common.smk).
+# Begins the shell of every job. Arguments: the folder that the package is imported from, the Python that
+# runs it, and the configuration of the run.
 set -euo pipefail
+evaluation_root=$1 evaluation_python=$2
+export EVALUATION_CONFIG=$3
 
 # Runs a command of the package. A log begins with it as it can be pasted into a shell.
 evaluation() (
