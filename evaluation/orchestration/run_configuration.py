@@ -53,8 +53,9 @@ def run_config(
 
 def _validated(content: dict[str, Any], files: Sequence[str | Path]) -> Config:
     """Validate it; an error mentions `--configfile` where that may have taken a target for a file."""
+    origin = " + ".join(map(str, files)) or "configuration"
     try:
-        return validate_config(content, " + ".join(map(str, files)) or "configuration")
+        return validate_config(content, origin, list(map(Path, files)))
     except ConfigError as error:
         if len(files) < 2:
             raise

@@ -1,12 +1,14 @@
 """`config/config.yaml`: the stages, their checkpoints, suites, bridges and objectives."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from evaluation.errors import ConfigError
+from evaluation.root import SUITES
 from evaluation.settings.aims import Aim
 from evaluation.settings.candidates import MergeName, MergeRecipe
 from evaluation.settings.computing import Generation, Scoring, Verification
@@ -15,12 +17,14 @@ from evaluation.settings.model import (
     LARGEST_WINDOW,
     Boolean,
     ExpandedPath,
+    FolderOrId,
     Fraction,
     Integer,
     OutputPath,
     Settings,
     Step,
     Text,
+    beside,
     one_sentence,
 )
 from evaluation.settings.names import Name, check_folders, check_names
@@ -37,7 +41,7 @@ from evaluation.wording import did_you_mean
 class Tokenizer(Settings):
     """The tokenizer of a stage."""
 
-    name: Text = Field(description="Hub id or folder.")
+    name: FolderOrId = Field(description="Hub id or folder.")
     revision: Text | None = Field(None, description="Commit or branch on the hub.")
     use_fast: Boolean = Field(True, description="False takes the slow (sentencepiece) one.")
     prepend_bos: Boolean = Field(False, description="Put BOS before every document and context.")
@@ -116,12 +120,21 @@ class Stage(Settings):
         return command
 
 
+def _or_shipped(folder: str) -> str:
+    """Return where the suites are that come with the workflow, for its name of them if it is not here."""
+    return str(SUITES) if folder == SUITES.name and not os.path.isdir(folder) else folder
+
+
 class Config(Settings):
     """Everything that a run is configured by."""
 
     results: OutputPath = Field(description="Folder for all results.")
     cache: OutputPath = Field(description="Folder for prefilled tokens, examples and prompts.")
-    suites: ExpandedPath = Field("task_suites", description="Folder of the task suites.")
+    suites: Annotated[ExpandedPath, AfterValidator(_or_shipped)] = Field(
+        SUITES.name,
+        validate_default=True,
+        description="Folder of your suites. Those that come with the workflow need none.",
+    )
     mirrors: dict[str, ExpandedPath] = Field(
         {}, description="Dataset id to a local folder or file; `*` is a folder of mirrors by id."
     )
@@ -249,13 +262,16 @@ def load_config(path: str | Path) -> Config:
     Raises:
         ConfigError: naming the file, the key and what to do.
     """
-    return validate_config(read_yaml(Path(path)), str(path))
+    return validate_config(read_yaml(Path(path)), str(path), [Path(path)])
 
 
-def validate_config(content: dict[str, Any], origin: str) -> Config:
-    """Validate a mapping that came from `origin`; raise ConfigError like `load_config`."""
+def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] = ()) -> Config:
+    """Validate a mapping that came from `origin`, beside whose `files` its paths are looked for.
+
+    Raises ConfigError like `load_config`.
+    """
     try:
-        return Config.model_validate(content)
+        return Config.model_validate(content, context=beside(*files))
     except ValidationError as error:
         raise one_sentence(error, origin, Config) from None
 

@@ -7,10 +7,17 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+)
 
 from evaluation.errors import ConfigError
 
@@ -75,6 +82,26 @@ def expand_path(text: str) -> str:
     return str(PurePosixPath(path))
 
 
+def beside(*files: Path) -> dict[str, list[str]]:
+    """Return the context to validate what stands in these files: where their paths are looked for.
+
+    The last file comes first. The working folder needs no mention: a path that is found there, or
+    nowhere, stays as it is written.
+    """
+    folders = dict.fromkeys(str(file.absolute().parent) for file in reversed(files))
+    here = os.path.realpath(".")
+    return {"folders": [one for one in folders if os.path.realpath(one) != here]}
+
+
+def find_beside(path: str, info: ValidationInfo) -> str:
+    """Return where a path of a configuration is: seen from that file, then from the working folder."""
+    for folder in (info.context or {}).get("folders", ()):
+        found = os.path.normpath(os.path.join(folder, path))
+        if not os.path.isabs(path) and os.path.exists(found):
+            return found
+    return path
+
+
 def _for_rules(path: str) -> str:
     if re.search(r"[{}]", path) or path.startswith("-"):
         raise ValueError(
@@ -84,10 +111,10 @@ def _for_rules(path: str) -> str:
     return path
 
 
-ExpandedPath = Annotated[str, AfterValidator(expand_path)]
-"""A path in which environment variables are expanded when it is read."""
-OutputPath = Annotated[ExpandedPath, AfterValidator(_for_rules)]
-"""A folder that the workflow's rules write to."""
+ExpandedPath = Annotated[str, AfterValidator(expand_path), AfterValidator(find_beside)]
+"""A path in which environment variables are expanded when it is read; `find_beside` says of which folder."""
+OutputPath = Annotated[str, AfterValidator(expand_path), AfterValidator(_for_rules)]
+"""A folder that the workflow's rules write to, seen from the working folder."""
 Integer = Annotated[int, Field(strict=True)]
 """A whole number, written as one. Each key says its bounds: any set here would override them."""
 Fraction = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -99,6 +126,8 @@ Step = Annotated[Integer, Field(ge=0, lt=2**63)]
 Seed = Annotated[Integer, Field(ge=0, lt=2**63)]
 Text = Annotated[str, Field(min_length=1)]
 """Text that is not empty."""
+FolderOrId = Annotated[Text, AfterValidator(find_beside)]
+"""A name on the hub, or a folder."""
 
 LARGEST_COUNT = 10**12
 """Tokens, documents or questions that anybody could ask for."""

@@ -4,12 +4,14 @@ Templates are Jinja2 over a dataset row. An *expression* is Jinja2 without brace
 type, so `choices: choices.text` is a list and `gold: label|int` an integer.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from evaluation.errors import ConfigError
+from evaluation.root import SUITES
 from evaluation.settings.checks import Check
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.generation import GenerationTask
@@ -169,11 +171,14 @@ MOST_EXTENDED = 50
 
 
 def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
-    """Read `folder/name.yaml` with everything it extends; items keep their order.
+    """Read `folder/name.yaml`, or the suite of this name that comes with the workflow.
 
+    Items keep their order, those of what it extends first.
     Raises ConfigError for a missing file, an unknown key, a circle, or a name given twice.
     """
     path = folder / f"{name}.yaml"
+    if not os.path.lexists(path) and (SUITES / path.name).is_file():
+        path = SUITES / path.name
     if name in _below:
         raise ConfigError(
             f"{path}: suites extend each other in a circle: {' > '.join((*_below, name))}; take out one `extends`"
@@ -206,7 +211,7 @@ def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
     known = sorted(path.stem for path in folder.glob("*.yaml") if path.is_file())
     if not known:
         return f"{folder}: no such file as {name}.yaml, nor any other suite; correct `suites`"
-    hint = did_you_mean(name, known)
+    hint = did_you_mean(name, {*known, *(path.stem for path in SUITES.glob("*.yaml"))})
     return f"{asked}: no such file as {folder / name}.yaml{hint}; there are {', '.join(known)}"
 
 

@@ -43,6 +43,12 @@ JOB = shlex.join(
 )
 
 
+def job(command):
+    """A shell command behind that. `shell.prefix` would also be that of a workflow which has these
+    rules as a module."""
+    return ". {} && {}".format(JOB.replace("{", "{{").replace("}", "}}"), command)
+
+
 def name_in_run(rule):
     """What a rule is called in the whole workflow, which may use these rules as a module; None if it
     does not use this one."""

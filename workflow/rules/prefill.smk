@@ -23,7 +23,9 @@ rule prefill_tokenizer:
     params:
         stage=lambda w: INPUTS.entry("tokenizer", w.setup).plan.name,
     shell:
-        ". {JOB} && evaluation prefill --stage {params.stage} --tokenizer 2>&1 | logged {log:q}"
+        job(
+            "evaluation prefill --stage {params.stage} --tokenizer 2>&1 | logged {log:q}"
+        )
 
 
 set_resources(
@@ -57,7 +59,9 @@ for _tier in TIERS.values():
             ),
             entry=lambda w, tier=_tier: tier.cache.option(w.item),
         shell:
-            ". {JOB} && evaluation prefill --stage {params.stage} {params.entry} 2>&1 | logged {log:q}"
+            job(
+                "evaluation prefill --stage {params.stage} {params.entry} 2>&1 | logged {log:q}"
+            )
 
     set_resources(
         f"prefill_{_tier.cache.name}",

@@ -19,8 +19,10 @@ for _plan in PLANS.values():
             stage=_plan.name,
             which=lambda w: candidate_option(candidate_of(w.candidate)),
         shell:
-            ". {JOB} && evaluation deltas --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
-            " || recorded $?"
+            job(
+                "evaluation deltas --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
+                " || recorded $?"
+            )
 
 
 # Cheap and local: tables, the report and figures of each stage.
@@ -63,7 +65,7 @@ for _plan in PLANS.values():
         params:
             stage=_plan.name,
         shell:
-            ". {JOB} && evaluation tables --stage {params.stage} 2>&1 | logged {log:q}"
+            job("evaluation tables --stage {params.stage} 2>&1 | logged {log:q}")
 
     rule:
         name:
@@ -90,7 +92,7 @@ for _plan in PLANS.values():
         params:
             stage=_plan.name,
         shell:
-            ". {JOB} && evaluation figures --stage {params.stage} 2>&1 | logged {log:q}"
+            job("evaluation figures --stage {params.stage} 2>&1 | logged {log:q}")
 
 
 if CONFIG.runs:
@@ -113,7 +115,7 @@ if CONFIG.runs:
         conda:
             "../envs/evaluation.yaml"
         shell:
-            ". {JOB} && evaluation comparison 2>&1 | logged {log:q} || recorded $?"
+            job("evaluation comparison 2>&1 | logged {log:q} || recorded $?")
 
 
 rule front_page:
@@ -134,4 +136,4 @@ rule front_page:
     conda:
         "../envs/evaluation.yaml"
     shell:
-        ". {JOB} && evaluation front-page 2>&1 | logged {log:q}"
+        job("evaluation front-page 2>&1 | logged {log:q}")

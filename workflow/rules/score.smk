@@ -17,7 +17,9 @@ for _plan in PLANS.values():
         params:
             stage=_plan.name,
         shell:
-            ". {JOB} && evaluation doctor --gate --stage {params.stage} 2>&1 | logged {log:q} && touch {output:q}"
+            job(
+                "evaluation doctor --gate --stage {params.stage} 2>&1 | logged {log:q} && touch {output:q}"
+            )
 
 
 # Offline: one job per checkpoint and stage loads the model once and scores all tiers into the store; a
@@ -44,8 +46,10 @@ for _plan in PLANS.values():
             stage=_plan.name,
             which=lambda w: candidate_option(candidate_of(w.candidate)),
         shell:
-            ". {JOB} && evaluation score --scores-only --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
-            " || recorded $?"
+            job(
+                "evaluation score --scores-only --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
+                " || recorded $?"
+            )
 
     spread_over_gpus(f"score_{_plan.name}")
 
@@ -74,8 +78,10 @@ for _plan, _run in shared_jobs():
             stage=_plan.name,
             steps=_run,
         shell:
-            ". {JOB} && evaluation score --scores-only --stage {params.stage} --step {params.steps} 2>&1 | logged {log:q}"
-            " || recorded $?"
+            job(
+                "evaluation score --scores-only --stage {params.stage} --step {params.steps} 2>&1 | logged {log:q}"
+                " || recorded $?"
+            )
 
     spread_over_gpus(_rule)
     set_resources(_rule, resources_of(f"score_{_plan.name}"))
@@ -104,8 +110,10 @@ for _plan in PLANS.values():
             params:
                 stage=_plan.name,
             shell:
-                ". {JOB} && evaluation score --scores-only --stage {params.stage} --bridge 2>&1 | logged {log:q}"
-                " || recorded $?"
+                job(
+                    "evaluation score --scores-only --stage {params.stage} --bridge 2>&1 | logged {log:q}"
+                    " || recorded $?"
+                )
 
         spread_over_gpus(f"score_{_plan.name}_bridge")
 
@@ -130,8 +138,10 @@ for _plan in PLANS.values():
                 else candidate_option(candidate_of(w.folder.rpartition("/")[2]))
             ),
         shell:
-            ". {JOB} && evaluation collect --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
-            " || recorded $?"
+            job(
+                "evaluation collect --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
+                " || recorded $?"
+            )
 
     set_resources(
         f"collect_{_plan.name}",
@@ -156,4 +166,4 @@ for _plan in PLANS.values():
         conda:
             "../envs/evaluation.yaml"
         shell:
-            ". {JOB} && evaluation expect {output:q} 2>&1 | logged {log:q}"
+            job("evaluation expect {output:q} 2>&1 | logged {log:q}")
