@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 from evaluation.errors import EvaluationError
 from evaluation.json_text import load_json
+from evaluation.wording import near_path
 
 STANDARD = Path("-")
 """Stands for standard input, or standard output."""
@@ -52,7 +53,7 @@ def read_lines(
                     raise kind(f"{path}: more than {LARGEST >> 30} GiB; split the file")
                 yield number, line
     except FileNotFoundError:
-        raise kind(f"{path}: no such file; give {expected}") from None
+        raise kind(f"{path}: no such file{near_path(path)}; give {expected}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise kind(f"{path}: damaged gzip data ({error}); compress it again") from None
     except OSError as error:

@@ -1,7 +1,9 @@
 """Phrases that many messages have: kinds of values, the nearest known name, the first of many."""
 
+import contextlib
 import difflib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 _KINDS = {
     "NoneType": "null",
@@ -28,7 +30,21 @@ def first_few(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + more
 
 
+def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
+    """Return `no WHAT 'NAME' WHERE (did you mean …?); there are …`."""
+    names = list(known)
+    there = ", ".join(names) or "none"
+    return f"no {what} {name!r}{where}{did_you_mean(name, names)}; there are {there}"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ` (did you mean …?)` with the nearest known name; nothing where none is near."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def near_path(path: Path) -> str:
+    """Return the same for a path that does not exist, from the names in its folder."""
+    with contextlib.suppress(OSError):
+        return did_you_mean(path.name, (one.name for one in path.parent.iterdir()))
+    return ""

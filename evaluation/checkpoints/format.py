@@ -31,6 +31,7 @@ from evaluation.checkpoints.training import Training, read_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 from evaluation.files import fingerprint
 from evaluation.settings.steps import step_named
+from evaluation.wording import near_path
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,9 @@ def read_architecture(checkpoint: Checkpoint) -> Architecture:
 
 def _step_folder(path: Path) -> Path:
     if not path.exists():
-        raise CheckpointError(f"{path}: no such folder; check the path and the step")
+        raise CheckpointError(
+            f"{path}: no such folder{near_path(path)}; check the path and the step"
+        )
     if not path.is_dir():
         raise CheckpointError(f"{path}: a file; give the checkpoint's folder")
     latest = path / "latest.txt"

@@ -12,6 +12,7 @@ from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.step_lists import Every, Steps
 from evaluation.settings.steps import step_named
+from evaluation.wording import no_such
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,7 @@ def candidate_subject(plan: StagePlan, candidate: Candidate) -> Subject:
         return step_subject(plan, candidate)
     if candidate not in plan.stage.merges:
         raise ConfigError(
-            f"stages.{plan.name}.merges: no merge {candidate!r}; there are "
-            f"{', '.join(plan.stage.merges) or 'none'}"
+            f"stages.{plan.name}.merges: {no_such('merge', candidate, plan.stage.merges)}"
         )
     merge = Merge(candidate, plan.members(candidate))
     return Subject(plan, merge, None, "merge", plan.step_folder(candidate))

@@ -8,6 +8,7 @@ from evaluation.commands import Commands, a_name, a_path, add_command, add_confi
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, named_stage, plan_stages
+from evaluation.wording import no_such
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -69,8 +70,7 @@ def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> Stag
         if options.task in plan.suite.generation_tasks:
             return plan
     known = dict.fromkeys(name for plan in chosen for name in plan.suite.generation_tasks)
-    there = f"there are {', '.join(known)}" if known else "there are none"
-    raise ConfigError(f"{options.config}: no generation task {options.task!r}; {there}")
+    raise ConfigError(f"{options.config}: {no_such('generation task', options.task, known)}")
 
 
 def curriculum(options: argparse.Namespace) -> int:

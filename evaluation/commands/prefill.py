@@ -9,6 +9,7 @@ from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, named_stage, plan_stages
 from evaluation.settings.tiers import TIERS, Tier
+from evaluation.wording import no_such
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -68,9 +69,7 @@ def _with_entries(plans: list[StagePlan], tier: Tier, name: str | None) -> list[
             f"no {tier.section} in the suites of {stages}; add some, or leave out {tier.cache.flag}"
         )
     known = dict.fromkeys(one for plan in plans for one in plan.cache_entries(tier.name))
-    raise ConfigError(
-        f"no {tier.item} {name!r} in the suites of {stages}; there are {', '.join(known) or 'none'}"
-    )
+    raise ConfigError(no_such(tier.item, name, known, f" in the suites of {stages}"))
 
 
 def _entries(plan: StagePlan, tier: Tier, name: str | None) -> list[str]:

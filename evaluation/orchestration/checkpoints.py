@@ -1,13 +1,13 @@
 """One checkpoint scored and graded, as a job's command or one of its processes does it."""
 
-import sys
-
 from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import check_members
 from evaluation.checkpoints.subjects import Subject, stage_steps
 from evaluation.errors import ConfigError
+from evaluation.exit_codes import report
 from evaluation.grading.collect import collect
 from evaluation.records import RECORDED, Record
+from evaluation.wording import did_you_mean
 
 
 def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
@@ -22,11 +22,10 @@ def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
     if isinstance(subject.checkpoint, Merge):
         check_members(subject.checkpoint)
     elif subject.role == "step" and not subject.checkpoint.is_dir():
-        plan = subject.plan
+        plan, known = subject.plan, list(map(str, stage_steps(subject.plan)))
         raise ConfigError(
-            f"stages.{plan.name}: no checkpoint of {subject.label} under "
-            f"{plan.stage.checkpoints}; the configured steps are "
-            f"{', '.join(map(str, stage_steps(plan)))}"
+            f"stages.{plan.name}: no checkpoint of {subject.label} under {plan.stage.checkpoints}"
+            f"{did_you_mean(str(subject.step), known)}; the configured steps are {', '.join(known)}"
         )
     from evaluation.scoring.job import score_subject  # torch, which collecting starts without
 
@@ -41,7 +40,7 @@ def collect_checkpoint(subject: Subject) -> int:
 
 def _report(record: Record, subject: Subject) -> int:
     if record.error is not None:
-        print(f"error: {record.error}", file=sys.stderr)
+        report(record.error)
         return RECORDED
     print(subject.folder)
     return 0

@@ -33,6 +33,7 @@ from evaluation.prefill.tokenizers import (
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.sources import Slice
+from evaluation.wording import no_such
 
 log = logging.getLogger(__name__)
 
@@ -176,9 +177,7 @@ def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
 
     def field(row: Row) -> Any:
         if item.text not in row:
-            raise SourceError(
-                f"slices.{name}.text: no field {item.text!r}; the fields are {', '.join(row)[:500]}"
-            )
+            raise SourceError(f"slices.{name}.text: {no_such('field', item.text, row)[:600]}")
         check_not_binary({item.text: row[item.text]})
         return row[item.text]
 

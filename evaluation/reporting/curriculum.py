@@ -9,6 +9,7 @@ from evaluation.grading.generated import FOLDER
 from evaluation.input_files import read_lines
 from evaluation.results.columns import COMPLETED, as_rows, read_table
 from evaluation.results.files import SCORE_AGAIN
+from evaluation.wording import no_such
 
 Order = Literal["easiest", "hardest"]
 
@@ -38,19 +39,18 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
     path = results / FOLDER / task / FILE
     if not path.is_file():
         there = sorted(folder.name for folder in (results / FOLDER).glob("*") if folder.is_dir())
-        known = f"there are {', '.join(there)}" if there else "it has no generated answers"
         if task in there:
             raise ResultsError(
                 f"{path}: is no file, though {task} has results; `collect` this checkpoint again"
             )
-        raise ResultsError(f"{results}: no results of {task!r}; {known}")
+        raise ResultsError(f"{results}: {no_such('results of', task, there)}")
     rows = as_rows(read_table(path, COMPLETED[1:], SCORE_AGAIN))
     views = list(dict.fromkeys(row["verifier"] for row in rows))
     if not views:
         raise ResultsError(f"{path}: it has no rows; {SCORE_AGAIN}")
     chosen = verifier or views[0]
     if chosen not in views:
-        raise ResultsError(f"{path}: no verifier {chosen!r}; there are {', '.join(views)}")
+        raise ResultsError(f"{path}: {no_such('verifier', chosen, views)}")
     for row in rows:
         if row["verifier"] == chosen and row["pass_rate"] is not None:
             yield row["id"], row["pass_rate"]

@@ -16,6 +16,7 @@ from evaluation.results.items import reader_of
 from evaluation.results.kinds import CreditItem, Item
 from evaluation.results.tier_files import TierFile
 from evaluation.settings.tiers import TIERS, Tier, TierName
+from evaluation.wording import near_path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +139,7 @@ def _read_tier(folder: Path, name: TierName) -> TierResults:
 def read_folder(folder: Path) -> Results:
     """Return all that a folder of a checkpoint's results holds; raise ResultsError."""
     if not folder.is_dir():
-        kind = "is a file" if folder.exists() else "no such folder"
+        kind = "is a file" if folder.exists() else f"no such folder{near_path(folder)}"
         raise ResultsError(f"{folder}: {kind}; {_SUCH_AS}")
     if not (tiers := tiers_in(folder)):
         raise ResultsError(f"{folder}: no tier files; {_SUCH_AS}")

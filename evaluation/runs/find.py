@@ -16,6 +16,7 @@ from evaluation.errors import ResultsError
 from evaluation.results.read import read_tier_file, tiers_in
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
+from evaluation.wording import near_path
 
 CONFIGURATIONS = (".yaml", ".yml")
 
@@ -61,7 +62,8 @@ def find_run(name: str, path: Path) -> Run:
     """
     if not path.exists():
         raise ResultsError(
-            f"{path}: no such file or folder; name a run by the path of its configuration or results folder"
+            f"{path}: no such file or folder{near_path(path)}; name a run by the path of its "
+            "configuration or results folder"
         )
     if path.is_dir() and is_scored(path):
         raise ResultsError(

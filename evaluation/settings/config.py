@@ -35,7 +35,7 @@ from evaluation.settings.steps import step_named
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
-from evaluation.wording import did_you_mean
+from evaluation.wording import no_such
 
 
 class Tokenizer(Settings):
@@ -196,10 +196,7 @@ def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, St
     """Refuse an unknown stage, and a bridge that is one of the stage's own steps by any path."""
     key = f"stages.{name}.bridge"
     if bridge.stage is not None and bridge.stage not in stages:
-        hint = did_you_mean(bridge.stage, stages)
-        raise ValueError(
-            f"{key}.stage: no stage {bridge.stage!r}{hint}; there are {', '.join(stages)}"
-        )
+        raise ValueError(f"{key}.stage: {no_such('stage', bridge.stage, stages)}")
     folder = os.path.realpath(_bridge_folder(bridge, stages))
     own = folder in _own_folders(stage, folder)
     if own:
@@ -222,8 +219,7 @@ def _check_merges(name: str, stage: Stage, stages: dict[Name, Stage]) -> None:
         members = [(owner, step) for owner, step, _ in recipe.members(name)]
         for owner, step in members:
             if owner not in stages:
-                hint = did_you_mean(owner, stages)
-                raise ValueError(f"{key}: no stage {owner!r}{hint}; there are {', '.join(stages)}")
+                raise ValueError(f"{key}: {no_such('stage', owner, stages)}")
             if members.count((owner, step)) > 1:
                 raise ValueError(f"{key}: {owner}/{step} stands there twice; name it once")
 
@@ -279,9 +275,7 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
 def stage_suite(config: Config, stage: str) -> Suite:
     """Return all that a stage evaluates; raise ConfigError where two suites clash or nothing is left."""
     if stage not in config.stages:
-        raise ConfigError(
-            f"no stage {stage!r} in the configuration; there are {', '.join(config.stages)}"
-        )
+        raise ConfigError(no_such("stage", stage, config.stages, " in the configuration"))
     folder = Path(config.suites)
     named = [(name, load_suite(folder, name)) for name in config.stages[stage].suites]
     suite = merge_suites(named, folder)

@@ -8,7 +8,7 @@ from evaluation.settings.aims import Aim
 from evaluation.settings.groups import group_leaves
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import TIERS
-from evaluation.wording import did_you_mean, first_few
+from evaluation.wording import did_you_mean, first_few, no_such
 
 
 def settled_aim(aim: Aim, suite: Suite, key: str) -> Aim:
@@ -34,8 +34,7 @@ def settled_aim(aim: Aim, suite: Suite, key: str) -> Aim:
     )
     if aim.metric is not None and aim.metric not in known:
         raise ConfigError(
-            f"{key}: metric: {aim.metric} is none of {next(iter(kinds.values()))}; there are "
-            f"{', '.join(known)}"
+            f"{key}: metric: {no_such('metric', aim.metric, known, ' of ' + next(iter(kinds.values())))}"
         )
     if aim.metric is not None or "gold" not in kinds:
         return aim

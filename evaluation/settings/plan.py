@@ -30,6 +30,7 @@ from evaluation.settings.objectives import settled_aim
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
+from evaluation.wording import no_such
 
 Found = TypeVar("Found")
 
@@ -209,7 +210,7 @@ def absent_checkpoints(name: str, stage: Stage) -> str | None:
 def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
     """Return a stage by its name; raise ConfigError, which names `origin`, where there is none."""
     if name not in stages:
-        raise ConfigError(f"{origin}: no stage {name!r}; there are {', '.join(stages)}")
+        raise ConfigError(f"{origin}: {no_such('stage', name, stages)}")
     return stages[name]
 
 

@@ -18,6 +18,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field
 
 from evaluation.errors import ConfigError
+from evaluation.wording import no_such
 
 Kind = Literal["nats", "credit"]
 TaskKind = Literal["ranked", "gold"]
@@ -296,7 +297,7 @@ def metric_of(tier: str, delta: str) -> Metric:
 
 def _known(name: str) -> str:
     if name not in TIERS:
-        raise ValueError(f"no tier is called {name!r}; there are {', '.join(TIERS)}")
+        raise ValueError(no_such("tier", name, TIERS))
     return name
 
 

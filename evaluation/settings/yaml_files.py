@@ -13,7 +13,7 @@ import yaml
 
 from evaluation.errors import ConfigError
 from evaluation.files import open_regular
-from evaluation.wording import kind_of
+from evaluation.wording import kind_of, near_path
 
 MAX_BYTES = 32 * 2**20
 MAX_DEPTH = 100
@@ -102,7 +102,7 @@ def _read_text(path: Path) -> str:
         with open_regular(path) as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise ConfigError("no such file; correct the path") from None
+        raise ConfigError(f"no such file{near_path(path)}; correct the path") from None
     except IsADirectoryError:
         raise ConfigError("is a folder; a YAML file is expected") from None
     except PermissionError:

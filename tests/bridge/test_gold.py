@@ -100,7 +100,10 @@ def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
     ("aim", "message"),
     [
         ({}, "quiz ranks choices and code has none.*set `metric: gold_bits_per_byte`"),
-        ({"group": "math", "metric": "acc"}, "metric: acc is none of code; there are gold_bits"),
+        (
+            {"group": "math", "metric": "acc"},
+            "metric: no metric 'acc' of code; there are gold_bits",
+        ),
     ],
 )
 def test_an_aim_that_no_mean_fits_is_refused(tmp_path: Path, aim: Any, message: str) -> None:

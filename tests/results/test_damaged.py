@@ -170,7 +170,7 @@ KEYS = [
     (TIER4, ("prompts", 0, "id"), "p1", "'p1' is there twice"),
     (TIER4, ("prompts",), [], "prompts is empty"),
     ("bridge_deltas.json", ("protocol",), "bridge-0", "written by bridge protocol 'bridge-0'"),
-    ("bridge_deltas.json", ("deltas", 0, "tier"), "tier9", "no tier is called 'tier9'"),
+    ("bridge_deltas.json", ("deltas", 0, "tier"), "tier9", "no tier 'tier9'"),
     ("bridge_deltas.json", ("aims", 0, "verdict"), "yes", "aims.0.verdict is 'yes'"),
     ("stage/bridge_deltas.json", ("verdicts",), {}, "verdicts is {}"),
     ("stage/recommendation.json", ("beside",), [30], "beside.0 is 30"),
@@ -293,7 +293,7 @@ COLUMNS: list[tuple[str, Change, str]] = [
     *(("tier2_ppl_blocks.parquet", *case) for case in BLOCKS),
     *(("tier3_cf_candidates.parquet", *case) for case in CANDIDATES),
     ("stage/summary.parquet", drop("value"), "no column 'value'"),
-    ("stage/summary.parquet", each("tier", lambda i, v: "tier9"), "no tier is called 'tier9'"),
+    ("stage/summary.parquet", each("tier", lambda i, v: "tier9"), "no tier 'tier9'"),
 ]
 
 

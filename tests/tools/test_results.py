@@ -278,3 +278,39 @@ def test_json_of_a_configuration(command: Command, world: World) -> None:
     verdicts = BridgeTable.model_validate_json(command("bridge-table", *config).out)
     assert verdicts.stages["stage1"].note == "no bridge"
     assert "run `snakemake stage2" in str(verdicts.stages["stage2"].note)
+
+
+MISSPELT = [
+    ("status --stage secnd", "second"),
+    ("score --stage secnd --step 10", "second"),
+    ("collect --stage firts --step 10", "first"),
+    ("tables --stage fisrt", "first"),
+    ("figures --stage fisrt", "first"),
+    ("deltas --stage secnd --step 10", "second"),
+    ("doctor --stage secnd", "second"),
+    ("watch --stage secnd --once -- --cores 1", "second"),
+    ("merge --stage secnd --name x --output y", "second"),
+    ("score --stage second --merge lats2", "last2"),
+    ("score --stage second --step 300", "30"),
+    ("prefill --slice wbe", "web"),
+    ("prefill --task qiuz", "quiz"),
+    ("inspect {folder}/reslts", "results"),
+    ("compare {folder}/confg.yaml {folder}/config.yaml", "config.yaml"),
+    ("loglikelihood ckpt --requests {folder}/confg.yaml --output y", "config.yaml"),
+    ("status --config {folder}/confg.yaml", "config.yaml"),
+]
+
+
+@pytest.mark.parametrize(("line", "meant"), MISSPELT)
+def test_misspelt_names(command: Command, configured: Path, line: str, meant: str) -> None:
+    folder = configured.parent
+    content = yaml.safe_load(configured.read_text())
+    content["stages"]["second"]["merges"] = {"last2": {"mean": [10, 20]}}
+    configured.write_text(yaml.safe_dump(content))
+    (folder / "results").mkdir(exist_ok=True)
+    words = line.format(folder=folder).split()
+    if words[0] not in ("inspect", "compare", "loglikelihood") and "--config" not in words:
+        words[1:1] = ["--config", str(configured)]
+    ended = command(*words)
+    assert f"(did you mean {meant}?)" in ended.err + ended.out
+    assert ended.code == 1
