@@ -102,10 +102,8 @@ bench-generation: .venv-bench/.complete $(MODEL)/config.json  ## answers beside 
 bench-verification: $(TOOLS)  ## answers and programs verified a second, beside the plain way
 	@python -m benchmarks.verification ../shared
 
-bench-gpu: $(VENV) .demo/bench_gpu_requests.json.gz  ## what a GPU gives: speed, share of its peak, parity (docs/gpu_benchmark.md)
+bench-gpu: $(VENV)  ## what a GPU gives: speed, share of its peak, parity (docs/gpu_benchmark.md)
 	@python -m benchmarks.gpu
-
-bench-gpu-data: .demo/bench_gpu_requests.json.gz  ## only its requests, as ids in a file to carry along (5 minutes)
 
 bench-scale: $(TOOLS)  ## 52 and 200 checkpoints of a tiny model on a real Slurm (needs root)
 	@python -m benchmarks.scale
@@ -180,9 +178,6 @@ $(MODEL)/config.json: $(PACKAGES) demo/model.py | $(VENV)
 $(MIRRORS): $(PACKAGES) demo/data.py demo/texts.py | $(VENV)
 	python -m demo.data $(<D) $(@D)
 
-.demo/bench_gpu_requests.json.gz: $(PACKAGES) $(MODEL)/config.json benchmarks/gpu/prepare.py benchmarks/gpu/data.py | $(VENV)
-	TQDM_DISABLE=1 python -m benchmarks.gpu.prepare --packages $(<D) --model $(MODEL) --output $@
-
 $(NLTK): $(PACKAGES) demo/nltk_files.py | $(VENV)
 	python -m demo.nltk_files $(<D) .demo/nltk_data
 
@@ -195,4 +190,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment docs demo demo-data providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu bench-gpu-data kernels locks-on-arm bench-loading clean
+.PHONY: help environment docs demo demo-data providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu kernels locks-on-arm bench-loading clean

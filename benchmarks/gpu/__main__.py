@@ -1,131 +1,201 @@
-"""python -m benchmarks.gpu: speed, parity and memory on the GPU at hand, as a table and as JSON.
+"""python -m benchmarks.gpu: speed, share of the peak and parity on the GPU at hand, as a table and as JSON.
 
-Models of random weights are made on the device, as Nanotron checkpoints, and run through the engine
-on real requests, beside a plain transformers loop. Needs torch, transformers and numpy, no network,
-and the file that `make bench-gpu-data` writes. A part that fails is named in the table, the others go
-on, and the exit code is 1.
+Llamas of random weights are written as Nanotron checkpoints, loaded, and run through the engine beside
+a plain transformers loop. A model that fails is named, the others go on, and the exit code is 1.
 """
 
 import argparse
-import os
+import json
 import platform
-import shutil
 import sys
 import tempfile
 import time
+import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 
-from benchmarks.gpu import host
-from benchmarks.gpu.data import Data, read
-from benchmarks.gpu.models import SIZES
-from benchmarks.gpu.report import Report
-from benchmarks.gpu.session import Options, Session
-from benchmarks.gpu.table import table
-from evaluation.errors import ConfigError, EvaluationError
+from benchmarks.gpu.models import SIZES, WINDOW, Size, write_checkpoint
+from benchmarks.gpu.peer import BATCH, loop
+from benchmarks.gpu.questions import CHOICES, new_tasks, new_text, sample
+from benchmarks.gpu.work import Work, matmul_peak, of_blocks, of_requests
+from benchmarks.measure import columns, measure, peak_bytes
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.load import load_model
+from evaluation.errors import EvaluationError
+from evaluation.scoring.engine.busy import BUSY
+from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.device import choose_device
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 
 ROWS = {"cpu": 1024, "cuda": 16_384}
 """Tokens of a pass, as a job has them unless it is configured otherwise."""
 
+AIMS = {
+    "tier2": {"busy": ">= 90%"},
+    "tier3": {"busy": ">= 90%"},
+    "1.7b.tier2_block": {"peak_share": ">= 60%"},
+    "135m.tier2_block": {"peak_share": ">= 35%"},
+    "mmlu_5shot": {"times_faster": ">= 20x"},
+    "mmlu_0shot": {"times_faster": ">= 8x"},
+    "hellaswag": {"times_faster": ">= 8x"},
+}
+"""What is aimed at on an H100, by a part of the name and its end."""
+
+SHOWN = {
+    "load_gb_per_second": "{:.1f} GB/s",
+    "matmul_flops": "{:.3g} FLOP/s",
+    "first_use_seconds": "{:.1f} s",
+    "tokens_per_second": "{:,.0f}",
+    "peak_share": "{:.0%}",
+    "busy": "{:.0%}",
+    "peak_memory_gb": "{:.1f} GB",
+    "times_faster": "{:.1f}x",
+    "largest_difference": "{:.1e}",
+}
+"""What is shown of the figures; the rest is in the JSON alone."""
+
 
 def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
     try:
-        return _run(_parser().parse_args(arguments, Options()))
+        options.device = choose_device(options.device)
     except EvaluationError as error:
         print(error, file=sys.stderr)
         return 1
-
-
-def _run(options: Options) -> int:
-    _settle(options)
-    torch.set_num_threads(options.threads)
-    data = read(options.data, questions=options.questions, blocks=options.blocks)
-    _check_fits(data, options.models)
-    report = Report(options.output)
-    report.set("about", _about(options, data))
-    for task in data.tasks:
-        report.part(
-            ("host", task.name),
-            lambda asked=task.requests: host.figures(asked, ROWS["cuda"]),
-        )
-    scratch = Path(tempfile.mkdtemp(prefix="bench-gpu-", dir=options.scratch))
-    try:
-        for name in options.models:
-            Session(name, options, data, scratch, report).run()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    print(table(report.content))
+    is_gpu = options.device == "cuda"
+    options.dtype = options.dtype or ("bfloat16" if is_gpu else "float32")
+    options.row_tokens = options.row_tokens or ROWS[options.device]
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "device": str(torch.cuda.get_device_properties(0)) if is_gpu else platform.processor(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "options": {name: str(value) for name, value in vars(options).items()},
+        "models": {},
+    }
+    failed = False
+    for name in options.models:
+        figures = found["models"][name] = {}
+        try:
+            _measure_model(figures, SIZES[name], options)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other models are measured
+            traceback.print_exc()
+            figures["error"], failed = str(error), True
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(json.dumps(found, indent=1))
+    print(_table(found["models"]))
     print(f"\nwritten to {options.output}")
-    return 1 if report.failed else 0
+    return int(failed)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    demo = Path(".demo")
-    parser.add_argument(
-        "--data", type=Path, default=demo / "bench_gpu_requests.json.gz", help="requests as ids"
-    )
-    parser.add_argument("--output", type=Path, default=demo / "bench_gpu.json")
+    parser.add_argument("--output", type=Path, default=Path(".demo/bench_gpu.json"))
     parser.add_argument("--models", nargs="+", choices=SIZES, default=["135m", "1.7b", "8b"])
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--dtype", choices=("bfloat16", "float32"), help="float32 on CPU")
+    parser.add_argument("--compile", choices=("auto", "off"), default="auto", help="layers")
     parser.add_argument("--row-tokens", type=int, help="of a pass (16,384; 1,024 on CPU)")
-    parser.add_argument("--questions", type=int, default=0, help="of each task, spread; 0: all")
-    parser.add_argument("--blocks", type=int, default=0, help="of each slice; 0: all")
+    parser.add_argument("--questions", type=int, default=20_000, help="of a task, at most")
+    parser.add_argument("--blocks", type=int, default=896, help="of text, 2,048 tokens each")
     parser.add_argument("--sample", type=int, default=400, help="questions that the loop is asked")
     parser.add_argument("--scratch", type=Path, help="folder for checkpoints (17 GB for the 8b)")
-    parser.add_argument("--threads", type=int, default=1, help="of torch on the host")
-    parser.add_argument("--seed", type=int, default=0, help="of the weights")
+    parser.add_argument("--seed", type=int, default=0, help="of weights and requests")
     return parser
 
 
-def _settle(options: Options) -> None:
-    """Fills in what depends on the device; raises ConfigError."""
-    options.device = choose_device(options.device)
-    options.dtype = options.dtype or ("bfloat16" if options.device == "cuda" else "float32")
-    if options.row_tokens is None:
-        options.row_tokens = ROWS[options.device]
-    for key in ("sample", "threads", "row_tokens"):
-        if getattr(options, key) < 1:
-            name = key.replace("_", "-")
-            raise ConfigError(f"--{name} {getattr(options, key)}: must be at least 1")
-    options.data = options.data.absolute()
+def _measure_model(figures: dict[str, Any], size: Size, options: argparse.Namespace) -> None:
+    """Add all figures of a model, as they are taken."""
+    device, dtype = torch.device(options.device), getattr(torch, options.dtype)
+    with tempfile.TemporaryDirectory(prefix="bench-gpu-", dir=options.scratch) as folder:
+        path = Path(folder) / "1"
+        write_checkpoint(path, size, dtype, device, seed=options.seed)
+        load = partial(load_model, open_checkpoint(path), dtype=dtype, device=options.device)
+        start = time.perf_counter()
+        model = load()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        taken = time.perf_counter() - start
+    figures["load_gb_per_second"] = size.parameters * dtype.itemsize / 1e9 / taken
+    figures["matmul_flops"] = peak = matmul_peak(size, options.row_tokens, device, dtype)
+    compiler = INDUCTOR.get(device.type) if options.compile == "auto" else None
+    engine = Engine(model, row_tokens=options.row_tokens, device=device.type, compiler=compiler)
+    for name, run, few, work in _kinds(engine, size, options):
+        figures[name] = _figures(engine, run, few)
+        figures[name]["peak_share"] = work.flops(size) / figures[name]["seconds"] / peak
+    for name, task in new_tasks(size.vocabulary, options.questions, options.seed).items():
+        asked = sample(task, options.sample)
+        ours = score_requests(engine, asked)
+        loop(model, asked[: CHOICES * 8], BATCH[device.type])  # warm
+        theirs = measure(device, partial(loop, model, asked, BATCH[device.type]))
+        pairs = zip(ours, theirs.result, strict=True)
+        rate = len(task) / figures[f"tier3_{name}"]["seconds"]
+        figures[f"tier3_{name}"] |= {
+            "times_faster": rate * theirs.seconds / len(asked),
+            "largest_difference": max(abs(one.logprob - nats) for one, nats in pairs),
+        }
 
 
-def _about(options: Options, data: Data) -> dict[str, Any]:
-    """What the figures were taken on."""
-    is_gpu = options.device == "cuda"
+def _kinds(
+    engine: Engine, size: Size, options: argparse.Namespace
+) -> Iterator[tuple[str, Callable[[], object], Callable[[], object], Work]]:
+    """Yield each kind of scoring: all of it, a few passes of it, and the arithmetic that all of it asks for."""
+    length = min(WINDOW, options.row_tokens)
+    tokens, starts = new_text(size.vocabulary, options.blocks, length, options.seed)
+    first = tokens[: 2 * options.row_tokens // length]
+    for kind, begins in (("block", None), ("document", starts)):
+        inside = None if begins is None else begins[begins < first.numel()]
+        run, few = partial(score_blocks, engine, tokens, begins), partial(score_blocks, engine)
+        yield f"tier2_{kind}", run, partial(few, first, inside), of_blocks(tokens, begins)
+    for name, task in new_tasks(size.vocabulary, options.questions, options.seed).items():
+        few = partial(score_requests, engine, sample(task, 300))
+        yield f"tier3_{name}", partial(score_requests, engine, task), few, of_requests(task)
+
+
+def _figures(
+    engine: Engine, run: Callable[[], object], few: Callable[[], object]
+) -> dict[str, float]:
+    """Measure a run, after two of a few passes, of which the first also compiles."""
+    first, again = (measure(engine.device, few).seconds for _ in range(2))
+    read, worked, start = engine.tokens_processed, BUSY.seconds(), time.perf_counter()
+    measured = measure(engine.device, run)
+    wall, worked = time.perf_counter() - start, BUSY.seconds() - worked
     return {
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "device": str(torch.cuda.get_device_properties(0)) if is_gpu else platform.processor(),
-        "clock": "wall" if is_gpu else "CPU",
-        "dtype": options.dtype,
-        "row_tokens": options.row_tokens,
-        "threads": options.threads,
-        "cpus": os.cpu_count(),
-        "seed": options.seed,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "transformers": transformers.__version__,
-        "data": data.about,
-        "tasks": {task.name: task.questions for task in data.tasks},
-        "slices": {one.name: list(one.tokens.shape) for one in data.slices},
+        "first_use_seconds": first - again,
+        "seconds": measured.seconds,
+        "tokens_per_second": (engine.tokens_processed - read) / measured.seconds,
+        "peak_memory_gb": peak_bytes(engine.device) / 1e9,
+        **({"busy": worked / wall} if engine.on_gpu else {}),
     }
 
 
-def _check_fits(data: Data, models: list[str]) -> None:
-    """Raises ConfigError for a model with fewer words than the requests use."""
-    for name in models:
-        if data.highest >= SIZES[name].vocabulary:
-            raise ConfigError(
-                f"--models {name}: it has {SIZES[name].vocabulary} words, but the requests hold id "
-                f"{data.highest}; make them with a smaller tokenizer"
-            )
+def _table(models: dict[str, Any]) -> str:
+    rows = [("", "figure", "aim (H100)")]
+    flat = {
+        f"{model}.{name}": value
+        for model, figures in models.items()
+        for part, found in figures.items()
+        for name, value in (
+            {f"{part}.{end}": one for end, one in found.items()}
+            if isinstance(found, dict)
+            else {part: found}
+        ).items()
+    }
+    for place, value in flat.items():
+        above, _, end = place.rpartition(".")
+        if end == "error":
+            rows.append((f"failed: {above}", str(value)[:60], ""))
+        elif end in SHOWN:
+            aims = [aim[end] for part, aim in AIMS.items() if part in above and end in aim]
+            rows.append((place, SHOWN[end].format(value), "".join(aims)))
+    return columns(rows)
 
 
 if __name__ == "__main__":

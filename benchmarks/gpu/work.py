@@ -25,11 +25,6 @@ class Work:
     pairs: int
     queries: int
 
-    def __add__(self, other: "Work") -> "Work":
-        return Work(
-            self.tokens + other.tokens, self.pairs + other.pairs, self.queries + other.queries
-        )
-
     def flops(self, size: Size) -> float:
         """Two per weight and token, and four per pair and channel of each head of each layer."""
         attention = 4 * size.layers * size.heads * size.head_dim
@@ -69,21 +64,12 @@ def of_blocks(tokens: torch.Tensor, starts: torch.Tensor | None = None) -> Work:
     return Work(blocks * length, pairs, blocks * length - len(lengths))
 
 
-@dataclass(frozen=True)
-class Peak:
-    """FLOP/s of plain matrix products: over the model's own shapes, and of its fastest one."""
-
-    own_shapes: float
-    best_shape: float
-
-
-def matmul_peak(size: Size, rows: int, device: torch.device, dtype: torch.dtype) -> Peak:
-    """Products of `rows` tokens with each of the model's matrices, weighted as the model has them."""
+def matmul_peak(size: Size, rows: int, device: torch.device, dtype: torch.dtype) -> float:
+    """FLOP/s of products of `rows` tokens with each of the model's matrices, as often as it has them."""
     shapes = [*size.layer_shapes * size.layers, (size.hidden, size.vocabulary)]
     seconds = {shape: _seconds(rows, *shape, device, dtype) for shape in set(shapes)}
-    flops = {shape: 2.0 * rows * shape[0] * shape[1] for shape in seconds}
-    total = sum(flops[shape] for shape in shapes) / sum(seconds[shape] for shape in shapes)
-    return Peak(total, max(flops[shape] / seconds[shape] for shape in seconds))
+    flops = sum(2.0 * rows * inputs * outputs for inputs, outputs in shapes)
+    return flops / sum(seconds[shape] for shape in shapes)
 
 
 def _seconds(

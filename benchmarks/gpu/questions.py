@@ -1,0 +1,54 @@
+"""Requests and text of random ids in the shapes of HellaSwag, MMLU and Tier2, so that no data is needed."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evaluation.scoring.engine.window import Request
+
+CHOICES = 4
+SUBJECTS = 57
+STEM = 650
+"""Tokens of five solved questions of MMLU, which all questions of a subject share."""
+
+Task = list[Request]
+"""CHOICES requests for each question, which share their context."""
+
+
+def new_tasks(vocabulary: int, questions: int, seed: int) -> dict[str, Task]:
+    """Return HellaSwag's, and MMLU's without and with five shots, of at most so many questions each."""
+    random = np.random.default_rng(seed)
+    endings, letters = min(questions, 10_042), min(questions, 14_042)
+
+    def ids(low: int, high: int) -> tuple[int, ...]:
+        return tuple(random.integers(1, vocabulary, random.integers(low, high + 1)).tolist())
+
+    def task(contexts: list[tuple[int, ...]], low: int, high: int) -> Task:
+        return [Request(context, ids(low, high)) for context in contexts for _ in range(CHOICES)]
+
+    stems = [ids(STEM, STEM) for _ in range(SUBJECTS)]
+    asked = [ids(30, 120) for _ in range(letters)]
+    shots = [(*stems[place * SUBJECTS // letters], *one) for place, one in enumerate(asked)]
+    return {
+        "hellaswag": task([ids(20, 90) for _ in range(endings)], 8, 40),
+        "mmlu_0shot": task(asked, 1, 1),
+        "mmlu_5shot": task(shots, 1, 1),
+    }
+
+
+def sample(task: Task, questions: int) -> Task:
+    """Return so many of a task's questions, evenly spread."""
+    count = len(task) // CHOICES
+    places: NDArray[np.int64] = np.linspace(0, count - 1, min(questions, count)).astype(int)
+    return [one for place in places for one in task[place * CHOICES :][:CHOICES]]
+
+
+def new_text(
+    vocabulary: int, blocks: int, length: int, seed: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return blocks (blocks, length), and the flat positions at which documents of some 500 tokens begin."""
+    random = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(1, vocabulary, (blocks, length), generator=random)
+    begins = torch.rand(blocks * length, generator=random) < 1 / 500
+    begins[0] = True
+    return tokens, begins.nonzero()[:, 0]
