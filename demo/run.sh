@@ -6,22 +6,12 @@ logs=.demo/logs
 export NLTK_DATA=$PWD/.demo/nltk_data
 mkdir -p "$logs"
 
-# Shows of Snakemake's output which rule has finished and how far the whole is.
-progress() {
-    awk '
-        /^Finished jobid: / { rule = $NF; sub(/\)$/, "", rule) }
-        / steps \([0-9]+%\) done$/ { printf "   %s %s\n", $0, rule; fflush() }
-        /^Nothing to be done/ { print "   " $0 }
-        /^   no network: / { print }'
-}
-
 # Runs Snakemake on a target, behind the command that follows if there is one.
 workflow() {
     local target=$1 log=$logs/$1.log
     shift
     echo "== snakemake $target (all output: $log)"
-    "$@" snakemake --profile demo/profile --cores "$cores" "$target" 2>&1 | tee "$log" | progress || {
-        grep -v '^$' "$log" | tail -n 40
+    "$@" snakemake --profile demo/profile --cores "$cores" "$target" 2>&1 | tee "$log" || {
         echo "The demo stopped in $target; all output is in $log." >&2
         exit 1
     }

@@ -1,6 +1,7 @@
 """Progress bars, which are rare lines where stderr is a log file."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from tqdm import tqdm
@@ -22,3 +23,11 @@ def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> 
         disable=what is None,
         file=sys.stderr,
     )
+
+
+def count_answers(bar: Any, tokens: Sequence[int]) -> None:
+    """Move a bar on by answers of so many tokens each, and show the tokens per second so far."""
+    bar.tokens = getattr(bar, "tokens", 0) + sum(tokens)
+    seconds = max(bar.format_dict["elapsed"], 1e-3)
+    bar.set_postfix_str(f"{bar.tokens / seconds:.0f}tok/s", refresh=False)
+    bar.update(len(tokens))

@@ -1,4 +1,4 @@
-"""Phrases that many messages have: kinds of values, the nearest known name, the first of many."""
+"""Phrases that many messages have: kinds of values, the nearest known name, the first of many, times."""
 
 import contextlib
 import difflib
@@ -48,3 +48,12 @@ def near_path(path: Path) -> str:
     with contextlib.suppress(OSError):
         return did_you_mean(path.name, (one.name for one in path.parent.iterdir()))
     return ""
+
+
+def time_in_words(seconds: float) -> str:
+    """Return a time in its largest fitting unit, such as `15 min`."""
+    for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s")):
+        if seconds >= size:
+            value = seconds / size
+            return f"{value:.0f} {unit}" if value >= 10 else f"{value:.2g} {unit}"
+    return f"{seconds:.1f} s"

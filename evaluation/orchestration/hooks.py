@@ -18,7 +18,9 @@ from evaluation.dependencies.outdated import are_tables_late
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
 from evaluation.errors import EvaluationError
 from evaluation.orchestration.internals import before_execution, let_stops_in
+from evaluation.orchestration.pace import earlier_seconds
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
+from evaluation.orchestration.run_log import print_steps, running_log
 from evaluation.orchestration.slurm import check_cluster, guard_run
 from evaluation.records import read_record
 from evaluation.reporting.status import failures
@@ -34,11 +36,14 @@ FIXED = ("all", "prefill")
 def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
     """Have the targets checked before anything is planned.
 
-    What the required checkpoints take ends a dry run; before any other, `keep` is called.
+    What the required checkpoints take begins a run, and ends a dry one; before any other, `keep` is
+    called.
     """
     from snakemake.exceptions import WorkflowError
+    from snakemake.logging import logger
 
     def check(is_dry: bool) -> list[str]:
+        print_steps(is_dry)
         rules, targets = list(workflow.rules), workflow.dag_settings.targets
         for target in targets:
             if not any(target == rule.name or rule.is_producer(target) for rule in rules):
@@ -48,6 +53,8 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
             return lines
         if workflow.resource_settings.cores == 0:  # Snakemake would wait for ever
             raise WorkflowError("with --cores 0 no job can run; give 1 or more, such as --cores 2")
+        for line in lines:
+            logger.info(line)
         keep()
         return []
 
@@ -70,8 +77,11 @@ def start(workflow: Any) -> None:
     guard_run(workflow)
     for left in CHECKED.glob("*"):  # of runs that were killed: this one holds the folder's lock
         shutil.rmtree(left, ignore_errors=True)
-    for job in workflow.dag.needrun_jobs():
+    jobs = list(workflow.dag.needrun_jobs())
+    for job in jobs:
         remove_special_files(map(Path, job.output))
+    if log := running_log():
+        log.pace.earlier = earlier_seconds(jobs)
 
 
 def remove_special_files(outputs: Iterable[Path]) -> None:
@@ -82,7 +92,7 @@ def remove_special_files(outputs: Iterable[Path]) -> None:
 
 
 def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool) -> None:
-    """Print, as a run ends, every stage's recommendation, then what failed.
+    """Print, as a run ends, what its steps warned of, every stage's recommendation, and what failed.
 
     A run in which a job failed makes the tables of what there is, which Snakemake leaves out.
 
@@ -93,6 +103,9 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
     plans = [plan for plan in inputs.plans.values() if _takes_part(plan, rules)]
     tables = [plan for plan in plans if f"tables_{plan.name}" in rules]
     shutil.rmtree(CHECKED, ignore_errors=True)
+    log = running_log()
+    if log and (warnings := log.warnings()):
+        _show("\n".join(["Warnings:", *(f"  {line}" for line in warnings)]))
     if failed:
         for plan in tables:
             _make_what_there_is(plan)

@@ -1,18 +1,19 @@
 """What is done, running, failed or missing, from a stage's results and logs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.locations import absent_folder
 from evaluation.checkpoints.subjects import candidate_subject
+from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.results.deltas_file import DELTAS, read_stage_deltas, read_step_deltas
-from evaluation.results.job_logs import is_running, job_progress, last_error
+from evaluation.results.job_logs import is_running, job_progress, last_error, latest_log
 from evaluation.results.read import read_tier_file
 from evaluation.results.stage_files import (
     QUALITY,
@@ -59,10 +60,20 @@ def stage_status(
         "check": None if complete else last_error(plan.check_log),
         "checkpoints": None if complete else absent_checkpoints(plan.name, plan.stage),
         **_verdict(plan),
+        "prefill": dict(_prefilling(plan)),
         "subjects": subjects,
         "files": files,
         "damaged": damaged,
     }
+
+
+def _prefilling(plan: StagePlan) -> Iterator[tuple[str, str]]:
+    """Yield the caches that are being made, and how far each is."""
+    for entry in stage_entries(plan):
+        name = "_".join([entry.kind, entry.name] if entry.tier else [entry.kind])
+        log = plan.cache / "logs" / f"{name}.log"
+        if is_running(log) and latest_log(entry.record, log) == log:
+            yield f"{entry.kind} {entry.name}", job_progress(log) or "begun"
 
 
 def _mark_outdated(
@@ -148,8 +159,9 @@ def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict
     if has_deltas:
         paths["deltas"], readers["deltas"] = folder / DELTAS, read_step_deltas
     files, damaged = _states(paths, readers)
+    log = latest_log(log, plan.collect_log(folder))
     error = last_error(log) if "missing" in files.values() else None
-    running = error is None and "missing" in files.values() and is_running(log)
+    running = is_running(log, folder)
     otherwise = "failed" if error else "running" if running else "missing"
     files |= {
         name: otherwise for name, state in files.items() if state == "missing" and name != "deltas"
@@ -157,7 +169,7 @@ def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict
     return {
         "files": files,
         "error": error,
-        "progress": job_progress(log) if running else None,
+        "progress": job_progress(log) or "begun" if running else None,
         "log": str(log) if error else None,
         "damaged": damaged,
     }
@@ -173,6 +185,7 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
     rows = [["stage", "step", *columns]]
     running, errors = [], []
     for stage, entry in found.items():
+        running += [f"{stage} prefill, {name}: {how}" for name, how in entry["prefill"].items()]
         for name, subject in entry["subjects"].items():
             label = f"{name} (deleted)" if _is_scored_and_deleted(subject) else name
             rows.append([stage, label, *(subject["files"].get(column, "–") for column in columns)])

@@ -34,6 +34,7 @@ class StageStatus(FileModel):
     checkpoints: str | None = Field(description="A sentence where there are no checkpoints.")
     verdict: str | None = Field(description="Verdict of the stage so far.")
     provisional: bool | None = Field(description="Whether steps are still to come.")
+    prefill: dict[str, str] = Field(description="How far each cache is that is being prefilled.")
     subjects: dict[str, SubjectStatus] = Field(
         description="By step, by name of the merge, or `bridge`."
     )

@@ -10,13 +10,24 @@ from pathlib import Path
 RUNNING_SECONDS = 15 * 60
 """A log that was written to since then, and has no error at its end, is that of a running job."""
 
+DAY = 24 * 3600
+
 LOG_END = 1 << 16
 """Bytes at the end of a log that are read."""
 
 # As tqdm writes a bar: `web:  45%|████▌     | 123k/273k [00:10<00:12, 12.3ktok/s]`.
 _BAR = re.compile(
-    r"(?P<what>[^:]+): +(?P<percent>\d+)%\|.*\| (?P<done>\S+/\S+) \[[^<]+<(?P<left>[^,]+), +(?P<rate>.+)\]"
+    r"(?P<what>[^:]+): +(?P<percent>\d+)%\|.*\| (?P<done>\S+/\S+) \[[^<]+<(?P<left>[\d:]+|\?), +(?P<rate>.+)\]"
 )
+# As a scoring job writes which item it begins: `12:30:00 INFO item 3 of 27: web`.
+_ITEM = re.compile(r"[\d:]{8} INFO (?P<what>item \d+ of \d+): (?P<name>.+)")
+# As logging writes one, or `doctor`: `warning: Slurm`, and below it what it is.
+_WARNING = re.compile(r"^(?:[\d:]{8} WARNING |warning: )(.+(?:\n +.+)*)", re.MULTILINE)
+
+
+def latest_log(*logs: Path) -> Path:
+    """Return the log that was written to last; the first as long as there is none."""
+    return max(logs, key=lambda log: log.stat().st_mtime if log.is_file() else 0.0)
 
 
 def last_error(log: Path) -> str | None:
@@ -25,25 +36,53 @@ def last_error(log: Path) -> str | None:
     return errors[-1].removeprefix("error: ") if errors else None
 
 
-def is_running(log: Path) -> bool:
-    """Return whether a log was written to a short while ago."""
-    return log.exists() and time.time() - log.stat().st_mtime < RUNNING_SECONDS
+def warnings_in(log: Path) -> list[str]:
+    """Return what a job has warned of, each warning once."""
+    if not log.is_file():
+        return []
+    text = log.read_text(encoding="utf-8", errors="replace")
+    return list(dict.fromkeys(re.sub(r"\n +", ": ", one[1]) for one in _WARNING.finditer(text)))
+
+
+def is_running(log: Path, folder: Path | None = None) -> bool:
+    """Return whether a log was written to a short while ago, and not, as jobs end, the `folder` of results."""
+    is_fresh = log.is_file() and time.time() - log.stat().st_mtime < RUNNING_SECONDS
+    return is_fresh and last_error(log) is None and _last_lines(log, 1) != [str(folder)]
 
 
 def job_progress(log: Path) -> str | None:
-    """Return how far a job is in what it does now: share, amount, rate and time left; None if unknown."""
-    bars = [bar for line in _last_lines(log) if (bar := _BAR.fullmatch(line.strip()))]
-    if not bars:
-        return None
-    bar = bars[-1]
-    left = "" if "?" in bar["left"] else f", {bar['left']} left"
-    return f"{bar['what']}: {bar['percent']} %, {bar['done']}, {bar['rate'].strip()}{left}"
+    """Return how far a job is: item, share, amount, rate, time left and end of it; None if unknown."""
+    item, bar = None, None
+    for line in _last_lines(log, None):
+        if found := _ITEM.fullmatch(line):
+            item, bar = found, None
+        bar = _BAR.fullmatch(line.strip()) or bar
+    names = [f"{item['what']}, {item['name']}"] if item else [bar["what"]] if bar else []
+    if bar:
+        names.append(
+            f"{bar['percent']} %, {bar['done']}, {bar['rate'].strip()}{_end(bar['left'], log)}"
+        )
+    return ": ".join(names) or None
 
 
-def _last_lines(log: Path) -> list[str]:
-    """Return a log's last 20 lines; the states of a progress bar are a line each."""
+def _end(left: str, log: Path) -> str:
+    """Return the time that is left, and when it ends, counted from when the log was written."""
+    if left == "?":
+        return ""
+    seconds = 0
+    for part in left.split(":"):
+        seconds = 60 * seconds + int(part)
+    end = time.localtime(log.stat().st_mtime + seconds)
+    return (
+        f", {left} left, until {time.strftime('%H:%M' if seconds < DAY / 2 else '%a %H:%M', end)}"
+    )
+
+
+def _last_lines(log: Path, count: int | None = 20) -> list[str]:
+    """Return a log's last lines; the states of a progress bar are a line each."""
     if not log.is_file():
         return []
     with open(log, "rb") as file:
         file.seek(max(0, log.stat().st_size - LOG_END))
-        return file.read().decode("utf-8", "replace").splitlines()[-20:]
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return lines if count is None else lines[-count:]

@@ -40,6 +40,7 @@ def score_tasks(job: Job, tasks: Mapping[str, TaskCache]) -> dict[str, Any]:
 
 
 def _score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
+    job.begin(name)
     key = job.key({"protocol": TIERS["tier3"].protocol, "prefix_token": job.prefix_token})
     item = f"choices-{name}"
     prefix = job.store.prefix(item, key)

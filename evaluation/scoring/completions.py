@@ -39,6 +39,7 @@ Row = Callable[[AnswerKey, Answer], dict[str, Any]]
 def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]:
     """Answer all prompts that have no answer yet; return what the job's record says of the tier."""
     cache = probes[job.plan.name]
+    job.begin("probes")
     meta = cache.meta
     key = job.key(
         {
@@ -99,6 +100,7 @@ def complete_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> dict[str, Any]
 
 
 def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
+    job.begin(name)
     meta = cache.meta
     task = judged_task(job.plan.suite.generation_tasks[name], meta)
     stops = (*task.stop, *meta["end_strings"])

@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 
 Asked = TypeVar("Asked")
 
+ITEM = "item %d of %d: %s"
+"""What a job logs as it begins an item."""
+
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
 
@@ -82,6 +85,7 @@ class Job:
         self.tokenizer = tokenizer
         self.store = ScoreStore(plan.scores, session.checkpoint.identity)
         self.names: list[str] = []
+        self._begun = 0
         self._busy = BUSY.seconds()
 
     def key(self, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,6 +104,7 @@ class Job:
         score: Callable[[], StoredScore],
     ) -> dict[str, Any]:
         """Score an item unless it is stored; return what the record says of it."""
+        self.begin(name)
         key = self.key({**own, "data": meta["checksum"]})
         found = self.store.find(name, key)
         if found is None:
@@ -114,6 +119,12 @@ class Job:
             "data_checksum": meta["checksum"],
             "items": meta["items"],
         }
+
+    def begin(self, name: str) -> None:
+        """Log which of the stage's items is scored from here on, as `status` reads it."""
+        self._begun += 1
+        total = sum(len(self.plan.cache_entries(tier)) for tier in self.plan.tiers)
+        log.info(ITEM, self._begun, total, name)
 
     def lacking(self, prefix: str, asked: Mapping[str, Asked]) -> dict[str, Asked]:
         """Return what of `asked`, by key, is not stored; the names of what is used are kept."""

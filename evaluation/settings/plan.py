@@ -117,6 +117,10 @@ class StagePlan:
     def bridge_log(self) -> Path:
         return self.results / "eval_logs" / "slurm" / f"{self.name}_bridge.log"
 
+    def collect_log(self, folder: Path) -> Path:
+        """Return the log of the step that makes the results in a folder of scores, or verifies answers."""
+        return self.results / "eval_logs" / "collect" / f"{folder.relative_to(self.results)}.log"
+
     @property
     def check_log(self) -> Path:
         """Return the log of the check before the stage's scoring jobs."""

@@ -11,6 +11,7 @@ from evaluation.records import read_record
 from evaluation.watching.attempts import forget_failure, note_failure
 from evaluation.watching.runs import last_words
 from evaluation.watching.work import Work, name_of
+from evaluation.wording import time_in_words
 
 
 @dataclass(frozen=True)
@@ -43,16 +44,8 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
         yield Outcome(
             subject,
             False,
-            f"{name}: failed: {why}; tried again {changes}in {in_words(failure.wait)}",
+            f"{name}: failed: {why}; tried again {changes}in {time_in_words(failure.wait)}",
         )
-
-
-def in_words(seconds: float) -> str:
-    """Return a time in its largest fitting unit, e.g. `15 min`."""
-    for size, unit in ((3600.0, "h"), (60.0, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.3g} s"
 
 
 def _is_evaluated(subject: Subject, work: Work, outdated: Outdated) -> bool:

@@ -16,17 +16,17 @@ from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
 from evaluation.orchestration.processes import Process
-from evaluation.results.job_logs import is_running, job_progress
+from evaluation.results.job_logs import is_running, job_progress, latest_log
 from evaluation.settings.candidates import steps_among
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import plan_stages
 from evaluation.watching.lock import StageLock
-from evaluation.watching.outcomes import in_words, outcomes
+from evaluation.watching.outcomes import outcomes
 from evaluation.watching.pages import late_pages, make_pages
 from evaluation.watching.runs import BEAT, is_locked, run, snakemake
 from evaluation.watching.work import Work, check_caches, find_work
-from evaluation.wording import first_few
+from evaluation.wording import first_few, time_in_words
 
 PROGRESS_SECONDS = 10 * 60.0
 """Between two reports of how far the jobs of a run are."""
@@ -83,7 +83,11 @@ class Watcher:
                 lock.release()
 
     def _watch(self) -> int:
-        how = "one look" if self.options.once else f"a look every {in_words(self.options.interval)}"
+        how = (
+            "one look"
+            if self.options.once
+            else f"a look every {time_in_words(self.options.interval)}"
+        )
         self._report(f"watching {first_few(self.options.stages)}: {how}")
         work = self._round()
         while self._orphan or not self.options.once:
@@ -202,7 +206,7 @@ class Watcher:
         options = self.options
         quiet_for = time.monotonic() - self._news
         if options.give_up is not None and quiet_for >= options.give_up:
-            return f"nothing new for {in_words(quiet_for)}: the end"
+            return f"nothing new for {time_in_words(quiet_for)}: the end"
         if work is None or self.late or set(work.evaluated) != set(options.stages):
             return None
         until = options.until_step
@@ -236,7 +240,8 @@ class Watcher:
             return
         self._progress_reported = time.monotonic()
         for subject in work.ready:
-            if is_running(subject.log) and (progress := job_progress(subject.log)):
+            log = latest_log(subject.log, subject.plan.collect_log(subject.folder))
+            if is_running(log, subject.folder) and (progress := job_progress(log)):
                 self._report(f"{subject.plan.name} {subject.label}: {progress}")
 
     def _note_child(self, child: int | None) -> None:

@@ -226,7 +226,23 @@ def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan
     states = [found["subjects"][str(step)]["files"]["tier2"] for step in STEPS]
     assert states == ["failed", "running", "missing"]
     assert "no room" in status_table({"second": found})
-    assert found["subjects"]["20"]["progress"] == "web: 45 %, 123k/273k, 12.3ktok/s, 00:12 left"
+    progress = "web: 45 %, 123k/273k, 12.3ktok/s, 00:12 left, until "
+    assert found["subjects"]["20"]["progress"].startswith(progress)
+    collecting = plan.collect_log(plan.step_folder(20))
+    collecting.parent.mkdir(parents=True)
+    for line, expected in (
+        (bar.replace("web", "verification"), "verification: 45 %"),
+        ("", "begun"),
+    ):
+        collecting.write_text(line, encoding="utf-8")
+        assert stage_status(plan, STEPS)["subjects"]["20"]["progress"].startswith(expected)
+    collecting.write_text(f"{bar}\n{plan.step_folder(20)}\n", encoding="utf-8")  # it has ended
+    assert stage_status(plan, STEPS)["subjects"]["20"]["progress"] is None
+    log = plan.cache / "logs" / "slice_web.log"
+    log.parent.mkdir(parents=True)
+    log.write_text(bar, encoding="utf-8")
+    table = status_table({"second": stage_status(plan, STEPS)})
+    assert "second prefill, slice web: web: 45 %, 123k/273k" in table
     assert "second 20: web: 45 %, 123k/273k" in status_table({"second": found})
     old = time.time() - 3600
     os.utime(logs / "second_step_20.log", (old, old))

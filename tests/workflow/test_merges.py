@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -87,6 +88,11 @@ def test_what_is_scored_is_what_merge_writes(world: World) -> None:
     assert json.loads((folders[0] / "tier2_ppl.json").read_text())["role"] == "merge"
 
 
+def scored(planned: str) -> list[str]:
+    """The checkpoints that a dry run would score."""
+    return re.findall(r"^score_\w+ (\S+): ", planned, re.MULTILINE)
+
+
 def test_an_edited_weight_makes_that_merge_anew_and_nothing_else(world: World) -> None:
     before = stored_scores(world.results())
     results = world.results("stage2", "by_checkpoint")
@@ -97,9 +103,7 @@ def test_an_edited_weight_makes_that_merge_anew_and_nothing_else(world: World) -
         merges={"both": {"mean": [5, 15]}, "soup": {"weights": {5: 0.5, "stage1/20": 0.5}}},
     )
     planned = world.snakemake("-n").stdout
-    assert planned.count("rule score_stage2:") == 1
-    assert "merge_soup" in planned
-    assert "rule score_stage1:" not in planned
+    assert scored(planned) == ["merge_soup"]
     well(world.snakemake())
     new = world.read("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json")
     assert new["checkpoint_identity"] != old["checkpoint_identity"]
@@ -142,7 +146,4 @@ def test_a_rewritten_member_makes_the_merge_anew(world: World) -> None:
     path.write_bytes(path.read_bytes())
     planned = world.snakemake("-n")
     assert planned.returncode == 0, planned.stderr
-    asked = [line for line in planned.stdout.splitlines() if "output:" in line and "score" in line]
-    for name in ("step_5", "merge_soup", "merge_both"):
-        assert any(name in line for line in asked), name
-    assert not any("step_15" in line or "step_20" in line for line in asked)
+    assert {*scored(planned.stdout)} == {"step_5", "merge_soup", "merge_both"}

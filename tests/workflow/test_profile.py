@@ -32,7 +32,7 @@ def submitted(folder: Path, profile: str, *options: str, **top: Any) -> dict[str
     paper = Paper(folder / "paper", STAGES, top)
     (paper.folder / "profile").mkdir()
     (paper.folder / "profile" / "config.yaml").write_text(profile)
-    done = well(paper.snakemake("-n", "--profile", "profile", *options))
+    done = well(paper.snakemake("-n", "--verbose", "--profile", "profile", *options))
     told = re.findall(
         r"^rule (\w+):$.*?^ +resources: (.*?)$", done.stdout, re.MULTILINE | re.DOTALL
     )

@@ -64,7 +64,7 @@ def rules(done: subprocess.CompletedProcess[str]) -> set[str]:
     """Names of the scoring rules that a dry run lists."""
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (done.stdout + done.stderr).splitlines()
-    return {line.split()[0] for line in lines if line.startswith("score_stage1")}
+    return {line.split()[0].rstrip(":") for line in lines if line.startswith("score_stage1")}
 
 
 def test_the_same_results_as_one_job_each(

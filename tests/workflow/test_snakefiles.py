@@ -21,7 +21,7 @@ def test_the_same_jobs_by_default_and_by_name(tmp_path: Path) -> None:
     paper = Paper(tmp_path / "paper", {"one": {}, "two": {"bridge": {"stage": "one"}}})
     for targets in ([], ["two"], ["prefill"]):
         inner, outer = (
-            paper.snakemake(*targets, "-n", snakefile=file)
+            paper.snakemake(*targets, "-n", "--verbose", snakefile=file)
             for file in ("workflow/Snakefile", "Snakefile")
         )
         assert (inner.returncode, outer.returncode) == (0, 0), inner.stdout + outer.stdout

@@ -51,7 +51,7 @@ def test_a_forced_run_leaves_what_was_there_of_a_checkpoint_that_is_gone(world: 
 def test_no_rule_removes_a_file_that_others_may_read(tmp_path: Path) -> None:
     """Snakemake removes an output before its job, and after one that failed, unless it is updated."""
     paper = Paper(tmp_path / "paper", {"one": {}, "two": {"bridge": {"stage": "one"}}})
-    done = paper.snakemake("-n", "--forceall", "all", "prefill")
+    done = paper.snakemake("-n", "--verbose", "--forceall", "all", "prefill")
     outputs = [line for line in done.stdout.splitlines() if line.startswith("    output: ")]
     files = [file for line in outputs for file in line.removeprefix("    output: ").split(", ")]
     assert len(files) > 40, done.stdout + done.stderr

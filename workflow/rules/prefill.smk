@@ -23,9 +23,7 @@ rule prefill_tokenizer:
     params:
         stage=lambda w: INPUTS.entry("tokenizer", w.setup).plan.name,
     shell:
-        job(
-            "evaluation prefill --stage {params.stage} --tokenizer 2>&1 | logged {log:q}"
-        )
+        job("evaluation prefill --stage {params.stage} --tokenizer > {log:q} 2>&1")
 
 
 set_resources(
@@ -60,7 +58,7 @@ for _tier in TIERS.values():
             entry=lambda w, tier=_tier: tier.cache.option(w.item),
         shell:
             job(
-                "evaluation prefill --stage {params.stage} {params.entry} 2>&1 | logged {log:q}"
+                "evaluation prefill --stage {params.stage} {params.entry} > {log:q} 2>&1"
             )
 
     set_resources(

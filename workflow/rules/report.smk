@@ -20,7 +20,7 @@ for _plan in PLANS.values():
             which=lambda w: candidate_option(candidate_of(w.candidate)),
         shell:
             job(
-                "evaluation deltas --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
+                "evaluation deltas --stage {params.stage} {params.which} > {log:q} 2>&1"
                 " || recorded $?"
             )
 
@@ -65,7 +65,7 @@ for _plan in PLANS.values():
         params:
             stage=_plan.name,
         shell:
-            job("evaluation tables --stage {params.stage} 2>&1 | logged {log:q}")
+            job("evaluation tables --stage {params.stage} > {log:q} 2>&1")
 
     rule:
         name:
@@ -92,7 +92,7 @@ for _plan in PLANS.values():
         params:
             stage=_plan.name,
         shell:
-            job("evaluation figures --stage {params.stage} 2>&1 | logged {log:q}")
+            job("evaluation figures --stage {params.stage} > {log:q} 2>&1")
 
 
 if CONFIG.runs:
@@ -115,7 +115,7 @@ if CONFIG.runs:
         conda:
             "../envs/evaluation.yaml"
         shell:
-            job("evaluation comparison 2>&1 | logged {log:q} || recorded $?")
+            job("evaluation comparison > {log:q} 2>&1 || recorded $?")
 
 
 rule front_page:
@@ -136,4 +136,4 @@ rule front_page:
     conda:
         "../envs/evaluation.yaml"
     shell:
-        job("evaluation front-page 2>&1 | logged {log:q}")
+        job("evaluation front-page > {log:q} 2>&1")

@@ -18,7 +18,7 @@ for _plan in PLANS.values():
             stage=_plan.name,
         shell:
             job(
-                "evaluation doctor --gate --stage {params.stage} 2>&1 | logged {log:q} && touch {output:q}"
+                "evaluation doctor --gate --stage {params.stage} > {log:q} 2>&1 && touch {output:q}"
             )
 
 
@@ -47,7 +47,7 @@ for _plan in PLANS.values():
             which=lambda w: candidate_option(candidate_of(w.candidate)),
         shell:
             job(
-                "evaluation score --scores-only --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
+                "evaluation score --scores-only --stage {params.stage} {params.which} > {log:q} 2>&1"
                 " || recorded $?"
             )
 
@@ -79,7 +79,7 @@ for _plan, _run in shared_jobs():
             steps=_run,
         shell:
             job(
-                "evaluation score --scores-only --stage {params.stage} --step {params.steps} 2>&1 | logged {log:q}"
+                "evaluation score --scores-only --stage {params.stage} --step {params.steps} > {log:q} 2>&1"
                 " || recorded $?"
             )
 
@@ -111,7 +111,7 @@ for _plan in PLANS.values():
                 stage=_plan.name,
             shell:
                 job(
-                    "evaluation score --scores-only --stage {params.stage} --bridge 2>&1 | logged {log:q}"
+                    "evaluation score --scores-only --stage {params.stage} --bridge > {log:q} 2>&1"
                     " || recorded $?"
                 )
 
@@ -139,7 +139,7 @@ for _plan in PLANS.values():
             ),
         shell:
             job(
-                "evaluation collect --stage {params.stage} {params.which} 2>&1 | logged {log:q}"
+                "evaluation collect --stage {params.stage} {params.which} > {log:q} 2>&1"
                 " || recorded $?"
             )
 
@@ -166,4 +166,4 @@ for _plan in PLANS.values():
         conda:
             "../envs/evaluation.yaml"
         shell:
-            job("evaluation expect {output:q} 2>&1 | logged {log:q}")
+            job("evaluation expect {output:q} > {log:q} 2>&1")

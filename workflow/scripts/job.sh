@@ -13,6 +13,4 @@ evaluation() (
     exec "$evaluation_python" -m evaluation "$@"
 )
 
-logged() ( trap '' TERM INT; exec tee "$1" )
-
 recorded() { [ "$1" -eq 3 ]; }  # it failed for good, and its record says why: others go on

@@ -24,7 +24,7 @@ from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.files import write_json, write_jsonl
 from evaluation.interpreters import NotStarted, Program, Running, environment, is_python
-from evaluation.progress import progress
+from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.settings.computing import Generation
 from evaluation.settings.generation import Sampling
@@ -129,7 +129,7 @@ class Vllm:
                     while True:
                         has_ended = not running.is_alive  # before the last look
                         lines = self._read(file)
-                        bar.update(len(lines))
+                        count_answers(bar, [len(line["tokens"]) for line in lines])
                         written += len(lines)
                         if lines:
                             yield lines

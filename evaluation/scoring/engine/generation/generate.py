@@ -12,7 +12,7 @@ import torch
 from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
-from evaluation.progress import progress
+from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.forward import longest_position
 from evaluation.scoring.engine.generation.decoding import DecodingBatch
@@ -60,7 +60,7 @@ def generate(
             )
             for part in decoding.parts():
                 wanted -= part.keys()
-                bar.update(len(part))
+                count_answers(bar, [len(answer.tokens) for answer in part.values()])
                 yield part
             del decoding  # it holds what there is not enough memory for
             if wanted:

@@ -1,0 +1,103 @@
+"""How fast the steps of a run are done, and when it will end."""
+
+import json
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from evaluation.files import read_text
+from evaluation.wording import time_in_words
+
+LONG = ("score", "prefill")
+"""Kinds of steps whose time has to be known before an end can be estimated."""
+
+
+@dataclass
+class Pace:
+    """Counts and times steps by rule; `earlier` has the seconds of such steps in earlier runs."""
+
+    earlier: Mapping[str, float] = field(default_factory=dict)
+    total: int = 0
+    _left: Counter[str] = field(default_factory=Counter)
+    _begun: dict[int, tuple[str, float]] = field(default_factory=dict)
+    _taken: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _start: float = field(default_factory=lambda: time.monotonic())
+
+    def plan(self, stats: Mapping[str, int]) -> None:
+        """Note how many steps each rule has to do."""
+        self._left = Counter({rule: int(count) for rule, count in stats.items() if rule != "total"})
+        self.total = self._left.total()
+
+    def begin(self, job: int, rule: str) -> None:
+        self._begun[job] = (rule, time.monotonic())
+
+    def end(self, job: int) -> float:
+        """Note that a step is done; return its seconds."""
+        rule, since = self._begun.pop(job, ("", time.monotonic()))
+        seconds = time.monotonic() - since
+        self._taken[_kind(rule)].append(seconds)
+        self._left[rule] -= 1
+        return seconds
+
+    def left(self) -> float | None:
+        """Return the seconds that are left if as many steps as until now run at once; None if unknown."""
+        now, work = time.monotonic(), 0.0
+        others = [one for kind, s in self._taken.items() if not kind.startswith(LONG) for one in s]
+        short = mean(others) if others else 0.0
+        for rule, count in (+self._left).items():
+            seconds = self._seconds(rule)
+            if seconds is None and rule.startswith(LONG):
+                return None
+            work += count * (short if seconds is None else seconds)
+        elapsed = [
+            (now - since, self._seconds(rule) or 0.0) for rule, since in self._begun.values()
+        ]
+        work -= sum(min(pair) for pair in elapsed)
+        busy = sum(map(sum, self._taken.values())) + sum(seconds for seconds, _ in elapsed)
+        return work / max(1.0, busy / max(now - self._start, 1e-9))
+
+    def in_words(self) -> str:
+        """Return how many steps are done, and when the last will be."""
+        left = self._left.total()
+        text = f"{self.total - left} of {self.total} steps"
+        seconds = self.left() if left > 0 else None
+        if seconds is None:
+            return text
+        end = time.localtime(time.time() + seconds)
+        clock = time.strftime("%H:%M" if seconds < 12 * 3600 else "%a %H:%M", end)
+        return f"{text}, about {time_in_words(seconds)} left, until {clock}"
+
+    def _seconds(self, rule: str) -> float | None:
+        kind = _kind(rule)
+        if kind in self._taken:
+            return mean(self._taken[kind])
+        return self.earlier.get(kind)
+
+
+def earlier_seconds(jobs: Any) -> dict[str, float]:
+    """Return how long steps took in earlier runs, from the benchmarks of the rules that these jobs are of."""
+    patterns = {_kind(job.rule.name): str(job.rule.benchmark) for job in jobs if job.benchmark}
+    found = {}
+    for kind, pattern in patterns.items():
+        path = Path(re.sub(r"\{[^}]*\}", "*", pattern))
+        times = [seconds for file in path.parent.glob(path.name) for seconds in _times(file)]
+        if times:
+            found[kind] = mean(times)
+    return found
+
+
+def _times(path: Path) -> list[float]:
+    try:
+        return [float(json.loads(line)["s"]) for line in read_text(path).splitlines()]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+
+
+def _kind(rule: str) -> str:
+    """Return the rule of single steps, for bridges and for jobs of several checkpoints, too."""
+    return re.sub(r"_(bridge|from_\d+)$", "", rule)

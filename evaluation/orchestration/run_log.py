@@ -1,0 +1,159 @@
+"""What a run prints: a line for each step, with how long it took, what is left and when it will end.
+
+Snakemake's own log in `.snakemake/log` stays complete, with all inputs and reasons. `--quiet` and
+`--dry-run` choose among these lines as among Snakemake's; `--verbose` and `--logger` replace them.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from snakemake.logging import ColorizingTextHandler, get_event, logger, show_logs
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from evaluation.orchestration.pace import Pace
+from evaluation.results.job_logs import last_error, warnings_in
+from evaluation.wording import first_few, time_in_words
+
+STREAM = "DefaultStreamHandler"
+"""The name of Snakemake's handler of the terminal, absent where a plugin has its place."""
+
+_OMITTED = (
+    LogEvent.WORKFLOW_STARTED,
+    LogEvent.RESOURCES_INFO,
+    LogEvent.JOB_STARTED,
+    LogEvent.PROGRESS,
+)
+_NOISE = (
+    "Select jobs to execute", "Removing temporary output", "Would remove temporary",
+    "Using shell:", "Reasons:",
+    "Conda environments: ignored", "Singularity containers: ignored", "SLURM run ID:",
+)  # fmt: skip
+_SUBMITTED = re.compile(
+    r"(?:Job|Submitted job) (?P<job>\d+) (?:has been submitted with SLURM jobid|with external jobid)"
+    r" '?(?P<id>[^ ']+)"
+)
+
+
+def print_steps(is_dry: bool) -> None:
+    """Have Snakemake's records printed as steps, unless the run is to show all, or others print them."""
+    shown = [handler for handler in logger.handlers if handler.name == STREAM]
+    if (
+        shown
+        and isinstance(own := shown[0], ColorizingTextHandler)
+        and logger.level > logging.DEBUG
+    ):
+        logger.removeHandler(own)
+        logger.addHandler(RunLog(own, is_dry))
+
+
+def running_log() -> "RunLog | None":
+    """Return what prints this run's steps, if anything does."""
+    return next((handler for handler in logger.handlers if isinstance(handler, RunLog)), None)
+
+
+class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no types
+    """Prints the steps of a run in place of `own`, with its stream, filters and other messages."""
+
+    def __init__(self, own: ColorizingTextHandler, is_dry: bool) -> None:
+        super().__init__(own.nocolor, own.stream, own.formatter)
+        self.filters = own.filters
+        self.is_dry = is_dry
+        self.pace = Pace()
+        self._titles: dict[int, str] = {}
+        self._logs: dict[str, str] = {}
+        self._stats = ""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Note what `--quiet` may hide."""
+        event, about = get_event(record), record.__dict__
+        if event == LogEvent.RUN_INFO:
+            self.pace.plan(about["stats"])
+        elif event == LogEvent.JOB_INFO:
+            self._titles[about["jobid"]] = title(about["rule_name"], about["wildcards"])
+            self._logs |= dict.fromkeys(about["log"], self._titles[about["jobid"]])
+            self.pace.begin(about["jobid"], about["rule_name"])
+        return bool(super().filter(record))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            if text := "\n".join(self._lines(record)):
+                self.stream.write(self.decorate(record, text) + "\n")
+                self.flush()
+        except BrokenPipeError:
+            raise
+        except Exception:  # noqa: BLE001 -- as logging handlers do: a message never ends a run
+            self.handleError(record)
+
+    def warnings(self) -> list[str]:
+        """Return the warnings of the steps so far, each once, with how many and which had it."""
+        found: dict[str, list[str]] = {}
+        for log, step in self._logs.items():
+            for warning in warnings_in(Path(log)):
+                found.setdefault(warning, []).append(step)
+        return [f"{first_few(list(dict.fromkeys(steps)), 3)}: {w}" for w, steps in found.items()]
+
+    def _lines(self, record: logging.LogRecord) -> Iterator[str]:
+        event, about = get_event(record), record.__dict__
+        if event == LogEvent.JOB_INFO:
+            yield from self._planned(about) if self.is_dry else self._begun(about)
+        elif event == LogEvent.JOB_FINISHED:
+            yield from self._finished(about["job_id"])
+        elif event == LogEvent.JOB_ERROR:
+            yield from self._failed(record)
+        elif event not in _OMITTED and not self._is_repeated(record):
+            yield self._submitted(self.format(record))
+
+    def _planned(self, about: Mapping[str, Any]) -> Iterator[str]:
+        """Show why a step is to run, which for a target alone needs no reason."""
+        files = [Path(text.removesuffix(" (update)")) for text in about["output"]]
+        why = ("outdated" if all(file.exists() for file in files) else "missing") if files else ""
+        yield f"{self._titles[about['jobid']]}{why and f': {why}'}"
+
+    def _begun(self, about: Mapping[str, Any]) -> Iterator[str]:
+        """Show that a long step has begun; one that is submitted is shown with its number there."""
+        if about["local"] and about["benchmark"]:
+            yield f"{_clock()} {self._titles[about['jobid']]}: begun ({', '.join(about['log'])})"
+
+    def _submitted(self, text: str) -> str:
+        if found := _SUBMITTED.match(text):
+            return f"{_clock()} {self._title(int(found['job']))}: submitted as job {found['id']}"
+        return text
+
+    def _finished(self, job: int) -> Iterator[str]:
+        took = time_in_words(self.pace.end(job))
+        yield f"{_clock()} {self._title(job)}: {took}; {self.pace.in_words()}"
+
+    def _failed(self, record: logging.LogRecord) -> Iterator[str]:
+        """Show a job's own sentence; all that Snakemake has where there is none."""
+        about, step = record.__dict__, self._title(record.__dict__["jobid"])
+        logs = [Path(log) for log in about["log"]]
+        reasons = [f"{error} ({log})" for log in logs if (error := last_error(log))]
+        yield f"{_clock()} {step}: failed: {reasons[0]}" if reasons else self.format(record)
+        if reasons and getattr(self.formatter, "show_failed_logs", False):
+            yield from show_logs(about["log"])
+
+    def _title(self, job: int) -> str:
+        return self._titles.get(job, f"job {job}")
+
+    def _is_repeated(self, record: logging.LogRecord) -> bool:
+        """Return whether a message says what these lines say already, or a dry run's end says again."""
+        text = str(record.msg or "")
+        if self.is_dry and get_event(record) == LogEvent.RUN_INFO:
+            is_first, self._stats = not self._stats, text
+            return is_first
+        return text.startswith(_NOISE)
+
+
+def title(rule: str, wildcards: Mapping[str, str]) -> str:
+    """Return what a step is called: its rule, and which checkpoint, cache or file."""
+    values = [value.rpartition("/")[2] for name, value in wildcards.items() if name != "setup"]
+    values = [value for value in values if not rule.endswith(f"_{value}")]
+    return " ".join([rule, *values])
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")

@@ -1,0 +1,133 @@
+"""What a run prints, by Snakemake's own runs of a small workflow, and when it is said to end."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from evaluation.orchestration import pace
+from evaluation.orchestration.pace import Pace, earlier_seconds
+from tests.histories.warm import run_python
+
+WORKFLOW = """
+from evaluation.orchestration.internals import before_execution
+from evaluation.orchestration.run_log import print_steps, running_log
+
+if workflow.is_main_process:
+    before_execution(workflow, lambda is_dry: print_steps(is_dry) or [])
+
+onsuccess:
+    print(running_log().warnings() if running_log() else "no steps")
+
+rule all:
+    input: "a/1", "a/2"
+
+rule make:
+    input: "source"
+    output: "a/{number}"
+    log: "logs/{number}"
+    benchmark: "logs/{number}.benchmark"
+    shell: "(echo '10:00:00 WARNING all is small'; cat {input}) > {log}; ! grep -q error {log} && touch {output}"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "Snakefile").write_text(WORKFLOW)
+    (tmp_path / "source").write_text("fine")
+    return tmp_path
+
+
+def lines(folder: Path, *options: str) -> list[str]:
+    """What a run prints, with `T` for times of day and durations."""
+    done = run_python(["-m", "snakemake", "--cores", "1", *options], folder)
+    text = re.sub(r"\d\d:\d\d:\d\d", "T", done.stdout + done.stderr)
+    return re.sub(r"[\d.]+ s;", "T;", text).splitlines()
+
+
+def test_a_line_a_step(folder: Path) -> None:
+    printed = lines(folder)
+    steps = [line for line in printed if line.startswith("T ")]
+    assert steps[0] in ("T make 1: begun (logs/1)", "T make 2: begun (logs/2)")
+    assert sum(line.startswith(("T make 1: T; ", "T make 2: T; ")) for line in steps) == 2
+    assert steps[-1] == "T all: T; 3 of 3 steps"
+    assert len(steps) == 5
+    assert not [line for line in printed if "input:" in line or "reason" in line.lower()]
+    assert any(
+        "make 1, make 2: all is small" in line or "make 2, make 1" in line for line in printed
+    )
+    (log,) = (folder / ".snakemake" / "log").glob("*.log")
+    assert "input: source" in log.read_text()
+
+
+def test_a_dry_run_has_the_reason(folder: Path) -> None:
+    assert {"make 1: missing", "make 2: missing", "all"} <= {*lines(folder, "-n")}
+
+
+def test_what_failed_is_said_in_its_own_words(folder: Path) -> None:
+    (folder / "source").write_text("error: no luck\n")
+    printed = lines(folder, "--keep-going")
+    assert "T make 1: failed: no luck (logs/1)" in printed
+    assert "T make 2: failed: no luck (logs/2)" in printed
+    (folder / "source").write_text("error")  # no sentence of ours: Snakemake shows what it knows
+    assert "Error in rule make:" in lines(folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "shown", "hidden"),
+    [
+        (["--quiet", "progress"], "T make 1: begun (logs/1)", "T all: T; 3 of 3 steps"),
+        (["--quiet", "rules"], "T all: T; 3 of 3 steps", "T make 1: begun (logs/1)"),
+        (["--verbose"], "    input: source", "T all: T; 3 of 3 steps"),
+        (["--printshellcmds"], "T all: T; 3 of 3 steps", "    input: source"),
+    ],
+)
+def test_options_of_snakemake(folder: Path, options: list[str], shown: str, hidden: str) -> None:
+    printed = lines(folder, *options)
+    assert shown in printed
+    assert hidden not in printed
+
+
+def test_nothing_with_quiet_all(folder: Path) -> None:
+    assert [
+        line for line in lines(folder, "--quiet", "all") if "make" in line and "T" in line
+    ] == []
+
+
+def test_the_end_is_where_an_even_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two at once, 10 s each: with 4 of 8 done after 20 s, 20 s are left."""
+    now = 100.0
+    monkeypatch.setattr(pace.time, "monotonic", lambda: now)
+    run = Pace()
+    run.plan({"score_one": 6, "score_one_bridge": 2, "total": 8})
+    assert run.left() is None  # nobody knows
+    for first, rule in ((0, "score_one"), (2, "score_one_bridge")):
+        run.begin(first, rule)
+        run.begin(first + 1, rule)
+        now += 10.0
+        run.end(first)
+        run.end(first + 1)
+    assert run.left() == pytest.approx(20.0)
+    run.begin(4, "score_one")
+    now += 4.0
+    assert run.left() == pytest.approx(36.0 / (44 / 24))
+    assert run.in_words().startswith("4 of 8 steps, about ")
+
+
+def test_times_of_earlier_runs(folder: Path) -> None:
+    lines(folder)
+    for number, seconds in ((1, "3.0"), (2, "5.0")):
+        path = folder / "logs" / f"{number}.benchmark.jsonl"
+        path.write_text(f'{{"s": {seconds}}}\n')
+
+    class Rule:
+        name = "score_one"
+        benchmark = f"{folder}/logs/{{number}}.benchmark.jsonl"
+
+    class Job:
+        rule, benchmark = Rule(), "there"
+
+    assert earlier_seconds([Job()]) == {"score_one": 4.0}
+    run = Pace(earlier={"score_one": 4.0})
+    run.plan({"score_one": 3, "tables_one": 1, "total": 4})
+    assert run.left() == pytest.approx(12.0)
