@@ -31,7 +31,7 @@ from evaluation.errors import ResultsError
 from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.results.stage_files import AverageRow
-from evaluation.settings.aims import Aim
+from evaluation.settings.objectives import Aim
 
 Part = TypeVar("Part")
 

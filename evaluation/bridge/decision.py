@@ -26,8 +26,8 @@ from evaluation.bridge.verdicts import (
     needed_gain,
 )
 from evaluation.results.deltas_file import AimRow, Answer
-from evaluation.settings.aims import Aim
 from evaluation.settings.candidates import Candidate
+from evaluation.settings.objectives import Aim
 from evaluation.settings.tiers import TIERS
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 from evaluation.bridge.decision import Decision, JudgedStep, corrected_for
 from evaluation.results.deltas_file import AimRow, Answer
-from evaluation.settings.aims import Aim
 from evaluation.settings.candidates import (
     Candidate,
     candidate_columns,
     candidate_label,
     candidate_rank,
 )
+from evaluation.settings.objectives import Aim
 
 KINDS: Mapping[Answer, str] = {
     "met": "recommended",

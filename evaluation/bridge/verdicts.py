@@ -35,7 +35,7 @@ from evaluation.bridge.simultaneous_intervals import at_level, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
 from evaluation.errors import BridgeError
 from evaluation.results.deltas_file import AimRow, Answer, CompanionRow
-from evaluation.settings.aims import Aim
+from evaluation.settings.objectives import Aim
 from evaluation.settings.tiers import TIERS, Metric
 
 

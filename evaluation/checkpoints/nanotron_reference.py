@@ -5,7 +5,6 @@ It computes in bfloat16, so that its logits differ from exact ones by rounding, 
 checkpoint that is misread is off by 16 % or more.
 """
 
-import contextlib
 import logging
 import tempfile
 import time
@@ -18,8 +17,7 @@ from safetensors.torch import save_file
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.config_files import parse_json
 from evaluation.checkpoints.format import Checkpoint, read_architecture
-from evaluation.checkpoints.prefetch import available_bytes
-from evaluation.checkpoints.verify import CAUSAL, PACKED, read_ids, relative_errors
+from evaluation.checkpoints.verify import read_ids, relative_errors
 from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
 from evaluation.files import write_json
 from evaluation.interpreters import NotStarted, Program, is_python
@@ -31,12 +29,6 @@ TOLERANCE = 0.05
 
 ROWS, LENGTH = 4, 256
 """How many random ids are used where none are given."""
-
-SPARE_BYTES = 64 << 20
-"""What its program may write besides its logits."""
-
-LEAST_MEMORY = 1 << 30
-"""Bytes that it leaves of the machine's memory."""
 
 _MODULE = "evaluation.checkpoints.nanotron_program"
 
@@ -70,7 +62,7 @@ def nanotron_errors(
     with tempfile.TemporaryDirectory(prefix="nanotron-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         _write_request(checkpoint, tensors, folder)
-        _run(python, folder, seconds, _most_bytes(checkpoint, tensors))
+        _run(python, folder, seconds)
         return _compare(checkpoint, tensors["input_ids"], folder / "logits.safetensors")
 
 
@@ -111,69 +103,30 @@ def _write_request(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], fol
     save_file(given, folder / "ids.safetensors")
 
 
-def _most_bytes(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor]) -> int:
-    """Return what float32 logits of each kind take, and the ids, with something to spare."""
-    per_id = len((PACKED, CAUSAL)) * 4 * checkpoint.vocab_size + 16
-    return tensors["input_ids"].numel() * per_id + SPARE_BYTES
-
-
-def _run(python: Path, folder: Path, seconds: float, most_bytes: int) -> None:
+def _run(python: Path, folder: Path, seconds: float) -> None:
     """Run Nanotron's program; raise ConfigError or ScoringError unless it writes logits."""
-    begin, stopped = time.monotonic(), ""
-
-    def may_go_on() -> bool:
-        nonlocal stopped
-        stopped = _reached_limit(folder, time.monotonic() - begin, seconds, most_bytes)
-        return not stopped
-
+    ends = time.monotonic() + seconds
     program = Program(python, _MODULE, (str(folder),), folder, {"TOKENIZERS_PARALLELISM": "false"})
     try:
-        ended = program.run(may_go_on)
+        ended = program.run(lambda: time.monotonic() < ends)
     except NotStarted as error:
         raise ConfigError(f"--python {python}: cannot be run ({error}); name another") from None
-    if stopped:
-        raise ScoringError(f"--against nanotron: {python} {stopped}")
+    if ended.code is None:
+        raise ScoringError(
+            f"--against nanotron: {python} did not end within {seconds:g} s; give it more by --limit, or "
+            "see what its GPU is doing"
+        )
     refused = folder / "refused.json"
     if refused.is_file():
         raise ConfigError(
             f"--against nanotron: {python} cannot run it, as {_sentence(refused)}; name the Python of an "
             "environment that can by --python, on a node with a GPU"
         )
-    written = folder / "logits.safetensors"
-    if ended.code or not written.is_file():
+    if ended.code or not (folder / "logits.safetensors").is_file():
         raise ScoringError(
             f"--against nanotron: Nanotron's code in {python} gave no logits: it {ended}; load the "
             "checkpoint there by hand to see why"
         )
-    if written.stat().st_size > most_bytes:
-        raise _not_comparable(f"a file of {written.stat().st_size >> 20:,} MB")
-
-
-def _reached_limit(folder: Path, elapsed: float, seconds: float, most_bytes: int) -> str:
-    """Return why the program has to be stopped; empty if it may go on."""
-    if elapsed > seconds:
-        return f"did not end within {seconds:g} s; give it more by --limit, or see what its GPU is doing"
-    written = _bytes_in(folder)
-    if written > most_bytes:
-        return (
-            f"wrote {written >> 20:,} MB into {folder.parent}, where its logits are no more "
-            f"than {most_bytes >> 20:,} MB, and was stopped; its version does not fit this checkpoint"
-        )
-    left = available_bytes()
-    if 0 < left < LEAST_MEMORY:
-        return (
-            f"left this machine {left >> 20:,} MB of memory and was stopped; use a larger one, or "
-            "fewer ids by --ids"
-        )
-    return ""
-
-
-def _bytes_in(folder: Path) -> int:
-    total = 0
-    for path in folder.iterdir():
-        with contextlib.suppress(FileNotFoundError):  # renamed as we looked
-            total += path.lstat().st_size
-    return total
 
 
 def _sentence(refused: Path) -> str:
@@ -187,22 +140,19 @@ def _compare(checkpoint: Checkpoint, ids: torch.Tensor, written: Path) -> dict[s
     try:
         with safe_open(written, framework="pt") as file:
             theirs = file.get_tensor("input_ids")
-            kinds = [key for key in (PACKED, CAUSAL) if key in file.keys()]  # noqa: SIM118 - no dict
-            words = {file.get_slice(key).get_shape()[-1] for key in kinds}
-    except (OSError, SafetensorError) as error:
-        raise _not_comparable(str(error)) from None
-    if not torch.equal(theirs, ids.long()):
-        raise _not_comparable("logits of other ids than those asked for")
-    if words != {checkpoint.vocab_size}:
-        raise _not_comparable(f"logits of {sorted(words)} words, not {checkpoint.vocab_size}")
-    try:
+        if not torch.equal(theirs, ids.long()):
+            raise CheckpointError(f"{written}: logits of other ids than those asked for")
         return _errors(checkpoint, written)
     except NonFiniteError as error:
         raise NonFiniteError(str(error).replace(f"{written}: ", "--against nanotron: ")) from None
-    except CheckpointError as error:
-        if str(written) not in str(error):
-            raise
-        raise _not_comparable(str(error).replace(f"{written}: ", "")) from None
+    except (CheckpointError, OSError, SafetensorError) as error:
+        if isinstance(error, CheckpointError) and str(written) not in str(error):
+            raise  # of the checkpoint itself
+        what = str(error).replace(f"{written}: ", "")[:200]
+        raise ScoringError(
+            f"--against nanotron: what Nanotron's code gave cannot be compared ({what}); its version "
+            "does not fit this checkpoint"
+        ) from None
 
 
 def _errors(checkpoint: Checkpoint, written: Path) -> dict[str, float]:
@@ -214,10 +164,3 @@ def _errors(checkpoint: Checkpoint, written: Path) -> dict[str, float]:
             log.warning("%s does not fit the GPU in float32; it runs on the CPU", checkpoint.path)
         torch.cuda.empty_cache()
     return relative_errors(checkpoint, written)
-
-
-def _not_comparable(what: str) -> ScoringError:
-    return ScoringError(
-        f"--against nanotron: what Nanotron's code gave cannot be compared ({what[:200]}); its "
-        "version does not fit this checkpoint"
-    )

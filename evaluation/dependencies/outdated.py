@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.checkpoints.locations import Location, real_location
 from evaluation.checkpoints.state import (
     State,
     checkpoint_state,
@@ -18,10 +17,12 @@ from evaluation.checkpoints.state import (
     is_left_of,
 )
 from evaluation.checkpoints.subjects import (
+    Location,
     Subject,
     bridge_subject,
     candidate_subject,
     candidates_so_far,
+    real_location,
     stage_candidates,
 )
 from evaluation.checkpoints.training import metadata_state

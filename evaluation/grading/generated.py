@@ -12,7 +12,7 @@ prompts.parquet     a row per prompt and verifier: samples, how many pass in ful
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,10 @@ from evaluation.prefill.caches import (
     read_prompts,
 )
 from evaluation.prefill.schema import DocumentLine
-from evaluation.scoring.answers import stopping_with
 from evaluation.scoring.stored_completions import (
     Completion,
-    Count,
+    counted_completions,
     sample_key,
-    stored_completions,
-    until_stopped,
 )
 from evaluation.settings.generation import Judged
 from evaluation.settings.plan import StagePlan
@@ -86,8 +83,7 @@ def verify_task(
     if not isinstance(asked, ProviderTask):  # prefill had them judged
         check_cached_golds(folder, name, asked, partial(check_golds, nltk_data=plan.nltk_data))
     keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
-    counting = _counting(plan, entry["stop"])
-    stored, used = stored_completions(store, entry["completions"], keys, entry["stop"], counting)
+    stored, used = counted_completions(plan, store, entry["completions"], keys, entry["stop"])
     prompts = _verified(plan, store, name, task, entry["prompts"], stored, documents)
     views = list(task.views)
     summary = {
@@ -122,19 +118,6 @@ def _verified(
     cases = [Case(p, i, task.read_part(one.text), documents[p].document) for p, i, one in found]
     verdicts = verdicts_of(plan, store, name, task, cases)
     return group_samples(found, verdicts, documents)
-
-
-def _counting(plan: StagePlan, stops: Sequence[str]) -> Count:
-    """The tokenizer is loaded where completions were generated with other stop strings."""
-
-    @lru_cache
-    def count() -> Count:
-        from evaluation.prefill.tokenizers import load_tokenizer
-
-        tokenizer = load_tokenizer(str(plan.tokenizer_folder), use_fast=plan.tokenizer.use_fast)
-        return until_stopped(stopping_with(tokenizer, (), stops))
-
-    return lambda tokens: count()(tokens)
 
 
 def _completion(stored: Mapping[str, Completion], name: str, key: str, index: int) -> Completion:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from evaluation.errors import ScoringError
 from evaluation.grading.checks.registry import run_checks
 from evaluation.metrics.rates import COLUMNS
+from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.generation import read_part
 from evaluation.settings.suites import Probe
 
@@ -44,39 +45,42 @@ def checked_part(response: str, mark: str | None) -> str:
 
 def check_answers(
     probes: Mapping[str, Probe],
-    keys: Mapping[str, str],
-    stored: Mapping[str, Mapping[str, Any]],
-    answer_after: str | None = None,
+    texts: Mapping[str, str],
+    answers: Mapping[str, Completion],
+    answer_after: str | None,
 ) -> pa.Table:
-    """Check the answer to every probe; return a table of `rates.COLUMNS` in the order of the suite.
+    """Check the answer to every probe.
 
-    `keys` names each probe's answer, `stored` are rows of `stored_completions.ANSWERS` by key; checks
-    read what follows `answer_after`.
+    Args:
+        probes: Those of the suite.
+        texts: What the model was asked, by probe.
+        answers: What it wrote.
+        answer_after: The mark behind which checks read.
+
+    Returns:
+        A table of `rates.COLUMNS` in the order of the suite.
 
     Raises:
         ScoringError: where an answer is missing, or a check itself fails.
     """
     rows = []
     for name, probe in probes.items():
-        answer = stored.get(keys.get(name, ""))
-        if answer is None:
+        if name not in answers:
             raise ScoringError(f"probe {name} has no stored answer; score this checkpoint again")
-        rows.append(check_answer(name, probe, answer, answer_after))
+        answer = answers[name]
+        row = {
+            "id": name,
+            "category": probe.category,
+            "headline": probe.headline,
+            "prompt": texts[name],
+            "response": answer.text,
+            "stop_reason": answer.stop_reason,
+            "prompt_tokens": answer.prompt_tokens,
+            "response_tokens": answer.tokens,
+        }
+        checked = run_checks(name, probe.checks, checked_part(answer.text, answer_after))
+        rows.append(row | {"checks": [vars(result) for result in checked]})
     return pa.Table.from_pylist(rows, schema=COLUMNS)
-
-
-def check_answer(
-    name: str, probe: Probe, answer: Mapping[str, Any], answer_after: str | None = None
-) -> dict[str, Any]:
-    """Return a row of the table; thinking and white space around an answer are no part of it for checks."""
-    results = run_checks(name, probe.checks, checked_part(answer["response"], answer_after))
-    return {
-        **{key: value for key, value in answer.items() if key != "key"},
-        "id": name,
-        "category": probe.category,
-        "headline": probe.headline,
-        "checks": [vars(result) for result in results],
-    }
 
 
 def generations(table: pa.Table) -> list[dict[str, Any]]:

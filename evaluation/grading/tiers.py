@@ -23,6 +23,7 @@ from evaluation.metrics.positions import summarize_positions
 from evaluation.metrics.rates import summarize
 from evaluation.results.tier_files import TaskMeans
 from evaluation.scoring.external import LINE, command_name
+from evaluation.scoring.stored_completions import counted_completions, sample_key
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
 from evaluation.settings.sources import Task
@@ -105,17 +106,18 @@ def _summarize_task(scored: ScoredTask, task: Task | ProviderChoices) -> dict[st
 
 def verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Check the stored answers of Tier4 as the suite asks for now."""
-    prompts = entry["prompts"]
-    stored, used = store.find_rows(entry["answers"], prompts.values(), lambda row, _: row)
+    keys = {name: sample_key(key, 0) for name, key in entry["prompts"].items()}
+    found = counted_completions(plan, store, entry["answers"], keys.values(), entry["stop"])
+    answers = {name: found[0][key] for name, key in keys.items() if key in found[0]}
     mark = end_of_thinking(plan.suite.answer_after, entry["chat_template"])
-    table = check_answers(plan.suite.probes, prompts, stored, mark)
+    table = check_answers(plan.suite.probes, entry["texts"], answers, mark)
     content = {
         **summarize(table),
         "answer_after": mark,
         **{key: entry[key] for key in ("chat_template", "stop", "data", "data_checksum")},
     }
     write = partial(write_jsonl, rows=generations(table))
-    return TierFiles(content, write, [*used.values()], entry["items"])
+    return TierFiles(content, write, [*found[1].values()], entry["items"])
 
 
 def verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:

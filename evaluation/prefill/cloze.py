@@ -12,7 +12,7 @@ from evaluation.prefill.definitions import asked_task_definition, task_definitio
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
-from evaluation.prefill.sources import Sources, locate_task
+from evaluation.prefill.sources import Sources, locate_item
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
@@ -38,7 +38,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     """
     task = plan.suite.tasks[name]
     about = fetch_tokenizer(plan)
-    origins, shots = locate_task(task, plan.config.mirrors)
+    origins, shots = locate_item(task, plan.config.mirrors)
     definition = task_definition(plan, name, about)
     sources = Sources(plan, [*origins, *shots])
     folder = plan.task_folder(name)

@@ -5,6 +5,7 @@ A prompt that leaves no room for `max_new_tokens` in the sequence length is left
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from evaluation import protocol
@@ -16,7 +17,7 @@ from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.prompt_recipe import TaskPrompt, TaskPrompts, task_prompts
 from evaluation.prefill.prompts import answer_ends, encode_prompts, prompts_meta, render_chat
 from evaluation.prefill.provided import provided_prompts
-from evaluation.prefill.sources import Sources, locate_generation
+from evaluation.prefill.sources import Sources, locate_item
 from evaluation.prefill.tokenizers import AnyTokenizer, lacking_tokens, prefill_tokenizer
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
@@ -36,7 +37,7 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
     template = chat_template(plan, about) if task.chat else None
     definition = generation_definition(plan, name, about)
     folder = plan.generation_folder(name)
-    sources = Sources(plan, locate_generation(task, plan.config.mirrors))
+    sources = Sources(plan, list(chain(*locate_item(task, plan.config.mirrors))))
     if is_current(folder, definition, sources.are_as):
         if isinstance(task, GenerationTask):
             check_cached_golds(folder, name, task, check_golds)

@@ -97,7 +97,7 @@ def _check_json(key: str, document: Mapping[str, Any]) -> None:
 
 
 def task_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> TaskPrompts:
-    """Return the prompts of a task's rows; `origins` are `locate_generation`'s.
+    """Return the prompts of a task's rows; `origins` are its rows, and its solved examples.
 
     Raises SourceError for rows that cannot be prompts, or for two with one id.
     """

@@ -16,7 +16,7 @@ from evaluation.providers.render import ReadSource, TaskInfo
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
-from evaluation.settings.sources import Source, Task
+from evaluation.settings.sources import Slice, Source, Task
 
 log = logging.getLogger(__name__)
 
@@ -164,32 +164,19 @@ def locate(
     return Origin(source, config, split, tuple(files))
 
 
-def locate_task(
-    task: Task | ProviderChoices, mirrors: dict[str, str]
+def locate_item(
+    item: Slice | Task | GenerationTask | ProviderChoices | ProviderTask, mirrors: dict[str, str]
 ) -> tuple[list[Origin], list[Origin]]:
-    """Find the questions of each configuration, and its solved examples if there are any.
+    """Find the rows of each configuration of an item, and its solved examples if a split has them.
 
     Returns nothing for a provider's task: only the provider knows.
     """
-    if isinstance(task, ProviderChoices):
+    if isinstance(item, ProviderChoices | ProviderTask):
         return [], []
-    configs = task.configs or (task.config,)
-    origins = [locate(task, mirrors, config=config) for config in configs]
-    if not task.num_fewshot:
+    configs = (isinstance(item, Task) and item.configs) or (item.config,)
+    origins = [locate(item, mirrors, config=config) for config in configs]
+    is_written_out = isinstance(item, GenerationTask) and item.fewshot_examples
+    if isinstance(item, Slice) or not item.num_fewshot or is_written_out:
         return origins, []
-    return origins, [
-        locate(task, mirrors, config=config, split=task.fewshot_split) for config in configs
-    ]
-
-
-def locate_generation(task: GenerationTask | ProviderTask, mirrors: dict[str, str]) -> list[Origin]:
-    """Find the prompts of a generation task, and its solved examples if a split has them.
-
-    Returns nothing for a provider's task: only the provider knows.
-    """
-    if isinstance(task, ProviderTask):
-        return []
-    origins = [locate(task, mirrors)]
-    if task.num_fewshot and not task.fewshot_examples:
-        origins.append(locate(task, mirrors, split=task.fewshot_split))
-    return origins
+    split = item.fewshot_split
+    return origins, [locate(item, mirrors, config=config, split=split) for config in configs]

@@ -7,6 +7,7 @@ torch and transformers are imported only once something is made.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from evaluation.prefill.definitions import (
     slice_definition,
     task_definition,
 )
-from evaluation.prefill.sources import Origin, locate, locate_generation, locate_task
+from evaluation.prefill.sources import Origin, locate_item
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import complete
 
@@ -52,17 +53,12 @@ class Prefill:
     """Raises CacheError for an entry that is missing or damaged."""
 
 
-def _slice_origins(plan: StagePlan, name: str) -> list[Origin]:
-    return [locate(plan.suite.slices[name], plan.config.mirrors)]
+def _origins(section: str) -> Callable[[StagePlan, str], list[Origin]]:
+    def origins(plan: StagePlan, name: str) -> list[Origin]:
+        item = getattr(plan.suite, section)[name]
+        return list(chain(*locate_item(item, plan.config.mirrors)))
 
-
-def _task_origins(plan: StagePlan, name: str) -> list[Origin]:
-    origins, shots = locate_task(plan.suite.tasks[name], plan.config.mirrors)
-    return [*origins, *shots]
-
-
-def _generation_origins(plan: StagePlan, name: str) -> list[Origin]:
-    return locate_generation(plan.suite.generation_tasks[name], plan.config.mirrors)
+    return origins
 
 
 def _make_slice(plan: StagePlan, name: str) -> None:
@@ -96,12 +92,12 @@ def _make_generation(plan: StagePlan, name: str) -> None:
 PREFILLS: Mapping[str, Prefill] = complete(
     {
         "tier2": Prefill(
-            define=slice_definition, origins=_slice_origins, make=_make_slice, read=read_slice
+            define=slice_definition, origins=_origins("slices"), make=_make_slice, read=read_slice
         ),
         "tier3": Prefill(
             define=task_definition,
             define_asked=asked_task_definition,
-            origins=_task_origins,
+            origins=_origins("tasks"),
             make=_make_task,
             read=read_task,
         ),
@@ -114,7 +110,7 @@ PREFILLS: Mapping[str, Prefill] = complete(
         "tier5": Prefill(
             define=generation_definition,
             define_asked=asked_definition,
-            origins=_generation_origins,
+            origins=_origins("generation_tasks"),
             make=_make_generation,
             read=read_prompts,
         ),

@@ -44,7 +44,7 @@ from evaluation.results.stage_files import (
     TaskQuality,
 )
 from evaluation.results.tier_files import ItemEntry, TierFile
-from evaluation.settings.key_tables import Parts, anchor, key_table, part_tables
+from evaluation.settings.schema import Parts, anchor, key_table, part_tables
 from evaluation.settings.tiers import TIERS
 
 LIST = Path("docs/results.md")

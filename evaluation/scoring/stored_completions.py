@@ -1,30 +1,20 @@
-"""Answers and completions in the score store: a row for each, found again by what it depends on."""
+"""Completions in the score store: a row for each, found again by what it depends on."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from evaluation.files import fingerprint
 from evaluation.prefill.schema import Prompt
-from evaluation.scoring.answers import Stopping, StopSearch, cut_again
+from evaluation.scoring.answers import Stopping, StopSearch, cut_again, stopping_with
+from evaluation.settings.plan import StagePlan
 from evaluation.store import ScoreStore
 
 STOP = "stop"
 """Key of a part's summary: the stop strings that its completions ended at."""
-
-ANSWERS = pa.schema(
-    [
-        ("key", pa.string()),
-        ("prompt", pa.string()),
-        ("response", pa.string()),
-        ("stop_reason", pa.string()),
-        ("prompt_tokens", pa.int32()),
-        ("response_tokens", pa.int32()),
-    ]
-)
-"""Tier4: one row for each prompt; `key` is its `prompt_key`, `response` is cut at its stops."""
 
 COMPLETIONS = pa.schema(
     [
@@ -36,7 +26,7 @@ COMPLETIONS = pa.schema(
         ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""Tier5: one row for each sample; `key` is its `sample_key`, `text` is not cut, `tokens` are its ids."""
+"""One row for each sample; `key` is its `sample_key`, `text` is not cut, `tokens` are its ids."""
 
 Count = Callable[[Sequence[int]], int]
 """How many of a completion's tokens a model writes before it is stopped."""
@@ -86,6 +76,24 @@ def stored_completions(
         return Completion(text, reason, row["prompt_tokens"], tokens)
 
     return store.find_rows(prefix, keys, read)
+
+
+def counted_completions(
+    plan: StagePlan, store: ScoreStore, prefix: str, keys: Iterable[str], stops: Sequence[str]
+) -> tuple[dict[str, Completion], dict[str, Mapping[str, Any]]]:
+    """Return the same with as many tokens as a model writes until it is stopped.
+
+    The tokenizer is loaded where completions were generated with other stop strings.
+    """
+
+    @lru_cache
+    def count() -> Count:
+        from evaluation.prefill.tokenizers import load_tokenizer
+
+        tokenizer = load_tokenizer(str(plan.tokenizer_folder), use_fast=plan.tokenizer.use_fast)
+        return until_stopped(stopping_with(tokenizer, (), stops))
+
+    return stored_completions(store, prefix, keys, stops, lambda tokens: count()(tokens))
 
 
 def until_stopped(stopping: Stopping) -> Count:

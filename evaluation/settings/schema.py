@@ -1,18 +1,139 @@
-"""Write what is generated from the typed settings: JSON schemas and the tables of keys."""
+"""JSON schemas of the settings, and tables of keys as Markdown, also of files of results.
 
+A model whose keys occur in several places may have one table under its own heading: these places,
+and models that inherit from it, link to that table.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from evaluation.errors import ConfigError
 from evaluation.files import write_json, write_text
 from evaluation.settings.config import Config, Tokenizer
 from evaluation.settings.generation import GenerationTask, Sampling
-from evaluation.settings.key_tables import Parts, key_table, part_tables
 from evaluation.settings.model import models_in
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Source, Task
 from evaluation.settings.suites import Probe, Suite
+
+Parts = Mapping[type[BaseModel], str]
+"""Models that have their own table, and its heading; variants of one thing share a heading."""
+
+NO_PARTS: Parts = MappingProxyType({})
+
+
+def key_rows(
+    model: type[BaseModel], prefix: str = "", parts: Parts = NO_PARTS
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (key, default, description) of every key, depth-first, without the keys of `parts`."""
+    inherited = {name for base in _bases(model, parts) for name in base.model_fields}
+    for name, field in model.model_fields.items():
+        if name in inherited:
+            continue
+        key = f"{prefix}{name}{_placeholder(field.annotation)}"
+        inner = tuple(models_in(field.annotation))
+        sentences = dict.fromkeys([field.description or "", *_links(inner, parts)])
+        yield f"`{key}`", _default(field), " ".join(sentences)
+        for one in inner:
+            if one not in parts:
+                yield from key_rows(one, f"{key}.", parts)
+
+
+def key_table(model: type[BaseModel], parts: Parts = NO_PARTS) -> str:
+    """Return the table of a model's keys; a line above it links to what the model inherits."""
+    lines = ["| key | default | meaning |", "|---|---|---|"]
+    for row in key_rows(model, parts=parts):
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
+    bases = " and ".join(_link(parts[base]) for base in _bases(model, parts))
+    return "\n".join([*([f"All keys of {bases}, and:", ""] if bases else []), *lines])
+
+
+def part_tables(parts: Parts, level: int) -> Iterator[str]:
+    """Yield the tables of `parts`, each under its heading."""
+    for heading in dict.fromkeys(parts.values()):
+        models = [model for model, title in parts.items() if title == heading]
+        table = key_table(models[0], parts) if len(models) == 1 else _variants_table(models)
+        yield f"{'#' * level} {heading}\n\n{table}\n"
+
+
+def _variants_table(models: Sequence[type[BaseModel]]) -> str:
+    """Return a table with a row for each model: its name, its meaning, and its other keys."""
+    selector = _selector(models[0])
+    lines = [f"| `{selector}` | meaning | keys |", "|---|---|---|"]
+    for model in models:
+        name, meaning = str(model.model_fields[selector].description).split(": ", 1)
+        rows = (row for row in key_rows(model) if row[0] != f"`{selector}`")
+        keys = "<br>".join(f"{key} ({_in_words(default)}): {words}" for key, default, words in rows)
+        cells = (name, meaning, keys)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def _selector(model: type[BaseModel]) -> str:
+    """Return the key whose only value names the variant."""
+    return next(
+        name
+        for name, field in model.model_fields.items()
+        if get_origin(field.annotation) is Literal and field.is_required()
+        if len(get_args(field.annotation)) == 1
+    )
+
+
+def _in_words(default: str) -> str:
+    return default if default == "required" else f"default {default}"
+
+
+def anchor(heading: str) -> str:
+    """Return the address of a heading in a Markdown page, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _link(heading: str) -> str:
+    return f"[{heading}](#{anchor(heading)})"
+
+
+def _links(models: Sequence[type[BaseModel]], parts: Parts) -> Iterator[str]:
+    """Yield the sentences that link a key to the tables of its value's keys."""
+    links = dict.fromkeys(_link(parts[model]) for model in models if model in parts)
+    if links:
+        yield f"Keys: {', or '.join(links)}."
+    for model in models:
+        if model not in parts:
+            yield from (f"Also all keys of {_link(parts[base])}." for base in _bases(model, parts))
+
+
+def _bases(model: type[BaseModel], parts: Parts) -> list[type[BaseModel]]:
+    return [base for base in model.__mro__[1:] if base in parts]
+
+
+def _placeholder(annotation: Any) -> str:
+    origin = get_origin(annotation)
+    if origin is dict:
+        return ".<name>"
+    if origin is tuple:
+        return "[]"
+    if origin in (Union, UnionType):
+        return next((part for arg in get_args(annotation) if (part := _placeholder(arg))), "")
+    return ""
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, BaseModel):
+        return "see below"
+    if isinstance(default, tuple):
+        default = list(default)
+    return f"`{json.dumps(default)}`"
+
 
 BEGIN = "<!-- generated by `python -m evaluation schema`: begin -->"
 END = "<!-- generated: end -->"

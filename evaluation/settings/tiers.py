@@ -265,7 +265,7 @@ _TABLE = (
         ),
         headline="all_checks_pass_rate",
         shown="all_checks_pass_rate",
-        protocol="tier4-4",
+        protocol="tier4-5",
         rates=True,
     ),
     Tier(

@@ -19,7 +19,7 @@ from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.recommendation import choose, recommend
 from evaluation.bridge.statistics import Estimate, holm, upper_tail
 from evaluation.bridge.text_blocks import paired_ratio
-from evaluation.settings.aims import Aim
+from evaluation.settings.objectives import Aim
 
 OWN = 0.5
 """Standard deviation of what is a checkpoint's own, beside 1 of what is a question's."""

@@ -12,7 +12,7 @@ from evaluation.bridge.paired_binary import FEW, exact_p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose
 from evaluation.bridge.statistics import Counts, Estimate, by_t, holm
 from evaluation.bridge.verdicts import Answer, conjunction, judge_aim
-from evaluation.settings.aims import Aim
+from evaluation.settings.objectives import Aim
 
 
 def accuracy(item: str, value: float, se: float, group: str | None = None) -> Delta:

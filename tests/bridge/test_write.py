@@ -10,7 +10,7 @@ import pytest
 from evaluation.bridge.verdicts import judge_step
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
-from evaluation.settings.aims import Aim
+from evaluation.settings.objectives import Aim
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edit_json, make_plans, write_side
 

@@ -124,9 +124,6 @@ def test_the_tolerance_is_heeded(trial: Trial) -> None:
         ("rubbish", llama(), "cannot be compared"),
         ("other ids", llama(), "other ids than those asked for"),
         ("nan", llama(), "NaN or infinite"),
-        ("fewer words", llama(), "logits of [59] words, not 60"),
-        ("endless file", llama(), "1,048,576 MB into"),
-        ("a hole", llama(), "1,048,576 MB"),  # met while it is written, or afterwards
         ("refuses without a word", llama(), "it did not say why"),
         ("right", llama(log_attn_probs=True), "does not know the key log_attn_probs"),
         ("right", qwen2(dtype="bfloat16"), "does not know the key dtype"),
@@ -149,11 +146,6 @@ def test_one_that_hangs_is_ended(trial: Trial) -> None:
     assert time.monotonic() - start < 60
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     assert str(trial.folder) not in running.stdout
-
-
-def test_one_that_takes_all_memory_is_ended(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nanotron_reference, "LEAST_MEMORY", 1 << 60)
-    trial.verify("hang").check(1, "MB of memory and was stopped")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import inspect
 import time
 import warnings
-from typing import Any, get_args
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -12,9 +12,10 @@ from pydantic import TypeAdapter, ValidationError, create_model
 
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.grading.checks import registry
-from evaluation.grading.checks.registry import CHECKS, complete, passes, run_checks
+from evaluation.grading.checks.registry import CHECKS, find_functions, passes, run_checks
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check, PythonParses
+from evaluation.settings.model import Settings
 from tests.tables import cases, table
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
@@ -64,11 +65,11 @@ def test_settings_reach_a_check_by_name(name: str) -> None:
 
 
 def test_a_check_without_a_function_is_reported() -> None:
-    functions = dict.fromkeys(get_args(get_args(Check)[0]), len)
-    assert set(complete(functions)) == set(CHECKS)
-    del functions[PythonParses]
-    with pytest.raises(ConfigError, match="differ in python_parses; register each check"):
-        complete(functions)
+    class Unknown(Settings):
+        check: Literal["of_nobody"]
+
+    with pytest.raises(ConfigError, match="no function 'of_nobody', which Unknown is a check of"):
+        find_functions([PythonParses, Unknown])
 
 
 @pytest.mark.parametrize(("check", "message"), cases("grading/wrong_checks", "refused"))

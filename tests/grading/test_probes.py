@@ -13,7 +13,7 @@ import yaml
 
 from evaluation.grading.checks.refusals import complies, refuses
 from evaluation.grading.checks.registry import passes, run_checks
-from evaluation.grading.probes import ENDS, check_answer, checked_part, end_of_thinking
+from evaluation.grading.probes import ENDS, checked_part, end_of_thinking
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.suites import Probe, Suite, load_suite, merge_suites
 from tests.conftest import ROOT
@@ -145,8 +145,8 @@ QWEN = "{%- if '</think>' in content %}{{ content.split('</think>')[-1].lstrip('
 
 
 def passed(name: str, response: str, mark: str | None) -> bool:
-    row = check_answer(name, PROBES[name], {"response": response}, mark)
-    return all(check["passed"] for check in row["checks"])
+    checked = run_checks(name, PROBES[name].checks, checked_part(response, mark))
+    return all(check.passed for check in checked)
 
 
 @pytest.mark.parametrize("thought", ["<think></think>", "<think>\n\n</think>\n\n"])

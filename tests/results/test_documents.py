@@ -10,8 +10,8 @@ from evaluation.results.documents import FOLDER, LIST, documents, listing, table
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
 from evaluation.runs.matching import Matching
-from evaluation.settings.key_tables import key_rows
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.schema import key_rows
 from tests.conftest import ROOT
 
 AGAIN = "run `python -m evaluation schema` and commit what it writes"

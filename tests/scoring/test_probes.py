@@ -1,5 +1,8 @@
 """A tiny model answers probes from prompt to rates."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pyarrow as pa
 import pytest
 import torch
@@ -10,12 +13,14 @@ from evaluation.grading.probes import check_answers, generations
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import PromptCache
 from evaluation.prefill.schema import Prompt
-from evaluation.scoring.completions import answer_prompts
+from evaluation.prefill.tokenizers import vocabulary_size
+from evaluation.scoring.answers import stopping_with
+from evaluation.scoring.completions import GREEDY, completion_tables, missing_requests
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation import decoding
-from evaluation.scoring.stored_completions import prompt_key
+from evaluation.scoring.stored_completions import prompt_key, sample_key, stored_completions
 from evaluation.settings.suites import Probe
-from evaluation.store import StoredScore
+from evaluation.store import ScoreStore, StoredScore
 from tests.scoring import tiny
 
 CHECKS = [
@@ -64,7 +69,7 @@ def cache_of(tokenizer: PreTrainedTokenizerFast, probes: dict[str, Probe]) -> Pr
         text = probe.messages[0].content
         ids = tuple(tokenizer(text)["input_ids"])
         prompts.append(Prompt(id=name, max_new_tokens=12, prompt=text, tokens=ids))
-    return PromptCache(prompts, {"eos_token_ids": [tokenizer.eos_token_id], "stop": ["q"]})
+    return PromptCache(prompts, {})
 
 
 def answered(
@@ -74,10 +79,19 @@ def answered(
     probes = probes_of(texts)
     cache = cache_of(tokenizer, probes)
     backend = tiny.Backend(Engine(model, row_tokens=64, device="cpu"), batch)
-    parts = list(answer_prompts(backend, tokenizer, cache, cache.prompts))
-    keys = {prompt.id: prompt_key(prompt) for prompt in cache.prompts}
-    stored = {row["key"]: row for part in parts for row in part.table.to_pylist()}
-    return check_answers(probes, keys, stored), parts
+    requests = missing_requests(GREEDY, cache.prompts, {})
+    stopping = stopping_with(tokenizer, [tokenizer.eos_token_id], ["q"])
+    answers = backend.answers(requests, stopping, vocabulary=vocabulary_size(tokenizer))
+    parts = list(completion_tables(requests, answers))
+    keys = {prompt.id: sample_key(prompt_key(prompt), 0) for prompt in cache.prompts}
+    with TemporaryDirectory() as folder:
+        store = ScoreStore(Path(folder), "one")
+        for part in parts:
+            store.put_part("answers", {}, part)
+        stored, _ = stored_completions(store, store.prefix("answers", {}), keys.values(), ["q"])
+    texts = {prompt.id: prompt.prompt for prompt in cache.prompts}
+    found = {name: stored[key] for name, key in keys.items()}
+    return check_answers(probes, texts, found, None), parts
 
 
 def test_answers_do_not_depend_on_the_batch(

@@ -13,8 +13,7 @@ from pydantic import BaseModel
 
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
-from evaluation.settings.key_tables import key_rows
-from evaluation.settings.schema import README, SCHEMAS, generated_readme, write_generated
+from evaluation.settings.schema import README, SCHEMAS, generated_readme, key_rows, write_generated
 from evaluation.settings.suites import load_suite
 
 ROOT = Path(__file__).resolve().parents[2]

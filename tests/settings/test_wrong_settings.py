@@ -10,10 +10,9 @@ import pytest
 import yaml
 
 from evaluation.errors import ConfigError
-from evaluation.settings.aims import Aim
 from evaluation.settings.config import load_config, stage_suite, validate_config
 from evaluation.settings.names import check_label
-from evaluation.settings.objectives import settled_aim
+from evaluation.settings.objectives import Aim, settled_aim
 from evaluation.settings.plan import plan_stage
 from evaluation.settings.suites import Suite, load_suite
 from evaluation.settings.yaml_files import MAX_BYTES, read_yaml

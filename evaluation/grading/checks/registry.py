@@ -1,17 +1,16 @@
 """Every check by its name, and an answer run through the checks of a probe.
 
-A new check is a model in `settings/checks.py` and its function here, to which its settings are given
-by their names.
+A new check is a model in `settings/checks.py` and a function of the check's name in a module here, to
+which its settings are given by their names.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 from evaluation.errors import ConfigError, SandboxError, ScoringError
 from evaluation.grading.checks import cleanliness, code, layout, refusals, structured, wording
-from evaluation.settings import checks, code_checks
 from evaluation.settings.check_kinds import Counted, Kind
 from evaluation.settings.checks import Check
 from evaluation.settings.model import Settings
@@ -26,57 +25,26 @@ def name_of(model: type[Settings]) -> str:
     return str(get_args(model.model_fields["check"].annotation)[0])
 
 
-def complete(functions: Mapping[type[Settings], Function]) -> Mapping[str, Function]:
-    """Return the functions by name; there must be one for each check that a suite may ask for."""
-    registered, known = {*functions}, {*get_args(get_args(Check)[0])}
-    if registered != known:
-        raise ConfigError(
-            f"CHECKS and settings.checks.Check differ in "
-            f"{', '.join(sorted(map(name_of, registered ^ known)))}; register each check in both"
-        )
-    return {name_of(model): function for model, function in functions.items()}
+def find_functions(models: Iterable[type[Settings]]) -> Mapping[str, Function]:
+    """Return each check's function, which a module of MODULES has under the check's name.
 
-
-CHECKS = complete(
-    {
-        checks.BulletCount: layout.bullet_count,
-        checks.NumberedCount: layout.numbered_count,
-        checks.WordCount: layout.word_count,
-        checks.SentenceCount: layout.sentence_count,
-        checks.LineCount: layout.line_count,
-        checks.NumbersInOrder: layout.numbers_in_order,
-        checks.OnlyList: layout.only_list,
-        checks.ItemWords: layout.item_words,
-        checks.SortedItems: layout.sorted_items,
-        code_checks.OnlyCode: code.only_code,
-        checks.LetterCase: layout.letter_case,
-        checks.PlainProse: layout.plain_prose,
-        checks.StartsWith: layout.starts_with,
-        checks.EndsWith: layout.ends_with,
-        checks.Contains: wording.contains,
-        checks.ContainsAny: wording.contains_any,
-        checks.States: wording.states,
-        checks.Excludes: wording.excludes,
-        checks.LacksCharacters: wording.lacks_characters,
-        checks.Answers: wording.answers,
-        checks.ListItems: layout.list_items,
-        code_checks.PassesTests: code.passes_tests,
-        code_checks.CodeIs: code.code_is,
-        code_checks.CodeLines: code.code_lines,
-        code_checks.Defines: code.defines,
-        code_checks.DefinitionsOnly: code.definitions_only,
-        code_checks.CodeHas: code.code_has,
-        code_checks.CodeLacks: code.code_lacks,
-        checks.JsonEquals: structured.json_equals,
-        checks.Refuses: refusals.refuses,
-        checks.Complies: refusals.complies,
-        checks.NoChatArtifacts: cleanliness.no_chat_artifacts,
-        checks.NoRepetition: cleanliness.no_repetition,
-        checks.NoPreamble: cleanliness.no_preamble,
-        checks.StrictJson: structured.strict_json,
-        code_checks.PythonParses: code.python_parses,
+    Raises:
+        ConfigError: no module has it.
+    """
+    found = {
+        name: getattr(m, name) for name in map(name_of, models) for m in MODULES if name in vars(m)
     }
-)
+    for model in models:
+        if name_of(model) not in found:
+            raise ConfigError(
+                f"grading/checks has no function {name_of(model)!r}, which {model.__name__} is a check "
+                "of; write one in a module of MODULES"
+            )
+    return found
+
+
+MODULES = (cleanliness, code, layout, refusals, structured, wording)
+CHECKS = find_functions(get_args(get_args(Check)[0]))
 """All checks."""
 
 

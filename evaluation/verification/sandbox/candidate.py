@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from evaluation.verification.sandbox.loading import PROGRAM, load, new_module, set_up
 from evaluation.verification.sandbox.peer import Broken, Peer
+from evaluation.verification.sandbox.plain import load, new_module, set_up
+from evaluation.verification.sandbox.reasons import PROGRAM
 from evaluation.verification.sandbox.stand_in import CALCULATED, COMPARED
 
 

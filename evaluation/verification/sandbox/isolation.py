@@ -1,4 +1,4 @@
-"""Two ways to hide the machine from a process but for what its programs may read.
+"""What hides the machine from a process but for what its programs may read, and limits what they take.
 
 Namespaces give it a user, file tree, network, process table and System V IPC of its own. Its root is
 an empty, read-only tmpfs into which the visible folders are mounted read-only. There is no /proc, no
@@ -11,12 +11,17 @@ can be read.
 """
 
 import ctypes
+import math
 import os
+import resource
+import signal
 import sys
 import sysconfig
+from collections.abc import Sequence
 from ctypes import c_int, c_int32, c_uint32, c_uint64
 
 from evaluation.verification.sandbox import libc
+from evaluation.verification.sandbox.model import Limits
 
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
 _PACKAGES = ("site-packages", "dist-packages")
@@ -39,6 +44,11 @@ _PATH_BENEATH, _TELL_VERSION = 1, 1
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 """How many rights on files each version of Landlock knows; later ones know 16."""
+
+_MOST_OPEN = 32
+_GRACE = 2  # seconds in which the one that watches ends it, and says why, before the kernel does
+_FRAMES = 1000
+"""How deep Python may recurse, not counting what is below the foreign code."""
 
 
 def enter_namespaces() -> None:
@@ -163,3 +173,42 @@ def _numpy() -> set[str]:
         return set()
     folder = os.path.dirname(numpy.__file__)
     return {folder, f"{folder}.libs"}
+
+
+def arrange_descriptors(null: int, kept: Sequence[int]) -> None:
+    """Leave nothing open but /dev/null as 0, 1, 2 and the given ones as 3, 4, …, in order."""
+    high = [os.dup2(old, 100 + place) for place, old in enumerate((null, null, null, *kept))]
+    for place, descriptor in enumerate(high):
+        os.dup2(descriptor, place)
+    os.closerange(len(high), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def confine(limits: Limits, present_bytes: int, seccomp: bytes) -> None:
+    """`present_bytes` is the memory that the process has already; the filter comes last."""
+    libc.die_with_parent(signal.SIGKILL)
+    for kind, most in (
+        (resource.RLIMIT_CPU, math.ceil(limits.seconds) + _GRACE),
+        (resource.RLIMIT_AS, present_bytes + (limits.memory_mb << 20)),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, _MOST_OPEN),
+        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+    ):
+        limit(kind, most)
+    sys.setrecursionlimit(_FRAMES + _depth())
+    libc.install_filter(seccomp)
+
+
+def limit(kind: int, most: int) -> None:
+    allowed = resource.getrlimit(kind)[1]
+    most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
+    resource.setrlimit(kind, (most, most))
+
+
+def _depth() -> int:
+    frame, depth = sys._getframe(), 0
+    while frame.f_back is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth + 10

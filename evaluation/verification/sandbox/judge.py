@@ -8,13 +8,13 @@ program begins (`wording.py`). Only this process has the pipe that its verdict i
 import ast
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Outcome, Tests
 from evaluation.verification.sandbox.peer import Broken, Peer
-from evaluation.verification.sandbox.plain import defines_check
-from evaluation.verification.sandbox.reasons import TESTS, Missing, Unusable, named, told
+from evaluation.verification.sandbox.plain import runs
+from evaluation.verification.sandbox.reasons import Missing, Unusable, named, told
 from evaluation.verification.sandbox.stand_in import Log, StandIn
 from evaluation.verification.sandbox.wording import Wording, wording
 
@@ -42,7 +42,9 @@ class _Judge:
         try:
             theirs = self._theirs()
             names = self._world(theirs)
-            for number, (text, test) in enumerate(self._runs(names, theirs)):
+            for number, (text, test) in enumerate(
+                runs(self._tests, self._tree, names, lambda: theirs[self._tests.entry_point])
+            ):
                 current = text
                 begin(number)
                 test()
@@ -103,20 +105,6 @@ class _Judge:
                 raise
             raise Unusable(named(reason)) from None
         return names
-
-    def _runs(
-        self, names: dict[str, Any], theirs: dict[str, Any]
-    ) -> Iterator[tuple[str, Callable[[], None]]]:
-        """Each test as a text for the reason and a function that runs it."""
-        for text in self._tests.asserts:
-            code = compile(text, TESTS, "exec")
-            yield text, lambda code=code: exec(code, names)  # type: ignore[misc]
-        if self._tests.asserts:
-            return
-        code = compile(self._tree, TESTS, "exec")
-        yield "", lambda: exec(code, names)
-        if self._tests.entry_point and defines_check(self._tree):
-            yield "", lambda: names["check"](theirs[self._tests.entry_point])
 
 
 def _unusable(reason: Exception) -> Outcome:

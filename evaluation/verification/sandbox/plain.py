@@ -7,13 +7,16 @@ once more, from outside.
 
 import ast
 import json
+import linecache
 import os
+import sys
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
-from evaluation.verification.sandbox.loading import load, new_module, set_up
+from evaluation.verification.sandbox import alone
 from evaluation.verification.sandbox.model import Tests
-from evaluation.verification.sandbox.reasons import TESTS, is_of_the_program, told
+from evaluation.verification.sandbox.reasons import FILE, PROGRAM, TESTS, is_of_the_program, told
 
 END = b"end"
 SECRET_BYTES = 32
@@ -42,7 +45,8 @@ def _failure(source: bytes, tests: Tests, begin: Callable[[int], object]) -> dic
         load(text, names)
         if not is_set_up:
             exec(compile(tests.setup, "<setup>", "exec", dont_inherit=True), names)
-        for number, (test, run) in enumerate(_tests(tests, tree, names)):
+        entry = tests.entry_point
+        for number, (test, run) in enumerate(runs(tests, tree, names, lambda: eval(entry, names))):
             where = test
             begin(number)
             run()
@@ -52,21 +56,44 @@ def _failure(source: bytes, tests: Tests, begin: Callable[[int], object]) -> dic
     return {}
 
 
-def _tests(
-    tests: Tests, tree: ast.Module, names: dict[str, Any]
+def runs(
+    tests: Tests, tree: ast.Module, names: dict[str, Any], entry: Callable[[], Any]
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Each test as a text for the reason and a function that runs it."""
+    """Yield each test as a text for the reason and a function that runs it.
+
+    `tree` are all tests, `entry` gives what a `check` is called with.
+    """
+    for text in tests.asserts:
+        code = compile(text, TESTS, "exec", dont_inherit=True)
+        yield text, lambda code=code: exec(code, names)  # type: ignore[misc]
     if tests.asserts:
-        for text in tests.asserts:
-            code = compile(text, TESTS, "exec", dont_inherit=True)
-            yield text, lambda code=code: exec(code, names)  # type: ignore[misc]
         return
     code = compile(tree, TESTS, "exec", dont_inherit=True)
-    candidate = eval(tests.entry_point, names) if tests.entry_point else None
+    candidate = entry() if tests.entry_point else None
     yield "", lambda: exec(code, names)
-    if tests.entry_point and defines_check(tree):
+    is_check = any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body)
+    if tests.entry_point and is_check:
         yield "", lambda: names["check"](candidate)
 
 
-def defines_check(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body)
+def new_module(text: str) -> dict[str, Any]:
+    """Return the names of an empty module for a program of this text."""
+    alone.prepare()
+    module = ModuleType(PROGRAM)
+    module.__file__ = FILE
+    sys.modules[PROGRAM] = sys.modules["__main__"] = module
+    linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
+    return vars(module)
+
+
+def load(text: str, names: dict[str, Any]) -> None:
+    exec(compile(text, FILE, "exec", dont_inherit=True), names)
+
+
+def set_up(setup: str, names: dict[str, Any]) -> bool:
+    """Run what the tests set up, before the program; False if it needs the program."""
+    try:
+        exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
+    except NameError:
+        return False
+    return True

@@ -6,7 +6,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from evaluation.verification.sandbox import arrays
 from evaluation.verification.sandbox.codec import (
     COMPLEX,
     FLOAT,
@@ -19,6 +18,8 @@ from evaluation.verification.sandbox.codec import (
     Holder,
     Refused,
     Table,
+    assign_array,
+    unpack_array,
 )
 
 
@@ -86,7 +87,7 @@ class Reader:
             block = self._block(tag)
             if type(block) is not type(value):
                 raise Refused("its message gives an argument another type")
-            arrays.assign(value, block) if tag == b"n" else value.__setitem__(slice(None), block)
+            assign_array(value, block) if tag == b"n" else value.__setitem__(slice(None), block)
         elif MAKERS.get(tag) is not type(value):
             raise Refused("its message gives an argument another type")
         else:
@@ -112,7 +113,7 @@ class Reader:
 
     def _block(self, tag: bytes) -> Any:
         if tag == b"n":
-            return arrays.unpack(self.sized())
+            return unpack_array(self.sized())
         block: array[Any] = array(self.take(1).decode())
         block.frombytes(self.sized())
         return block.tolist() if tag == b"p" else block
@@ -131,7 +132,7 @@ _READERS: dict[bytes, Callable[[Reader], Any]] = {
     b"q": lambda reader: range(reader.whole(), reader.whole(), reader.whole()),
     b"R": lambda reader: Fraction(reader.whole(), reader.whole()),
     b"D": lambda reader: Decimal(reader.sized().decode()),
-    b"m": lambda reader: arrays.unpack(reader.sized())[()],
+    b"m": lambda reader: unpack_array(reader.sized())[()],
     b"g": lambda reader: NAMED[reader.text()],
 }
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from types import FrameType, FunctionType, TracebackType
 from typing import Any
 
-from evaluation.verification.sandbox.loading import FILE
-
+PROGRAM = "program"
+"""The module that a program is."""
+FILE = f"<{PROGRAM}>"
 TESTS = "<tests>"
 """The file name that tests are compiled with."""
 _MOST = 240

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from evaluation.verification.sandbox import candidate, isolation, libc, plain
-from evaluation.verification.sandbox.confine import arrange_descriptors, confine, limit
+from evaluation.verification.sandbox.isolation import arrange_descriptors, confine, limit
 from evaluation.verification.sandbox.judge import judge
 from evaluation.verification.sandbox.model import Limits, Tests
 

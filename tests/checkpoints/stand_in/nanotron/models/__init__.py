@@ -44,8 +44,6 @@ class Body:
             found = found.flip(-1)
         if ACT == "nan":
             found[0, 0] = torch.nan
-        if ACT == "fewer words":
-            found = found[:, :-1]
         return found.bfloat16()
 
 
@@ -67,15 +65,6 @@ def _misbehave() -> None:
         from safetensors.torch import load_file, save_file
 
         save_file({"input_ids": load_file(path)["input_ids"] + 1}, folder / "logits.safetensors")
-        os._exit(0)
-    if ACT == "endless file":
-        with open(folder / "writing.safetensors", "wb") as file:
-            while True:
-                file.truncate(file.tell() + (1 << 40))
-                time.sleep(0.01)
-    if ACT == "a hole":
-        with open(folder / "logits.safetensors", "wb") as file:
-            file.truncate(1 << 40)
         os._exit(0)
     if ACT == "refuses without a word":
         (folder / "refused.json").write_text("{")
