@@ -4,6 +4,7 @@ It ends with the thread that runs it, whatever ends that: the kernel sees to it.
 """
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
@@ -139,3 +140,14 @@ class Running:
             self._printed = (self._printed + chunk)[-_KEPT:]
             self.heard = time.monotonic()
         output.close()
+
+
+def refusal(folder: Path) -> str | None:
+    """Return the sentence by which a program refused what it was asked; None if it did not."""
+    path = folder / "refused.json"
+    if not path.exists():
+        return None
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["sentence"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "it did not say why"

@@ -61,7 +61,7 @@ def write_record(
     error: str | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Record:
-    """Records a step whose `outputs` lie in `folder`; they must be there."""
+    """Record a step whose `outputs` lie in `folder`; they must be there."""
     files = {os.path.relpath(path, folder): file_state(path) for path in outputs}
     record = Record(key=key, files=files, error=error, about=about or {})
     content = {"key": key, "error": error, "files": files, "about": record.about}
@@ -70,7 +70,7 @@ def write_record(
 
 
 def read_record(folder: Path, step: str) -> Record | None:
-    """A step's record; None if there is none, or if it is not whole: the step then runs again."""
+    """Return a step's record; None if there is none, or it is not whole: the step then runs again."""
     try:
         content = json.loads(read_text(record_path(folder, step)))
         files = {name: FileState(*state) for name, state in content["files"].items()}
@@ -102,7 +102,7 @@ def file_state(path: Path) -> FileState:
 
 
 def is_intact(record: Record, folder: Path) -> bool:
-    """Whether every output is as the step left it.
+    """Return whether every output is as the step left it.
 
     A file of the same size and time of change is taken to be; one that was merely copied or touched
     is compared by its checksum.

@@ -67,12 +67,12 @@ class ScoreStore:
         return self.folder / f"{self.prefix(item, key)}.parquet"
 
     def find(self, item: str, key: Any) -> str | None:
-        """The file of an item's score, whatever the item was called; None if none can be read."""
+        """Return the file of an item's score, whatever the item was called; None if none can be read."""
         names = self._under_key(self.prefix(item, key))
         return next((name for name in names if self.read(name) is not None), None)
 
     def read(self, name: str) -> StoredScore | None:
-        """A score by the name of its file; None if nothing is stored, or if all of it is damaged.
+        """Return a score by the name of its file; None if nothing is stored, or all of it is damaged.
 
         A damaged file is set aside. Of a damaged entry in an archive the others are still read.
         Raises OSError for what cannot be read at all.
@@ -96,7 +96,7 @@ class ScoreStore:
         _write(self.path(item, key), score)
 
     def put_part(self, item: str, key: Any, score: StoredScore) -> str:
-        """Adds rows to an item that is scored little by little; returns the name of their file.
+        """Add rows to an item that is scored little by little; return the name of their file.
 
         Other rows of the same keys are another part: an archive may hold the earlier ones.
         """
@@ -105,11 +105,11 @@ class ScoreStore:
         return name
 
     def prefix(self, item: str, key: Any) -> str:
-        """How the names of an item's parts begin."""
+        """Return how the names of an item's parts begin."""
         return f"{item}-{fingerprint(unordered(key))}"
 
     def holding(self, prefix: str, wanted: set[str]) -> Iterator[tuple[str, StoredScore]]:
-        """Names and parts that have rows of these keys, the item's own parts first.
+        """Yield the names and parts that have rows of these keys, the item's own parts first.
 
         Who iterates takes from `wanted` what was found, which ends the search.
         """
@@ -145,7 +145,7 @@ class ScoreStore:
         return found, used
 
     def names(self) -> list[str]:
-        """The names of all that is stored, in files of their own or in archives."""
+        """Return the names of all that is stored, in files of their own or in archives."""
         found = {path.name for path in self.folder.glob("*.parquet")}
         return sorted(found.union(*(_archived(archive) for archive in self.folder.glob("*.zip"))))
 
@@ -156,14 +156,14 @@ class ScoreStore:
         return sorted(names, key=lambda name: not name.startswith(prefix))
 
     def holders(self, names: Iterable[str]) -> list[Path]:
-        """The files that hold these scores (those that are there), each once."""
+        """Return the files that hold these scores (those that are there), each once."""
         wanted = set(names)
         archives = sorted(self.folder.glob("*.zip"))
         found = [archive for archive in archives if wanted & set(_archived(archive))]
         return found + [path for name in sorted(wanted) if (path := self.folder / name).is_file()]
 
     def pack(self) -> None:
-        """Moves all scores that are files of their own into an archive."""
+        """Move all scores that are files of their own into an archive."""
         files = {
             path: content for path in self.folder.glob("*.parquet") if (content := _file(path))
         }

@@ -15,12 +15,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.config_files import parse_json
 from evaluation.checkpoints.format import Checkpoint, read_architecture
 from evaluation.checkpoints.verify import read_ids, relative_errors
 from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
 from evaluation.files import write_json
-from evaluation.interpreters import NotStarted, Program, is_python
+from evaluation.interpreters import NotStarted, Program, is_python, refusal
 
 log = logging.getLogger(__name__)
 
@@ -116,10 +115,9 @@ def _run(python: Path, folder: Path, seconds: float) -> None:
             f"--against nanotron: {python} did not end within {seconds:g} s; give it more by --limit, or "
             "see what its GPU is doing"
         )
-    refused = folder / "refused.json"
-    if refused.is_file():
+    if (refused := refusal(folder)) is not None:
         raise ConfigError(
-            f"--against nanotron: {python} cannot run it, as {_sentence(refused)}; name the Python of an "
+            f"--against nanotron: {python} cannot run it, as {refused}; name the Python of an "
             "environment that can by --python, on a node with a GPU"
         )
     if ended.code or not (folder / "logits.safetensors").is_file():
@@ -127,13 +125,6 @@ def _run(python: Path, folder: Path, seconds: float) -> None:
             f"--against nanotron: Nanotron's code in {python} gave no logits: it {ended}; load the "
             "checkpoint there by hand to see why"
         )
-
-
-def _sentence(refused: Path) -> str:
-    try:
-        return str(parse_json(refused).get("sentence"))[:300]
-    except CheckpointError:
-        return "it did not say why"
 
 
 def _compare(checkpoint: Checkpoint, ids: torch.Tensor, written: Path) -> dict[str, float]:

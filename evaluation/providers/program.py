@@ -5,7 +5,6 @@
 `adapters.contract` describes the files. Whatever goes wrong over there becomes one sentence here.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,17 +76,6 @@ def run(
         raise SourceError(
             f"{provider.python} cannot be run ({error}); run `{provider.install}` again"
         ) from None
-
-
-def refusal(folder: Path) -> str | None:
-    """Return the sentence by which the program refused the task; None if it did not."""
-    path = folder / "refused.json"
-    if not path.exists():
-        return None
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["sentence"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return "the provider refused the task"
 
 
 def _variables(provider: Provider, verb: str) -> dict[str, str]:

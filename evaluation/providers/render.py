@@ -9,7 +9,8 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evaluation.errors import SourceError
-from evaluation.providers.program import Provider, refusal, run
+from evaluation.interpreters import refusal
+from evaluation.providers.program import Provider, run
 
 SECONDS = 3600.0
 """Time for a task to be rendered: it may have to be downloaded first."""

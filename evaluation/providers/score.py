@@ -16,8 +16,8 @@ from typing import Any
 
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
-from evaluation.interpreters import ProgramEnd
-from evaluation.providers.program import Provider, refusal, run
+from evaluation.interpreters import ProgramEnd, refusal
+from evaluation.providers.program import Provider, run
 from evaluation.verification.verdicts import Verdict, shortened
 
 START_SECONDS = 600.0

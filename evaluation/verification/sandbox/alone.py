@@ -32,7 +32,7 @@ class _Loop(asyncio.SelectorEventLoop):
         super()._run_once()  # type: ignore[misc]
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Its work is done, and it has no threads."""
+        """Do nothing: its work is done, and it has no threads."""
 
 
 class _Policy(asyncio.DefaultEventLoopPolicy):
@@ -105,7 +105,7 @@ def _submit(
 
 
 def prepare() -> None:
-    """Before a program begins; what it uses of threads and asyncio works without either."""
+    """Have threads and asyncio work without either, before a program begins."""
     asyncio.set_event_loop_policy(_Policy())
     replaced: tuple[tuple[Any, str, Any], ...] = (
         (threading.Thread, "start", _start),

@@ -34,7 +34,7 @@ class Callback:
 
 
 def to_bytes(source: bytes, setup: str) -> bytes:
-    """A program, after what it uses of the tests' setup: the rest of that may tell values."""
+    """Return a program, after what it uses of the tests' setup: the rest of that may tell values."""
     return (
         json.dumps(list(_used(source.decode("utf-8", "replace"), setup))).encode() + b"\n" + source
     )

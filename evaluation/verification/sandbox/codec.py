@@ -46,7 +46,7 @@ class Refused(Exception):
 
 @contextlib.contextmanager
 def deeply() -> Iterator[None]:
-    """Values may be nested `MOST_DEPTH` deep, wherever they are written or read."""
+    """Allow values to be nested `MOST_DEPTH` deep, wherever they are written or read."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(before + _FRAMES * MOST_DEPTH)
     try:
@@ -176,7 +176,7 @@ class Writer:
         self.write_contents(value, kind, depth)
 
     def write_contents(self, value: Any, kind: type, depth: int = 0) -> None:
-        """The type and all contents of a value that can change, whatever its number."""
+        """Write the type and all contents of a value that can change, whatever its number."""
         tag = _CHANGING.get(kind)
         if tag is None:
             is_of_numpy = is_array(value)

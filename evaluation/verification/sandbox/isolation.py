@@ -184,7 +184,7 @@ def arrange_descriptors(null: int, kept: Sequence[int]) -> None:
 
 
 def confine(limits: Limits, present_bytes: int, seccomp: bytes) -> None:
-    """`present_bytes` is the memory that the process has already; the filter comes last."""
+    """Limit this process; `present_bytes` is the memory that it has already. The filter comes last."""
     libc.die_with_parent(signal.SIGKILL)
     for kind, most in (
         (resource.RLIMIT_CPU, math.ceil(limits.seconds) + _GRACE),

@@ -59,7 +59,7 @@ class Outcome:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Outcome":
-        """Half characters of foreign texts are replaced: the reason goes into files."""
+        """Read an outcome; half characters of foreign texts are replaced, as the reason goes into files."""
         fields = json.loads(data)
         reason = fields["reason"].encode("utf-8", "replace").decode()
         return cls(fields["passed"], reason, fields["note"])

@@ -192,7 +192,7 @@ def _told(reason: BaseException) -> tuple[str, Any, str, str]:
 
 
 def raised(name: str, arguments: Any, own_name: str, home: str) -> BaseException:
-    """The exception of Python's own that the other side names, or the nearest that can be made."""
+    """Return the exception of Python's own that the other side names, or the nearest that can be made."""
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         return Broken(f"it ends by {str(name)[:100]}")

@@ -30,7 +30,7 @@ class Missing(Exception):
 
 
 def told(reason: BaseException, test: str, tree: ast.Module, seen: str | None = None) -> str:
-    """Why tests ended with an exception; `seen` is what the program gave, where that is known."""
+    """Return why tests ended with an exception; `seen` is what the program gave, where that is known."""
     of_the_program = is_of_the_program(reason)
     if isinstance(reason, Missing | NameError) and not of_the_program and not _is_builtin(reason):
         return _missing(reason)
@@ -48,7 +48,7 @@ def told(reason: BaseException, test: str, tree: ast.Module, seen: str | None = 
 
 
 def is_of_the_program(reason: BaseException) -> bool:
-    """Whether it was raised inside of the program, as its process or the judge's knows it."""
+    """Return whether it was raised inside of the program, as its process or the judge's knows it."""
     if getattr(reason, "of_the_program", ""):
         return True
     if isinstance(reason, SyntaxError) and reason.filename == FILE:

@@ -138,7 +138,7 @@ class _Reader:
         self._classes = {name for name in names if name[:1].isupper()}
 
     def follow(self, trees: tuple[ast.Module, ...]) -> None:
-        """Variables that hold what is made of the program's classes are objects of its own."""
+        """Find the variables that hold what is made of the program's classes: objects of its own."""
         for node in (node for tree in trees for node in ast.walk(tree)):
             if isinstance(node, ast.Assign) and _loaded(node.value) & self._classes:
                 self._classes |= {n.id for n in node.targets if isinstance(n, ast.Name)}

@@ -50,7 +50,7 @@ _ACCOUNTED = 0.05
 def start(
     mode: str, sources: list[str], worker: int, descriptor: int, filter_descriptor: int
 ) -> NoReturn:
-    """Be the starter: fork the zygote and end it when the worker `worker` has gone."""
+    """Act as the starter: fork the zygote and end it when the worker `worker` has gone."""
     connection = socket.socket(fileno=descriptor)
     try:
         limit(resource.RLIMIT_NOFILE, _MOST_OPEN)
