@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -33,9 +33,6 @@ VERSIONS: Mapping[str, str] = {
 """The version of each that is asked; its lock file installs it."""
 
 INCLUDE_PATH = "Task files of your own: a folder of YAML (lm_eval), a Python file with `TASKS_TABLE` (lighteval)."
-
-
-_AnyTask = TypeVar("_AnyTask", "ProviderTask", "ProviderChoices")
 
 
 class Providers(Settings):
@@ -75,31 +72,59 @@ _RUNS_PROGRAMS = re.compile(r"(codex_)?humaneval.*|mbpp.*|deepseek_leetcode.*|ol
 """Tasks and suites of olmo-eval that are generated and run, by their names."""
 
 
-def _names_all(task: "_AnyTask") -> "_AnyTask":
-    """Raise ValueError for a key that would change what a task's name in olmo-eval stands for."""
-    for key in ("num_fewshot", "include_path"):
-        if task.provider == "olmo_eval" and getattr(task, key) is not None:
-            raise ValueError(
-                f"{key}: a task of olmo-eval is settled by its name, variants included; remove `{key}`"
-            )
-    return task
+class _ByName(Settings):
+    """A task by its name in a provider."""
 
-
-class ProviderTask(Settings):
-    """A task by its name in a provider, from which all comes that is not given here."""
+    ASKED: ClassVar[tuple[str, ...]]
+    """Keys that decide what is asked, in an order that is a part of its fingerprint."""
 
     provider: ProviderName = Field(description="`lighteval`, `lm_eval` or `olmo_eval`.")
     task: Text = Field(description="Name of a task, or of a group (a suite) of tasks, there.")
     include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
-    chat: Boolean = Field(
-        False,
-        description="Whether the tokenizer's (or the suite's) chat template is put around it.",
-    )
     num_fewshot: Integer | None = Field(
         None,
         ge=0,
         le=MOST_SHOTS,
         description="Solved examples; as many as the provider takes if not given.",
+    )
+    group: Label | None = Field(None, description="Name that objectives refer to.")
+
+    @model_validator(mode="after")
+    def _names_all(self) -> Self:
+        """Raise ValueError for a key that would change what a task's name in olmo-eval stands for."""
+        for key in ("num_fewshot", "include_path"):
+            if self.provider == "olmo_eval" and getattr(self, key) is not None:
+                raise ValueError(
+                    f"{key}: a task of olmo-eval is settled by its name, variants included; remove `{key}`"
+                )
+        return self
+
+    @property
+    def version(self) -> str:
+        return VERSIONS[self.provider]
+
+    def definition(self) -> dict[str, Any]:
+        return self.asked()
+
+    def asked(self) -> dict[str, Any]:
+        """Return all that decides what is asked."""
+        asked = self.model_dump(mode="json")
+        is_default = asked.get("kind") == "ranked"
+        keys = [key for key in self.ASKED if not (key == "kind" and is_default)]
+        return {**{key: asked[key] for key in keys}, "version": self.version}
+
+
+class ProviderTask(_ByName):
+    """A task by its name in a provider, from which all comes that is not given here."""
+
+    ASKED = (
+        *("provider", "task", "include_path", "chat", "num_fewshot", "max_new_tokens"),
+        "limit",
+    )
+
+    chat: Boolean = Field(
+        False,
+        description="Whether the tokenizer's (or the suite's) chat template is put around it.",
     )
     stop: tuple[Text, ...] | None = Field(
         None, description="Stop strings, at which a completion is cut; the provider's if not given."
@@ -128,9 +153,6 @@ class ProviderTask(Settings):
         le=LARGEST_COUNT,
         description="Maximum number of prompts, for each task of a group.",
     )
-    group: Label | None = Field(None, description="Name that objectives refer to.")
-
-    _names_all = model_validator(mode="after")(_names_all)
 
     @model_validator(mode="after")
     def _has_primary(self) -> Self:
@@ -141,29 +163,9 @@ class ProviderTask(Settings):
         return self
 
     @property
-    def version(self) -> str:
-        return VERSIONS[self.provider]
-
-    @property
     def runs_programs(self) -> bool:
         named = _RUNS_PROGRAMS.fullmatch(self.task)
         return self.provider == "olmo_eval" and named is not None
-
-    def definition(self) -> dict[str, Any]:
-        return self.asked()
-
-    def asked(self) -> dict[str, Any]:
-        """Return all that decides the prompts."""
-        keys = {
-            "provider",
-            "task",
-            "include_path",
-            "chat",
-            "num_fewshot",
-            "max_new_tokens",
-            "limit",
-        }
-        return {**self.model_dump(mode="json", include=keys), "version": self.version}
 
     def decoding(self) -> dict[str, Any]:
         """Return all that decides the completions of a prompt, as far as it is known before prefill."""
@@ -198,18 +200,11 @@ class ProviderTask(Settings):
         )
 
 
-class ProviderChoices(Settings):
+class ProviderChoices(_ByName):
     """A task of ranked choices by its name in a provider, which gives contexts and candidates."""
 
-    provider: ProviderName = Field(description="`lighteval`, `lm_eval` or `olmo_eval`.")
-    task: Text = Field(description="Name of a task, or of a group (a suite) of tasks, there.")
-    include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
-    num_fewshot: Integer | None = Field(
-        None,
-        ge=0,
-        le=MOST_SHOTS,
-        description="Solved examples; as many as the provider takes if not given.",
-    )
+    ASKED = ("provider", "task", "include_path", "num_fewshot", "kind", "limit")
+
     kind: TaskKind = Field(
         "ranked",
         description="`ranked`, or `gold`: only the right answer is scored, for its bits per byte. Of olmo-eval the task's own if not given.",
@@ -224,11 +219,6 @@ class ProviderChoices(Settings):
         le=LARGEST_COUNT,
         description="Maximum number of items, for each task of a group.",
     )
-    group: Label | None = Field(None, description="Name that objectives refer to.")
-
-    @property
-    def version(self) -> str:
-        return VERSIONS[self.provider]
 
     @model_validator(mode="before")
     @classmethod
@@ -239,22 +229,11 @@ class ProviderChoices(Settings):
                 return {**given, "kind": "gold"}
         return given
 
-    _names_all = model_validator(mode="after")(_names_all)
-
     @property
     def decided_as(self) -> TaskKind:
         """Return the kind whose headline decides: of a task named after bits per byte, those."""
         named = self.provider == "olmo_eval" and _NAMED_BPB.fullmatch(self.task)
         return "gold" if named else self.kind
-
-    def definition(self) -> dict[str, Any]:
-        return self.asked()
-
-    def asked(self) -> dict[str, Any]:
-        """Return all that decides what is scored."""
-        keys = {"provider", "task", "include_path", "num_fewshot", "limit"}
-        keys |= {"kind"} if self.kind == "gold" else set()
-        return {**self.model_dump(mode="json", include=keys), "version": self.version}
 
 
 def judged_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> Judged:
