@@ -136,7 +136,11 @@ def _over_samples(prompts: Sequence[Prompt], view: str, judge: Judge) -> dict[st
     right = [[verdict.credit == 1 for verdict in verdicts] for verdicts in known]
     votes = [majority(a, r) for a, r in zip(answers, right, strict=True) if a]
     distinct = [len({one for one in a if one is not None}) for a in answers]
-    return {**found, "cons_at_n": _told(votes), "distinct_answers": sum(distinct) / len(distinct)}
+    return {
+        **found,
+        "cons_at_n": _with_interval(votes),
+        "distinct_answers": sum(distinct) / len(distinct),
+    }
 
 
 def _meaning(verdict: Verdict, bare: Callable[[str], str]) -> str | None:
@@ -150,10 +154,10 @@ def _pass_at_k(prompts: Sequence[Prompt], view: str, k: int) -> dict[str, Any]:
     """Prompts of which fewer than k samples could be judged are left out, and counted."""
     known = [(len(prompt.known(view)), prompt.right(view)) for prompt in prompts]
     values = [pass_at_k(n, right, k) for n, right in known if n >= k]
-    return {**_told(values), "prompts": len(values)}
+    return {**_with_interval(values), "prompts": len(values)}
 
 
-def _told(values: Sequence[float]) -> dict[str, Any]:
+def _with_interval(values: Sequence[float]) -> dict[str, Any]:
     """Null where nothing could be judged: that is not 0."""
     if not values:
         return {"value": None, "stderr": None, "low": None, "high": None}
@@ -169,7 +173,7 @@ def _strata(prompts: Sequence[Prompt], view: str) -> dict[str, dict[str, Any]]:
             found.setdefault(grouping, {}).setdefault(group, []).append(prompt)
     return {
         grouping: {
-            group: {**_told(known), "prompts": len(known)}
+            group: {**_with_interval(known), "prompts": len(known)}
             for group, members in sorted(groups.items())
             for known in [_credits(members, view)]
         }

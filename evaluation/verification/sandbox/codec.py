@@ -58,7 +58,7 @@ def deeply() -> Iterator[None]:
 class Holder(Protocol):
     """Gives numbers to what cannot be sent, and knows the numbers of the other side."""
 
-    def tell(self, value: object) -> bytes: ...
+    def refer(self, value: object) -> bytes: ...
     def find(self, whose: bytes, number: int, name: str) -> object: ...
 
 
@@ -165,7 +165,7 @@ class Writer:
         elif _is_named(value):
             self.data += b"g" + sized(_NAMES[id(value)].encode())
         else:
-            self.data += self._holder.tell(value)
+            self.data += self._holder.refer(value)
 
     def _write_changing(self, value: Any, kind: type, depth: int) -> None:
         number = self._table.number(value)

@@ -34,7 +34,7 @@ start(mode, sources, *map(int, numbers))
 
 
 @dataclass(frozen=True)
-class Said:
+class RunReport:
     """What a run said: whether it passed plainly, its lines, how it ended and the wait statuses."""
 
     passed: bool
@@ -85,7 +85,7 @@ class Sandbox:
     def is_open(self) -> bool:
         return self._process.poll() is None and self._connection.fileno() >= 0
 
-    def run(self, program: bytes, tests: bytes, limits: Limits, *, guarded: bool) -> Said:
+    def run(self, program: bytes, tests: bytes, limits: Limits, *, guarded: bool) -> RunReport:
         """Return one run of a program with its tests; both are as their processes read them."""
         reading, saying = os.pipe()
         hearing, writing = os.pipe()
@@ -114,7 +114,7 @@ class Sandbox:
             "of memory; verify again, with fewer programs at a time"
         )
 
-    def _follow(self, reading: int, writing: int, limits: Limits) -> Said:
+    def _follow(self, reading: int, writing: int, limits: Limits) -> RunReport:
         """What is said until the zygote tells that all is over."""
         deadline = time.monotonic() + PATIENCE * limits.seconds + _SLACK_SECONDS
         said, zygote = bytearray(), self._connection.fileno()
@@ -137,7 +137,9 @@ class Sandbox:
                 if len(ending) != ENDING.size:
                     break
                 passed = bool(secret) and said.endswith(b"\n" + END + b"\n" + secret + b"\n")
-                return Said(passed, bytes(said).splitlines(keepends=True), *ENDING.unpack(ending))
+                return RunReport(
+                    passed, bytes(said).splitlines(keepends=True), *ENDING.unpack(ending)
+                )
             elif left <= 0:
                 break
         raise self._ended()

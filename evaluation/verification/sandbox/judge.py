@@ -14,7 +14,7 @@ from typing import Any
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Outcome, Tests
 from evaluation.verification.sandbox.peer import Broken, Peer
 from evaluation.verification.sandbox.plain import runs
-from evaluation.verification.sandbox.reasons import Missing, Unusable, named, told
+from evaluation.verification.sandbox.reasons import Missing, Unusable, failure_reason, named
 from evaluation.verification.sandbox.stand_in import Log, StandIn
 from evaluation.verification.sandbox.wording import Wording, wording
 
@@ -75,7 +75,9 @@ class _Judge:
         if self._peer.broken:
             what = f"the program cannot be judged: {self._peer.broken}"
             return Outcome(False, f"`{current}`: {what}" if current else what, FORGED)
-        return Outcome(False, told(reason, current, self._tree, self._log.told()), FORGED)
+        return Outcome(
+            False, failure_reason(reason, current, self._tree, self._log.last_answer()), FORGED
+        )
 
     def _theirs(self) -> dict[str, Any]:
         """What the program defines of its names; whatever goes wrong here is its doing."""

@@ -56,7 +56,7 @@ class Peer:
 
     # What cannot be sent (codec.Holder)
 
-    def tell(self, value: object) -> bytes:
+    def refer(self, value: object) -> bytes:
         if id(value) in self._remote_numbers:
             return b"H" + _NUMBER.pack(self._remote_numbers[id(value)]) + sized(b"")
         if id(value) not in self._numbers:
@@ -140,7 +140,7 @@ class Peer:
         except Broken:
             raise
         except BaseException as reason:  # noqa: BLE001 - whatever foreign code raises
-            kind, answer = _RAISE, _told(reason)
+            kind, answer = _RAISE, _as_data(reason)
         try:
             self._send(kind, answer, table, known)
         except MALFORMED as reason:
@@ -182,7 +182,7 @@ class Peer:
         return bytes(parts)
 
 
-def _told(reason: BaseException) -> tuple[str, Any, str, str]:
+def _as_data(reason: BaseException) -> tuple[str, Any, str, str]:
     """An exception as data: the nearest built-in type, its arguments, its own type and its home."""
     kind = type(reason)
     kinds = (base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")

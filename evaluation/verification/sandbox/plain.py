@@ -16,7 +16,13 @@ from typing import Any
 
 from evaluation.verification.sandbox import alone
 from evaluation.verification.sandbox.model import Tests
-from evaluation.verification.sandbox.reasons import FILE, PROGRAM, TESTS, is_of_the_program, told
+from evaluation.verification.sandbox.reasons import (
+    FILE,
+    PROGRAM,
+    TESTS,
+    failure_reason,
+    is_of_the_program,
+)
 
 END = b"end"
 SECRET_BYTES = 32
@@ -52,7 +58,7 @@ def _failure(source: bytes, tests: Tests, begin: Callable[[int], object]) -> dic
             run()
     except BaseException as reason:  # noqa: BLE001 - whatever a program raises
         at_fault |= isinstance(reason, ImportError) and not is_of_the_program(reason)
-        return {"reason": told(reason, where, tree), "at_fault": at_fault}
+        return {"reason": failure_reason(reason, where, tree), "at_fault": at_fault}
     return {}
 
 

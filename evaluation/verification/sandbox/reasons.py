@@ -29,7 +29,9 @@ class Missing(Exception):
     """The program does not define what the tests call."""
 
 
-def told(reason: BaseException, test: str, tree: ast.Module, seen: str | None = None) -> str:
+def failure_reason(
+    reason: BaseException, test: str, tree: ast.Module, seen: str | None = None
+) -> str:
     """Return why tests ended with an exception; `seen` is what the program gave, where that is known."""
     of_the_program = is_of_the_program(reason)
     if isinstance(reason, Missing | NameError) and not of_the_program and not _is_builtin(reason):

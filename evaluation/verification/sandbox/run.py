@@ -22,7 +22,7 @@ from typing import Any
 
 from evaluation.errors import SandboxError
 from evaluation.verification.sandbox import candidate
-from evaluation.verification.sandbox.connection import Said, Sandbox
+from evaluation.verification.sandbox.connection import RunReport, Sandbox
 from evaluation.verification.sandbox.model import FORGED, Limits, Outcome, Tests
 from evaluation.verification.sandbox.peer import GONE
 from evaluation.verification.sandbox.reasons import shortened
@@ -107,8 +107,8 @@ def most_seconds(seconds: float) -> float:
 def _run_twice(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> Outcome:
     """Raises SandboxError if the sandbox ends unasked."""
     source = program.encode("utf-8", "surrogatepass")
-    said = sandbox.run(source, tests.to_bytes(), limits, guarded=False)
-    outcome, at_fault = _plainly(said, tests, limits)
+    report = sandbox.run(source, tests.to_bytes(), limits, guarded=False)
+    outcome, at_fault = _plainly(report, tests, limits)
     if outcome.passed is None or not (outcome.passed or at_fault):
         return outcome
     seconds = _GUARDED_FACTOR * limits.seconds + _GUARDED_SECONDS
@@ -128,15 +128,17 @@ def check(sandbox: Sandbox) -> None:
         raise SandboxError(f"{sandbox.mode}: a program that is right fails ({outcome.reason})")
 
 
-def _plainly(said: Said, tests: Tests, limits: Limits) -> tuple[Outcome, bool]:
+def _plainly(report: RunReport, tests: Tests, limits: Limits) -> tuple[Outcome, bool]:
     """What the plain run says, and whether the tests themselves may be at fault."""
-    if said.passed:
+    if report.passed:
         return Outcome(True), False
-    if (untold := _untold(said, tests, limits)) is not None:
-        return untold, False
-    failure = _failure(said.lines[-1:])
+    if (ended := _cut_short(report, tests, limits)) is not None:
+        return ended, False
+    failure = _failure(report.lines[-1:])
     if not failure:
-        reason = f"the tests ended before the last one{_where(said, tests)}{_cause(said.status)}"
+        reason = (
+            f"the tests ended before the last one{_where(report, tests)}{_cause(report.status)}"
+        )
         return Outcome(False, reason), False
     reason = str(failure["reason"]).encode("utf-8", "replace").decode()
     return Outcome(False, reason), failure.get("at_fault") is True
@@ -151,34 +153,34 @@ def _failure(lines: list[bytes]) -> dict[str, Any]:
         return {}
 
 
-def _guarded(said: Said, tests: Tests, limits: Limits) -> Outcome:
-    last = said.lines[-1] if said.lines else b""
+def _guarded(report: RunReport, tests: Tests, limits: Limits) -> Outcome:
+    last = report.lines[-1] if report.lines else b""
     if last.startswith(b"{") and last.endswith(b"}\n"):
         outcome = Outcome.from_bytes(last)
         if outcome.passed is False and GONE in outcome.reason:
-            return replace(outcome, reason=outcome.reason + _cause(said.candidate))
+            return replace(outcome, reason=outcome.reason + _cause(report.candidate))
         return outcome
-    if (untold := _untold(said, tests, limits)) is not None:
-        return untold if untold.passed is None else replace(untold, note=FORGED)
-    where, cause = _where(said, tests), _cause(said.status)
+    if (ended := _cut_short(report, tests, limits)) is not None:
+        return ended if ended.passed is None else replace(ended, note=FORGED)
+    where, cause = _where(report, tests), _cause(report.status)
     return Outcome(False, f"the tests ended before the last one{where}{cause}", FORGED)
 
 
-def _untold(said: Said, tests: Tests, limits: Limits) -> Outcome | None:
+def _cut_short(report: RunReport, tests: Tests, limits: Limits) -> Outcome | None:
     """The outcome of a run that was ended."""
-    where = _where(said, tests)
-    if said.ending == STARVED:
+    where = _where(report, tests)
+    if report.ending == STARVED:
         reason = f"the machine was too busy to let it compute for {limits.seconds:g} s{where}"
         return Outcome(None, reason)
-    if said.ending == COMPUTED:
+    if report.ending == COMPUTED:
         return Outcome(False, f"it ran out of time ({limits.seconds:g} s){where}")
-    if said.ending == WAITED:
+    if report.ending == WAITED:
         return Outcome(False, f"it waited for {limits.seconds:g} s{where}")
     return None
 
 
-def _where(said: Said, tests: Tests) -> str:
-    number = next((int(line) for line in reversed(said.lines) if line.strip().isdigit()), -1)
+def _where(report: RunReport, tests: Tests) -> str:
+    number = next((int(line) for line in reversed(report.lines) if line.strip().isdigit()), -1)
     return f" in `{shortened(tests.asserts[number])}`" if 0 <= number < len(tests.asserts) else ""
 
 

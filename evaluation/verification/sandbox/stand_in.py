@@ -23,7 +23,7 @@ class Log:
     def add(self, name: str, arguments: tuple[Any, ...], answer: Any) -> None:
         self._last = (name, arguments, answer)
 
-    def told(self) -> str:
+    def last_answer(self) -> str:
         if self._last is None:
             return ""
         name, arguments, answer = self._last

@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 class _Nobody:
     """Holds nothing: what is no data is refused."""
 
-    def tell(self, value: object) -> bytes:
+    def refer(self, value: object) -> bytes:
         raise Refused(type(value).__name__)
 
     def find(self, whose: bytes, number: int, name: str) -> object:
