@@ -16,7 +16,7 @@ trend over the k counts as variation, so intervals are rather too wide than too 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
@@ -28,6 +28,7 @@ from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.statistics import ALPHA, Estimate, quantile
 from evaluation.bridge.verdicts import aimed_at, answer_of, gain_interval
 from evaluation.errors import ResultsError
+from evaluation.metrics.spread import Floats
 from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.results.stage_files import AverageRow
@@ -168,29 +169,31 @@ def _mean_values(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _mean_blocks(sides: Sequence[TierResults], blocks: Sequence[Blocks]) -> Blocks:
-    _check(sides, [one.ids.tolist() for one in blocks])
-    return replace(blocks[0], nats=np.mean([one.nats for one in blocks], axis=0))
+    return replace(blocks[0], nats=_mean(sides, [(one.ids, one.nats) for one in blocks]))
 
 
 def _mean_credits(sides: Sequence[TierResults], credits: Sequence[Credits]) -> Credits:
     """Return the means of the units that could be judged at every checkpoint."""
     kept = [reduce(Credits.without, credits, one) for one in credits]
-    _check(sides, [one.ids for one in kept])
-    return replace(kept[0], credit=np.mean([one.credit for one in kept], axis=0))
+    return replace(kept[0], credit=_mean(sides, [(one.ids, one.credit) for one in kept]))
 
 
 def _mean_companions(sides: Sequence[TierResults], known: Sequence[Companions]) -> Companions:
-    _check(sides, [one.ids for one in known])
     values = {
-        name: np.mean([one.values[name] for one in known], axis=0) for name in known[0].values
+        name: _mean(sides, [(one.ids, one.values[name]) for one in known])
+        for name in known[0].values
     }
     return replace(known[0], values=values)
 
 
-def _check(sides: Sequence[TierResults], ids: Sequence[object]) -> None:
+def _mean(sides: Sequence[TierResults], units: Sequence[tuple[Iterable[object], Floats]]) -> Floats:
+    """Return the mean of values of the same units; raise ResultsError where they are others."""
+    ids = [list(own) for own, _ in units]
     for side, own in zip(sides, ids, strict=True):
         if own != ids[0]:
             raise ResultsError(
                 f"{side.folder}: its {side.tier.unit} are not those of {sides[0].folder}, so there is "
                 "no mean over both; score the checkpoint again"
             )
+    mean: Floats = np.mean([values for _, values in units], axis=0)
+    return mean

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from evaluation.bridge.simultaneous_intervals import detectable
 from evaluation.bridge.statistics import ALPHA, Estimate, holm, macro_mean
 from evaluation.results.deltas_file import Flag
-from evaluation.settings.candidates import Candidate, candidate_columns
 from evaluation.settings.tiers import TIERS, Metric, Tier, TierName, metric_of
 
 OVERALL = "overall"
@@ -174,11 +173,6 @@ def flag_of(gain: float, p: float | None) -> Flag:
     if p is None or p >= ALPHA:
         return "unclear"
     return "better" if gain > 0 else "worse"
-
-
-def delta_row(delta: Delta, stage: str, step: Candidate, bridge: str) -> dict[str, Any]:
-    """Return a delta as `results.deltas_file.DeltaRow` has it."""
-    return {"stage": stage, **candidate_columns(step), "bridge": bridge, **delta_columns(delta)}
 
 
 def change_columns(values: tuple[float, float], estimate: Estimate) -> dict[str, Any]:

@@ -7,12 +7,11 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.bridge.averages import average_aim, mean_results
+from evaluation.bridge.breakdowns import group_deltas, pass_rate_changes, position_deltas
 from evaluation.bridge.decision import decide, needed_deltas
-from evaluation.bridge.delta import Delta, delta_row
+from evaluation.bridge.delta import Delta, delta_columns
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import check_comparable
-from evaluation.bridge.positions import position_deltas
-from evaluation.bridge.prompt_changes import group_deltas, pass_rate_changes
 from evaluation.bridge.recommendation import recommend
 from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.verdicts import conjunction, judge_step
@@ -83,9 +82,9 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
     bridge = read_results(plan.bridge_folder, plan.tiers)
     deltas = compare(ours, bridge)
     aims = judge_step(plan.stage.objective, deltas, plan.name)
+    about = {"stage": plan.name, **candidate_columns(step)}
     content = {
-        "stage": plan.name,
-        **candidate_columns(step),
+        **about,
         "protocol": protocol.BRIDGE,
         "confidence": CONFIDENCE,
         "alpha": round(ALPHA, 10),
@@ -95,7 +94,7 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
         "notes": check_comparable(ours, bridge),
         "verdict": conjunction([aim.verdict for aim in aims]),
         "aims": [aim.model_dump() for aim in aims],
-        "deltas": [delta_row(delta, plan.name, step, bridge.label) for delta in deltas],
+        "deltas": [{**about, "bridge": bridge.label, **delta_columns(one)} for one in deltas],
         "groups": group_deltas(ours, bridge),
         "moves": list(pass_rate_changes(ours, bridge)),
         "by_position": list(position_deltas(ours, bridge)),

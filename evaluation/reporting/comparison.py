@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.bridge.pairing import read_sides
@@ -14,6 +13,7 @@ from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.runs_page import matched_in_words, runs_page, stage_title
 from evaluation.results.comparison_file import (
     COMPARISON_PAGE,
+    ComparisonRow,
     LeadRow,
     RunComparison,
     StageComparison,
@@ -24,11 +24,9 @@ from evaluation.runs.matching import Matching, match_label
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
-from evaluation.settings.tiers import metric_of
 from evaluation.terminal_layout import align
 
-Rows = Sequence[Mapping[str, Any]]
-"""Deltas A - B by the columns of `comparison.csv`."""
+Rows = Sequence[ComparisonRow]
 
 Steps = tuple[int | None, int | None]
 """Of two matched checkpoints."""
@@ -47,57 +45,53 @@ def compare_folders(ours: Path, theirs: Path) -> RunComparison:
 def folders_as_text(compared: RunComparison) -> str:
     """Return a table of the deltas of two checkpoints, and what is significantly worse."""
     (stage,) = compared.stages
-    rows = [row.model_dump() for row in stage.deltas]
+    rows = stage.deltas
     sides = f"A = {compared.path_a}\nB = {compared.path_b}"
     return "\n".join([sides, "", _delta_table(rows), "", _summary(rows)[0], *stage.notes])
 
 
 def _summary(rows: Rows) -> tuple[str, bool]:
     """Count items by Holm's correction over all of them; each overall value has a test of its own."""
-    primary = [row for row in rows if row["primary"]]
-    worse = [row for row in primary if row["flag"] == "worse"]
-    means = [row for row in _shown(rows) if not row["primary"] and row["flag"] == "worse"]
-    overall = dict.fromkeys(row["tier"] for row in means)
+    primary = [row for row in rows if row.primary]
+    worse = [row for row in primary if row.flag == "worse"]
+    means = [row for row in _shown(rows) if not row.primary and row.flag == "worse"]
+    overall = dict.fromkeys(row.tier for row in means)
     text = f"{len(worse)} of {len(primary)} items significantly worse (Holm-corrected)"
     text += f"; the overall value is worse by its own test: {', '.join(overall)}" if overall else ""
     return text, bool(worse or overall)
 
 
 def _shown(rows: Rows) -> Rows:
-    return [row for row in rows if row["primary"] or is_mean(row["tier"], row["item"])]
+    return [row for row in rows if row.primary or is_mean(row.tier, row.item)]
 
 
 def _is_tested(rows: Rows) -> bool:
-    return any(row["p"] is not None for row in rows)
+    return any(row.p is not None for row in rows)
 
 
 def _delta_table(rows: Rows) -> str:
     table = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", ""]]
     for row in _shown(rows):
         tier, *values = _values(row)
-        p_holm = _number(row["p_holm"] if row["primary"] else None, ".2g")
-        metric = metric_of(row["tier"], row["metric"])
-        mde = "–" if row["mde"] is None else metric.number(row["mde"])
-        tested = _interval(row), _number(row["p"], ".2g"), p_holm, mde
-        table.append([tier, row["item"], *values, *tested, row["flag"] or ""])
+        p_holm = _number(row.p_holm if row.primary else None)
+        mde = "–" if row.mde is None else row.definition.number(row.mde)
+        tested = _interval(row, row.low, row.high), _number(row.p), p_holm, mde
+        table.append([tier, row.item, *values, *tested, row.flag or ""])
     return align(table, keys=3)
 
 
-def _values(row: Mapping[str, Any]) -> list[str]:
-    metric = metric_of(row["tier"], row["metric"])
-    values = metric.number(row["value_a"]), metric.number(row["value_b"])
-    return [row["tier"], metric.column, *values, metric.number(row["delta"], "+")]
+def _values(row: ComparisonRow) -> list[str]:
+    metric = row.definition
+    values = metric.number(row.value_a), metric.number(row.value_b)
+    return [row.tier, metric.column, *values, metric.number(row.delta, "+")]
 
 
-def _interval(row: Mapping[str, Any], of: str = "") -> str:
-    low, high = row[f"low{of}"], row[f"high{of}"]
-    if low is None or high is None:
-        return "–"
-    return metric_of(row["tier"], row["metric"]).interval(low, high)
+def _interval(row: ComparisonRow, low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else row.definition.interval(low, high)
 
 
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else f"{value:{form}}"
+def _number(p: float | None) -> str:
+    return "–" if p is None else f"{p:.2g}"
 
 
 def runs_as_text(runs: RunComparison) -> str:
@@ -119,11 +113,11 @@ def is_worse_at_last(runs: RunComparison) -> bool | None:
     return any(_summary(rows)[1] for rows in last)
 
 
-def _by_match(stage: StageComparison) -> dict[Steps, list[dict[str, Any]]]:
+def _by_match(stage: StageComparison) -> dict[Steps, list[ComparisonRow]]:
     """Return the deltas by the steps of the two checkpoints."""
-    found: dict[Steps, list[dict[str, Any]]] = {}
+    found: dict[Steps, list[ComparisonRow]] = {}
     for row in stage.deltas:
-        found.setdefault((row.step_a, row.step_b), []).append(row.model_dump())
+        found.setdefault((row.step_a, row.step_b), []).append(row)
     return found
 
 
@@ -145,11 +139,12 @@ def _stage(stage: StageComparison) -> str:
 def _by_step(matched: Mapping[Steps, Rows], overall: Sequence[LeadRow]) -> Iterator[list[str]]:
     for (mine, other), rows in matched.items():
         step = str(mine) if mine == other else f"{mine} / {other}"
-        known = {(row["tier"], row["item"], row["metric"]): row for row in rows}
+        known = {(row.tier, row.item, row.metric): row for row in rows}
         for lead in overall:
             row = known[lead.tier, lead.item, lead.metric]
-            intervals = _interval(row), _interval(row, "_all")
-            yield [step, *_values(row), *intervals, _number(row["p"], ".2g")]
+            own, at_once = (row.low, row.high), (row.low_all, row.high_all)
+            intervals = _interval(row, *own), _interval(row, *at_once)
+            yield [step, *_values(row), *intervals, _number(row.p)]
 
 
 def write_configured(folder: Path, plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[str]]:

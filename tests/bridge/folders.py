@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
+from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json, write_parquet
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import summarize_gold
@@ -61,7 +64,7 @@ def make_plans(
     suites = root / "suites"
     suites.mkdir(parents=True, exist_ok=True)
     suite = suite or {key: value for key, value in SUITE.items() if key in tiers}
-    (suites / "all.yaml").write_text(yaml.safe_dump(suite, sort_keys=False), encoding="utf-8")
+    (suites / "all.yaml").write_text(yaml.safe_dump(suite, sort_keys=False))
     common = {"suites": ["all"], "command": command}
     second = {
         "checkpoints": str(root / "ckpts/second"),
@@ -281,8 +284,30 @@ def _tier4(folder: Path, common: dict[str, Any], skill: float, seed: int, prompt
         json.dumps({k: v for k, v in row.items() if k not in ("headline", "checks")}) + "\n"
         for row in rows
     )
-    (folder / "tier4_sft_native_generations.jsonl").write_text(text, encoding="utf-8")
+    (folder / "tier4_sft_native_generations.jsonl").write_text(text)
+
+
+def write_stage_of(plan: StagePlan, steps: Mapping[int, dict[str, Any]], **bridge: Any) -> None:
+    """Writes the bridge and steps, of these settings, with deltas and recommendation."""
+    write_side(plan.bridge_folder, plan, step=100, **bridge)
+    for step, own in steps.items():
+        write_side(plan.step_folder(step), plan, step=step, **{"seed": step, **own})
+        write_deltas(plan, step)
+    write_stage(plan, tuple(steps))
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+@contextmanager
+def edited(path: Path) -> Iterator[dict[str, Any]]:
+    """The content of a file, which is written as it is left."""
+    content = read(path)
+    yield content
+    path.write_text(json.dumps(content))
 
 
 def edit_json(path: Path, **changes: Any) -> None:
-    write_json(path, {**json.loads(path.read_text(encoding="utf-8")), **changes})
+    with edited(path) as content:
+        content |= changes

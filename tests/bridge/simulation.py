@@ -124,7 +124,7 @@ def draw_deltas(world: World, rng: np.random.Generator) -> dict[int, list[Delta]
 
 def _delta(tier: str, item: str, metric: str, value: float, estimate: Estimate) -> Delta:
     return Delta(
-        tier=tier,  # type: ignore[arg-type]
+        tier=tier,
         item=item,
         group=None,
         metric=f"delta_{metric}",
@@ -178,8 +178,6 @@ def meets(world: World, step: int) -> bool:
 def _own_covers(decision: Decision, chosen: int, truth: float) -> bool:
     """Whether the chosen step's own 95 % interval, which knows of no choice, covers the truth."""
     own = decision.aimed[chosen].estimate
-    assert own.low is not None
-    assert own.high is not None
     return own.low <= truth <= own.high
 
 

@@ -1,6 +1,5 @@
 """The mean over the last checkpoints: on simulated stages of known truth, and in the files."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,12 +7,11 @@ import pytest
 
 from evaluation.bridge.averages import checkpoint_variance, mean_results, with_checkpoints
 from evaluation.bridge.statistics import Estimate, paired_measure
-from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import ConfigError, ResultsError
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import make_plans, write_side
+from tests.bridge.folders import make_plans, read, write_side, write_stage_of
 
 STEPS = (10, 20, 30)
 AIM = {"tier": "tier3", "want": "improve", "margin": 0.0, "average": 3}
@@ -23,7 +21,6 @@ def estimated(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
     """Of checkpoints (k, n) against a bridge (n,), as `average_aim` puts it together."""
     single = [paired_measure(one, theirs) for one in ours]
     between = checkpoint_variance(single, "task")
-    assert between is not None
     return with_checkpoints(paired_measure(ours.mean(axis=0), theirs), between, len(ours))
 
 
@@ -40,10 +37,6 @@ def test_intervals_cover_the_truth(checkpoints: int, scatter: float) -> None:
         ours = theirs + gains + shift + dice.normal(0, 0.7, (checkpoints, items))
         known = estimated(ours, theirs)
         plain = paired_measure(ours.mean(axis=0), theirs)
-        assert known.low is not None
-        assert known.high is not None
-        assert plain.low is not None
-        assert plain.high is not None
         covered += known.low <= 0.1 <= known.high
         covered_by_items += plain.low <= 0.1 <= plain.high
     assert covered / 600 >= 0.93
@@ -66,20 +59,16 @@ def plan(tmp_path: Path) -> StagePlan:
     aims = [AIM, {"tier": "tier2", "want": "keep", "margin": 0.02, "average": 3}]
     aims += [{**AIM, "metric": "gold_bits_per_byte"}, {**AIM, "average": 9}]
     plan = make_plans(tmp_path, tiers=("slices", "tasks"), objective=aims)["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    for step in STEPS:
-        write_side(plan.step_folder(step), plan, step=step, skill=0.3, seed=step)
-        write_deltas(plan, step)
+    write_stage_of(plan, {step: {"skill": 0.3} for step in STEPS})
     return plan
 
 
 def test_a_mean_stands_beside_the_last_checkpoint(plan: StagePlan) -> None:
-    write_stage(plan, STEPS)
-    advice = json.loads((plan.results / "recommendation.json").read_text(encoding="utf-8"))
+    advice = read(plan.results / "recommendation.json")
     accuracy, nats, bits = advice["averages"]  # there are no nine checkpoints
     assert accuracy["steps"] == [10, 20, 30]
     assert nats["steps"] == [10, 20, 30]
-    stage = json.loads((plan.results / "bridge_deltas.json").read_text(encoding="utf-8"))
+    stage = read(plan.results / "bridge_deltas.json")
     for found in (accuracy, nats, bits):
         own = [
             row["delta"]

@@ -1,6 +1,5 @@
 """Companions of accuracy: beside it in every file, in no family of tests, and heard where it is undecided."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +7,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError, ConfigError
 from evaluation.metrics.measures import choice_measures
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import make_plans, write_side
+from tests.bridge.folders import make_plans, read, write_side, write_stage_of
 
 SMALL = 0.05
 """A skill that few questions show and every log-probability does."""
@@ -28,13 +27,8 @@ def improve(**keys: Any) -> list[dict[str, Any]]:
 
 def compared(root: Path, skill: float = SMALL, **keys: Any) -> tuple[StagePlan, dict[str, Any]]:
     plan = make_plans(root, tiers=("tasks",), objective=improve(**keys), steps=(10, 20))["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    for step in (10, 20):
-        write_side(plan.step_folder(step), plan, step=step, skill=skill, seed=step)
-        write_deltas(plan, step)
-    write_stage(plan, (10, 20))
-    path = plan.step_folder(20) / "bridge_deltas.json"
-    return plan, json.loads(path.read_text(encoding="utf-8"))
+    write_stage_of(plan, {step: {"skill": skill} for step in (10, 20)})
+    return plan, read(plan.step_folder(20) / "bridge_deltas.json")
 
 
 def test_undecided_accuracy_says_what_its_companion_says(tmp_path: Path) -> None:
@@ -46,7 +40,7 @@ def test_undecided_accuracy_says_what_its_companion_says(tmp_path: Path) -> None
     assert aim["companion"]["low"] < aim["companion"]["delta"] < aim["companion"]["high"] < 0
     said = "accuracy undecided; gold bits per byte better by "
     assert aim["companion"]["sentence"].startswith(said)
-    advice = json.loads((plan.results / "recommendation.json").read_text(encoding="utf-8"))
+    advice = read(plan.results / "recommendation.json")
     assert advice["verdict"] == "undecided"
     (line,) = advice["companions"]
     assert line.startswith(said)
@@ -73,7 +67,7 @@ def test_an_aim_may_name_a_companion(tmp_path: Path) -> None:
     plan, content = compared(tmp_path, metric="gold_bits_per_byte")
     (aim,) = content["aims"]
     assert (aim["verdict"], aim["metric"], aim["companion"]) == ("met", BITS, None)
-    advice = json.loads((plan.results / "recommendation.json").read_text(encoding="utf-8"))
+    advice = read(plan.results / "recommendation.json")
     assert (advice["verdict"], advice["headline"]["metric"]) == ("met", "gold_bits_per_byte")
     assert advice["companions"] == []
 
@@ -111,7 +105,6 @@ def test_files_are_read_as_they_are_computed(tmp_path: Path) -> None:
     quiz = read_results(folder, plan.tiers).tiers["tier3"].items["quiz"]
     table = pq.read_table(folder / "tier3_cf_candidates.parquet")
     wanted = choice_measures(table.filter(np.array(table["task"]) == "quiz"))
-    assert quiz.companions is not None  # type: ignore[union-attr]
-    for name, values in quiz.companions.values.items():  # type: ignore[union-attr]
+    for name, values in quiz.companions.values.items():
         assert values == pytest.approx(wanted[name])
-    assert quiz.light().companions is None  # type: ignore[union-attr]
+    assert quiz.light().companions is None

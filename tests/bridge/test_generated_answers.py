@@ -14,7 +14,7 @@ from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError
 from evaluation.results.kinds import Credits
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import edit_json, make_plans, write_side
+from tests.bridge.folders import edited, make_plans, read, write_side
 
 STEPS = (10, 20, 30)
 AIMS = [{"tier": "tier5", "want": "improve", "margin": 0.0}]
@@ -40,7 +40,7 @@ def compared(plan: StagePlan) -> StagePlan:
 
 
 def deltas(plan: StagePlan) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((plan.step_folder(30) / "bridge_deltas.json").read_text())
+    found: dict[str, Any] = read(plan.step_folder(30) / "bridge_deltas.json")
     return found
 
 
@@ -49,7 +49,7 @@ def test_prompts_that_one_side_could_not_judge_are_left_out_of_both(compared: St
     assert rows["delta_pass_rate"]["n"] == 46  # of 48, as each side lacks one of its own
     assert rows["delta_truncated_rate"]["n"] == 48
     assert rows["delta_truncated_rate"]["want"] == "<= 0"
-    chosen = json.loads((compared.results / "recommendation.json").read_text())
+    chosen = read(compared.results / "recommendation.json")
     assert chosen["step"] == 30
 
 
@@ -64,10 +64,8 @@ def test_prompts_that_one_side_could_not_judge_are_left_out_of_both(compared: St
 def test_other_prompts_sampling_or_verifiers_are_not_compared(
     plan: StagePlan, key: str, value: object, said: str
 ) -> None:
-    path = plan.step_folder(10) / "tier5_verified.json"
-    content = json.loads(path.read_text())
-    content["generation_tasks"]["sums"][key] = value
-    edit_json(path, generation_tasks=content["generation_tasks"])
+    with edited(plan.step_folder(10) / "tier5_verified.json") as content:
+        content["generation_tasks"]["sums"][key] = value
     with pytest.raises(BridgeError, match=said):
         write_deltas(plan, 10)
 

@@ -1,22 +1,20 @@
 """Tasks that rank nothing: decided on bits per byte, and never in one mean with accuracies."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import ConfigError
 from evaluation.reporting.tables.score_matrix import write_matrix
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.terminal import bridge_table
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import GOLD, SUITE, make_plans, write_side
+from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
 
 BITS, ACC, GREEDY = "delta_gold_bits_per_byte", "delta_acc", "delta_greedy"
-QUIZ: dict[str, Any] = SUITE["tasks"]["quiz"]  # type: ignore[index]
+QUIZ: dict[str, Any] = SUITE["tasks"]["quiz"]
 MIXED = {"quiz": QUIZ, "sums": {**GOLD, "group": "math"}, "code": {**GOLD, "group": "math"}}
 
 
@@ -24,16 +22,11 @@ def improve(**keys: Any) -> dict[str, Any]:
     return {"tier": "tier3", "want": "improve", "margin": 0.0, **keys}
 
 
-def compared(
-    root: Path, tasks: dict[str, Any], *aims: dict[str, Any], per_item: bool = True
-) -> tuple[StagePlan, dict[str, Any]]:
+def compared(root: Path, tasks: dict[str, Any], *aims: dict[str, Any]) -> tuple[StagePlan, Any]:
     suite = {"tasks": tasks}
     plan = make_plans(root, suite=suite, objective=list(aims), steps=(10,))["second"]
-    write_side(plan.bridge_folder, plan, step=100, per_item=per_item)
-    write_side(plan.step_folder(10), plan, step=10, skill=0.3, seed=1, per_item=per_item)
-    write_deltas(plan, 10)
-    write_stage(plan, (10,))
-    return plan, json.loads((plan.step_folder(10) / "bridge_deltas.json").read_text())
+    write_stage_of(plan, {10: {"skill": 0.3, "seed": 1}})
+    return plan, read(plan.step_folder(10) / "bridge_deltas.json")
 
 
 def test_each_headline_has_a_mean_of_its_own(tmp_path: Path) -> None:
@@ -63,7 +56,7 @@ def test_without_choices_bits_per_byte_are_the_headline_everywhere(tmp_path: Pat
     assert {metric for _, metric in rows} == {BITS, GREEDY}
     assert rows["overall", BITS]["flag"] == "better"
     assert (content["aims"][0]["metric"], content["verdict"]) == (BITS, "met")
-    advice = json.loads((plan.results / "recommendation.json").read_text())
+    advice = read(plan.results / "recommendation.json")
     assert advice["headline"]["metric"] == "gold_bits_per_byte"
     assert "tier3 Δgold_bits_per_byte" in bridge_table({plan.name: plan})
     write_matrix(read_stage(plan, (10,)))
@@ -85,11 +78,9 @@ def test_a_matrix_keeps_the_two_apart(tmp_path: Path) -> None:
 
 def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, suite={"tasks": MIXED}, command="true", objective=[])["second"]
-    for folder, skill in ((plan.bridge_folder, 0.0), (plan.step_folder(10), 0.3)):
-        external = {"per_item": False, "protocol": "external: x"}
-        write_side(folder, plan, step=10, skill=skill, **external)
-    write_deltas(plan, 10)
-    content = json.loads((plan.step_folder(10) / "bridge_deltas.json").read_text())
+    external = {"per_item": False, "protocol": "external: x"}
+    write_stage_of(plan, {10: {"skill": 0.3, "seed": 0, **external}}, **external)
+    content = read(plan.step_folder(10) / "bridge_deltas.json")
     rows = {(row["item"], row["metric"]): row for row in content["deltas"]}
     assert rows["sums", BITS]["delta"] < 0
     assert rows["sums", BITS]["low"] is None

@@ -1,6 +1,5 @@
 """Means of means: what members weigh, their intervals, and what no mean can hold."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import ConfigError
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.tables.score_matrix import write_matrix
@@ -17,9 +15,9 @@ from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.settings.groups import Group, group_weights
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import GOLD, SUITE, make_plans, write_side
+from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
 
-TASK: dict[str, Any] = SUITE["tasks"]["quiz"]  # type: ignore[index]
+TASK: dict[str, Any] = SUITE["tasks"]["quiz"]
 TASKS = dict.fromkeys(("quiz", "exam", "riddles"), TASK)
 GROUPS: dict[str, Any] = {
     "core": {"tier": "tier3", "members": ["known", "riddles"]},
@@ -36,12 +34,7 @@ def planned(root: Path, *aims: dict[str, Any], **keys: Any) -> StagePlan:
 
 def written(root: Path, *aims: dict[str, Any]) -> StagePlan:
     plan = planned(root, *aims)
-    write_side(plan.bridge_folder, plan, step=100)
-    for step in (10, 20):
-        nats = 2.9 - step / 1000
-        write_side(plan.step_folder(step), plan, step=step, skill=0.3, nats=nats, seed=step)
-        write_deltas(plan, step)
-    write_stage(plan, (10, 20))
+    write_stage_of(plan, {n: {"skill": 0.3, "nats": 2.9 - n / 1000} for n in (10, 20)})
     return plan
 
 
@@ -71,7 +64,6 @@ def test_a_group_has_the_interval_of_independent_means(tmp_path: Path) -> None:
         value = sum(SHARES[name] * part.value for name, part in parts.items())
         se = math.sqrt(sum((SHARES[name] * (part.se or 0)) ** 2 for name, part in parts.items()))
         assert (group.estimate.value, group.estimate.se) == pytest.approx((value, se))
-        assert group.estimate.low is not None
         assert group.estimate.low < value < (group.estimate.high or 0) or metric != "delta_acc"
         assert not group.primary
     assert found["tier3", "exam", "delta_acc"].estimate.units == 20  # clusters
@@ -86,13 +78,13 @@ def test_a_group_has_the_interval_of_independent_means(tmp_path: Path) -> None:
 def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
     aim = {"tier": "tier3", "want": "improve", "group": "core", "margin": 0.0}
     plan = written(tmp_path, aim, {**aim, "metric": "gold_bits_per_byte", "average": 3})
-    content = json.loads((plan.step_folder(20) / "bridge_deltas.json").read_text())
+    content = read(plan.step_folder(20) / "bridge_deltas.json")
     rows = {(row["item"], row["metric"]): row for row in content["deltas"]}
     for judged in content["aims"]:
         assert judged["verdict"] == "met"
         assert set(judged["items"]) == set(SHARES)
         assert judged["delta"] == rows["core (group)", judged["metric"]]["delta"]
-    advice = json.loads((plan.results / "recommendation.json").read_text())
+    advice = read(plan.results / "recommendation.json")
     assert (advice["verdict"], advice["headline"]["group"]) == ("met", "core")
     found = read_stage(plan, (10, 20))
     write_matrix(found)

@@ -1,7 +1,6 @@
 """What forbids that two results are compared, and what is only noted."""
 
 import html
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results.deltas_file import read_stage_deltas
-from tests.bridge.folders import edit_json, make_plans, write_side
+from tests.bridge.folders import edit_json, make_plans, read, write_side, write_stage_of
 
 FEW = {"items": 12, "blocks": 9, "prompts": 8}
 FILES = ("tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json")
@@ -24,25 +23,16 @@ FILES = ("tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json")
 def compared(root: Path, ours: dict[str, Any], theirs: dict[str, Any]) -> Any:
     """The deltas' file of a step and a bridge with these keys in their headers."""
     plan = make_plans(root, steps=(10,))["second"]
-    write_side(plan.bridge_folder, plan, step=100, **FEW, **theirs)
-    write_side(plan.step_folder(10), plan, step=10, seed=1, **FEW, **ours)
-    return plan, json.loads(write_deltas(plan, 10).read_text(encoding="utf-8"))
-
-
-def test_another_dtype_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BridgeError, match=r"dtype: 'bfloat16' in .*, but 'float32' in") as caught:
-        compared(tmp_path, {"dtype": "bfloat16"}, {"dtype": "float32"})
-    assert str(tmp_path / "results/second/by_checkpoint/step_10/tier2_ppl.json") in str(
-        caught.value
-    )
-    assert str(tmp_path / "results/second/bridge/tier2_ppl.json") in str(caught.value)
+    write_stage_of(plan, {10: {"seed": 1, **FEW, **ours}}, **FEW, **theirs)
+    return plan, read(plan.step_folder(10) / "bridge_deltas.json")
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_another_dtype_of_any_tier_is_refused(tmp_path: Path, file: str) -> None:
+def test_another_dtype_is_refused(tmp_path: Path, file: str) -> None:
     plan, _ = compared(tmp_path, {"dtype": "float32"}, {"dtype": "float32"})
+    places = rf"by_checkpoint/step_10/{file}, but 'float16' in .*second/bridge/{file}"
     edit_json(plan.bridge_folder / file, dtype="float16")
-    with pytest.raises(BridgeError, match=f"dtype: 'float32' in .*{file}.*'float16'"):
+    with pytest.raises(BridgeError, match=rf"dtype: 'float32' in .*{places}"):
         write_deltas(plan, 10)
 
 
@@ -91,7 +81,6 @@ def test_another_row_budget_is_noted(tmp_path: Path) -> None:
 
 def assert_shown(plan: Any, expected: list[str]) -> None:
     """In the stage's deltas, on its page, under Trust, and in terminals; verdicts are given all the same."""
-    write_stage(plan, (10,))
     found = read_stage(plan, (10,))
     in_words = [f"{line} (all steps)" for line in expected]
     stage = read_stage_deltas(plan.results / "bridge_deltas.json")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from evaluation.bridge.positions import position_deltas, position_values
+from evaluation.bridge.breakdowns import position_deltas, position_values
 from evaluation.bridge.text_blocks import paired_ratio
 from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError, ResultsError
@@ -20,7 +20,7 @@ from evaluation.results.deltas_file import read_step_deltas
 from evaluation.results.kinds import Blocks, NatsItem
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import OBJECTIVE, make_plans, write_side
+from tests.bridge.folders import OBJECTIVE, make_plans, write_side, write_stage_of
 
 LENGTH = 1024
 TABLE = "tier2_ppl_blocks.parquet"
@@ -31,8 +31,7 @@ def sides(root: Path, **sizes: Any) -> StagePlan:
     plan = make_plans(root, tiers=("slices",), objective=OBJECTIVE[1:], sequence_length=LENGTH)[
         "second"
     ]
-    write_side(plan.bridge_folder, plan, step=100, **sizes)
-    write_side(plan.step_folder(10), plan, step=10, seed=10, nats=2.98, **sizes)
+    write_stage_of(plan, {10: {"nats": 2.98, **sizes}}, **sizes)
     return plan
 
 
@@ -46,8 +45,6 @@ def deltas_of(plan: StagePlan) -> list[dict[str, Any]]:
 def positions_in(folder: Path, plan: StagePlan, name: str) -> Positions:
     item = read_results(folder, plan.tiers).tiers["tier2"].items[name]
     assert isinstance(item, NatsItem)
-    assert item.blocks is not None
-    assert item.blocks.positions is not None
     return item.blocks.positions
 
 

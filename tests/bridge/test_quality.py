@@ -63,7 +63,6 @@ def test_questions_by_t_are_those_of_statsmodels(deviation: float, difference: f
     power = pytest.importorskip("statsmodels.stats.power")
     wanted = power.TTestPower().solve_power(difference / deviation, alpha=ALPHA, power=POWER)
     found = needed_units(deviation**2, difference)
-    assert found is not None
     assert wanted - 1 <= found <= wanted + 2
 
 
@@ -74,7 +73,6 @@ def test_questions_by_t_are_those_of_statsmodels(deviation: float, difference: f
 def test_so_many_questions_decide_an_accuracy(turning: float, difference: float) -> None:
     """The predicted number gives the power within five points, by the test that decides."""
     n = needed_units(turning - difference**2, difference, turning)
-    assert n is not None
     dice = np.random.default_rng([int(1000 * turning), int(1000 * difference)])
     wins, losses = (turning + difference) / 2, (turning - difference) / 2
     shown = 0
@@ -91,7 +89,6 @@ def test_so_many_questions_decide_a_companion(spread: float, difference: float) 
     """Skewed measures of questions, whose differences are what is known beforehand."""
     dice = np.random.default_rng(5)
     n = needed_units(spread**2, difference)
-    assert n is not None
     shown = 0
     for _ in range(1000):
         theirs = dice.gamma(2, 1, n)

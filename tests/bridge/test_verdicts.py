@@ -88,7 +88,6 @@ def judged(step: int, gain: float, kept: float) -> JudgedStep:
     improve = judge_aim(aim("tier3", "improve", 0.0), [accuracy("a", gain, 0.01)], "key")
     keep = judge_aim(aim("tier2", "keep", 0.02), [nats("a", -kept, 0.001)], "key")
     whole = conjunction([improve.verdict, keep.verdict])
-    assert whole is not None
     return JudgedStep(step=step, verdict=whole, aims=[improve, keep])
 
 

@@ -1,7 +1,6 @@
 """Files of the bridge, from results with planted differences."""
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +11,13 @@ from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
 from evaluation.settings.objectives import Aim
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import edit_json, make_plans, write_side
+from tests.bridge.folders import edit_json, edited, make_plans, read, write_side, write_stage_of
 
 COLUMNS = (
     "stage step bridge tier item group metric value bridge_value delta low high p p_holm mde n "
     "clusters want primary flag method note merge"
 )
 """Of the table of deltas: users rely on the order, and new ones go to the end."""
-
-
-def read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def two_sides(
@@ -66,12 +61,8 @@ def test_planted_gains_are_found_and_recorded(tmp_path: Path) -> None:
 
 def test_a_stage_gets_one_table_and_a_recommendation(tmp_path: Path) -> None:
     plan = make_plans(tmp_path)["second"]
-    write_side(plan.bridge_folder, plan, step=100)
     settings = {10: (0.6, 3.0), 20: (1.2, 2.9), 30: (2.0, 3.3)}
-    for step, (skill, nats) in settings.items():
-        write_side(plan.step_folder(step), plan, step=step, skill=skill, nats=nats, seed=step)
-        write_deltas(plan, step)
-    write_stage(plan, (10, 20, 30))
+    write_stage_of(plan, {n: {"skill": s, "nats": nats} for n, (s, nats) in settings.items()})
     with open(plan.results / "bridge_deltas.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert " ".join(rows[0]) == COLUMNS
@@ -88,11 +79,7 @@ def test_a_stage_gets_one_table_and_a_recommendation(tmp_path: Path) -> None:
 
 def test_equal_steps_stand_beside_the_recommended_one(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, steps=(10, 20))["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    for step in (10, 20):
-        write_side(plan.step_folder(step), plan, step=step, skill=0.8, seed=step + 1)
-        write_deltas(plan, step)
-    write_stage(plan, (10, 20))
+    write_stage_of(plan, {n: {"skill": 0.8, "seed": n + 1} for n in (10, 20)})
     advice = read(plan.results / "recommendation.json")
     assert {advice["step"], advice["beside"][0]["step"]} == {10, 20}
     assert advice["beside"][0]["p"] > 0.05
@@ -100,11 +87,7 @@ def test_equal_steps_stand_beside_the_recommended_one(tmp_path: Path) -> None:
 
 def test_no_step_meets_the_objective(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, steps=(10, 20))["second"]
-    write_side(plan.bridge_folder, plan, step=100)
-    for step, nats in ((10, 3.5), (20, 3.2)):
-        write_side(plan.step_folder(step), plan, step=step, nats=nats, skill=-0.5, seed=step)
-        write_deltas(plan, step)
-    write_stage(plan, (10, 20))
+    write_stage_of(plan, {n: {"nats": nats, "skill": -0.5} for n, nats in ((10, 3.5), (20, 3.2))})
     advice = read(plan.results / "recommendation.json")
     assert (advice["step"], advice["meets"]) == (20, False)
     assert "no step meets the objective" in advice["why"]
@@ -173,9 +156,8 @@ def test_refusals(tmp_path: Path, file: str, changes: dict[str, Any], message: s
 
 def test_other_data_is_refused(tmp_path: Path) -> None:
     plan, folder = two_sides(tmp_path)
-    tasks = read(folder / "tier3_cf.json")["tasks"]
-    tasks["quiz"]["data_checksum"] = "other"
-    edit_json(folder / "tier3_cf.json", tasks=tasks)
+    with edited(folder / "tier3_cf.json") as content:
+        content["tasks"]["quiz"]["data_checksum"] = "other"
     with pytest.raises(BridgeError, match="data of task 'quiz'"):
         write_deltas(plan, 10)
 

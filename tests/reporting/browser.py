@@ -162,7 +162,7 @@ def violations(page: Page) -> tuple[int, list[str]]:
     """How many of axe's rules pass with all that can be opened open, and what keeps people from reading."""
     program = Path(axe_playwright_python.__file__).parent / "axe.min.js"
     page.evaluate("document.querySelectorAll('details').forEach((box) => { box.open = true; })")
-    page.evaluate(program.read_text(encoding="utf-8"))
+    page.evaluate(program.read_text())
     found = page.evaluate("axe.run()")
     told = [
         f"{one['id']} ({one['impact']}): {node['html'][:120]}"

@@ -7,13 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import make_plans, write_side
+from tests.bridge.folders import make_plans, write_side, write_stage_of
 
 STEPS = (10, 20, 30)
 TIERS = ("slices", "tasks", "probes")
@@ -34,12 +33,7 @@ def write_results(
         for step in steps:
             plan.checkpoint(step).mkdir(parents=True)
     write_side(first.step_folder(100), first, step=100, **sizes)
-    write_side(second.bridge_folder, second, step=100, **sizes)
-    for step in STEPS:
-        folder = second.step_folder(step)
-        write_side(folder, second, step=step, skill=step / 20, seed=step, **sizes)
-        write_deltas(second, step)
-    write_stage(second, STEPS)
+    write_stage_of(second, {step: {"skill": step / 20, **sizes} for step in STEPS}, **sizes)
 
 
 def write_report(plan: StagePlan, steps: tuple[int, ...]) -> Path:
@@ -47,14 +41,13 @@ def write_report(plan: StagePlan, steps: tuple[int, ...]) -> Path:
     found = read_stage(plan, steps)
     write_tables(found)
     page = plan.results / "report.html"
-    page.write_text(stage_page(found, write_quality(found)), encoding="utf-8")
+    page.write_text(stage_page(found, write_quality(found)))
     return page
 
 
 def page_data(page: Path) -> dict[str, Any]:
     """What a page draws from."""
-    found = re.search(r'id="data">(.*?)</script>', page.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
+    found = re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)
     packed = gzip.decompress(base64.b64decode(found[1]))
     content: dict[str, Any] = json.loads(packed, object_hook=_rows)
     return content

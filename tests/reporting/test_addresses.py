@@ -151,7 +151,6 @@ def test_what_retention_is_against_can_be_sent(browser: Browser, written: Path) 
 def test_the_documented_address_opens_its_flip(browser: Browser, written: Path) -> None:
     """That of docs/report.md, of a question that this page has."""
     found = re.search(r"report\.html(#step=\S+)`", (ROOT / "docs/report.md").read_text())
-    assert found is not None
     file = written / "second" / "report.html"
     with opened(browser, file, beside=(file,)) as page:
         flips = [box.get_attribute("data-id") or "" for box in page.locator("#flips details").all()]
@@ -249,17 +248,12 @@ def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> 
         line = reason.bounding_box()
         reason.click()
         whole = reason.bounding_box()
-        assert line is not None
-        assert whole is not None
         assert line["height"] < 30 < whole["height"]
         box = page.locator("#matrix .scroll")
         for step in ("200", "20", "30"):
             page.locator("#step").select_option(step)
             cell, frame = page.locator("#matrix .picked").bounding_box(), box.bounding_box()
             names = page.locator("#matrix thead th").first.bounding_box()
-            assert cell is not None
-            assert frame is not None
-            assert names is not None
             assert frame["x"] + names["width"] - 1 <= cell["x"]
             assert cell["x"] + cell["width"] <= frame["x"] + frame["width"] + 1
     front = second.results.parent / "report.html"
@@ -277,9 +271,9 @@ def test_on_paper_the_verdict_comes_first(browser: Browser, written: Path) -> No
                 ("print", verdict),
                 ("screen", ".provenance"),
             ):
-                page.emulate_media(media=media)  # type: ignore[arg-type]
+                page.emulate_media(media=media)
                 tops = [page.locator(one).bounding_box() for one in (".provenance", verdict)]
-                above = min((".provenance", verdict), key=lambda one: tops[one == verdict]["y"])  # type: ignore[index]
+                above = min((".provenance", verdict), key=lambda one: tops[one == verdict]["y"])
                 assert above == first, (name, media)
 
 
@@ -289,7 +283,6 @@ def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
     plans = write_pages(tmp_path, gain=0.5, objective=aims)
     second = plans["second"]
     advised = read_recommendation(second.results / "recommendation.json")
-    assert advised.headline is not None
     value = f"{advised.headline.value:.4f}"
     front = second.results.parent / "report.html"
     write_front_page(plans, front)

@@ -31,7 +31,7 @@ def names(plans: dict[str, StagePlan], monkeypatch: pytest.MonkeyPatch) -> dict[
     results = plans["first"].results.parent
     write_front_page(plans, results / "report.html")
     monkeypatch.chdir(results)
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     found: dict[str, Any] = {}
     exec("\n".join(blocks), found)
     return found
@@ -59,7 +59,7 @@ def test_questions_are_ranked_as_their_task_ranks_them(
     pq.write_table(table, folder / "tier3_cf_candidates.parquet")
     content = json.loads((folder / "tier3_cf.json").read_text())
     own = table.filter(pc.equal(table["task"], "quiz"))
-    content["tasks"]["quiz"] = summarize_choices(own, primary)  # type: ignore[arg-type]
+    content["tasks"]["quiz"] = summarize_choices(own, primary)
     (folder / "tier3_cf.json").write_text(json.dumps(content))
     shown = names["right"](folder)["quiz"].mean()
     assert content["tasks"]["quiz"]["ties"] == 0
@@ -84,7 +84,7 @@ def with_ties_apart(table: pa.Table) -> pa.Table:
 
 def test_it_draws_a_plot(names: dict[str, Any]) -> None:
     drawn = Path("accuracy.svg")
-    assert drawn.read_text(encoding="utf-8").count("<path") > 10
+    assert drawn.read_text().count("<path") > 10
     figure = names["figure"]
     assert [axis.get_title() for axis in figure.axes] == ["exam", "quiz"]
     stored = names["accuracy"]
@@ -100,7 +100,7 @@ def test_the_picture_is_of_this_code() -> None:
 
 def test_every_column_is_described(names: dict[str, Any]) -> None:
     """In docs/results.md, which the page refers to."""
-    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "results.md").read_text()
     table = text.split("## `<stage>/summary.csv, summary.parquet`")[1].split("\n## ")[0]
     described = dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", table, re.MULTILINE))
     assert list(described) == [column.name for column in SUMMARY_COLUMNS]

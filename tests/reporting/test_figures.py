@@ -34,7 +34,7 @@ def test_curves_and_forests_name_their_items(plans: dict[str, StagePlan]) -> Non
     assert [text for text in measures if text.startswith("gold_bits")] == ["gold_bits_per_byte"]
     assert {"bits per byte", "correct_probability", "margin", "nats per character"} <= set(measures)
     assert measures.count("quiz") == measures.count("overall") == 3
-    title = paths["curves", "tier2"].read_text(encoding="utf-8").split("<dc:title>")[1]
+    title = paths["curves", "tier2"].read_text().split("<dc:title>")[1]
     assert title.startswith("second: Perplexity, curves<")
     before = {path: path.read_bytes() for path in paths.values()}
     write_figures(plan)

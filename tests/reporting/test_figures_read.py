@@ -86,7 +86,6 @@ def test_the_header_says_where_numbers_come_from(browser: Browser, written: Path
             assert "torch 2.13.0" in text
             assert "written 20" in text
             box = header.bounding_box()
-            assert box is not None
             assert box["y"] < 200
 
 
@@ -113,7 +112,7 @@ def test_a_saved_figure_draws_by_itself_and_says_what_it_is(stage: Page, tmp_pat
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
         assert "var(" not in (tmp_path / "figure.svg").read_text()
         if place == "#curves":
-            assert root.find("{*}polyline").attrib["stroke"].startswith("rgb")  # type: ignore[union-attr]
+            assert root.find("{*}polyline").attrib["stroke"].startswith("rgb")
         texts = [root.findtext("{*}title") or "", root.findtext("{*}desc") or ""]
         names[download.value.suggested_filename] = texts
     assert names["second_tier2_web_nats_per_token_curve.svg"] == [

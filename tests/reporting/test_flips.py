@@ -71,8 +71,6 @@ def test_blocks_that_moved_most_are_decoded(plans: dict[str, StagePlan]) -> None
         read_tier(folder, "tier2").items["web"].blocks
         for folder in (plan.step_folder(20), plan.bridge_folder)
     )
-    assert ours is not None
-    assert bridge is not None
     change = (ours.nats - bridge.nats) / ours.tokens
     moved = next(m for m in page["steps"]["20"] if m["item"] == "web")
     first = next(flip for flip in moved["shown"] if flip["turned"] == "right")
@@ -93,7 +91,7 @@ def test_questions_show_candidates_and_both_choices(plans: dict[str, StagePlan])
     page = write_report(plan, STEPS)
     flips = page_data(page)["flips"]
     moved = next(m for m in flips["steps"]["30"] if m["item"] == "quiz")
-    delta = json.loads((plan.step_folder(30) / "bridge_deltas.json").read_text(encoding="utf-8"))
+    delta = json.loads((plan.step_folder(30) / "bridge_deltas.json").read_text())
     accuracy = next(d for d in delta["deltas"] if (d["item"], d["metric"]) == ("quiz", "delta_acc"))
     assert (moved["gained"] - moved["lost"]) / moved["of"] == pytest.approx(accuracy["delta"])
     flip = next(flip for flip in moved["shown"] if flip["turned"] == "right")

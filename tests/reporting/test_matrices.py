@@ -19,7 +19,7 @@ from evaluation.results.stage_files import FRONT_FILES, stage_outputs
 from evaluation.settings.config import validate_config
 from evaluation.settings.names import SHARED_FILES
 from evaluation.settings.plan import StagePlan, plan_stages
-from tests.bridge.folders import make_plans, write_side
+from tests.bridge.folders import edited, make_plans, write_side
 from tests.reporting.pages import STEPS, page_data, write_report
 
 
@@ -49,7 +49,7 @@ def test_the_score_matrix_holds_values_and_deltas(plans: dict[str, StagePlan]) -
 def test_the_heat_map_is_blue_where_it_is_better(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
     write_report(plan, STEPS)
-    lines = (plan.results / "score_matrix.tex").read_text(encoding="utf-8").splitlines()
+    lines = (plan.results / "score_matrix.tex").read_text().splitlines()
     assert lines[0].startswith("% \\usepackage{booktabs")
     assert lines[2] == r"\begin{tabular}{lrrrr}"
     quiz = next(line for line in lines if line.startswith("quiz"))
@@ -93,14 +93,10 @@ def test_retention_is_the_paired_delta(three: dict[str, StagePlan]) -> None:
 
 def test_items_of_other_data_are_not_compared(three: dict[str, StagePlan]) -> None:
     for folder in (three["second"].bridge_folder, three["second"].step_folder(30)):
-        path = folder / "tier3_cf.json"
-        content = json.loads(path.read_text())
-        del content["tasks"]["exam"]
-        path.write_text(json.dumps(content))
-    path = three["first"].step_folder(100) / "tier3_cf.json"
-    content = json.loads(path.read_text())
-    content["tasks"]["quiz"]["data_checksum"] = {"examples.jsonl": "other"}
-    path.write_text(json.dumps(content))
+        with edited(folder / "tier3_cf.json") as content:
+            del content["tasks"]["exam"]
+    with edited(three["first"].step_folder(100) / "tier3_cf.json") as content:
+        content["tasks"]["quiz"]["data_checksum"] = {"examples.jsonl": "other"}
     shutil.rmtree(three["second"].bridge_folder)  # it is known of whom from the other results
     found = [read_stage(three["first"], (100,)), read_stage(three["second"], STEPS)]
     assert {row.item for row in retention(found) if row.tier == "tier3"} == set()
@@ -129,10 +125,8 @@ def test_a_pair_is_one_family_and_its_mean_is_over_what_all_have(tmp_path: Path)
     sft = plans["sft"]
     write_side(sft.bridge_folder, sft, step=100, checkpoint_identity="mix", seed=1)
     write_deltas(sft, 100)
-    path = plans["web"].step_folder(100) / "tier3_cf.json"
-    file = json.loads(path.read_text())
-    del file["tasks"]["exam"]
-    path.write_text(json.dumps(file))
+    with edited(plans["web"].step_folder(100) / "tier3_cf.json") as content:
+        del content["tasks"]["exam"]
     found = [read_stage(plan, (100,)) for plan in plans.values()]
     rows = list(retention(found))
     stored = {(d.tier, d.item, d.metric): d for d in found[2].deltas[100].deltas}
@@ -191,7 +185,7 @@ def test_the_front_page_writes_what_was_kept(three: dict[str, StagePlan]) -> Non
     data = page_data(page)["retention"]
     assert {(row["earlier"], row["later"]) for row in data} == {("first/100", "second/30")}
     assert len(data) == len(rows) > 10
-    text = page.with_name("retention.tex").read_text(encoding="utf-8")
+    text = page.with_name("retention.tex").read_text()
     assert r"& first/100 & second/30 \\" in text
     assert r"\cellcolor" in text
 

@@ -28,7 +28,7 @@ ODD = "<script>alert('1')</script> \"quoted\" & ünïcödé 名前 $x_1$ " + "ve
 def build(plan: StagePlan, steps: tuple[int, ...]) -> str:
     page = write_report(plan, steps)
     write_figures(plan)
-    return page.read_text(encoding="utf-8")
+    return page.read_text()
 
 
 def score(plan: StagePlan, step: int | None, **options: Any) -> None:
@@ -101,11 +101,11 @@ def test_failed_jobs_are_named_on_pages_and_at_the_end(plans: dict[str, StagePla
     (plan.step_folder(20) / "tier3_cf.json").unlink()
     log = plan.results / "eval_logs" / "slurm" / "second_step_20.log"
     log.parent.mkdir(parents=True)
-    log.write_text("12:00 INFO\nerror: <b>no room\n", encoding="utf-8")
+    log.write_text("12:00 INFO\nerror: <b>no room\n")
     assert "Failed: step 20: &lt;b&gt;no room" in build(plan, STEPS)
     front = plan.results.parent / "report.html"
     write_front_page(plans, front)
-    assert "Failed: step 20: &lt;b&gt;no room" in front.read_text(encoding="utf-8")
+    assert "Failed: step 20: &lt;b&gt;no room" in front.read_text()
     assert f"second step 20: <b>no room ({log})" in failing(list(plans.values()))
 
 
@@ -160,14 +160,14 @@ def test_names_are_no_markup_of_the_summary(tmp_path: Path, name: str, shown: st
     rename(plan.step_folder(10) / "tier4_sft_native.json", "by_category", "lists", name)
     (plan.step_folder(10) / "tier3_cf_candidates.parquet").unlink()
     write_report(plan, (10,))
-    text = (plan.results / "summary.md").read_text(encoding="utf-8")
+    text = (plan.results / "summary.md").read_text()
     assert text.count(shown) == 2
     tables = [line for line in text.splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {3}
 
 
 def rename(path: Path, section: str, name: str, to: str = ODD) -> None:
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text())
     content["protocol"] = "external: a command"
     content[section] = {(to if key == name else key): v for key, v in content[section].items()}
     write_json(path, content)
@@ -216,7 +216,7 @@ def test_a_page_too_large_for_snakemakes_report_is_told(
 def _page_data(plan: StagePlan, found: StageResults) -> dict[str, Any]:
     text = stage_page(found)
     assert len(text.encode()) < LARGEST
-    (plan.results / "report.html").write_text(text, encoding="utf-8")
+    (plan.results / "report.html").write_text(text)
     return page_data(plan.results / "report.html")
 
 

@@ -52,7 +52,6 @@ def test_from_the_front_page_to_a_flip_and_back(browser: Browser, written: Path)
         shown.locator("table").wait_for()
         assert page.locator("#item").input_value() == "tier3/quiz"
         box = shown.bounding_box()
-        assert box is not None
         assert -20 <= box["y"] < 1000
         trail.get_by_role("link", name="All stages").click()
         page.locator(".stage").first.wait_for()
@@ -154,7 +153,6 @@ def test_the_recommended_row_is_readable_on_a_telephone(browser: Browser, writte
         chosen = page.locator("table.verdicts .chosen")
         box = chosen.bounding_box()
         tops = [other["y"] for other in (row.bounding_box() for row in rows.all()) if other]
-        assert box is not None
         assert box["y"] == min(tops)
         assert box["width"] <= 390
         assert "nats per token" in chosen.inner_text() or chosen.locator("[data-name]").count() == 3

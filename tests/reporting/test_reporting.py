@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import ResultsError
-from evaluation.files import write_json
 from evaluation.reporting.comparison import compare_folders, folders_as_text, is_worse_at_last
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.joined import follows, joined_series
@@ -25,7 +24,7 @@ from evaluation.reporting.terminal import bridge_table
 from evaluation.settings.config import Bridge
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
-from tests.bridge.folders import make_plans
+from tests.bridge.folders import edited, make_plans
 from tests.prefill.plans import sign_meta
 from tests.reporting.pages import STEPS, page_data, write_report
 
@@ -35,7 +34,7 @@ def test_summary_holds_what_the_tiers_hold(plans: dict[str, StagePlan]) -> None:
     write_report(plan, STEPS)
     rows = pq.read_table(plan.results / "summary.parquet").to_pylist()
     found = {(r["role"], r["step"], r["item"], r["metric"]): r for r in rows}
-    tier2 = json.loads((plan.step_folder(20) / "tier2_ppl.json").read_text(encoding="utf-8"))
+    tier2 = json.loads((plan.step_folder(20) / "tier2_ppl.json").read_text())
     web = found["step", 20, "web", "ppl"]
     assert web["value"] == tier2["slices"]["web"]["ppl"]
     assert web["low"] < web["value"] < web["high"]
@@ -43,7 +42,7 @@ def test_summary_holds_what_the_tiers_hold(plans: dict[str, StagePlan]) -> None:
     bits = found["step", 20, "overall", "bits_per_byte"]
     assert bits["low"] < bits["value"] < bits["high"]
     assert bits["note"] is None
-    tier3 = json.loads((plan.step_folder(20) / "tier3_cf.json").read_text(encoding="utf-8"))
+    tier3 = json.loads((plan.step_folder(20) / "tier3_cf.json").read_text())
     assert found["step", 20, "overall", "acc"]["value"] == tier3["overall"]["accuracy"]
     assert found["step", 20, "quiz", "acc"]["verdict"] == "better"
     assert found["step", 20, "quiz", "acc"]["chance"] == 0.25
@@ -55,7 +54,7 @@ def test_summary_holds_what_the_tiers_hold(plans: dict[str, StagePlan]) -> None:
     with open(plan.results / "summary.csv", encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert [line["item"] for line in lines] == [row["item"] for row in rows]
-    text = (plan.results / "summary.md").read_text(encoding="utf-8")
+    text = (plan.results / "summary.md").read_text()
     assert "Recommended: step 30" in text
     assert "| web |" in text
     stored = found["step", 30, "exam", "gold_bits_per_byte"]
@@ -71,7 +70,7 @@ def test_a_stage_without_a_bridge(plans: dict[str, StagePlan]) -> None:
     rows = pq.read_table(plan.results / "summary.parquet").to_pylist()
     assert rows
     assert all(row["delta"] is None for row in rows)
-    text = (plan.results / "report.html").read_text(encoding="utf-8")
+    text = (plan.results / "report.html").read_text()
     assert "has no bridge" in text
     assert len(page_data(plan.results / "report.html")["series"][0]["points"]) == 1
 
@@ -84,7 +83,7 @@ def test_page_carries_series_and_deltas(plans: dict[str, StagePlan]) -> None:
     assert [point["step"] for point in curve["points"]] == [10, 20, 30]
     assert curve["bridge"]["value"] < curve["points"][-1]["value"]
     assert curve["spread"]["steps"] == 3
-    stored = json.loads((plan.step_folder(20) / "bridge_deltas.json").read_text(encoding="utf-8"))
+    stored = json.loads((plan.step_folder(20) / "bridge_deltas.json").read_text())
     delta = next(d for d in stored["deltas"] if (d["item"], d["metric"]) == ("quiz", "delta_acc"))
     row = next(
         row
@@ -99,7 +98,7 @@ def test_page_carries_series_and_deltas(plans: dict[str, StagePlan]) -> None:
 def test_page_answers_in_the_order_of_the_questions(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
     page = write_report(plan, STEPS)
-    text = page.read_text(encoding="utf-8")
+    text = page.read_text()
     questions = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
     assert questions == [
         "Did this stage achieve its objective?",
@@ -123,7 +122,7 @@ def test_front_page_joins_the_stages(plans: dict[str, StagePlan], tmp_path: Path
     assert [point["step"] for point in line["points"]] == [100, 10, 20, 30]
     assert line["borders"] == [100]
     assert any(s["item"] == "overall" for s in data["series"])
-    assert "Recommended: step 30" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "Recommended: step 30" in (tmp_path / "index.html").read_text()
 
 
 def test_a_mean_of_other_items_is_not_joined() -> None:
@@ -182,7 +181,7 @@ def test_pages_and_tables_of_what_is_there(plans: dict[str, StagePlan]) -> None:
     for file in plan.step_folder(30).iterdir():
         file.unlink()
     write_report(plan, STEPS)
-    text = (plan.results / "report.html").read_text(encoding="utf-8")
+    text = (plan.results / "report.html").read_text()
     for named in (
         "step 20: tier3_cf.json",
         "step 20: bridge_deltas.json",
@@ -220,7 +219,7 @@ def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan
     bar = "web:  45%|████▌     | 123k/273k [00:10<00:12, 12.3ktok/s]"
     for step, text in ((10, "12:00 INFO\nerror: no room\n"), (20, f"12:00 INFO\n{bar}\r")):
         (plan.step_folder(step) / "tier2_ppl.json").unlink()
-        (logs / f"second_step_{step}.log").write_text(text, encoding="utf-8")
+        (logs / f"second_step_{step}.log").write_text(text)
     (plan.step_folder(30) / "tier2_ppl.json").unlink()
     found = stage_status(plan, STEPS)
     states = [found["subjects"][str(step)]["files"]["tier2"] for step in STEPS]
@@ -274,10 +273,11 @@ def test_trust_names_sources_templates_and_losses(plans: dict[str, StagePlan]) -
     source = {"resolved": "0123456789" * 4}
     sign_meta(folder, checksum={"examples.jsonl": "quiz"}, source=source)
     for side in (plan.bridge_folder, *map(plan.step_folder, STEPS)):
-        tier3 = json.loads((side / "tier3_cf.json").read_text(encoding="utf-8"))
-        tier3["tasks"]["quiz"]["items"] = {"asked": 402, "used": 400, "left_out": {"empty": 2}}
-        tier3["tasks"]["quiz"]["task"] = {"context": " <b>{{ q }}\n", "continuation": " {{ c }}"}
-        write_json(side / "tier3_cf.json", tier3)
+        with edited(side / "tier3_cf.json") as tier3:
+            tier3["tasks"]["quiz"] |= {
+                "items": {"asked": 402, "used": 400, "left_out": {"empty": 2}},
+                "task": {"context": " <b>{{ q }}\n", "continuation": " {{ c }}"},
+            }
     found = read_stage(plan, STEPS)
     tables = {table.title: table for table in provenance_tables(found)}
     quiz = next(row for row in tables["What was scored"].rows if row[0] == "quiz")

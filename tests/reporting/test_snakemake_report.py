@@ -113,10 +113,10 @@ def test_the_overview_is_free_of_markup_by_accident(plans: dict[str, StagePlan])
     log = plan.results / "eval_logs" / "slurm" / "second_step_20.log"
     log.parent.mkdir(parents=True)
     said = "*no* `room` |for| x_ in <b>/tmp/[1]_\\ **"
-    log.write_text(f"error: {said}\n", encoding="utf-8")
+    log.write_text(f"error: {said}\n")
     page = plan.results.parent / "report.html"
     write_front_page(plans, page)
-    tree = publish_doctree((page.parent / OVERVIEW).read_text(encoding="utf-8"))
+    tree = publish_doctree((page.parent / OVERVIEW).read_text())
     assert not [node for node in tree.findall() if node.tagname == "system_message"]
     assert said in tree.astext()
     verdict = json.loads((plan.results / "recommendation.json").read_text())["verdict"]

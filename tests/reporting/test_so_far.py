@@ -38,7 +38,7 @@ def test_a_verdict_is_provisional_until_all_steps_are_in(plan: StagePlan) -> Non
         assert (found.provisional, found.awaited) == (True, (40, 50))
     words = "(provisional, until step 40, 50 are in)"
     assert advice_lines(plan)[0].startswith(f"recommended {words}: step 30 — ")
-    assert words in write_report(plan, AWAITED).read_text(encoding="utf-8")
+    assert words in write_report(plan, AWAITED).read_text()
     assert f"Recommended {words}: step 30" in (plan.results / "summary.md").read_text()
     status = stage_status(plan, AWAITED)
     assert (status["verdict"], status["provisional"]) == ("met", True)
@@ -53,11 +53,11 @@ def test_and_holds_when_they_are(plan: StagePlan) -> None:
     recommendation = json.loads((plan.results / "recommendation.json").read_text())
     assert (recommendation["provisional"], recommendation["awaited"]) == (False, [])
     assert advice_lines(plan)[0].startswith("recommended: step 30 — ")
-    assert "provisional" not in write_report(plan, STEPS).read_text(encoding="utf-8")
+    assert "provisional" not in write_report(plan, STEPS).read_text()
 
 
 def test_a_deleted_checkpoint_is_marked(plan: StagePlan) -> None:
-    text = write_report(plan, STEPS).read_text(encoding="utf-8")
+    text = write_report(plan, STEPS).read_text()
     assert "Deleted since they were scored: step 10." in text
     assert "Deleted since scored: step 10\n" in (plan.results / "summary.md").read_text()
     with open(plan.results / "summary.csv", encoding="utf-8", newline="") as file:
@@ -75,4 +75,4 @@ def test_a_stage_without_checkpoints_is_shown_as_one(plans: dict[str, StagePlan]
     early = replace(first, stage=stage)
     page = first.results.parent / "report.html"
     write_front_page({"first": early}, page)
-    assert "no results yet" in page.read_text(encoding="utf-8")
+    assert "no results yet" in page.read_text()

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import make_plans, write_side
+from tests.bridge.folders import make_plans, write_side, write_stage_of
 from tests.reporting.pages import write_report
 from tests.reporting.test_flips import write_task
 
@@ -22,13 +21,11 @@ def write_pages(
     same = {"checkpoint_identity": "shared", "checkpoint": "/ckpts/first/100"}
     about = {"packages": {"torch": ("2.13.0",)}, "device": "cpu", "dtype": "float32"}
     write_side(first.step_folder(100), first, step=100, **same, **about)
-    write_side(second.bridge_folder, second, step=100, **same, **about)
-    for place, step in enumerate(STEPS):
-        nats, skill = 3 - gain * place / 10, gain * (place + 1)
-        folder = second.step_folder(step)
-        write_side(folder, second, step=step, skill=skill, nats=nats, seed=step, **about)
-        write_deltas(second, step)
-    write_stage(second, STEPS)
+    sides = {
+        step: {"skill": gain * (place + 1), "nats": 3 - gain * place / 10, **about}
+        for place, step in enumerate(STEPS)
+    }
+    write_stage_of(second, sides, **same, **about)
     for plan, steps in ((first, (100,)), (second, STEPS)):
         for step in steps:
             plan.checkpoint(step).mkdir(parents=True)

@@ -125,7 +125,7 @@ def test_what_is_no_such_file(plans: dict[str, StagePlan], name: str) -> None:
 def test_what_is_no_such_object(plans: dict[str, StagePlan], name: str) -> None:
     path, reader = place(plans["second"], name)
     for text, fragment in JSON_TEXTS:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text)
         is_version = "bridge_deltas" in name and fragment == ""
         refused(path, reader, "written by bridge protocol None" if is_version else fragment)
 
@@ -184,12 +184,12 @@ def test_a_wrong_value_names_its_key(
     plans: dict[str, StagePlan], name: str, keys: tuple[Any, ...], value: Any, fragment: str
 ) -> None:
     path, reader = place(plans["second"], name)
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text())
     inner = content
     for key in keys[:-1]:
         inner = inner[key]
     inner[keys[-1]] = value
-    path.write_text(json.dumps(content), encoding="utf-8")
+    path.write_text(json.dumps(content))
     refused(path, reader, fragment)
 
 
@@ -224,11 +224,11 @@ def test_no_edit_gives_a_traceback(plans: dict[str, StagePlan], name: str) -> No
     """Each is refused in a sentence, or whoever reads the file can work with it."""
     plan = plans["second"]
     path, reader = place(plan, name)
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(path.read_text())
     bridge = read_results(plan.bridge_folder, plan.tiers)
     said = []
     for keys, value in edits(content):
-        path.write_text(edited(content, keys, value), encoding="utf-8")
+        path.write_text(edited(content, keys, value))
         try:
             reader(path)
             if name.startswith("tier"):
@@ -313,7 +313,7 @@ def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> N
     path, _ = place(plan, name)
     path.write_bytes(b"{" if path.suffix == ".json" else b"damaged")
     write_stage(plan, STEPS)
-    page = write_report(plan, STEPS).read_text(encoding="utf-8")
+    page = write_report(plan, STEPS).read_text()
     write_figures(plan)
     write_front_page(plans, plan.results.parent / "report.html")
     values = {row["step"] for row in read_summary(plan.results / "summary.parquet")}
@@ -324,7 +324,7 @@ def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> N
         assert "not JSON" in shown
         return
     assert f"step 20: {path}" in page
-    front = (plan.results.parent / "report.html").read_text(encoding="utf-8")
+    front = (plan.results.parent / "report.html").read_text()
     assert f"step 20: {path}" in front
     said = stage_status(plan, STEPS)
     if path.suffix == ".json":
@@ -356,8 +356,8 @@ def test_an_objective_that_has_changed(plans: dict[str, StagePlan]) -> None:
     """Deltas that judge other aims than the configuration has now are left out, not misread."""
     plan = plans["second"]
     path = plan.step_folder(20) / "bridge_deltas.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**content, "aims": content["aims"][:1]}), encoding="utf-8")
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "aims": content["aims"][:1]}))
     write_stage(plan, STEPS)
     stage = read_stage_deltas(plan.results / "bridge_deltas.json")
     assert [entry.step for entry in stage.verdicts] == [10, 30]
@@ -369,8 +369,8 @@ def test_what_a_later_version_adds_is_no_fault(plans: dict[str, StagePlan]) -> N
     plan = plans["second"]
     for name in JSON:
         path, reader = place(plan, name)
-        content = json.loads(path.read_text(encoding="utf-8"))
-        path.write_text(json.dumps({**content, "new": {"key": [1, None]}}), encoding="utf-8")
+        content = json.loads(path.read_text())
+        path.write_text(json.dumps({**content, "new": {"key": [1, None]}}))
         reader(path)
     for name in PARQUET:
         path, reader = place(plan, name)

@@ -21,7 +21,6 @@ def test_a_bar_in_a_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             bar.refresh()
             file.flush()
             found = job_progress(log)
-    assert found is not None
     assert found.startswith("web: 25 %, 100/400, ")
     assert re.search(r" left, until \d\d:\d\d$", found)
     assert is_running(log)
@@ -50,6 +49,6 @@ def test_the_item_in_work_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("text", ["", "12:00 INFO 45% of | something\n", "web: no bar\n"])
 def test_a_log_without_a_bar_tells_no_progress(tmp_path: Path, text: str) -> None:
-    (tmp_path / "job.log").write_text(text, encoding="utf-8")
+    (tmp_path / "job.log").write_text(text)
     assert job_progress(tmp_path / "job.log") is None
     assert job_progress(tmp_path / "none.log") is None

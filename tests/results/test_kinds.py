@@ -26,7 +26,7 @@ def twins(monkeypatch: pytest.MonkeyPatch) -> None:
             "items_file": f"{twin}{Path(tier.items_file).suffix}",
         }
         metrics = tuple(metric for metric in tier.metrics if metric.name != "bits_per_byte")
-        monkeypatch.setitem(TIERS, twin, replace(tier, name=twin, metrics=metrics, **files))  # type: ignore[arg-type]
+        monkeypatch.setitem(TIERS, twin, replace(tier, name=twin, metrics=metrics, **files))
         monkeypatch.setitem(ITEM_READERS, twin, ITEM_READERS[name])
 
 
@@ -52,7 +52,7 @@ def test_a_header_of_another_kind_of_file_is_refused(plans: dict[str, StagePlan]
     """Each file is read by its own model."""
     folder = plans["second"].step_folder(20)
     for name, tier in TIERS.items():
-        content = json.loads((folder / tier.summary_file).read_text(encoding="utf-8"))
+        content = json.loads((folder / tier.summary_file).read_text())
         models = [reader.file for reader in ITEM_READERS.values()]
         fits = []
         for model in models:

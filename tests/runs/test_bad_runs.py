@@ -1,6 +1,5 @@
 """What forbids that two runs are compared: one sentence each, and nothing is written."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.bridge.folders import edit_json
+from tests.bridge.folders import edit_json, edited
 from tests.runs.folders import write_run
 from tests.tools.conftest import Command, command
 
@@ -38,9 +37,8 @@ def renamed(root: Path, names: dict[str, str]) -> None:
     """Tasks of B under other names."""
     for number in (10, 20):
         path = step(root, "B", number) / TIER3
-        content = json.loads(path.read_text())
-        content["tasks"] = {names.get(k, k): v for k, v in content["tasks"].items()}
-        path.write_text(json.dumps(content))
+        with edited(path) as content:
+            content["tasks"] = {names.get(k, k): v for k, v in content["tasks"].items()}
         table = path.with_name("tier3_cf_candidates.parquet")
         rows = pq.read_table(table)
         tasks = [names.get(name, name) for name in rows["task"].to_pylist()]
@@ -97,11 +95,9 @@ def no_bytes(root: Path) -> None:
     for file in (TIER2, TIER3, "tier4_sft_native.json"):
         every(root, "B", file, tokenizer={"name": "other", "fingerprint": "other"})
     for number in (10, 20):
-        path = step(root, "B", number) / TIER2
-        content = json.loads(path.read_text())
-        for entry in content["slices"].values():
-            del entry["bits_per_byte"]
-        path.write_text(json.dumps(content))
+        with edited(step(root, "B", number) / TIER2) as content:
+            for entry in content["slices"].values():
+                del entry["bits_per_byte"]
 
 
 def same_run(root: Path) -> None:
@@ -151,8 +147,8 @@ def test_one_sentence(
 
 def test_tokens_that_nobody_knows(command: Command, tmp_path: Path) -> None:
     small = {"steps": (10,), "items": 20, "blocks": 9, "prompts": 8}
-    write_run(tmp_path / "A", number=1, tokens_per_step=None, **small)  # type: ignore[arg-type]
-    write_run(tmp_path / "B", number=2, **small)  # type: ignore[arg-type]
+    write_run(tmp_path / "A", number=1, tokens_per_step=None, **small)
+    write_run(tmp_path / "B", number=2, **small)
     line = ("compare", tmp_path / "A/results", tmp_path / "B/results")
     command(*line, "--by", "tokens").check(1, "how many tokens A had seen is not known")
     ended = command(*line)

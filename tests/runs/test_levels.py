@@ -13,7 +13,7 @@ from evaluation.reporting.comparison import write_configured
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import OtherRun
-from tests.bridge.folders import edit_json
+from tests.bridge.folders import edit_json, edited
 from tests.reporting.pages import page_data, write_report
 from tests.runs.folders import write_run
 
@@ -74,10 +74,8 @@ def test_another_tokenizer(plan: StagePlan) -> None:
 
 
 def test_no_mean_of_other_items(plan: StagePlan) -> None:
-    path = folder(plan) / "tier3_cf.json"
-    content = json.loads(path.read_text())
-    del content["tasks"]["exam"]
-    path.write_text(json.dumps(content))
+    with edited(folder(plan) / "tier3_cf.json") as content:
+        del content["tasks"]["exam"]
     found = drawn(write_report(plan, STEPS))
     assert ("tier3", "quiz", "acc") in found
     assert ("tier3", "overall", "acc") not in found

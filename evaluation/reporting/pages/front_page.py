@@ -177,7 +177,7 @@ def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
 
 
 def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
-    objective = [aim_title(aim.model_dump()) for aim in found.plan.stage.objective]
+    objective = list(map(aim_title, found.plan.stage.objective))
     advised = advice(found)
     why_not = found.recommendation.why if found.recommendation else "no recommendation yet"
     return {

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from evaluation.bridge.positions import position_values
+from evaluation.bridge.breakdowns import position_values
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.deltas_file import DeltaRow, PositionDelta
 from evaluation.results.kinds import NatsItem

@@ -184,8 +184,7 @@ def _disagreements(found: StageResults) -> Table:
             if tier.kind == "nats" or tier.rates or delta.low is None or delta.high is None:
                 continue
             better, worse = moved.setdefault(delta.item, ([], []))
-            metric = tier.metric(delta.metric.removeprefix("delta_"))
-            name = f"{metric.words} {metric.change(delta.delta)}"
+            name = f"{delta.definition.words} {delta.definition.change(delta.delta)}"
             is_up, is_down = delta.low > 0, delta.high < 0
             if delta.want == "<= 0":
                 is_up, is_down = is_down, is_up

@@ -112,7 +112,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "no_advice": advised.why if advised else "the bridge has not been compared yet",
         "has_bridge": plan.stage.bridge is not None,
         "bridge": next(bridges, None),
-        "objective": [aim_title(aim.model_dump()) for aim in plan.stage.objective],
+        "objective": list(map(aim_title, plan.stage.objective)),
         "missing": found.missing,
         "warnings": warnings_in_words(found.deltas),
         "failures": [*failures(plan, found.asked), *found.damaged],

@@ -1,6 +1,5 @@
 """Objectives, verdicts and the recommendation as pages show them, and the curves of their groups."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, group_item
@@ -16,6 +15,7 @@ from evaluation.settings.candidates import (
     candidate_label,
     candidate_rank,
 )
+from evaluation.settings.objectives import Aim
 from evaluation.settings.tiers import TIERS, TierName
 
 
@@ -108,14 +108,13 @@ def _beside(content: Recommendation) -> list[str]:
     return named
 
 
-def aim_title(aim: Mapping[str, Any]) -> str:
+def aim_title(aim: Aim) -> str:
     """Return an aim in words, e.g. `tier2 (hq): improve by more than 0.02 nats per token`."""
-    tier = TIERS[aim["tier"]]
-    metric = f" {aim['metric']}" if aim["metric"] else ""
-    group = f" ({aim['group']})" if aim["group"] else ""
-    size = tier.metric(aim["metric"] or tier.headline).size(aim["margin"])
-    margin = f"by more than {size}" if aim["want"] == "improve" else f"within {size}"
-    return f"{aim['tier']}{metric}{group}: {aim['want']} {margin}"
+    metric = f" {aim.metric}" if aim.metric else ""
+    group = f" ({aim.group})" if aim.group else ""
+    size = aim.decided_on.size(aim.margin)
+    margin = f"by more than {size}" if aim.want == "improve" else f"within {size}"
+    return f"{aim.tier}{metric}{group}: {aim.want} {margin}"
 
 
 def headline_item(tier: TierName, group: str | None) -> str:

@@ -7,6 +7,7 @@ from evaluation.results.answer_files import GenerationEntry, MeanRate, OtherEngi
 from evaluation.results.deltas_file import GroupDelta, StepDeltas
 from evaluation.results.read import Results
 from evaluation.settings.candidates import Candidate
+from evaluation.settings.tiers import TIERS
 
 Sides = Mapping[str, Results]
 """Results by step, or of the bridge."""
@@ -92,19 +93,14 @@ def _group_rates(sides: Sides) -> Iterator[tuple[str, ...]]:
                 yield step, name, grouping, group, str(one.prompts), rate
 
 
-def _points(row: GroupDelta) -> str:
-    change = f"{100 * row.delta:+.1f}"
-    if row.low is not None and row.high is not None:
-        change += f" [{100 * row.low:+.1f}, {100 * row.high:+.1f}]"
-    return f"{change} points"
-
-
 CHANGES: Mapping[str, Callable[[GroupDelta], str]] = {
     "before": lambda row: _percent(row.bridge_value),
     "after": lambda row: _percent(row.value),
-    "Δ [95 %]": _points,
+    "Δ [95 %]": lambda row: TIERS[row.tier].head.change(row.delta, row.low, row.high),
     "p (Holm)": lambda row: "–" if row.p_holm is None else f"{row.p_holm:.2g}",
-    "minimum detectable": lambda row: "–" if row.mde is None else f"{100 * row.mde:.1f} points",
+    "minimum detectable": lambda row: (
+        "–" if row.mde is None else TIERS[row.tier].head.change(row.mde, sign="")
+    ),
     "significant": lambda row: row.flag or "–",
 }
 

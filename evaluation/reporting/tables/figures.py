@@ -199,7 +199,7 @@ def _forest_axis(axis: "Axes", tier: TierName, rows: Sequence[DeltaRow], step: C
     axis.set_xlim(-1.05 * reach, 1.05 * reach)
     axis.axvline(0, color=LIGHT["unclear"], lw=0.8, zorder=0)
     axis.set_yticks(range(len(rows)), [_plain(name_in_forest(row), 36) for row in reversed(rows)])
-    metric = TIERS[tier].metric(rows[0].metric.removeprefix("delta_"))
+    metric = rows[0].definition
     lower = "" if metric.higher_is_better or TIERS[tier].rates else " (lower is better)"
     what = "rate" if TIERS[tier].rates else metric.name
     axis.set_xlabel(

@@ -27,8 +27,7 @@ def advice_of(found: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
 
 
 def _of_aim(aim: AimRow, rows: Sequence[QualityRow]) -> Iterator[str]:
-    tier = TIERS[aim.tier]
-    metric = tier.metric(aim.metric.removeprefix("delta_"))
+    tier, metric = TIERS[aim.tier], aim.definition
     own = [
         row
         for row in rows
@@ -49,7 +48,7 @@ def _times(aim: AimRow, difference: float, count: int, tier: Tier) -> str:
     """Say how many times as many units the mean takes: its error falls with their root."""
     assert aim.mde is not None
     times = (aim.mde / difference) ** 2
-    size = tier.metric(aim.metric.removeprefix("delta_")).size(difference)
+    size = aim.definition.size(difference)
     where = f"the mean of {count} {_plural(tier.item, count)}" if count > 1 else "it"
     if times <= 1:
         return f"the {tier.unit} of {where} show a difference of {size} with probability {POWER:g}"

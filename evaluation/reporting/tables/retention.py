@@ -2,33 +2,34 @@
 
 The checkpoints are the last one of each stage and the bridges, in the order of the stages. One is
 earlier than another if this was trained from it, as the bridges say: two ablations of one stage, or
-stages without bridges, are not. See `shared_items` for how two are compared.
+stages without bridges, are not.
+
+Two are compared over all items that both were scored on, in one family of tests. The items may be of
+any stage's suite: a bridge was scored on the suite of the stage that follows it. An overall value is
+the mean over the items of every pair, so that a row compares like with like. Where one is a stage's
+bridge and the other its last step, their deltas are those of the stage's own files; only what its suite
+does not have is tested here.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from evaluation.errors import ResultsError
+from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_columns
+from evaluation.bridge.deltas import tier_deltas
+from evaluation.bridge.pairing import Pair, check_comparable
+from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.headlines import shown_metrics
-from evaluation.reporting.tables.score_matrix import Column, Key, heat_map, key_of
-from evaluation.reporting.tables.shared_items import (
-    Anchor,
-    paired,
-    retention_rows,
-    shared_by_all,
-)
+from evaluation.reporting.tables.score_matrix import Cell, Column, Key, heat_map, key_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
-from evaluation.reporting.tables.values import Value
 from evaluation.results.columns import write_csv
 from evaluation.results.deltas_file import DeltaRow
-from evaluation.results.read import TierResults, read_tier
+from evaluation.results.read import Results, read_tier
 from evaluation.results.stage_files import RETENTION, RETENTION_COLUMNS, RETENTION_TEX, RetentionRow
-from evaluation.settings.tiers import TierName
+from evaluation.settings.tiers import TIERS, TierName
 
 log = logging.getLogger(__name__)
 
@@ -38,14 +39,26 @@ NOTE = (
     "checkpoints are compared on; an overall value by its own test)."
 )
 
+_ALIKE = ("tier", "item", "value", "delta", "low", "high", "p_holm", "n", "flag")
+
+Pairs = Mapping[TierName, Pair]
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A checkpoint that stands for what a stage ended with, and the results that there are of it."""
+
+    label: str
+    identity: str
+    sides: tuple[Results, ...]
+
 
 def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
     """Return a row per pair of checkpoints, item and metric; a pair is one family of tests."""
-    read = cache(_read)
     found = list(stages)
     known, begun = anchors(found), _begun_from(found)
     pairs = [
-        (earlier, later, paired(earlier, later, read))
+        (earlier, later, paired(earlier, later))
         for earlier, later in product(known, known)
         if earlier.identity in _ancestors(later.identity, begun)
     ]
@@ -136,12 +149,95 @@ def _ancestors(identity: str, begun: Mapping[str, set[str]]) -> set[str]:
     return found - {identity}
 
 
-def _read(folder: Path, tier: TierName) -> TierResults | None:
-    try:
-        return read_tier(folder, tier)
-    except ResultsError as error:  # damaged since it was read
-        log.warning("not in the table of retention: %s", error)
+def paired(earlier: Anchor, later: Anchor) -> Pairs:
+    """Return by tier both checkpoints over all items of theirs that hold the same data."""
+    found = {tier: _joined(list(_comparable(earlier, later, tier))) for tier in TIERS}
+    return {tier: pair for tier, pair in found.items() if pair is not None}
+
+
+def _comparable(earlier: Anchor, later: Anchor, tier: TierName) -> Iterator[Pair]:
+    """Yield what each two of their results share, unless something forbids it, such as a tokenizer."""
+    for sides in product(later.sides, earlier.sides):
+        if not all(tier in side.tiers for side in sides):
+            continue
+        try:
+            pair = Pair(*(read_tier(side.folder, tier) for side in sides))
+            other = pair.theirs.items
+            pair = pair.over(
+                name
+                for name, item in pair.ours.items.items()
+                if name in other and item.same == other[name].same
+            )
+            if pair.ours.items:
+                check_comparable(*pair.results())
+                yield pair
+        except (BridgeError, ResultsError) as error:
+            log.warning("not in the table of retention: %s", error)
+
+
+def _joined(pairs: Sequence[Pair]) -> Pair | None:
+    """Take each item from the results that share most, and rates over all units if these share all."""
+    if not pairs:
         return None
+    first, *others = sorted(pairs, key=lambda pair: -len(pair.ours.items))
+    ours, theirs = dict(first.ours.items), dict(first.theirs.items)
+    for pair in others:
+        ours = {**pair.ours.items, **ours}
+        theirs = {**pair.theirs.items, **theirs}
+    overall = first.ours.overall if len(ours) == len(first.ours.items) else None
+    return Pair(
+        replace(first.ours, items=ours, overall=overall), replace(first.theirs, items=theirs)
+    )
+
+
+def shared_by_all(pairs: Sequence[Pairs]) -> dict[TierName, tuple[str, ...]]:
+    """Return by tier the items of every pair, where some pair has more."""
+    found: dict[TierName, tuple[str, ...]] = {}
+    for tier in TIERS:
+        known = [pair[tier].ours.items for pair in pairs if tier in pair]
+        names = [name for name in (known[0] if known else ()) if all(name in k for k in known)]
+        if not TIERS[tier].rates and any(len(items) > len(names) for items in known):
+            found[tier] = tuple(names)
+    return found
+
+
+def retention_rows(
+    earlier: Anchor,
+    later: Anchor,
+    pairs: Pairs,
+    shared: Mapping[TierName, Sequence[str]],
+    known: Sequence[DeltaRow],
+) -> Iterator[RetentionRow]:
+    """Yield all rows of two checkpoints; `known` are the deltas that a stage has of these two."""
+    deltas = [delta for tier, pair in pairs.items() for delta in _deltas(pair, shared.get(tier))]
+    of_stage = {
+        key_of(row): row.model_dump()
+        for row in known
+        if row.item != OVERALL or row.tier not in shared
+    }
+    new = corrected([one for one in deltas if key_of(one) not in of_stage])
+    rows = {**of_stage, **{key_of(one): delta_columns(one) for one in new}}
+    for delta in deltas:
+        found = rows[key_of(delta)]
+        values = {
+            **{name: found[name] for name in _ALIKE},
+            "metric": key_of(delta)[2],
+            "earlier_value": found["bridge_value"],
+        }
+        if delta.item == OVERALL and (names := shared.get(delta.tier)) is not None:
+            count = f"{len(names)} shared {'item' if len(names) == 1 else 'items'}"
+            values["item"] = f"{OVERALL} of {count}"
+        yield RetentionRow(earlier=earlier.label, later=later.label, **values)
+
+
+def _deltas(pair: Pair, shared: Sequence[str] | None) -> list[Delta]:
+    """Return the deltas of all items, and of the mean over the shared ones where these are given."""
+    found = tier_deltas(pair)
+    if shared is None:
+        return found
+    of_items = [delta for delta in found if delta.item != OVERALL]
+    overall = tier_deltas(pair.over(shared)) if shared else []
+    return [*of_items, *(delta for delta in overall if delta.item == OVERALL)]
 
 
 def write_retention(rows: Sequence[RetentionRow], folder: Path) -> None:
@@ -162,24 +258,8 @@ def _columns(rows: Sequence[RetentionRow]) -> list[Column]:
     columns = []
     for label in labels:
         own = {key_of(row): row for row in against if row.later == label}
-        values = {
-            key: _value(row, row.value if row.later == label else row.earlier_value)
-            for row in against
-            if (key := key_of(row)) and (row.later == label or first[key] == label)
-        }
-        flags = {key: row.flag for key, row in own.items() if row.flag}
-        columns.append(Column(label, values, flags, {key: row.delta for key, row in own.items()}))
+        begun = {key_of(row): row for row in against if row.earlier == label}
+        cells = {key: Cell(row.earlier_value) for key, row in begun.items()}
+        cells |= {k: Cell(row.value, flag=row.flag, delta=row.delta) for k, row in own.items()}
+        columns.append(Column(label, cells))
     return columns
-
-
-def _value(row: RetentionRow, value: float) -> Value:
-    return Value(
-        tier=row.tier,
-        item=row.item,
-        group=None,
-        metric=row.metric,
-        value=value,
-        low=None,
-        high=None,
-        n=row.n,
-    )

@@ -7,11 +7,11 @@ column before, as text, CSV or LaTeX, by Holm's correction over all items of the
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.deltas import compare
@@ -50,17 +50,24 @@ DARKEST = 0.45
 """The share of its colour that the darkest cell has."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """A checkpoint's headline values, and what differs from the column that it is compared with.
+class Cell(NamedTuple):
+    """A checkpoint's value of an item, and how it differs from the column that it is compared with.
 
-    `deltas` are there where cells are to be coloured by them.
+    `delta` is there where cells are to be coloured by it.
     """
 
+    value: float
+    low: float | None = None
+    high: float | None = None
+    flag: str | None = None
+    delta: float | None = None
+
+
+class Column(NamedTuple):
+    """A checkpoint's headline values."""
+
     label: str
-    values: Mapping[Key, Value]
-    flags: Mapping[Key, str]
-    deltas: Mapping[Key, float] = field(default_factory=dict)
+    cells: Mapping[Key, Cell]
 
 
 def write_matrix(found: StageResults) -> None:
@@ -75,22 +82,17 @@ def write_matrix(found: StageResults) -> None:
 
 
 def _scored_column(label: str, scored: Scored, rows: Sequence[DeltaRow]) -> Column:
-    values = _shown_values(scored.values)
-    own = {key: row for row in rows if (key := key_of(row)) in values}
-    return Column(
-        label=label,
-        values=values,
-        flags={key: row.flag for key, row in own.items() if row.flag is not None},
-        deltas={key: row.delta for key, row in own.items()},
-    )
+    return _column(label, scored.values, {key_of(row): (row.flag, row.delta) for row in rows})
 
 
-def _shown_values(values: Iterable[Value]) -> dict[Key, Value]:
-    """Return a value for each item, each tier's means first."""
-    values = list(values)
+def _column(
+    label: str, values: Sequence[Value], known: Mapping[Key, tuple[str | None, float | None]]
+) -> Column:
+    """Return a value for each item, each tier's means first, with flags and deltas where these are."""
     shown = shown_metrics((v.tier, v.item, v.metric) for v in values)
-    own = [v for v in values if v.metric == shown[v.tier, v.item]]
-    return {key_of(value): value for value in sorted(own, key=_rank)}
+    own = sorted((v for v in values if v.metric == shown[v.tier, v.item]), key=_rank)
+    cells = {key_of(v): (v.value, v.low, v.high) for v in own}
+    return Column(label, {key: Cell(*cell, *known.get(key, ())) for key, cell in cells.items()})
 
 
 def key_of(row: Value | Delta | DeltaRow | RetentionRow) -> Key:
@@ -110,7 +112,7 @@ def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[
         ResultsError: a folder has no results, or damaged ones.
     """
     sides = {label: read_folder(folder) for label, folder in folders.items()}
-    flags: dict[str, dict[Key, str]] = {}
+    flags: dict[str, dict[Key, tuple[str | None, None]]] = {}
     notes = []
     for before, label in pairwise(sides):
         try:
@@ -118,8 +120,7 @@ def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[
         except BridgeError as error:
             notes.append(f"{label} is not tested against {before}: {error}")
     columns = [
-        Column(label, _shown_values(values_of(side)), flags.get(label, {}))
-        for label, side in sides.items()
+        _column(label, values_of(side), flags.get(label, {})) for label, side in sides.items()
     ]
     return columns, notes
 
@@ -139,25 +140,23 @@ def columns_as_json(
     for column in columns:
         values = tuple(
             TableValue.model_validate(
-                {**dict(zip(("tier", "item", "metric"), key, strict=True)), **_numbers(column, key)}
+                {
+                    **dict(zip(("tier", "item", "metric"), key, strict=True)),
+                    **dict(zip(("value", "low", "high", "flag"), cell, strict=False)),
+                }
             )
-            for key in column.values
+            for key, cell in column.cells.items()
         )
         folder = str(folders[column.label])
         found.append(TableColumn(label=column.label, folder=folder, values=values))
     return CheckpointTable(columns=tuple(found), notes=tuple(notes))
 
 
-def _flags(ours: Results, theirs: Results) -> dict[Key, str]:
+def _flags(ours: Results, theirs: Results) -> dict[Key, tuple[str | None, None]]:
     """Compare the tiers that both have."""
     shared = {name: tier for name, tier in ours.tiers.items() if name in theirs.tiers}
-    if not shared:
-        return {}
-    return {
-        key_of(delta): delta.flag
-        for delta in compare(replace(ours, tiers=shared), theirs)
-        if delta.flag is not None
-    }
+    deltas = compare(replace(ours, tiers=shared), theirs) if shared else ()
+    return {key_of(delta): (delta.flag, None) for delta in deltas}
 
 
 def as_text(columns: Sequence[Column], *, is_whole: bool) -> str:
@@ -171,14 +170,15 @@ def as_text(columns: Sequence[Column], *, is_whole: bool) -> str:
 def as_csv(columns: Sequence[Column]) -> str:
     """Return numbers in full, in the units of the result files."""
     names = ["value", "low", "high", "flag"]
-    if any(column.deltas for column in columns):
+    if any(cell.delta is not None for column in columns for cell in column.cells.values()):
         names.insert(3, "delta")
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     heads = [f"{column.label} {name}" for column in columns for name in names]
     writer.writerow(map(csv_cell, ["tier", "item", "metric", *heads]))
     for key in _keys(columns):
-        cells = [_numbers(column, key).get(name) for column in columns for name in names]
+        own = [column.cells.get(key) for column in columns]
+        cells = [getattr(cell, name, None) for cell in own for name in names]
         writer.writerow(map(csv_cell, [*key, *cells]))
     return out.getvalue()
 
@@ -195,8 +195,8 @@ def heat_map(columns: Sequence[Column], note: str) -> str:
     """
     most: dict[tuple[TierName, str], float] = {}
     for column in columns:
-        for key, delta in column.deltas.items():
-            most[key[::2]] = max(most.get(key[::2], 0.0), abs(delta))
+        for key, cell in column.cells.items():
+            most[key[::2]] = max(most.get(key[::2], 0.0), abs(cell.delta or 0.0))
     lines = (
         "% \\usepackage{booktabs, amssymb} \\usepackage[table]{xcolor}",
         f"% {note}",
@@ -206,7 +206,7 @@ def heat_map(columns: Sequence[Column], note: str) -> str:
 
 
 def _keys(columns: Sequence[Column]) -> list[Key]:
-    found = dict.fromkeys(key for column in columns for key in column.values)
+    found = dict.fromkeys(key for column in columns for key in column.cells)
     order = list(TIERS)
 
     return sorted(found, key=lambda key: (order.index(key[0]), key[2] != TIERS[key[0]].shown))
@@ -222,33 +222,20 @@ def _title(key: Key) -> str:
 
 
 def _cell(column: Column, key: Key, *, has_interval: bool = True) -> str:
-    value = column.values.get(key)
-    if value is None:
+    cell, metric = column.cells.get(key), _metric(key)
+    if cell is None:
         return "–"
-    metric = TIERS[value.tier].metric(value.metric)
     scale, digits = (100, 1) if metric.unit == "fraction" else (1, metric.digits)
-    words = [f"{scale * value.value:.{digits}f}"]
-    if has_interval and value.low is not None and value.high is not None:
-        words.append(f"[{scale * value.low:.{digits}f}, {scale * value.high:.{digits}f}]")
-    words.append(_ARROWS.get(column.flags.get(key, ""), ""))
+    words = [f"{scale * cell.value:.{digits}f}"]
+    if has_interval and cell.low is not None and cell.high is not None:
+        words.append(f"[{scale * cell.low:.{digits}f}, {scale * cell.high:.{digits}f}]")
+    words.append(_ARROWS.get(cell.flag or "", ""))
     return " ".join(filter(None, words))
 
 
-def _numbers(column: Column, key: Key) -> Mapping[str, object]:
-    value = column.values.get(key)
-    if value is None:
-        return {}
-    return {
-        "value": value.value,
-        "low": value.low,
-        "high": value.high,
-        "delta": column.deltas.get(key),
-        "flag": column.flags.get(key),
-    }
-
-
 def _tinted(column: Column, key: Key, most: float) -> str:
-    text, delta = _escaped(_cell(column, key, has_interval=False)), column.deltas.get(key)
+    text, cell = _escaped(_cell(column, key, has_interval=False)), column.cells.get(key)
+    delta = cell.delta if cell else None
     if not delta or not most:
         return text
     is_gain = (delta > 0) == _metric(key).higher_is_better

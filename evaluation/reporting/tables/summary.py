@@ -89,7 +89,8 @@ def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
         for metric in (tier.shown, *(metric.name for metric in tier.companions)):
             shown = [row for row in rows if (row["tier"], row["metric"]) == (name, metric)]
             if shown:
-                parts.append(f"## {name}: {metric}\n\n{_markdown_table(shown)}\n")
+                heading = tier.metric(metric).column
+                parts.append(f"## {name}: {heading}\n\n{_markdown_table(shown)}\n")
     return "\n".join(parts)
 
 
@@ -123,11 +124,11 @@ def _line(cells: Iterable[str]) -> str:
 def _cell(row: dict[str, Any] | None) -> str:
     if row is None:
         return "–"
-    digits = TIERS[row["tier"]].metric(row["metric"]).digits
-    text = f"{row['value']:.{digits}f}"
+    metric = TIERS[row["tier"]].metric(row["metric"])
+    text = metric.number(row["value"])
     if row["delta"] is not None:
         mark = {"better": " ▲", "worse": " ▼"}.get(row["verdict"] or "", "")
-        text += f" ({row['delta']:+.{digits}f}{mark})"
+        text += f" ({metric.number(row['delta'], '+')}{mark})"
     return text
 
 

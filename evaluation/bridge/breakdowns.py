@@ -1,0 +1,124 @@
+"""Breakdowns of deltas, which no verdict or correction rests on.
+
+by position     the loss at the positions of a slice: how far back a checkpoint uses what it reads
+by group        verified answers in fixed groups of prompts, such as a level or a subject. They are
+                a family of their own: Holm's correction is over all groups of the step. An item
+                that is in two groupings is tested in both
+by pass rate    prompts by their pass rates before and after: hard ones gained, easy ones lost
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from evaluation.bridge.delta import change_columns, flag_of
+from evaluation.bridge.paired_binary import paired_rate
+from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
+from evaluation.bridge.statistics import Estimate, holm
+from evaluation.bridge.text_blocks import paired_ratio
+from evaluation.errors import BridgeError
+from evaluation.metrics.positions import Positions, bins_of
+from evaluation.metrics.spread import Floats
+from evaluation.results.kinds import Blocks, CreditItem, NatsItem
+from evaluation.results.read import Results
+
+BANDS = ("never", "up to 1/3", "up to 2/3", "below 1", "always")
+_EDGES = (0.0, 1 / 3, 2 / 3)
+_CLOSE = 1e-9  # a rate of 1/3 is a float
+
+
+class BinValue(NamedTuple):
+    """Nats per token at the positions of a bin."""
+
+    first: int
+    last: int
+    estimate: Estimate
+
+
+def position_values(blocks: Blocks | None, length: int) -> list[BinValue]:
+    """Return the loss in each bin of blocks of so many tokens; nothing where there is one bin."""
+    if blocks is None or blocks.positions is None:
+        return []
+    return [
+        BinValue(one.first, one.last, paired_ratio(one.nats, np.zeros_like(one.nats), one.tokens))
+        for one in bins_of(blocks.positions, length)
+    ]
+
+
+def position_deltas(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
+    """Yield rows of `deltas_file.PositionDelta`, for two sides that may be compared.
+
+    Raises:
+        BridgeError: blocks have other tokens at some positions.
+    """
+    for pair in tier_pairs(ours, theirs):
+        for name, mine, other in pair.both(NatsItem):
+            if mine.blocks is None or other.blocks is None:
+                continue
+            left, right = mine.blocks.positions, other.blocks.positions
+            if left is not None and right is not None:
+                yield from _rows(pair, name, left, right)
+
+
+def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[dict[str, Any]]:
+    if not np.array_equal(left.tokens, right.tokens):
+        raise BridgeError(
+            f"{pair.tier.unit} of {name!r}: {pair.ours.folder} and {pair.theirs.folder} scored "
+            f"different numbers of tokens at the same positions; {AGAIN}"
+        )
+    length = pair.ours.file.sequence_length
+    for one, other in zip(bins_of(left, length), bins_of(right, length), strict=True):
+        known, tokens = paired_ratio(one.nats, other.nats, one.tokens), one.tokens.sum()
+        values = float(one.nats.sum() / tokens), float(other.nats.sum() / tokens)
+        yield {
+            "tier": pair.tier.name,
+            "item": name,
+            "first": one.first,
+            "last": one.last,
+            "tokens": int(tokens),
+            **change_columns(values, known),
+            "n": known.n,
+            "note": known.note,
+        }
+
+
+def group_deltas(ours: Results, theirs: Results) -> list[dict[str, Any]]:
+    """Return rows of `deltas_file.GroupDelta`, for two sides that may be compared."""
+    rows = [row for pair in tier_pairs(ours, theirs) for row in _group_rows(pair)]
+    adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
+    return [
+        {**row, "p_holm": p, "flag": None if p is None else flag_of(row["delta"], p)}
+        for row, p in zip(rows, adjusted.values(), strict=True)
+    ]
+
+
+def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
+    groupings = {name: item.groupings for name, item, _ in pair.both(CreditItem)}
+    for item, ours, theirs in pair.credits():
+        for by, groups in groupings[item].items():
+            for group in sorted(set(groups.values())):
+                names = {name for name, own in groups.items() if own == group}
+                left, right = ours.only(names), theirs.only(names)
+                if left.ids:
+                    about = {"tier": pair.tier.name, "item": item, "by": by, "group": group}
+                    known = paired_rate(left.credit, right.credit)
+                    values = float(left.credit.mean()), float(right.credit.mean())
+                    tested = {"prompts": len(left.ids), "p": known.p, "mde": known.mde}
+                    yield {**about, **change_columns(values, known), **tested}
+
+
+def pass_rate_changes(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
+    """Yield rows of `deltas_file.Moves`, for two sides that may be compared."""
+    for pair in tier_pairs(ours, theirs):
+        for item, mine, other in pair.credits() if "moves" in pair.tier.figures else ():
+            counts = np.zeros((len(BANDS), len(BANDS)), dtype=int)
+            np.add.at(counts, (_bands(other.credit), _bands(mine.credit)), 1)
+            about = {"tier": pair.tier.name, "item": item}
+            yield {**about, "bands": BANDS, "counts": counts.tolist()}
+
+
+def _bands(rates: Floats) -> Any:
+    """Return the index of each rate's band, (n,)."""
+    inner = np.searchsorted(np.asarray(_EDGES) + _CLOSE, rates)
+    return np.where(rates >= 1 - _CLOSE, len(BANDS) - 1, inner)
