@@ -24,7 +24,7 @@ python -m evaluation bridge-table --config config/demo.yaml
 echo
 echo "== stage 2 compared with an ablation of it that learns half as fast"
 python -m evaluation compare .demo/results/stage2 .demo/results/stage2_slow \
-    --output .demo/results/ablation | grep -E 'ahead|not significantly different'
+    --output .demo/results/ablation | grep -E 'is better from|is decided by|not significantly different'
 echo
 echo "This demonstrates the workflow: the checkpoints are one real model with less and less noise added"
 echo "to its weights, and stage 4's step 100 with more, so the order of all of them is known."

@@ -46,7 +46,7 @@ def _missing_folder() -> str | None:
     try:
         os.getcwd()
     except OSError:
-        return "the folder that this was started in is gone; `cd` to one that is there"
+        return "the current folder has been deleted; `cd` to one that exists"
     return None
 
 

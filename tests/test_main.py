@@ -66,7 +66,11 @@ LINES: dict[str, tuple[str, int, str]] = {
     ),
     "Snakemake's name of the option": (f"{EVALUATION} status --configfile config.yaml", 1, ""),
     "little memory": (f"ulimit -v 60000; {STATUS}", 1, "58 MB (`ulimit -v`), and that is not"),
-    "folder gone": (f"mkdir gone; cd gone; rmdir ../gone; {STATUS}", 1, "is gone; `cd` to one"),
+    "folder gone": (
+        f"mkdir gone; cd gone; rmdir ../gone; {STATUS}",
+        1,
+        "has been deleted; `cd` to one",
+    ),
 }
 
 

@@ -13,7 +13,7 @@ from evaluation.wording import no_such
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
-        commands, verify_answers, "verdicts on a JSONL file of completions (id, completion, sample)"
+        commands, verify_answers, "verify a JSONL file of completions (id, completion, sample)"
     )
     command.add_argument(
         "completions", type=a_path, help="JSONL with `id` and `completion`: a file, a pipe, or -"
@@ -22,17 +22,17 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--task", type=a_name, required=True, help="generation task that was completed"
     )
     command.add_argument(
-        "--stage", type=a_name, help="stage that has it; the first one if not given"
+        "--stage", type=a_name, help="stage that has the task (default: the first one)"
     )
     command.add_argument("--output", type=a_path, help="JSONL with the verdicts")
 
     command = add_command(
-        commands, curriculum, "ids of prompts by pass rate, one a line, for a trainer"
+        commands, curriculum, "list ids of prompts by pass rate, one per line, for a trainer"
     )
     command.add_argument("results", type=a_path, help="a checkpoint's folder of results")
     command.add_argument("--task", type=a_name, required=True, help="generation task")
     command.add_argument(
-        "--verifier", type=a_name, help="whose verdicts count; the primary one if not given"
+        "--verifier", type=a_name, help="verifier whose verdicts count (default: the primary one)"
     )
     command.add_argument(
         "--band",
@@ -43,9 +43,15 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="pass rates to keep, both ends included (%(default)s)",
     )
     command.add_argument("--order", choices=("easiest", "hardest"), default="easiest")
-    command.add_argument("--rates", action="store_true", help="a tab and the pass rate after each")
-    command.add_argument("--known", type=a_path, help="the trainer's ids, one a line, to check by")
-    command.add_argument("--output", type=a_path, help="file to write; else standard output")
+    command.add_argument(
+        "--rates", action="store_true", help="add a tab and the pass rate to each line"
+    )
+    command.add_argument(
+        "--known",
+        type=a_path,
+        help="ids that the trainer has, one per line; an id that is not among them is an error",
+    )
+    command.add_argument("--output", type=a_path, help="file to write (default: standard output)")
 
 
 def verify_answers(options: argparse.Namespace) -> int:

@@ -24,14 +24,18 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = add_command(commands, inspect, "what a checkpoint is, and whether it is complete")
+    command = add_command(
+        commands, inspect, "show what a checkpoint contains, and whether it is complete"
+    )
     command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
     command.add_argument("--json", action="store_true", help="as JSON")
 
     _add_verify(commands)
 
-    command = add_command(commands, import_hf, "a Hugging Face folder as a Nanotron checkpoint")
+    command = add_command(
+        commands, import_hf, "convert a Hugging Face folder to a Nanotron checkpoint"
+    )
     command.add_argument("source", type=a_path, help="Hugging Face folder")
     command.add_argument("target", type=a_path, help="folder that gets STEP/ and latest.txt")
     command.add_argument(
@@ -42,10 +46,12 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("--sequence-length", type=whole_number(2), help="recorded in config.yaml")
     command.add_argument(
-        "--tokenizer", type=a_name, help="name recorded in config.yaml; SOURCE if not given"
+        "--tokenizer", type=a_name, help="name recorded in config.yaml (default: SOURCE)"
     )
 
-    command = add_configured(commands, merge, "a configured merge as a checkpoint", stage=True)
+    command = add_configured(
+        commands, merge, "write a configured merge as a checkpoint", stage=True
+    )
     command.add_argument("--name", type=a_name, required=True, help="name of the merge")
     command.add_argument("--output", type=a_path, required=True, help="folder of the checkpoint")
 
@@ -69,13 +75,15 @@ def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument(
         "--python",
         type=a_path,
-        help="of --against: Python of an environment that has it (this one)",
+        help="with --against: Python of an environment that has it (default: this one)",
     )
     command.add_argument(
-        "--ids", type=a_path, help="of --against: safetensors file of input_ids (random ones)"
+        "--ids",
+        type=a_path,
+        help="with --against: safetensors file of input_ids (default: random ones)",
     )
     command.add_argument(
-        "--limit", type=whole_number(1), help="of --against: seconds it may take (1800)"
+        "--limit", type=whole_number(1), help="with --against: seconds it may take (default: 1800)"
     )
 
 
@@ -83,7 +91,7 @@ def add_use_mup(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--use-mup",
         action=argparse.BooleanOptionalAction,
-        help="for a checkpoint without config.yaml, which alone says it",
+        help="for a checkpoint without config.yaml, where this is recorded",
     )
 
 
@@ -181,4 +189,4 @@ def _check_import(options: argparse.Namespace) -> None:
         raise ConfigError(f"{target}: is a file; give a folder, which gets STEP/ and latest.txt")
     source, place = (Path(os.path.realpath(path)) for path in (options.source, target))
     if place.is_relative_to(source):
-        raise ConfigError(f"{target}: lies in {options.source} itself; give a folder of its own")
+        raise ConfigError(f"{target}: is inside {options.source}; give another folder")

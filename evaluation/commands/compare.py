@@ -32,10 +32,10 @@ def _add_compare(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_command(
         commands,
         compare,
-        "two checkpoints' results, or two runs, of one suite, paired",
+        "compare two checkpoints' results, or two runs, of one suite",
         epilog="Two runs are compared at every checkpoint that both have scored. Exit code 0: compared "
         "(with --fail-on-regression: and nothing is significantly worse). 1: the two cannot be "
-        "compared, as one line on stderr says, or (with --fail-on-regression) A is significantly "
+        "compared (one line on stderr has the reason), or (with --fail-on-regression) A is significantly "
         "worse. 2: wrong usage.",
     )
     command.add_argument(
@@ -66,15 +66,20 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
     which = group.add_mutually_exclusive_group()
     which.add_argument("--at-step", type=whole_number(0), metavar="N", help="only at this step")
     which.add_argument(
-        "--at-tokens", type=whole_number(0), metavar="N", help="only at so many tokens seen, ± 1 %%"
+        "--at-tokens",
+        type=whole_number(0),
+        metavar="N",
+        help="only at this number of training tokens, ± 1 %%",
     )
     which.add_argument("--last", action="store_true", help="only the last checkpoint of each")
-    which.add_argument("--by", choices=get_args(By), help="match by steps (default) or tokens seen")
+    which.add_argument(
+        "--by", choices=get_args(By), help="match by steps (default) or training tokens"
+    )
 
 
 def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_command(
-        commands, table, "checkpoints side by side, a column each, as text, CSV or LaTeX"
+        commands, table, "show checkpoints side by side, a column each, as text, CSV or LaTeX"
     )
     command.add_argument(
         "folders",
@@ -85,7 +90,7 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("--format", choices=("text", "csv", "latex"), default="text")
     add_json(command)
-    command.add_argument("--output", type=a_path, help="file to write; else standard output")
+    command.add_argument("--output", type=a_path, help="file to write (default: standard output)")
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -97,7 +102,7 @@ def compare(options: argparse.Namespace) -> int:
     if given:
         raise ConfigError(
             f"--{given[0].replace('_', '-')} is for two runs; {options.ours} and {options.theirs} are "
-            "taken for results of two checkpoints"
+            "read as results of two checkpoints"
         )
     return compare_checkpoints(options)
 

@@ -85,7 +85,9 @@ def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     for group in GROUPS:
         group.add_commands(commands)
-    command = add_command(commands, completion, f"a shell's completion of {INSTALLED}")
+    command = add_command(
+        commands, completion, f"print a shell's completion script for {INSTALLED}"
+    )
     command.add_argument("shell", choices=("bash", "zsh", "fish"))
     return parser
 

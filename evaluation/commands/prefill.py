@@ -31,7 +31,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
             )
 
     command = add_command(
-        commands, schema, "write the JSON schema and the table of keys in config/README.md"
+        commands, schema, "write the JSON schema and the tables of keys in the documentation"
     )
     command.add_argument("--root", type=a_path, default=Path(), help="root of the project")
 

@@ -48,13 +48,13 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
-        commands, doctor, "what would stop a scoring job, and how to correct it", stage=False
+        commands, doctor, "find what would stop a scoring job, and how to correct it", stage=False
     )
     add_json(command)
     command.add_argument(
         "--gate",
         action="store_true",
-        help="as the workflow's first rule: what stops only some of the jobs is a warning",
+        help="as in the workflow's first rule: what stops only some jobs is a warning",
     )
 
 
@@ -66,18 +66,21 @@ def _add_score(commands: "Commands[argparse.ArgumentParser]") -> None:
         type=whole_number(0),
         nargs="+",
         action="extend",
-        help="step of the stage; several share the GPUs that it sees",
+        help="steps of the stage; several share the visible GPUs",
     )
     add_merges(which)
     which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
     command.add_argument(
-        "--scores-only", action="store_true", help="leave the tier files to `collect`"
+        "--scores-only", action="store_true", help="do not write tier files; `collect` does"
     )
 
 
 def _add_collect(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
-        commands, collect, "a scored checkpoint's tier files, from its stored scores", stage=True
+        commands,
+        collect,
+        "write a scored checkpoint's tier files from its stored scores",
+        stage=True,
     )
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--step", type=whole_number(0), nargs="+", help="steps of the stage")
@@ -87,14 +90,14 @@ def _add_collect(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _add_expect(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_command(
-        commands, expect, "whether a result file is there; if not, why it could not be made"
+        commands, expect, "check that a result file exists; if not, show why it could not be made"
     )
     command.add_argument("file", type=a_path)
 
 
 def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_command(
-        commands, loglikelihood, "log-probabilities of a JSONL file of contexts and continuations"
+        commands, loglikelihood, "score a JSONL file of contexts and continuations"
     )
     command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
@@ -108,7 +111,7 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="FILE.jsonl, which appears whole at the end; a pipe, a device or - is written through",
     )
     command.add_argument(
-        "--tokenizer", type=a_name, help="hub id or folder; the checkpoint's own if not given"
+        "--tokenizer", type=a_name, help="hub id or folder (default: the checkpoint's)"
     )
     command.add_argument(
         "--dtype", choices=("auto", "float32", "bfloat16", "float16"), default="auto"
@@ -172,7 +175,7 @@ def expect(options: argparse.Namespace) -> int:
     records = [read_record(options.file.parent, step) for step in (COLLECT, STEP_DELTAS)]
     reasons = [record.error for record in records if record is not None and record.error]
     why = reasons[0] if reasons else "nothing has made it"
-    raise ScoringError(f"{options.file}: there is no such result: {why}")
+    raise ScoringError(f"{options.file}: no such result: {why}")
 
 
 def _plans(options: argparse.Namespace) -> tuple[StagePlan, dict[str, StagePlan]]:

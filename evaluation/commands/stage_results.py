@@ -28,28 +28,32 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = add_configured(commands, deltas, "one step's deltas against its bridge", stage=True)
+    command = add_configured(commands, deltas, "compare steps with their bridge", stage=True)
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--step", type=whole_number(0), nargs="+", help="steps of the stage")
     add_merges(which)
-    add_configured(commands, tables, "a stage's tables, recommendation and report", stage=True)
-    add_configured(commands, figures, "a stage's curves and forest plots as SVG files", stage=True)
+    add_configured(
+        commands, tables, "write a stage's tables, recommendation and report", stage=True
+    )
+    add_configured(
+        commands, figures, "write a stage's curves and forest plots as SVG files", stage=True
+    )
     add_configured(
         commands,
         comparison,
-        "this run compared with those that the configuration names under `runs`",
+        "compare this run with those under `runs` in the configuration",
     )
-    add_configured(commands, front_page, "the report's first page, over all stages")
+    add_configured(commands, front_page, "write the report's first page, over all stages")
     _add_tensorboard(commands)
-    add_json(add_configured(commands, bridge_table, "every stage's deltas and verdicts"))
-    add_json(add_configured(commands, status, "what is done and what is missing", stage=False))
+    add_json(add_configured(commands, bridge_table, "show every stage's deltas and verdicts"))
+    add_json(add_configured(commands, status, "show what is done and what is missing", stage=False))
 
 
 def _add_tensorboard(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
         commands,
         tensorboard,
-        "all curves as TensorBoard event files, or as a run of Weights & Biases "
+        "export all curves as TensorBoard event files, or to Weights & Biases "
         "(needs `pip install tensorboard` or `wandb`)",
     )
     command.add_argument(
@@ -134,7 +138,7 @@ def comparison(options: argparse.Namespace) -> int:
     plans = _plans_with_tables(options)
     config = next(iter(plans.values())).config
     if not config.runs:
-        raise ConfigError(f"{options.config}: names no other `runs`; `compare A B` needs none")
+        raise ConfigError(f"{options.config}: has no `runs`; add some, or use `compare A B`")
     record = make_comparison(plans)
     print(*(Path(config.results) / name for name in record.files), sep="\n")
     if record.error is not None:

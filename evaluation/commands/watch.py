@@ -27,14 +27,14 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "evaluate checkpoints as training saves them",
         stage=False,
         usage="%(prog)s [options] -- SNAKEMAKE ARGUMENTS",
-        epilog="Exit code 0: it came to its end. 1: some evaluation or page failed, as its line says, or "
+        epilog="Exit code 0: it ended as intended. 1: an evaluation or a page failed (its line has the reason), or "
         "it could not start. 130, 143: Ctrl-C, SIGTERM.",
     )
     command.add_argument(
         "--interval",
         type=finite_number(SHORTEST),
         default=300.0,
-        help="seconds between two looks (%(default)g)",
+        help="seconds between two checks (%(default)g)",
     )
     command.add_argument(
         "--quiet",
@@ -51,11 +51,16 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--give-up",
         type=finite_number(0),
         metavar="HOURS",
-        help="end when nothing new came for so long",
+        help="end when no new checkpoint has come for this long",
     )
-    command.add_argument("--once", action="store_true", help="one look, and what follows from it")
     command.add_argument(
-        "snakemake", nargs="*", metavar="-- …", help="how it runs: `-- --profile slurm_profile`"
+        "--once", action="store_true", help="check once, and evaluate what is ready"
+    )
+    command.add_argument(
+        "snakemake",
+        nargs="*",
+        metavar="-- …",
+        help="options of Snakemake: `-- --profile slurm_profile`",
     )
 
 
@@ -85,7 +90,7 @@ def _arguments(given: list[str]) -> tuple[str, ...]:
     """Return Snakemake's own arguments; raise ConfigError where they cannot do."""
     if given and not given[0].startswith("-"):
         raise ConfigError(
-            f"{given[0]!r}: `watch` itself decides what is made; after `--`, give options of Snakemake only"
+            f"{given[0]!r}: `watch` chooses the targets; after `--`, give only options of Snakemake"
         )
     names = [word.partition("=")[0] for word in given]
     for name in names:
@@ -94,7 +99,7 @@ def _arguments(given: list[str]) -> tuple[str, ...]:
     is_given = any(name.startswith(HOW) for name in names) or "SNAKEMAKE_PROFILE" in os.environ
     if not is_given:
         raise ConfigError(
-            "how is Snakemake to run? End the command with `-- --profile slurm_profile` on a cluster, "
+            "Snakemake's options are missing. End the command with `-- --profile slurm_profile` on a cluster, "
             "or with `-- --cores 4` to run on this machine"
         )
     return tuple(given)

@@ -36,12 +36,12 @@ class ComparisonRow(DeltaColumns):
 
 
 class LeadRow(FileModel):
-    """Who is ahead in one measure, and from when on."""
+    """Which run is better in one measure, and from when on."""
 
     tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
     metric: str = Field(description="`delta_` and the name of the metric.")
-    ahead: Literal["A", "B"] | None = Field(
+    better: Literal["A", "B"] | None = Field(
         description="The run that is better at the last matched checkpoints; null if they are not significantly different."
     )
     since_step_a: int | None = Field(description="A's step from which on it is better.")

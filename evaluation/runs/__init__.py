@@ -1,1 +1,1 @@
-"""Two runs compared: which checkpoints match, and which run is ahead from which step on."""
+"""Two runs compared: which checkpoints match, and which run is better from which step on."""

@@ -1,4 +1,4 @@
-"""Who is ahead, and from which step on: what holds at all matched checkpoints at once, in words.
+"""Which run is better, and from which step on: what holds at all matched checkpoints at once, in words.
 
 A run leads from a checkpoint on if, there and at every later one, the interval of A - B lies on its
 side of zero. These intervals hold for all matched checkpoints together (max-t over them, see
@@ -34,7 +34,7 @@ class Lead:
     deltas: Sequence[Delta]
     estimates: Sequence[Estimate]
     alpha: float
-    ahead: Side | None
+    better: Side | None
     since: int | None
 
 
@@ -66,14 +66,14 @@ def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
     since = len(signs)
     while since > 0 and signs[since - 1] == signs[-1] != 0:
         since -= 1
-    ahead: Side | None = {1: "A", -1: "B"}.get(signs[-1])  # type: ignore[assignment]
+    better: Side | None = {1: "A", -1: "B"}.get(signs[-1])  # type: ignore[assignment]
     return Lead(
         key=key,
         deltas=deltas,
         estimates=estimates,
         alpha=alpha,
-        ahead=ahead,
-        since=since if ahead else None,
+        better=better,
+        since=since if better else None,
     )
 
 
@@ -90,7 +90,7 @@ def _shape(column: Leaves) -> dict[str, int | None]:
 
 
 def _sign(delta: Delta, known: Estimate) -> int:
-    """Return 1 if A is ahead by the interval, -1 if B is, 0 if they are not significantly different."""
+    """Return 1 if A is better by the interval, -1 if B is, 0 if they are not significantly different."""
     if known.low is None or known.high is None or known.low <= 0 <= known.high:
         return 0
     return delta.sign if known.low > 0 else -delta.sign
@@ -104,7 +104,7 @@ def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
         tier=tier,
         item=item,
         metric=metric,
-        ahead=lead.ahead,
+        better=lead.better,
         since_step_a=None if since is None else since.ours.step,
         since_step_b=None if since is None else since.theirs.step,
         checkpoints=0 if lead.since is None else len(matched) - lead.since,
@@ -114,18 +114,18 @@ def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
 
 
 def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
-    """Return e.g. `tier3 accuracy: A is ahead from step 2000 on (3 of 4 matched checkpoints), …`."""
+    """Return e.g. `tier3 accuracy: A is better from step 2000 on (3 of 4 matched checkpoints), …`."""
     last = lead.estimates[-1]
     change = lead.deltas[-1].definition.change(last.value, last.low, last.high)
     what = f"{_measure(lead)}: "
-    if lead.ahead is None or lead.since is None:
+    if lead.better is None or lead.since is None:
         return f"{what}{_no_lead(lead, matched)}; A - B {change} at {matched[-1].label}"
     where = matched[lead.since].label
     if len(matched) == 1:
-        said = f"{lead.ahead} is ahead at {where}, the only match, so since when is not known"
+        said = f"{lead.better} is better at {where}, the only match, so since when is not known"
     else:
         count = f"{len(matched) - lead.since} of {len(matched)} matched checkpoints"
-        said = f"{lead.ahead} is ahead from {where} on ({count})"
+        said = f"{lead.better} is better from {where} on ({count})"
     return f"{what}{said}; A - B {change} at {matched[-1].label}"
 
 
@@ -152,12 +152,12 @@ def corrected_for(leads: Sequence[Lead], count: int) -> str:
     if count == 1:
         return (
             "One pair of checkpoints was compared, so the 95 % intervals of overall values are their "
-            f"own and nothing can be said of since when a run is ahead. {items}"
+            f"own, and since when a run is better is not known. {items}"
         )
     overall = [lead for lead in leads if lead.key[1] == OVERALL]
     confidence = 100 * (1 - min((lead.alpha for lead in overall), default=1.0))
     return (
-        f"Who is ahead is said by intervals that hold for all {count} matched checkpoints at once "
+        f"Which run is better is decided by intervals that hold for all {count} matched checkpoints at once "
         f"(max-t over the checkpoints; up to {confidence:.1f} % for one), not by the 95 % intervals "
         f"that each has of its own. {items}"
     )

@@ -80,7 +80,7 @@ class Stage(Settings):
     checkpoints: ExpandedPath = Field(description="Folder that holds one folder per step.")
     steps: Steps = Field(description="List of steps, `all`, or `every: N` (found on disk).")
     merges: dict[MergeName, MergeRecipe] = Field(
-        {}, description="Weighted means of checkpoints, by name, evaluated beside the steps."
+        {}, description="Weighted means of checkpoints, by name, evaluated like steps."
     )
     open_ended: Boolean = Field(
         False, description="Set by a run: `steps` are those of `all` or `every: N` found so far."

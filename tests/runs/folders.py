@@ -21,7 +21,7 @@ def write_run(
     tiers: tuple[str, ...] = ("slices", "tasks", "probes"),
     **sizes: Any,
 ) -> StagePlan:
-    """A run whose later steps are better; `gain` by step is what it is ahead by, on top of that."""
+    """A run whose later steps are better; `gain` by step is what it is better by, on top of that."""
     plan = make_plans(folder, steps=steps, tiers=tiers)[stage]
     for step in steps:
         more = (gain or {}).get(step, 0.0)

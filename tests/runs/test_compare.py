@@ -1,4 +1,4 @@
-"""Two runs at the checkpoints that meet: deltas, intervals over all of them, and who is ahead."""
+"""Two runs at the checkpoints that meet: deltas, intervals over all of them, and which run is better."""
 
 import json
 import math
@@ -33,7 +33,7 @@ ACC = ("tier3", OVERALL, "delta_acc")
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run `a` is ahead of `b` from step 30 on; `c` saves at other steps and sees twice the tokens."""
+    """Run `a` is better than `b` from step 30 on; `c` saves at other steps and sees twice the tokens."""
     root = tmp_path_factory.mktemp("runs")
     write_run(root / "a", number=1, gain={30: 0.6, 40: 0.6})
     write_run(root / "b", number=2)
@@ -102,11 +102,11 @@ def test_a_delta_by_hand(runs: Path) -> None:
 def test_who_is_ahead_from_when_on(runs: Path) -> None:
     stage = compared(runs, "a", "b")
     lead = lead_in(stage)
-    assert (lead.ahead, lead.since_step_a, lead.since_step_b) == ("A", 30, 30)
+    assert (lead.better, lead.since_step_a, lead.since_step_b) == ("A", 30, 30)
     turned = lead_in(compared(runs, "b", "a"))
-    assert (turned.ahead, turned.since_step_a) == ("B", 30)
+    assert (turned.better, turned.since_step_a) == ("B", 30)
     key = ("tier2", OVERALL, "delta_nats_per_token")  # less is better
-    assert (lead_in(stage, key).ahead, lead_in(stage, key).since_step_a) == ("A", 30)
+    assert (lead_in(stage, key).better, lead_in(stage, key).since_step_a) == ("A", 30)
     assert rows_in(stage, key)[-1].high_all < 0
 
 
@@ -141,7 +141,7 @@ def test_a_lead_that_is_lost_is_none(runs: Path) -> None:
     """Only an unbroken lead up to the last matched checkpoint counts."""
     order = [[d for d in paired(runs, step) if d.item == OVERALL] for step in (30, 40, 10)]
     lead = next(one for one in leads(order) if one.key == ACC)
-    assert (lead.ahead, lead.since) == (None, None)
+    assert (lead.better, lead.since) == (None, None)
 
 
 def test_by_tokens(runs: Path) -> None:
@@ -185,8 +185,8 @@ def test_files_say_what_the_terminal_says(command: Command, runs: Path, tmp_path
             assert lead.sentence in ended.out
         assert lead.sentence in page
     acc = next(lead for lead in content.leads if (lead.item, lead.metric) == ACC[1:])
-    assert (acc.ahead, acc.since_step_a, acc.since_step_b, acc.checkpoints) == ("A", 30, 30, 2)
-    assert "A is ahead from step 30 on (2 of 4 matched checkpoints)" in acc.sentence
+    assert (acc.better, acc.since_step_a, acc.since_step_b, acc.checkpoints) == ("A", 30, 30, 2)
+    assert "A is better from step 30 on (2 of 4 matched checkpoints)" in acc.sentence
     assert content.corrected_for in ended.out
     assert content.corrected_for in page
     assert "all 4 matched checkpoints at once (max-t" in content.corrected_for

@@ -129,7 +129,7 @@ def test_a_run_that_cannot_be_compared_is_named_and_stops_no_other(world: World)
     world.change(runs={})
     by_hand = world.evaluation("comparison")
     assert by_hand.returncode == 1
-    assert "names no other `runs`" in by_hand.stderr
+    assert "has no `runs`; add some" in by_hand.stderr
 
 
 def test_a_model_scored_once_is_a_level(world: World) -> None:

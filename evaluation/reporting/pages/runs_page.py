@@ -1,4 +1,4 @@
-"""The page of several runs: who is ahead and since when, curves laid over one another, deltas.
+"""The page of several runs: which run is better and since when, curves laid over one another, deltas.
 
 The first run is A of every comparison. What finds no room is named; all of it is in the table beside.
 """
