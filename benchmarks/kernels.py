@@ -40,7 +40,6 @@ MODELS = {
     "1.7B": {"heads": (32, 32), "width": 64, "hidden": 2048, "inner": 8192},
     "8B": {"heads": (32, 8), "width": 128, "hidden": 4096, "inner": 14336},
     "width 96": {"heads": (32, 32), "width": 96, "hidden": 3072, "inner": 8192},
-    "width 8": {"heads": (4, 2), "width": 8, "hidden": 32, "inner": 64},
 }
 PASSES = {"plain text": (8, 2048, False), "tries": (1, 16384, True), "documents": (8, 2048, True)}
 FEW = [

@@ -23,7 +23,7 @@ from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation.decoding import DecodingBatch
+from evaluation.scoring.engine.generation.generate import DecodingBatch
 from evaluation.scoring.engine.gpus import DeadGpu
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.job import score_subject

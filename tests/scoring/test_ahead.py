@@ -3,7 +3,6 @@
 import threading
 import time
 
-import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -11,7 +10,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from evaluation.errors import NonFiniteError
 from evaluation.scoring.engine import running
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.head import Pending
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.running import ahead
 from evaluation.scoring.engine.window import Request
@@ -139,42 +137,6 @@ def test_a_pass_is_fetched_when_the_next_has_begun_and_nothing_else_waits(name):
     score_requests(scored, [Request((1, 2, 3), (i, 4)) for i in range(3)])
     one = ["begin", "begun"]
     assert scored.events == [*one, *[*one, "fetch"] * 3, "fetch", *one, "fetch"]
-
-
-def test_no_values_leave_the_device_but_the_scores(monkeypatch):
-    """What would copy to the host, at Python's level: also what a compiled graph would not show."""
-    scored = Engine(tiny.model("llama"), row_tokens=20, device="cpu")
-    expected = score_blocks(scored, torch.ones(4, 20, dtype=torch.long))[0]
-    main, calls, inside = threading.current_thread(), [], []
-    for name in ("cpu", "item", "tolist", "nonzero", "__bool__", "__int__", "__float__"):
-        real = getattr(torch.Tensor, name)
-
-        def counted(tensor, *args, real=real, name=name, **named):
-            if threading.current_thread() is main and inside:
-                calls.append(name)
-            return real(tensor, *args, **named)
-
-        monkeypatch.setattr(torch.Tensor, name, counted)
-    launch, scores = Engine.launch, Pending.scores
-
-    def within(function):
-        def called(*args):
-            inside.append(function)
-            try:
-                return function(*args)
-            finally:
-                inside.pop()
-
-        return called
-
-    monkeypatch.setattr(Engine, "launch", within(launch))
-    monkeypatch.setattr(Pending, "scores", within(scores))
-    found = score_blocks(scored, torch.ones(4, 20, dtype=torch.long))[0]
-    np.testing.assert_array_equal(found, expected)
-    assert calls == []
-    inside.append(None)
-    assert torch.ones(1).item() == 1
-    assert calls == ["item"]
 
 
 def test_a_broken_item_is_named_though_the_next_pass_has_begun():

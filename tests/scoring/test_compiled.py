@@ -157,15 +157,6 @@ def test_a_model_without_layers_is_refused(monkeypatch):
         score_requests(scored, requests(2))
 
 
-def test_experts_in_a_loop_leave_attention_compiled(counting):
-    model = copy.deepcopy(tiny.model("qwen2-moe"))
-    model.config._experts_implementation = "eager"
-    asked = requests(6)
-    found = nats(engine("qwen2-moe", counting, model), asked)
-    np.testing.assert_allclose(found, nats(tiny.engine("qwen2-moe"), asked), atol=1e-4, rtol=0)
-    assert counting.calls("flex_attention")
-
-
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 def test_generated_code_of_a_layer_computes_what_the_layer_does():
     torch._dynamo.reset()

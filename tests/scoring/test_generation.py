@@ -9,7 +9,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.generation import decoding, prompts
+from evaluation.scoring.engine.generation import generate as decoding
+from evaluation.scoring.engine.generation import prompts
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.generation.prompts import Counts, Queue
 from evaluation.settings.generation import Sampling

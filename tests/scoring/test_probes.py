@@ -17,7 +17,7 @@ from evaluation.prefill.tokenizers import vocabulary_size
 from evaluation.scoring.answers import stopping_with
 from evaluation.scoring.completions import GREEDY, completion_tables, missing_requests
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation import decoding
+from evaluation.scoring.engine.generation import generate as decoding
 from evaluation.scoring.stored_completions import prompt_key, sample_key, stored_completions
 from evaluation.settings.suites import Probe
 from evaluation.store import ScoreStore, StoredScore

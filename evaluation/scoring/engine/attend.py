@@ -14,16 +14,13 @@ from typing import Any
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import BlockMask, FlexKernelOptions, flex_attention
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, PreTrainedModel
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.masks import MOST_PAIRS, Mask, mask_piece
 
 NAME = "evaluation_scoring"
-
-NARROWEST = 16
-"""Width of a head below which flex attention has no kernel; zeros beside it change no product."""
 
 UNPLANNED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """All kernels but cuDNN's, which come first on an H100 and take up to a second for each new shape."""
@@ -96,10 +93,7 @@ def kernel_options(query: torch.Tensor) -> FlexKernelOptions | None:
 def _sparse(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: BlockMask, scale: float
 ) -> torch.Tensor:
-    width = query.shape[-1]
-    if width < NARROWEST:
-        query, key, value = (pad(part, (0, NARROWEST - width)) for part in (query, key, value))
-    out: torch.Tensor = flex_attention(
+    found: torch.Tensor = flex_attention(
         query,
         key,
         value,
@@ -108,7 +102,7 @@ def _sparse(
         enable_gqa=query.shape[1] != key.shape[1],
         kernel_options=kernel_options(query),
     )
-    return out[..., :width]
+    return found
 
 
 def dense(

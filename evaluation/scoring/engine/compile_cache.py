@@ -44,7 +44,6 @@ MOST = 16
 """Files of one model; the oldest beyond them go."""
 LEAST_FREE = 512 << 20
 """Bytes that the node's own folder should have left."""
-_NODE_FOLDERS = ("/dev/shm", "/var/tmp")
 _INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
 
 
@@ -142,50 +141,31 @@ def use_node_folder() -> Path | None:
     users, and what lies there is run.
 
     Returns:
-        The folder that was taken; None, after a warning, if there is none.
+        The folder; None, after a warning, if nothing can be written to it.
     """
     given = os.environ.get(_INDUCTOR)
-    if given and (reason := unusable(Path(given))) is None:
-        return _compile_into(Path(given))
-    places = [*_temporary(), *map(Path, _NODE_FOLDERS)]
-    place = next((folder for folder in places if unusable(folder) is None), None)
-    if place is None:
-        log.warning(
-            "none of %s can be written to with %d MB left, and compiling needs such a folder; set "
-            "TMPDIR to one on this node", ", ".join(map(str, places)), LEAST_FREE >> 20,
-        )  # fmt: skip
-        return None
-    folder = Path(tempfile.mkdtemp(prefix="torchinductor_", dir=place))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    if given:
-        log.warning("%s=%s cannot be used (%s); compiling in %s", _INDUCTOR, given, reason, folder)
-    return _compile_into(folder)
-
-
-def _compile_into(folder: Path) -> Path:
-    os.environ[_INDUCTOR] = str(folder)
-    os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
-    return folder
-
-
-def _temporary() -> list[Path]:
+    place = given or os.environ.get("TMPDIR", "the temporary folder")
     try:
-        return [Path(tempfile.gettempdir())]
-    except FileNotFoundError:  # no folder at all can be written to
-        return []
-
-
-def unusable(folder: Path) -> str | None:
-    """Return why nothing can be compiled in a folder, which is made if it can be; None if it can."""
-    try:
+        folder = Path(given or tempfile.mkdtemp(prefix="torchinductor_"))
+        if not given:
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(4096))
             file.flush()
         free = shutil.disk_usage(folder).free
+        reason = f"only {free >> 20} MB left" if free < LEAST_FREE else None
     except OSError as error:
-        return _reason(error)
-    return f"only {free >> 20} MB left" if free < LEAST_FREE else None
+        reason = _reason(error)
+    if reason is not None:
+        log.warning(
+            "%s: nothing can be compiled there (%s); set TMPDIR to a folder on this node with %d MB left",
+            place, reason, LEAST_FREE >> 20,
+        )  # fmt: skip
+        return None
+    os.environ[_INDUCTOR] = str(folder)
+    os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
+    return folder
 
 
 def _take_over(path: Path) -> set[str]:

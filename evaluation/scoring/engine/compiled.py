@@ -41,22 +41,9 @@ def has_experts(model: PreTrainedModel) -> bool:
 
 
 def units(model: PreTrainedModel) -> list[nn.Module]:
-    """Return the parts of a model that are compiled: its decoder layers.
-
-    Where experts run in a loop over those that a token chose, only the layers' attention.
-
-    Raises:
-        CompileError: the model has no such parts.
-    """
+    """Return the parts of a model that are compiled: its decoder layers; raise CompileError for none."""
     names = set(model._no_split_modules or ())
     layers = [module for module in model.modules() if type(module).__name__ in names]
-    if has_experts(model) and model.config._experts_implementation == "eager":
-        layers = [
-            part
-            for layer in layers
-            for part in layer.children()
-            if type(part).__name__.endswith("Attention")
-        ]
     if not layers:
         raise CompileError(
             f"{type(model).__name__} does not say what its decoder layers are (`_no_split_modules`), "

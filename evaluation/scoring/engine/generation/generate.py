@@ -6,19 +6,32 @@ chosen: a padded vocabulary has rows that were never trained.
 """
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 
 import torch
 from transformers import PreTrainedModel
 
-from evaluation.errors import ScoringError
+from evaluation.errors import NotEnoughMemory, ScoringError
 from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.engine.attend import attention_by, unplanned_kernels
+from evaluation.scoring.engine.busy import working
+from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
-from evaluation.scoring.engine.generation.decoding import DecodingBatch
-from evaluation.scoring.engine.generation.prompts import Counts
+from evaluation.scoring.engine.generation.kv_cache import ATTENTION, Reading, Slots, Step
+from evaluation.scoring.engine.generation.prompts import Counts, Prompt, Queue
+from evaluation.scoring.engine.generation.rows import Layout, Row, rules_of, take_next
+from evaluation.scoring.engine.generation.sampling import stream_width
+from evaluation.scoring.engine.head import Head
+from evaluation.scoring.engine.masks import layer_windows
 
 log = logging.getLogger(__name__)
+
+PART_ANSWERS, PART_SECONDS = 128, 30.0
+"""A part of the answers is given when it has so many, or after so long: what a killed job loses."""
+
+Answers = dict[AnswerKey, Answer]
 
 
 def generate(
@@ -30,7 +43,7 @@ def generate(
     batch: int,
     device: str | torch.device,
     counts: Counts | None = None,
-) -> Iterator[dict[AnswerKey, Answer]]:
+) -> Iterator[Answers]:
     """Yield answers in parts as they are done, with `batch` rows decoded at once, the longest prompts first.
 
     Where a GPU's memory is not enough, those being decoded begin again, half as many at once.
@@ -65,6 +78,154 @@ def generate(
             del decoding  # it holds what there is not enough memory for
             if wanted:
                 batch = _fewer(min(batch, len(wanted)))
+
+
+class DecodingBatch:
+    """A fixed number of rows, and the prompts and answers they are filled with.
+
+    A row's place among them is its slot; rows that cannot be refilled are closed up.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        requests: Sequence[GenerationRequest],
+        wanted: set[AnswerKey],
+        stopping: Stopping,
+        *,
+        vocabulary: int,
+        rows: int,
+        device: torch.device,
+        counts: Counts,
+    ) -> None:
+        self._model, self._stopping, self._device = model, stopping, device
+        self._vocabulary, self._width = vocabulary, stream_width(vocabulary)
+        self._head = Head(model.get_output_embeddings())
+        self._windows = _windows(model)
+        samples: dict[int, list[int]] = {}
+        for index, sample in sorted(wanted):
+            samples.setdefault(index, []).append(sample)
+        self._queue = Queue(
+            requests,
+            samples,
+            forward=self._forward,
+            logits=self._logits,
+            windows=self._windows,
+            device=device,
+            counts=counts,
+        )
+        self._slots = Slots(rows)
+        self._rows: list[Row] = []
+        self._ended: list[int] = []  # rows whose slot is free
+        self._layout: Layout | None = None
+        self._finished: Answers = {}
+        self._counts = counts
+
+    def parts(self) -> Iterator[Answers]:
+        """Yield all answers, a part at a time; end early where memory is not enough."""
+        is_going = True
+        while is_going:
+            try:
+                with (
+                    gpu_faults(),
+                    torch.inference_mode(),
+                    attention_by(self._model, ATTENTION),
+                    unplanned_kernels(),
+                ):
+                    is_going = self._run()
+            except NotEnoughMemory:
+                is_going = False
+            part, self._finished = self._finished, {}
+            if part:
+                yield part
+
+    def _run(self) -> bool:
+        """Go on until a part is full; return False when all is done."""
+        until = time.monotonic() + PART_SECONDS
+        while len(self._finished) < PART_ANSWERS and time.monotonic() < until:
+            self._fill()
+            if not self._rows:
+                return False
+            self._advance()
+        return True
+
+    def _fill(self) -> None:
+        """Put the next prompts' samples into free rows; close up those that stay free."""
+        while free := self._slots.rows - len(self._rows) + len(self._ended):
+            prompt = self._queue.next()
+            if prompt is None:
+                break
+            self._begin(prompt, min(free, len(prompt.samples)))
+        for place in sorted(self._ended, reverse=True):
+            last = self._rows.pop()
+            if place < len(self._rows):
+                self._slots.move(len(self._rows), place, last.used)
+                self._rows[place] = last
+        self._ended = []
+
+    def _begin(self, prompt: Prompt, count: int) -> None:
+        """Begin some samples of a prompt: their first token follows from its own logits."""
+        rows = [
+            Row.of(prompt, prompt.samples.pop(), self._stopping, self._width) for _ in range(count)
+        ]
+        self._slots.open(prompt.rest)
+        rules = rules_of(rows, self._head.device)
+        take_next(rows, prompt.logits.expand(count, -1), rules, self._width)
+        for row in rows:
+            if not self._has_ended(row):
+                self._seat(row)
+
+    def _seat(self, row: Row) -> None:
+        self._layout = None
+        place = self._ended.pop() if self._ended else len(self._rows)
+        self._rows[place : place + 1] = [row]
+        if row.copied is not None:
+            self._slots.widen(row.used)
+            self._slots.put(place, row.copied)
+            row.copied = None
+
+    def _has_ended(self, row: Row) -> bool:
+        if row.stop_reason is None:
+            return False
+        self._finished[row.key] = row.answer()
+        self._counts.tokens_written += len(row.tokens)
+        return True
+
+    def _advance(self) -> None:
+        """Read one token more for every row."""
+        self._layout = self._layout or Layout(self._rows, self._device, self._head.device)
+        self._slots.widen(max(row.used for row in self._rows) + 1)
+        table, step = self._layout.step(self._slots, self._windows)
+        hidden = self._forward(table[0, :, None], table[1, :, None], step)[:, 0]
+        take_next(self._rows, self._logits(hidden), self._layout.rules, self._width)
+        self._counts.steps += 1
+        self._ended = [place for place, row in enumerate(self._rows) if self._has_ended(row)]
+        if self._ended:
+            self._layout = None
+
+    @working
+    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return logits, (B, D) to (B, V)."""
+        return self._head.logits(hidden)[:, : self._vocabulary]
+
+    @working
+    def _forward(
+        self, ids: torch.Tensor, positions: torch.Tensor, memory: Reading | Step
+    ) -> torch.Tensor:
+        """Return the last hidden states (B, T, D) of ids (B, T)."""
+        hidden: torch.Tensor = self._model.base_model(
+            input_ids=ids, position_ids=positions, use_cache=False, memory=memory
+        ).last_hidden_state
+        return hidden
+
+
+def _windows(model: PreTrainedModel) -> list[int | None]:
+    """Return the window of each layer, like `layer_windows`."""
+    config = model.config
+    windows = layer_windows(config)
+    if isinstance(windows, dict):
+        return [windows[kind] for kind in config.layer_types]
+    return [windows] * config.num_hidden_layers
 
 
 def _check(model: PreTrainedModel, requests: Sequence[GenerationRequest]) -> None:
