@@ -1,11 +1,25 @@
-"""Commands in messages keep the configuration that the process was started with."""
+"""What a run says of itself: commands with the configuration that it was started with, and commits of code and files."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from evaluation.command_hints import STARTED_WITH, evaluation, note_command, note_run, snakemake
+from evaluation.command_hints import (
+    CONFIG_VARIABLE,
+    STARTED_WITH,
+    evaluation,
+    note_command,
+    note_run,
+    snakemake,
+)
+from evaluation.commits import code_commit, commit_of
+from evaluation.orchestration.run_configuration import keep_config, run_config
+from evaluation.settings.config import validate_config
+from evaluation.settings.effective import origin_of, write_effective
+from tests.bridge.folders import make_plans
 from tests.histories.warm import run_python
+from tests.tables import cases
 from tests.workflow.paper import ROOT, Paper
 from tests.workflow.world import World, build_world
 
@@ -43,26 +57,7 @@ def test_away_from_the_workflow_it_is_named(
     assert snakemake("prefill") == f"snakemake prefill --profile {ROOT}/slurm_profile {place}"
 
 
-MERGED = "python -m evaluation doctor --config results/.config/0/run.yaml"
-RUNS = [
-    ("all --profile slurm_profile", "--profile slurm_profile", "python -m evaluation doctor"),
-    ("-n --profile=slurm_profile stage1", "--profile slurm_profile", "python -m evaluation doctor"),
-    (
-        "stage1 -c4 --forcerun score_stage1 --configfile a.yaml",
-        "--cores 4 --configfile a.yaml",
-        "python -m evaluation doctor --config a.yaml",
-    ),
-    ("--jobs 8 --executor slurm -s x/Snakefile", "--executor slurm --jobs 8 --snakefile x/Snakefile", None),
-    ("--cores --configfile a.yaml b.yaml", "--cores all --configfile a.yaml b.yaml", MERGED),
-    (
-        "-j 2 -d elsewhere --configfile a.yaml --config cache=/x results=/y",
-        "--jobs 2 --directory elsewhere --configfile a.yaml --config cache=/x results=/y",
-        MERGED,
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("given", "kept", "hand"), RUNS, ids=[case[0] for case in RUNS])
+@pytest.mark.parametrize(("given", "kept", "hand"), cases("command_lines", "runs"))
 def test_of_a_run(given: str, kept: str, hand: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     note_run(given.split())
     monkeypatch.setenv("EVALUATION_CONFIG", "results/.config/0/run.yaml")
@@ -109,3 +104,63 @@ def test_a_run_and_its_jobs_advise_the_same(tmp_path: Path) -> None:
     done = run_python(line.split(), paper.folder, EVALUATION_CONFIG=str(paper.config))
     wanted = "snakemake prefill --cores 3 --snakefile asks.smk --configfile config.yaml --config cache=other"
     assert done.stdout.count(wanted) == 2, done.stdout + done.stderr
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=somebody", "-c", "user.email=somebody@localhost"]
+    command = ["git", "-C", str(folder), *who, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "repository"
+    (folder / "evaluation").mkdir(parents=True)
+    (folder / "evaluation" / "protocol.py").write_text("X = 1\n")
+    (folder / "config.yaml").write_text("a: 1\n")
+    git(folder, "init", "--quiet")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "one", "--date", "2026-03-01T12:00:00")
+    return folder
+
+
+def test_a_file_and_its_changes(repository: Path) -> None:
+    commit = git(repository, "rev-parse", "--short=12", "HEAD")
+    known = commit_of(repository / "config.yaml")
+    assert known is not None
+    assert known.startswith(f"{commit} of 20")
+    assert "modified" not in known
+    (repository / "config.yaml").write_text("a: 2\n")
+    assert commit_of(repository / "config.yaml") == f"{known}, modified since"
+    code = code_commit(repository)
+    assert code == known  # the code is as it was
+    (repository / "evaluation" / "protocol.py").write_text("X = 2\n")
+    assert code_commit(repository) == f"{known}, modified since"
+
+
+def test_what_is_under_no_version_control(repository: Path, tmp_path: Path) -> None:
+    """Also a file that merely lies in a repository, and code that was installed into one."""
+    (repository / "other.yaml").write_text("b: 1\n")
+    (tmp_path / "lone.yaml").write_text("b: 1\n")
+    for path in (repository / "other.yaml", tmp_path / "lone.yaml", tmp_path / "none.yaml"):
+        assert commit_of(path) is None
+    (repository / "site-packages").mkdir()
+    assert code_commit(repository / "site-packages") is None
+
+
+def test_a_run_says_where_its_configuration_comes_from(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CONFIG_VARIABLE, "")
+    config = next(iter(make_plans(tmp_path).values())).config
+    content = config.model_dump(mode="json", exclude_defaults=True)
+    files = [repository / "config.yaml"]
+    made, path = run_config(content, True, files, [])
+    keep_config(made, files)
+    origin = f"config.yaml at {commit_of(repository / 'config.yaml')}"
+    assert origin_of(made) == origin
+    assert validate_config(content, "again") == made
+    assert write_effective(made).absolute() == path
+    assert origin_of(made) == origin  # written again without a word of it, it stays
+    keep_config(run_config(content, True, [path], [])[0], [path])  # as the watcher does
+    assert origin_of(made) == origin

@@ -15,12 +15,10 @@ import pytest
 from evaluation.commands.parser import build_parser
 from evaluation.exit_codes import exit_code, machine_fault
 from tests.histories.warm import run_python, run_shell
+from tests.tables import cases
 from tests.workflow.paper import ROOT, Paper
 
 PYTHON = sys.executable
-STATUS = f"{PYTHON} -m evaluation status --config config.yaml"
-WIDE = f"{STATUS} --json"
-"""Prints more than one line."""
 
 
 COMMANDS: dict[str, argparse.ArgumentParser] = next(
@@ -33,51 +31,11 @@ def paper(tmp_path: Path) -> Paper:
     return Paper(tmp_path / "paper", {"one": {}, "two": {}})
 
 
-def shell(paper: Paper, line: str) -> subprocess.CompletedProcess[str]:
-    return run_shell(line, paper.folder, PYTHONUNBUFFERED="")
-
-
-EVALUATION = f"{PYTHON} -m evaluation"
-LINES: dict[str, tuple[str, int, str]] = {
-    "as it is": (STATUS, 1, ""),
-    "read by head": (f"{WIDE} | head -c 1", 0, ""),
-    "nobody reads": (f"(sleep 0.5; {WIDE}; echo $? >&2) | true", 0, "141"),
-    "help that nobody reads": (f"(sleep 0.5; {EVALUATION} --help; echo $? >&2) | true", 0, "141"),
-    "standard output closed": (f"{WIDE} >&-", 1, ""),
-    "all closed": (f"{WIDE} <&- >&- 2>&-", 1, ""),
-    "standard error closed, and an error": (f"{EVALUATION} status --config nope 2>&-", 1, ""),
-    "standard output full": (f"{STATUS} > /dev/full", 1, "standard output: No space left"),
-    "ASCII, strictly": (
-        f"PYTHONIOENCODING=ascii:strict {EVALUATION} status --config \U0001f600.yaml",
-        1,
-        r"\U0001f600.yaml: no such file",
-    ),
-    "no locale": (f"LC_ALL=C {EVALUATION} status --config é.yaml", 1, "é.yaml: no such file"),
-    "not UTF-8": (
-        f"{EVALUATION} status --config $'\\xff.yaml'",
-        1,
-        r"\udcff.yaml: no such file",
-    ),
-    "without docstrings": (f"PYTHONOPTIMIZE=2 {STATUS} --help", 0, ""),
-    "no packages": (
-        f"{PYTHON} -S -m evaluation status",
-        1,
-        "package pydantic is not installed for",
-    ),
-    "Snakemake's name of the option": (f"{EVALUATION} status --configfile config.yaml", 1, ""),
-    "little memory": (f"ulimit -v 60000; {STATUS}", 1, "58 MB (`ulimit -v`), and that is not"),
-    "folder gone": (
-        f"mkdir gone; cd gone; rmdir ../gone; {STATUS}",
-        1,
-        "has been deleted; `cd` to one",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", LINES)
-def test_streams(paper: Paper, name: str) -> None:
-    line, code, said = LINES[name]
-    done = shell(paper, line)
+@pytest.mark.parametrize(("line", "code", "said"), cases("command_lines", "streams"))
+def test_streams(paper: Paper, line: str, code: int, said: str) -> None:
+    line = line.replace("STATUS", "EVALUATION status --config config.yaml")
+    line = line.replace("EVALUATION", "PYTHON -m evaluation").replace("PYTHON ", f"{PYTHON} ")
+    done = run_shell(line, paper.folder, PYTHONUNBUFFERED="")
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert (done.stderr == "") == (said == "")
@@ -205,32 +163,7 @@ def test_sigterm_is_not_lost_where_exceptions_are_dropped(paper: Paper) -> None:
     assert done.stderr == ""
 
 
-LOGLIKELIHOOD = "loglikelihood ckpt --requests r.jsonl --output o.jsonl --max-length"
-USAGE: list[tuple[str, str]] = [
-    (f"{LOGLIKELIHOOD} 0", "'0' is no whole number from 1"),
-    (f"{LOGLIKELIHOOD} 1e3", "'1e3' is no whole number"),
-    (f"{LOGLIKELIHOOD} 9223372036854775808", "is no whole number from 1"),
-    ("score --stage one --step=-1", "'-1' is no whole number from 0"),
-    ("score --stage one", "--step"),
-    ("import-hf a b --sequence-length 0", "'0' is no whole number from 2"),
-    ("import-hf a b --sequence-length=-4", "'-4' is no whole number from 2"),
-    ("import-hf a b --step=-1", "'-1' is no whole number from 0"),
-    ("import-hf a b --tp 0", "'0' is no whole number from 1"),
-    ("import-hf a b --tp=-2", "'-2' is no whole number from 1"),
-    (f"import-hf a b --tp {10**30}", "no whole number from 1 to"),
-    *(
-        (
-            f"verify ckpt --reference r --tolerance={value}",
-            f"--tolerance: {value!r} is no finite number from 0 on",
-        )
-        for value in ("nan", "-1", "inf", "-inf")
-    ),
-    ("stats", "invalid choice: 'stats'"),
-    ("", "COMMAND"),
-]
-
-
-@pytest.mark.parametrize(("line", "said"), USAGE)
+@pytest.mark.parametrize(("line", "said"), cases("command_lines", "usage"))
 def test_usage(capsys: pytest.CaptureFixture[str], line: str, said: str) -> None:
     with pytest.raises(SystemExit) as caught:
         build_parser().parse_args(line.split())

@@ -1,9 +1,14 @@
-"""What is installed as a package: every file of it that is no module is named in pyproject.toml."""
+"""What is installed: every file that is no module is named in pyproject.toml, and each package is in one lock file."""
 
+import re
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+from packaging.requirements import Requirement
+
+from evaluation.settings.provided import VERSIONS
 from tests.conftest import ROOT
 
 
@@ -25,3 +30,39 @@ def _holds(path: Path, package: str, patterns: list[str]) -> bool:
     return path.is_relative_to(folder) and any(
         fnmatch(str(path.relative_to(folder)), pattern) for pattern in patterns
     )
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def pinned(name: str) -> dict[str, str]:
+    lines = re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / name).read_text(), flags=re.MULTILINE)
+    return {normal(package): version for package, version in lines}
+
+
+def normal(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+def test_each_package_stands_in_one_of_them() -> None:
+    runs, tools = pinned("requirements.lock"), pinned("requirements-dev.lock")
+    assert len(runs) > 80
+    assert len(tools) > 20
+    assert not runs.keys() & tools.keys()
+
+
+def test_what_pyproject_asks_for_is_pinned_within_its_bounds() -> None:
+    extras = PROJECT["optional-dependencies"]
+    runs, tools = pinned("requirements.lock"), pinned("requirements-dev.lock")
+    for wanted, lock in ((PROJECT["dependencies"] + extras["demo"], runs), (extras["dev"], tools)):
+        for requirement in map(Requirement, wanted):
+            assert requirement.specifier.contains(lock[normal(requirement.name)]), requirement
+
+
+@pytest.mark.parametrize("provider", VERSIONS)
+def test_the_provider_that_is_asked_is_the_one_that_is_installed(provider: str) -> None:
+    name = f"requirements-{provider.replace('_', '-')}.lock"
+    if provider == "olmo_eval":  # no registry has it
+        assert f"olmo-eval {VERSIONS[provider]} itself" in (ROOT / name).read_text()
+    else:
+        assert pinned(name)[normal(provider)] == VERSIONS[provider]

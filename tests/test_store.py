@@ -1,4 +1,4 @@
-"""The score store: packed, found again, damaged."""
+"""The score store: packed, found again under any name, damaged."""
 
 import contextlib
 import errno
@@ -36,6 +36,15 @@ def test_a_score_is_found_under_its_key_alone(tmp_path: Path) -> None:
 
 def score(number: float) -> StoredScore:
     return StoredScore(pa.table({"nats": [number]}), {"ppl": number})
+
+
+def stored(folder: Path, packed: bool = False) -> ScoreStore:
+    """A store that holds one score."""
+    store = ScoreStore(folder, "identity")
+    store.put("web", {}, score(1.0))
+    if packed:
+        store.pack()
+    return store
 
 
 def names(store: ScoreStore) -> list[str]:
@@ -100,8 +109,7 @@ def no_room(*_: Path) -> None:
 
 
 def test_a_failed_packing_keeps_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = ScoreStore(tmp_path, "identity")
-    store.put("web", {}, score(1.0))
+    store = stored(tmp_path)
     monkeypatch.setattr("os.replace", no_room)
     with pytest.raises(OSError, match="No space"):
         store.pack()
@@ -112,10 +120,7 @@ def test_a_failed_packing_keeps_the_files(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("keep", [0, 5, 100])
 def test_a_damaged_file_is_set_aside_and_missing(tmp_path: Path, keep: int, packed: bool) -> None:
-    store = ScoreStore(tmp_path, "identity")
-    store.put("web", {}, score(1.0))
-    if packed:
-        store.pack()
+    store = stored(tmp_path, packed)
     (path,) = store.folder.iterdir()
     path.write_bytes(path.read_bytes()[:keep])
     assert got(store, "web", {}) is None
@@ -129,10 +134,7 @@ def test_a_damaged_file_is_set_aside_and_missing(tmp_path: Path, keep: int, pack
 def test_what_is_no_file_is_set_aside(
     tmp_path: Path, place: Callable[[Path], None], packed: bool
 ) -> None:
-    store = ScoreStore(tmp_path, "identity")
-    store.put("web", {}, score(1.0))
-    if packed:
-        store.pack()
+    store = stored(tmp_path, packed)
     (path,) = store.folder.iterdir()
     path.unlink()
     place(path)
@@ -172,20 +174,10 @@ def parquet(summary: bytes | None) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-DAMAGED = [
-    ("no summary", parquet(None)),
-    ("a summary that is no JSON", parquet(b"{")),
-    ("a summary that is a list", parquet(b"[1]")),
-    ("a summary with an infinity", parquet(b'{"tokens": {"used": -Infinity}}')),
-    ("a summary of brackets", parquet(b"[" * 100_000)),
-    ("a summary that is not UTF-8", parquet(b'"\xff"')),
-    ("another format", b"nats\n1.5\n"),
-]
+SUMMARIES = (None, b"{", b"[1]", b'{"tokens": {"used": -Infinity}}', b"[" * 100_000, b'"\xff"')
 
 
-@pytest.mark.parametrize(
-    "content", [case[1] for case in DAMAGED], ids=[case[0] for case in DAMAGED]
-)
+@pytest.mark.parametrize("content", [*map(parquet, SUMMARIES), b"nats\n1.5\n"], ids=range(7))
 @pytest.mark.parametrize("packed", [False, True])
 def test_files_that_hold_no_score(tmp_path: Path, content: bytes, packed: bool) -> None:
     store = ScoreStore(tmp_path, "identity")
@@ -203,10 +195,7 @@ def test_files_that_hold_no_score(tmp_path: Path, content: bytes, packed: bool) 
 @pytest.mark.parametrize("packed", [False, True])
 def test_no_damage_gives_another_score(tmp_path: Path, packed: bool) -> None:
     """Bits flipped, bytes zeroed, the end cut off: the score that was stored, or none."""
-    dice, store = random.Random(0), ScoreStore(tmp_path, "identity")
-    store.put("web", {}, score(1.0))
-    if packed:
-        store.pack()
+    dice, store = random.Random(0), stored(tmp_path, packed)
     (file,) = store.folder.iterdir()
     content, found = file.read_bytes(), 0
     for _ in range(500):
@@ -223,8 +212,7 @@ def test_no_damage_gives_another_score(tmp_path: Path, packed: bool) -> None:
 
 
 def test_a_summary_that_was_changed(tmp_path: Path) -> None:
-    store = ScoreStore(tmp_path, "identity")
-    store.put("web", {}, score(1.0))
+    store = stored(tmp_path)
     path = store.path("web", {})
     table = pq.read_table(path)
     changed = {**table.schema.metadata, b"summary": b'{"ppl": 3.0}'}
@@ -236,8 +224,7 @@ def test_what_cannot_be_read_is_not_called_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder in a file's place, and a file that may not be read, stop in their own words."""
-    store = ScoreStore(tmp_path, "identity")
-    store.put("web", {}, score(1.0))
+    store = stored(tmp_path)
     path = store.path("web", {})
     content = path.read_bytes()
     path.unlink()
@@ -275,9 +262,7 @@ def test_a_store_that_is_a_link(tmp_path: Path) -> None:
 def test_an_archive_that_another_job_sets_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = ScoreStore(tmp_path, "identity")
-    store.put("web", {}, score(1.0))
-    store.pack()
+    store = stored(tmp_path, True)
     gone = store.folder / "0.zip"
     listed = {"*.zip": [gone, *store.folder.glob("*.zip")], "*.parquet": []}
     monkeypatch.setattr(Path, "glob", lambda _, pattern: iter(listed[pattern]))
@@ -292,3 +277,44 @@ def test_an_archive_of_an_unknown_method(tmp_path: Path) -> None:
     path = store.folder / "a.zip"
     path.write_bytes(path.read_bytes().replace(b"\x0c\x00", b"\x63\x00"))
     assert got(store, "web", {}) is None
+
+
+KEY = {"protocol": "1", "data": {"b": "2", "a": "1"}}
+SAME = {"data": {"a": "1", "b": "2"}, "protocol": "1"}
+
+
+def part(*keys: str) -> StoredScore:
+    return StoredScore(pa.table({"key": list(keys), "value": [len(keys)] * len(keys)}), {})
+
+
+def held(store: ScoreStore, item: str, *keys: str) -> tuple[list[str], set[str]]:
+    """The items in whose parts rows were found, and what was found nowhere."""
+    wanted, names = set(keys), []
+    for name, one in store.holding(store.prefix(item, SAME), wanted):
+        names.append(name.partition("-")[0])
+        wanted.difference_update(one.table["key"].to_pylist())
+    return names, wanted
+
+
+def test_rows_are_found_under_every_name_and_the_own_first(tmp_path: Path) -> None:
+    store = ScoreStore(tmp_path, "identity")
+    store.put_part("a", KEY, part("1", "2"))
+    store.pack()
+    store.put_part("z", KEY, part("2", "3"))
+    store.put_part("m", {**KEY, "protocol": "2"}, part("4"))
+    assert held(store, "z", "2", "3") == (["z"], set())
+    assert held(store, "a", "1", "2", "3") == (["a", "z"], set())
+    assert held(store, "new", "1", "4") == (["a"], {"4"})
+    assert held(store, "new") == ([], set())
+
+
+def test_a_score_is_found_under_another_name(tmp_path: Path) -> None:
+    store = ScoreStore(tmp_path, "identity")
+    for name in ("web", "text"):
+        store.put(name, KEY, StoredScore(pa.table({"nats": [1.0]}), {"name": name}))
+    assert store.find("web", SAME) == store.path("web", KEY).name
+    store.path("web", KEY).write_bytes(b"damaged")
+    assert store.find("web", SAME) == store.path("text", KEY).name
+    store.pack()
+    assert store.find("new", SAME) == store.path("text", KEY).name
+    assert store.find("web", {**KEY, "protocol": "2"}) is None

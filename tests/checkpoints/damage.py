@@ -1,6 +1,7 @@
-"""Ways to damage a checkpoint folder."""
+"""Ways to damage a checkpoint folder, as `damage.yaml` writes them down."""
 
 import json
+import os
 import shutil
 import struct
 from collections.abc import Callable
@@ -9,9 +10,9 @@ from typing import Any
 
 import torch
 import yaml
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from tests.checkpoints.nanotron import TRAINING, shard_paths
+from tests.checkpoints.nanotron import TRAINING, moe, qwen2, rewrite, shard_paths
 
 NORM = "model.final_layer_norm.pp_block.weight"
 QKV = "model.decoder.1.pp_block.attn.qkv_proj.weight"
@@ -50,7 +51,9 @@ def replace(path: Path, old: bytes, new: bytes) -> None:
 
 
 def config(folder: Path, **changes: Any) -> None:
-    path = folder / "model_config.json"
+    """Changes keys of a Nanotron checkpoint's configuration, or of a Hugging Face folder's."""
+    own = folder / "model_config.json"
+    path = own if own.exists() else folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
@@ -94,3 +97,26 @@ def layer_copy(folder: Path) -> None:
 
 def renamed(path: Path, old: str, new: str) -> Path:
     return path.with_name(path.name.replace(old, new))
+
+
+def index(folder: Path, places: Any) -> None:
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+
+
+def tensors(folder: Path, changes: dict[str, torch.Tensor | None]) -> None:
+    path = folder / "model.safetensors"
+    changed = load_file(path) | changes
+    save_file({k: v for k, v in changed.items() if v is not None}, path, {"format": "pt"})
+
+
+def renamed_tensors(folder: Path, prefix: str) -> None:
+    path = folder / "model.safetensors"
+    save_file({prefix + k: v for k, v in load_file(path).items()}, path, {"format": "pt"})
+
+
+NAMES = {**globals(), "os": os, "moe": moe, "qwen2": qwen2, "rewrite": rewrite}
+
+
+def damage(folder: Path, line: str) -> None:
+    """Does what a line of `damage.yaml` says."""
+    eval(line, {**NAMES, "f": folder})

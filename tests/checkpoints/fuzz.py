@@ -195,7 +195,7 @@ def _problems(
 
 
 def main() -> None:
-    from tests.checkpoints.fuzz_targets import make_targets
+    from tests.checkpoints.test_fuzz import make_targets
 
     number, seed = (*map(int, sys.argv[1:]), *(2000, 0)[len(sys.argv) - 1 :])
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,15 +1,19 @@
-"""What a folder is taken for, and when its identity changes."""
+"""What a folder is taken for, when its identity changes, and how many tokens its training had seen."""
 
+import json
+import logging
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from evaluation.checkpoints.format import open_checkpoint, read_architecture
 from evaluation.checkpoints.subjects import find_steps
+from evaluation.checkpoints.training import METADATA, consumed_tokens
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.settings.steps import Every, step_named
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, rewrite, shard_paths
@@ -119,3 +123,44 @@ def test_reading_the_format_imports_no_torch() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+STAGES = [
+    {"consumed_train_samples": 20, "sequence_length": 32},
+    {"consumed_train_samples": 5, "sequence_length": 64},
+]
+RECORDED = "model:\n  init_method: {std: 0.02}\ntokenizer: null\ntokens: {sequence_length: 32}\n"
+
+CASES: list[tuple[dict[str, Any], int | None]] = [
+    ({"consumed_tokens_total": 640, "data_stages": STAGES}, 640),
+    ({"consumed_train_samples": 25, "data_stages": STAGES}, 960),
+    ({"consumed_train_samples": 25}, 800),
+    ({"consumed_tokens_total": 0, "last_train_step": 0}, 0),
+    ({"consumed_tokens_total": 0, "last_train_step": 10}, None),  # imported
+    ({"consumed_tokens_total": True, "consumed_train_samples": -1}, None),
+    ({"consumed_tokens_total": None, "data_stages": [*STAGES, {}]}, None),
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize(("metas", "expected"), CASES)
+def test_every_version(tmp_path: Path, metas: dict[str, Any], expected: int | None) -> None:
+    (tmp_path / "config.yaml").write_text(RECORDED)
+    (tmp_path / METADATA).write_text(json.dumps({"version": "1.5", "metas": metas}))
+    assert consumed_tokens(tmp_path) == expected
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"metas": 1}', b'{"a": 1, "a": 2}'])
+def test_what_cannot_be_read_stops_nothing(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert consumed_tokens(tmp_path) is None
+    assert caplog.messages == []
+    (tmp_path / METADATA).write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        assert consumed_tokens(tmp_path) is None
+    assert (METADATA in caplog.text) == (content != b'{"metas": 1}')
+
+
+def test_a_trainers_own(shared: Path) -> None:
+    assert consumed_tokens(shared / "fixtures/nanotron/llama_tp2") == 640

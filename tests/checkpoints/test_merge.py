@@ -23,6 +23,7 @@ from evaluation.settings.candidates import MergeRecipe
 from tests.checkpoints.huggingface import SIZES, save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, moe, qwen2
 from tests.checkpoints.test_reference import merged
+from tests.tables import cases
 
 
 def opened(*members: tuple[Path, float]) -> Checkpoint:
@@ -149,12 +150,7 @@ def test_the_written_checkpoint_is_laid_out_like_its_main_member(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("changes", "key"),
-    [
-        ({"hidden_size": 64}, "hidden_size"),
-        ({"vocab_size": 62}, "vocab_size"),
-        ({"rope_theta": 500.0}, "rope_theta"),
-        ({"tie_word_embeddings": True}, "tie_word_embeddings"),
-    ],
+    cases("checkpoints/tables", "other_models_are_refused_by_the_key_that_differs"),
 )
 def test_other_models_are_refused_by_the_key_that_differs(
     tmp_path: Path, changes: dict[str, Any], key: str
@@ -199,16 +195,7 @@ def test_the_state_of_a_merge_is_that_of_all_members(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "sentence"),
-    [
-        ({"weights": {10: 0.9, 20: 0.2}}, "the sum of `weights` is 1.1"),
-        ({"weights": {10: 0.33, 20: 0.33, 30: 0.33}}, "the sum of `weights` is 0.99"),
-        ({"weights": {10: 1.5, 20: -0.5}}, "greater than 0"),
-        ({"mean": [10, 10]}, "names a checkpoint twice"),
-        ({"mean": [10]}, "at least 2 items"),
-        ({"mean": ["stage1/last"]}, "is no checkpoint; write a step"),
-        ({}, "give either `mean` or `weights`"),
-    ],
+    ("recipe", "sentence"), cases("checkpoints/tables", "recipes_that_are_none")
 )
 def test_recipes_that_are_none(recipe: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValidationError, match=sentence):

@@ -1,18 +1,22 @@
-"""Every checkpoint that Nanotron wrote gives Nanotron's logits; and so does the tests' own model."""
+"""Every checkpoint that Nanotron wrote gives Nanotron's logits, as does the tests' own model; loading takes their memory once."""
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.inspect import describe
 from evaluation.checkpoints.shards import read_parameters
 from evaluation.checkpoints.verify import relative_errors
-from tests.checkpoints.nanotron import forward
-from tests.conftest import SHARED
+from evaluation.errors import NonFiniteError
+from tests.checkpoints.nanotron import forward, llama, make_checkpoint, qwen2, rewrite, shard_paths
+from tests.conftest import ROOT, SHARED
 
 INDEX_PATH = SHARED / "fixtures" / "nanotron" / "INDEX.json"
 INDEX = json.loads(INDEX_PATH.read_text()) if INDEX_PATH.is_file() else {}
@@ -65,3 +69,106 @@ def test_own_forward_pass_agrees_with_nanotron(shared: Path, name: str) -> None:
     )
     expected = reference["logits"][1].double()
     assert float((logits - expected).norm() / expected.norm()) < 1e-5
+
+
+IDS = torch.tensor([[3, 17, 42, 5, 9, 59], [0, 1, 2, 3, 4, 5]])
+POSITIONS = torch.tensor([[0, 1, 2, 0, 0, 1], [0, 1, 2, 3, 4, 5]])
+
+
+def reference(folder: Path) -> Path:
+    """Right logits of qwen2() for two rows of packed documents."""
+    tensors = make_checkpoint(folder / "1", qwen2(), tp=2)
+    rows = zip(IDS, POSITIONS, strict=True)
+    content = {
+        "input_ids": IDS,
+        "position_ids": POSITIONS,
+        "logits": torch.stack([forward(tensors, qwen2(), *row) for row in rows]),
+        "logits_causal": torch.stack([forward(tensors, qwen2(), row) for row in IDS]),
+    }
+    path = folder / "reference.safetensors"
+    save_file(content, path)
+    return path
+
+
+def largest_error(folder: Path, path: Path) -> float:
+    return max(relative_errors(open_checkpoint(folder), path).values())
+
+
+def test_packed_and_causal(tmp_path: Path) -> None:
+    path = reference(tmp_path)
+    errors = relative_errors(open_checkpoint(tmp_path / "1"), path)
+    assert errors.keys() == {"logits", "logits_causal"}
+    assert max(errors.values()) < 1e-5
+    content = load_file(path)
+    content["logits"] = content["logits"] * 2
+    save_file(content, path)
+    assert largest_error(tmp_path / "1", path) == pytest.approx(0.5, abs=1e-5)  # of the reference
+
+
+def test_llama_ignores_documents(tmp_path: Path) -> None:
+    tensors = make_checkpoint(tmp_path / "1", llama())
+    expected = torch.stack([forward(tensors, llama(), row) for row in IDS])
+    path = tmp_path / "reference.safetensors"
+    save_file({"input_ids": IDS, "position_ids": POSITIONS, "logits": expected}, path)
+    assert largest_error(tmp_path / "1", path) < 1e-5
+
+
+def test_reference_without_the_padded_vocabulary(tmp_path: Path) -> None:
+    tensors = make_checkpoint(tmp_path / "1", qwen2())
+    expected = torch.stack([forward(tensors, qwen2(), row) for row in IDS % 50])
+    path = tmp_path / "reference.safetensors"
+    save_file({"input_ids": IDS % 50, "logits": expected[..., :50].contiguous()}, path)
+    assert largest_error(tmp_path / "1", path) < 1e-5
+
+
+def test_nan_is_an_error(tmp_path: Path) -> None:
+    path = reference(tmp_path)
+    copy = Path(shutil.copytree(tmp_path / "1", tmp_path / "2"))
+    name = "model.final_layer_norm.pp_block.weight"
+    rewrite(shard_paths(copy, name)[0], torch.full((32,), torch.nan))
+    with pytest.raises(NonFiniteError, match="NaN"):
+        largest_error(copy, path)
+
+
+MEASURE = r"""
+import re, sys
+from pathlib import Path
+import torch
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.load import load_model
+from tests.checkpoints.nanotron import llama, make_checkpoint
+
+def memory(kind):  # VmRSS now, VmHWM at its peak; getrusage would tell the parent's peak
+    text = Path("/proc/self/status").read_text()
+    return int(re.search(rf"{kind}:\s+(\d+) kB", text)[1]) * 1024
+
+make_checkpoint(Path(sys.argv[2]), llama())
+load_model(open_checkpoint(Path(sys.argv[2])))  # imports everything, and warms up the allocator
+before = memory('VmRSS')
+checkpoint = open_checkpoint(Path(sys.argv[1]))
+model = load_model(checkpoint, dtype=getattr(torch, sys.argv[3]))
+weights = sum(value.numel() * value.element_size() for value in model.parameters())
+print(weights, memory("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(("tied", "dtype"), [(False, "float32"), (True, "bfloat16")])
+def test_weights_are_in_memory_once(tmp_path: Path, tied: bool, dtype: str) -> None:
+    """At most 1.3 times the weights, whatever dtype they are read as."""
+    config = llama(
+        hidden_size=1024,
+        intermediate_size=2048,
+        num_attention_heads=16,
+        num_key_value_heads=8,
+        num_hidden_layers=2,
+        vocab_size=16_384,
+        tie_word_embeddings=tied,
+        rope_interleaved=True,
+    )
+    make_checkpoint(tmp_path / "1", config, tp=2, dtype=torch.bfloat16 if tied else torch.float32)
+    command = [sys.executable, "-c", MEASURE, str(tmp_path / "1"), str(tmp_path / "0"), dtype]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    weights, added = map(int, done.stdout.split())
+    assert weights > 60e6
+    assert added < 1.3 * weights

@@ -20,6 +20,7 @@ from evaluation.checkpoints.slices import (
 )
 from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+from tests.tables import cases
 
 HERE = Path("shard.safetensors")
 RELAXED = settings(
@@ -166,22 +167,7 @@ def test_open_and_negative_slices() -> None:
     assert pieces[0].whole == ((4, 6), (0, 3))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "0,2,None",
-        "0,2,None#0,2,None#0,2,None",
-        "0,2,None#0,3,None",
-        "0,2,None#5,7,None",
-        "0,2,2#0,2,2",
-        "0,2,None|0,2,None#0,2,None|0,2,None",
-        "0,1,None#0,1,None",
-        "0,2,None#0,2,None;0,1,None#2,3,None",
-        "2,0,None#2,0,None",
-        "a,b,c#a,b,c",
-    ],
-)
+@pytest.mark.parametrize("text", cases("checkpoints/tables", "impossible_slices_name_the_file"))
 def test_impossible_slices_name_the_file(text: str) -> None:
     with pytest.raises(CheckpointError, match=r"shard\.safetensors"):
         parse_slices_pairs(HERE, text, (2,), (6,))

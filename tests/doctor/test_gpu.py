@@ -23,6 +23,7 @@ from evaluation.scoring.engine.gpus import (
     visible_gpus,
 )
 from tests.doctor.conftest import HOLDER, Nvml, card, only
+from tests.tables import cases
 
 FREE, FULL = card(3), card(60010, 81920, HOLDER)
 SECOND = Gpu("1", "GPU-bbb", "NVIDIA A100", 4, 81920)
@@ -138,18 +139,7 @@ def test_which_gpus_are_shown(
     assert [gpu.uuid for gpu in visible_gpus()] == shown
 
 
-@pytest.mark.parametrize(
-    ("value", "word"),
-    [
-        ("2", "'2', which is no GPU here (there are 0, 1, GPU-aaa, MIG-1c2d, MIG-77ee, GPU-bbb)"),
-        ("GPU-ccc", "'GPU-ccc', which is no GPU here"),
-        ("MIG-ffff", "'MIG-ffff', which is no GPU here"),
-        ("1,7", "'7', which is no GPU here"),
-        ("1gpu", "'1gpu', which is no GPU here"),
-        ("1,1", "'1' for a second time"),
-        ("1,GPU-bbb", "'GPU-bbb' for a second time"),
-    ],
-)
+@pytest.mark.parametrize(("value", "word"), cases("doctor/tables", "a_name_of_no_gpu"))
 def test_a_name_of_no_gpu(
     nvml: Nvml, monkeypatch: pytest.MonkeyPatch, value: str, word: str
 ) -> None:

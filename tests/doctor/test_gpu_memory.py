@@ -1,19 +1,30 @@
-"""What a model takes of a GPU, and a checkpoint that fits no GPU."""
+"""What a model takes of a GPU, here this machine's CPU taken for one: what is compiled is kept, and results name the GPU."""
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+from torch._dynamo.backends.registry import lookup_backend
 
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
+from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine import compile_cache
+from evaluation.grading.collect import collect
+from evaluation.scoring.engine import backend, compile_cache
 from evaluation.scoring.engine.footprint import CONTEXT, check_fits, footprint
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.job import score_subject
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import plan_stages
 from tests.doctor.conftest import Nvml, card, look, only
+from tests.tables import cases
 from tests.workflow.world import World
 
-GPU = [torch.device("cuda")]
+CUDA = [torch.device("cuda")]
 
 
 @pytest.fixture
@@ -43,23 +54,17 @@ def test_a_checkpoint_that_fits_no_gpu(step: Path, monkeypatch: pytest.MonkeyPat
     checkpoint, size = open_checkpoint(step), CONTEXT + 1000
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (size, size))
     with pytest.raises(ScoringError) as caught:
-        check_fits(checkpoint, torch.float32, GPU)
+        check_fits(checkpoint, torch.float32, CUDA)
     for word in (str(step), "needs 0.6 GB of GPU memory in float32", "has 0.6 GB", "bfloat16"):
         assert word in str(caught.value)
     with pytest.raises(ScoringError, match=r"has 0.6 GB; give the job a GPU with more memory"):
-        check_fits(checkpoint, torch.bfloat16, GPU)
+        check_fits(checkpoint, torch.bfloat16, CUDA)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (0, 2 * size))
-    check_fits(checkpoint, torch.float32, GPU)  # whose memory others hold is another sentence
+    check_fits(checkpoint, torch.float32, CUDA)  # whose memory others hold is another sentence
 
 
 @pytest.mark.parametrize(
-    ("used", "total", "state", "word"),
-    [
-        (4, 81920, "ok", None),
-        (81300, 81920, "warning", "so a job would halve them until they fit"),
-        (4, 640, "warning", "lower scoring.row_tokens"),
-        (4, 500, "fault", "needs 0.6 GB of GPU memory in float32, and the GPU has 0.5 GB"),
-    ],
+    ("used", "total", "state", "word"), cases("doctor/tables", "doctor_compares_with_the_gpu")
 )
 def test_doctor_compares_with_the_gpu(
     world: World, nvml: Nvml, used: int, total: int, state: str, word: str | None
@@ -101,3 +106,148 @@ def test_the_folder_of_compiled_kernels(
 def test_a_file_in_the_way_of_compiled_kernels(world: World) -> None:
     (world.folder / "cache/compiled").write_text("")
     assert "is a file where a folder" in only(look(world)["compile cache"], "warning")
+
+
+GPU = "NVIDIA A100-SXM4-40GB MIG 3g.20gb"
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What PyTorch is given back of compiled kernels; it always has compiled one and the same."""
+    taken: list[bytes] = []
+    made = (b"kernels", SimpleNamespace(artifacts={"inductor": ["graph"]}))
+    monkeypatch.setattr(backend, "choose_device", lambda asked, gpus: "cuda")
+    monkeypatch.setattr(
+        backend, "load_model", lambda checkpoint, dtype, device: load_model(checkpoint, dtype=dtype)
+    )
+    monkeypatch.setattr(
+        backend,
+        "Engine",
+        lambda model, row_tokens, device, compiler: Engine(
+            model, row_tokens=row_tokens, device="cpu"
+        ),
+    )
+    monkeypatch.setattr(backend, "generate", _on_cpu(backend.generate))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: GPU)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 33, 1 << 34))
+    monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: made)
+    monkeypatch.setattr(
+        torch.compiler, "load_cache_artifacts", lambda payload: taken.append(payload) or made[1]
+    )
+    return taken
+
+
+def _on_cpu(generate):
+    return lambda *arguments, **named: generate(*arguments, **{**named, "device": "cpu"})
+
+
+def score(world: World, step: int):
+    subject = step_subject(plan_stages(load_config(world.config))["stage2"], step)
+    record = score_subject(subject)
+    assert record.error is None
+    return subject
+
+
+def test_a_second_job_takes_what_the_first_has_compiled(
+    world: World, compiled: list[bytes]
+) -> None:
+    score(world, 5)
+    assert compiled == []
+    kept = list((world.folder / "cache/compiled").rglob("*"))
+    assert [path.suffix for path in kept if path.is_file()] == [".artifacts"]
+    assert kept[0].name.endswith("NVIDIA-A100-SXM4-40GB-MIG-3g.20gb")
+    subject = score(world, 15)
+    assert compiled == [b"kernels"]
+    assert list((world.folder / "cache/compiled").rglob("*")) == kept
+    assert collect(subject).error is None
+    for name in ("tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json"):
+        header = json.loads((subject.folder / name).read_text())
+        assert (header["gpu"], header["row_tokens"], header["device"]) == (GPU, [16384], "cuda")
+
+
+def test_a_checkpoint_that_fits_no_gpu_ends_its_job(
+    world: World, compiled: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 20, 1 << 20))
+    with pytest.raises(
+        ScoringError, match=r"stage2/5: the model needs 0.6 GB .* the GPU has 0.0 GB"
+    ):
+        score(world, 5)
+
+
+def test_on_the_cpu_nothing_is_compiled(world: World) -> None:
+    score(world, 5)
+    assert not (world.folder / "cache/compiled").exists()
+
+
+def fails(graph, inputs):
+    raise RuntimeError("ptxas died")
+
+
+def is_wrong(graph, inputs):
+    """Computes all and gives back a little more."""
+    run = lookup_backend("aot_eager")(graph, inputs)
+    return lambda *given: tuple(
+        one * 1.01 if isinstance(one, torch.Tensor) and one.is_floating_point() else one
+        for one in run(*given)
+    )
+
+
+FALLBACKS = {
+    "fails": (fails, "auto", "cannot be compiled for this GPU (ptxas died)"),
+    "is wrong": (is_wrong, "auto", "its own log-probabilities differ"),
+    "is not there": (fails, "auto", "there is neither gcc nor clang"),
+    "is not asked": (fails, "off", ""),
+}
+
+
+@pytest.mark.parametrize("name", FALLBACKS)
+def test_without_a_compiler_a_job_goes_on_plainly(
+    world: World,
+    compiled: list[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+) -> None:
+    """With the scores of plain passes, one warning with the reason, and results that say so."""
+    given, asked, said = FALLBACKS[name]
+    torch._dynamo.reset()
+
+    def engine(model, row_tokens, device, compiler):
+        return Engine(model, row_tokens=512, device="cpu", compiler=compiler and given)
+
+    monkeypatch.setattr(backend, "Engine", engine)
+    if name == "is not there":
+        monkeypatch.setattr(backend, "compiler_fault", lambda: said)
+    world.change(scoring={"compile": asked})
+    subject = score(world, 5)
+    warned = [one.getMessage() for one in caplog.records if "being compiled" in one.getMessage()]
+    assert [said in one for one in warned] == [True] * bool(said)
+    found = results_of(subject)
+    assert {tuple(one["layers"]) for one in found} == {("plain",)}
+    monkeypatch.undo()
+    world.change(scoring={"device": "cpu"})
+    for one, plain in zip(found, results_of(score(world, 5)), strict=True):
+        assert "layers" not in plain
+        assert numbers(one) == pytest.approx(numbers(plain), rel=1e-5)
+
+
+def results_of(subject: Subject) -> list[dict[str, Any]]:
+    """What is collected of losses and choices."""
+    assert collect(subject).error is None
+    return [
+        json.loads((subject.folder / f"{one}.json").read_text())
+        for one in ("tier2_ppl", "tier3_cf")
+    ]
+
+
+def numbers(content: dict[str, Any]) -> dict[str, float]:
+    """The measures of each slice or task."""
+    tables = content.get("slices") or content["tasks"]
+    return {
+        f"{item}.{key}": value
+        for item, table in tables.items()
+        for key, value in table.items()
+        if isinstance(value, float) and "seconds" not in key
+    }

@@ -18,25 +18,12 @@ from evaluation.scoring.engine.device import (
     driver_fault,
 )
 from tests.doctor.conftest import Nvml, card, only
+from tests.tables import cases
 
 ONE = [card(3)]
 
 
-@pytest.mark.parametrize(
-    ("built", "driver", "words"),
-    [
-        ("13.0", "580.65.06", None),
-        ("13.0", "590.10", None),
-        ("12.8", "525.60.13", None),
-        ("12.8", "580.65.06", None),
-        ("12.8", None, None),
-        ("14.1", "400.1", None),  # what NVIDIA asks for is not known here
-        ("13.0", "575.57.08", ["CUDA 13.0", "driver 580 or newer", "575.57.08", "for CUDA 12"]),
-        ("13.0", "470.82.01", ["driver is 470.82.01", "exclude the node", "docs/gpu.md"]),
-        ("12.4", "418.87.00", ["driver 525 or newer", "exclude the node"]),
-        (None, "580.65.06", ["built without CUDA", "docs/gpu.md"]),
-    ],
-)
+@pytest.mark.parametrize(("built", "driver", "words"), cases("doctor/tables", "drivers"))
 def test_drivers(
     monkeypatch: pytest.MonkeyPatch, built: str | None, driver: str | None, words: list[str] | None
 ) -> None:

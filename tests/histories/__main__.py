@@ -17,15 +17,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
 
 from tests.histories.beginning import beginning, build_pool
 from tests.histories.drawing import Drawer
-from tests.histories.edits_of_runs import build_other_run
+from tests.histories.edits_of_settings import build_other_run
 from tests.histories.history import Action, Player, Report, is_change, read
 from tests.histories.runner import Server, server
 from tests.histories.world import World
@@ -62,8 +60,8 @@ def main() -> int:
 SEED = 3
 """With it a hundred histories have every kind of edit, accident and command."""
 
-SHOWN = 8
-"""Differences of one run that are told in full."""
+SHOWN = 9
+"""Fewer differences of one run than these are told in full."""
 
 
 class Place:
@@ -87,25 +85,6 @@ def drawn(pool: Path, count: int, start: int) -> dict[str, list[Action]]:
     return {str(number): drawer.history() for number in range(1, count + 1)}
 
 
-@dataclass
-class Sums:
-    """Of all histories; `used` is how often each action was played."""
-
-    runs: int = 0
-    asked: int = 0
-    in_vain: int = 0
-    of_copies: int = 0
-    used: Counter[str] = field(default_factory=Counter)
-    wrong: Counter[str] = field(default_factory=Counter)
-
-    def add(self, report: Report) -> None:
-        self.runs += report.runs
-        self.asked += report.asked
-        self.in_vain += report.in_vain
-        self.of_copies += report.of_copies
-        self.wrong.update({what.split(":")[0][:60] for what in report.failures})
-
-
 def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -> int:
     """Plays them, as many at once as there are places; tells of each in their order."""
     free: Queue[Place] = Queue()
@@ -119,29 +98,39 @@ def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -
         finally:
             free.put(place)
 
-    failed, sums, begin = 0, Sums(), time.perf_counter()
+    begin, reports = time.perf_counter(), list[Report]()
     with ThreadPoolExecutor(len(places)) as threads:
         played = threads.map(play, chosen.values())
         for (name, actions), (report, seconds) in zip(chosen.items(), played, strict=True):
-            sums.add(report)
-            sums.used.update(str(action[0]) for action in actions)
+            reports.append(report)
             _tell(name, actions, report, seconds)
             if report.failures:
-                failed += 1
                 keep.mkdir(parents=True, exist_ok=True)
                 (keep / f"{name}.json").write_text(json.dumps(actions) + "\n")
                 (keep / f"{name}.log").write_text("\n".join(report.output))
+    failed = sum(bool(report.failures) for report in reports)
+    runs, asked, in_vain, of_copies = (
+        sum(getattr(report, name) for report in reports)
+        for name in ("runs", "asked", "in_vain", "of_copies")
+    )
     minutes = (time.perf_counter() - begin) / 60
-    print(f"\n{len(chosen)} histories, {sums.runs} runs in {minutes:.1f} minutes; ", end="")
+    used = Counter(str(action[0]) for actions in chosen.values() for action in actions)
+    cells = [f"{count:5} {name:<26}" for name, count in sorted(used.items())]
+    print(f"\n{len(chosen)} histories, {runs} runs in {minutes:.1f} minutes; ", end="")
     print(f"seed {os.environ.get('HISTORIES_SEED', SEED)}; {failed} failed")
     print(
-        f"{sums.asked} questions asked, {sums.in_vain} of them in vain, {sums.of_copies} again as "
-        "their checkpoint was copied with new times"
+        f"{asked} questions asked, {in_vain} of them in vain, {of_copies} again as their checkpoint "
+        "was copied with new times"
     )
-    print("\n".join(_columns(sums.used)))
+    print(*("".join(cells[at : at + 4]).rstrip() for at in range(0, len(cells), 4)), sep="\n")
     if failed:
+        wrong = Counter(
+            kind
+            for report in reports
+            for kind in {what.split(":")[0][:60] for what in report.failures}
+        )
         print(f"\nWhat was wrong, in how many histories (kept in {keep}):")
-        print("\n".join(f"{count:5} {what}" for what, count in sums.wrong.most_common()))
+        print("\n".join(f"{count:5} {what}" for what, count in wrong.most_common()))
     return int(bool(failed))
 
 
@@ -150,25 +139,11 @@ def _tell(name: str, actions: list[Action], report: Report, seconds: float) -> N
     state = f"{len(report.failures)} wrong" if report.failures else "ok"
     counted = f"{changes:2} changes {report.runs:2} runs {seconds:5.1f} s"
     print(f"{name:>4} {counted} {state}", flush=True)
-    if report.failures:
-        print("\n".join(f"     {line}" for line in _shown(report.told)), flush=True)
-
-
-def _shown(told: list[str]) -> Iterator[str]:
-    """Of what one run left wrong only so much; the rest is counted."""
     wrong = 0
-    for line in told:
+    for line in report.told if report.failures else []:
         wrong = wrong + 1 if line.startswith("    ✗") else 0
         if wrong <= SHOWN:
-            yield line
-        elif wrong == SHOWN + 1:
-            yield "    ✗ … and more"
-
-
-def _columns(used: Counter[str]) -> Iterator[str]:
-    cells = [f"{count:5} {name:<26}" for name, count in sorted(used.items())]
-    for start in range(0, len(cells), 4):
-        yield "".join(cells[start : start + 4]).rstrip()
+            print(f"     {line}" if wrong < SHOWN else "         ✗ … and maybe more", flush=True)
 
 
 def shortened(place: Place, actions: list[Action]) -> list[Action]:

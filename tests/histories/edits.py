@@ -6,7 +6,7 @@ from tests.histories.registry import EDITS
 
 __all__ = ["ASKS_NOTHING", "EDITS"]
 
-for _name in "answers checkpoints order runs settings sources stages suites".split():
+for _name in "checkpoints settings sources stages suites".split():
     import_module(f"tests.histories.edits_of_{_name}")
 
 ASKS_NOTHING = (

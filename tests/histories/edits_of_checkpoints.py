@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from tests.histories.beginning import SEEDS
@@ -13,9 +14,8 @@ from tests.histories.registry import edit
     lambda model: [
         (place, seed, keeps_times)
         for place, known in model.checkpoints.items()
-        for seed in range(SEEDS)
+        for seed, keeps_times in product(range(SEEDS), (True, False))
         if seed != known.seed
-        for keeps_times in (True, False)
     ]
 )
 def checkpoint_replaced(model: Model, place: str, seed: int, keeps_times: bool) -> None:
@@ -34,13 +34,11 @@ def checkpoint_touched(model: Model, place: str) -> None:
         (place, seed, keeps_times)
         for place in ("one/40", "two/25", "two/20", "side/14", *model.gone)
         if place not in model.checkpoints
-        for seed in (0, 5)
-        for keeps_times in (True, False)
+        for seed, keeps_times in product((0, 5), (True, False))
     ]
 )
 def checkpoint_added(model: Model, place: str, seed: int, keeps_times: bool) -> None:
-    model.gone.pop(place, None)
-    model.checkpoints[place] = Copy(seed, 0 if keeps_times else model.now())
+    checkpoint_replaced(model, place, seed, keeps_times)
 
 
 @edit(lambda model: [(place,) for place in model.checkpoints if _others(model, place)])
@@ -86,10 +84,11 @@ def _others(model: Model, place: str) -> bool:
 # Weights and settings that change where they lie
 
 
-def _whole(model: Model) -> list[str]:
-    """Places of checkpoints that somebody asks for and that are whole."""
+def _whole(model: Model, form: str = "") -> list[str]:
+    """Places of checkpoints that somebody asks for and that are whole, of one form if it is given."""
     there = {place for _, place in model.used() if place in model.checkpoints}
-    return sorted(place for place in there if model.checkpoints[place].damage is None)
+    known = {place: model.checkpoints[place] for place in sorted(there)}
+    return [p for p, one in known.items() if one.damage is None and form in ("", one.form)]
 
 
 @edit(
@@ -97,8 +96,7 @@ def _whole(model: Model) -> list[str]:
         # In place with its time kept, no size, time or inode tells of it (config/README.md).
         (place, is_time_kept, in_place and not is_time_kept)
         for place in _whole(model)
-        for is_time_kept in (True, False)
-        for in_place in (True, False)
+        for is_time_kept, in_place in product((True, False), repeat=2)
     ]
 )
 def weights_rewritten(model: Model, place: str, is_time_kept: bool, in_place: bool) -> None:
@@ -109,14 +107,7 @@ def weights_rewritten(model: Model, place: str, is_time_kept: bool, in_place: bo
     model.checkpoints[place] = replace(known, shard=shard)
 
 
-@edit(
-    lambda model: [
-        (place, seed)
-        for place in _whole(model)
-        for seed in (1, 4)
-        if model.checkpoints[place].form == "nanotron"
-    ]
-)
+@edit(lambda model: product(_whole(model, "nanotron"), (1, 4)))
 def checkpoint_of_hugging_face(model: Model, place: str, seed: int) -> None:
     """The folder of a public model in the place of a step."""
     model.gone.pop(place, None)
@@ -134,9 +125,8 @@ def settings_rewritten(model: Model, place: str) -> None:
 @edit(
     lambda model: [
         (place, tokens)
-        for place in _whole(model)
-        for tokens in (1_000_000, 2_000_000)
-        if model.checkpoints[place].form == "nanotron" and model.checkpoints[place].tokens != tokens
+        for place, tokens in product(_whole(model, "nanotron"), (1_000_000, 2_000_000))
+        if model.checkpoints[place].tokens != tokens
     ]
 )
 def checkpoint_tokens(model: Model, place: str, tokens: int) -> None:

@@ -34,9 +34,12 @@ def _rewritten(model: Model, file: File, how: str, variant: int) -> File:
 
 @edit(lambda model: [(dataset,) for dataset in model.config["mirrors"]])
 def data_touched(model: Model, dataset: str) -> None:
+    _touched(model, model.behind(dataset))
+
+
+def _touched(model: Model, files: dict[str, File]) -> None:
     now = model.now()
-    for path, file in model.behind(dataset).items():
-        model.files[path] = replace(file, written=now)
+    model.files |= {path: replace(file, written=now) for path, file in files.items()}
 
 
 @edit(lambda model: [(dataset,) for dataset in model.config["mirrors"]])
@@ -73,7 +76,4 @@ def tokenizer_changed(model: Model, path: str, how: str) -> None:
 
 @edit(lambda model: [()])
 def tokenizer_touched(model: Model) -> None:
-    now = model.now()
-    for path, file in model.files.items():
-        if path.startswith("tokenizer/"):
-            model.files[path] = replace(file, written=now)
+    _touched(model, {p: file for p, file in model.files.items() if p.startswith("tokenizer/")})

@@ -127,26 +127,18 @@ def suite_extended(model: Model, stage: str, old: str, new: str) -> None:
     model.stages[stage]["suites"] = [new if name == old else name for name in names]
 
 
-@edit(
-    lambda model: [
-        (stage, number, margin)
-        for stage, own in model.stages.items()
-        for number in range(len(own.get("objective", [])))
-        for margin in (0.01, 0.2, 0.5)
-        if margin != own["objective"][number]["margin"]
-    ]
-)
+def _aims(model: Model) -> Iterable[tuple[str, int, dict[str, Any]]]:
+    for stage, own in model.stages.items():
+        for number, aim in enumerate(own.get("objective", [])):
+            yield stage, number, aim
+
+
+@edit(lambda m: [(s, n, v) for s, n, a in _aims(m) for v in (0.01, 0.2, 0.5) if v != a["margin"]])
 def margin(model: Model, stage: str, number: int, value: float) -> None:
     model.stages[stage]["objective"][number]["margin"] = value
 
 
-@edit(
-    lambda model: [
-        (stage, number)
-        for stage, own in model.stages.items()
-        for number in range(len(own.get("objective", [])))
-    ]
-)
+@edit(lambda model: [(stage, number) for stage, number, _ in _aims(model)])
 def aim_turned(model: Model, stage: str, number: int) -> None:
     aim = model.stages[stage]["objective"][number]
     aim["want"] = "improve" if aim["want"] == "keep" else "keep"
@@ -155,8 +147,7 @@ def aim_turned(model: Model, stage: str, number: int) -> None:
 @edit(
     lambda model: [
         (stage, number, metric)
-        for stage, own in model.stages.items()
-        for number, aim in enumerate(own.get("objective", []))
+        for stage, number, aim in _aims(model)
         for metric in (None, "gold_bits_per_byte", "margin")
         if aim["tier"] == "tier3" and aim.get("metric") != metric
     ]

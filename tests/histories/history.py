@@ -18,7 +18,7 @@ from tests.histories.accidents import ACCIDENTS, LOSES_CACHES, LOSES_RESULTS, LO
 from tests.histories.commands import COMMANDS
 from tests.histories.economy import Economy
 from tests.histories.edits import ASKS_NOTHING, EDITS
-from tests.histories.edits_of_runs import is_told
+from tests.histories.edits_of_settings import is_told
 from tests.histories.model import Model
 from tests.histories.oracle import differences, kept, scored_steps, snapshot
 from tests.histories.runner import PATIENCE, Done, Server

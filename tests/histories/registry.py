@@ -24,10 +24,12 @@ EDITS: dict[str, Edit] = {}
 """Complete once `tests.histories.edits` is imported."""
 
 
-def edit(choices: Choices) -> Callable[[Change], Change]:
+def edit(choices: Choices, about: str = "") -> Callable[[Change], Change]:
+    """Registers an edit, of what its module is about if nothing else is said."""
+
     def register(change: Change) -> Change:
-        about = change.__module__.rpartition("edits_of_")[2]
-        EDITS[change.__name__] = Edit(choices, change, about)
+        own = about or change.__module__.rpartition("edits_of_")[2]
+        EDITS[change.__name__] = Edit(choices, change, own)
         return change
 
     return register

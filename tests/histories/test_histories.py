@@ -14,7 +14,7 @@ from tests.histories.accidents import ACCIDENTS
 from tests.histories.beginning import build_pool
 from tests.histories.commands import COMMANDS
 from tests.histories.edits import EDITS
-from tests.histories.edits_of_runs import build_other_run
+from tests.histories.edits_of_settings import build_other_run
 from tests.histories.history import Action, read
 from tests.histories.runner import server
 

@@ -20,6 +20,7 @@ from evaluation.records import record_path
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Suite
 from tests.prefill.plans import make_plan
+from tests.tables import cases
 
 REMEDY = "snakemake prefill --profile"
 
@@ -107,16 +108,7 @@ def test_an_edited_meta_is_noticed(entry: tuple[Path, Read]) -> None:
         read(folder)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[]", "holds no checksums"),
-        ("[" * 100_000, "is damaged"),
-        ('{"checksum": {}}', "no checksum of its own"),
-        ('{"checksum": {}, "meta_checksum": 5}', "changed after"),
-        ("", "is damaged"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), cases("prefill/odd", "foreign_metas"))
 def test_a_foreign_meta(entry: tuple[Path, Read], text: str, expected: str) -> None:
     folder, read = entry
     (folder / "meta.json").write_text(text)

@@ -19,6 +19,7 @@ from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.suites import load_suite
 from tests.conftest import ROOT
 from tests.prefill.plans import make_plan
+from tests.tables import cases
 from tests.workflow.world import write_rows
 
 SUITE = load_suite(ROOT / "task_suites", "stage4_cf_core")
@@ -210,33 +211,7 @@ def test_a_slow_tokenizer(tmp_path: Path, slow_folder: Path) -> None:
         assert whole == model.encode(item.contexts[0].text + candidate.text)
 
 
-@pytest.mark.parametrize(
-    ("row", "fields", "message"),
-    [
-        ({"label": -1}, {}, "t/0: no usable label .*gives -1 for 3.*hidden"),
-        ({"label": None}, {}, "gives None for 3 candidates"),
-        ({"label": 2**63}, {}, "t/0: no usable label"),
-        ({"label": True}, {}, "t/0: no usable label"),
-        ({"label": 1.0}, {}, "t/0: no usable label"),
-        ({"question": None}, {}, r"t/0: tasks\.t\.context: .*null"),
-        ({"question": "a\ud800"}, {}, "t/0: not valid Unicode at character"),
-        ({"choices": ["a", "\udfff"]}, {}, "t/0: not valid Unicode"),
-        ({"label": 3}, {}, "gives 3 for 3 candidates"),
-        ({"label": "D"}, {"gold": "choices.index(label)"}, "'D' is not in list"),
-        ({"choices": ["a", " "]}, {}, r"t/0: candidate 1 is empty; correct .*tasks\.t"),
-        ({"choices": ["a"]}, {}, r"choices gives \['a'\], not a list of two"),
-        ({"choices": "ab"}, {}, "choices gives 'ab', not a list"),
-        (
-            {"choices": ["a", "fox " * 90]},
-            {},
-            "t/0: the candidate .* leaves no context in a window",
-        ),
-        ({}, {"context": "{{ goal }}"}, r"tasks\.t\.context: 'goal' is undefined.*question"),
-        ({}, {"choices": "answers"}, r"tasks\.t\.choices: .*'answers' is undefined"),
-        ({}, {"let": {"x": "question.nothing"}}, r"tasks\.t\.let\.x: .*'nothing'.*fields are"),
-        ({}, {"choices": "choices[0] + 1"}, r"tasks\.t\.choices: .* fails: "),
-    ],
-)
+@pytest.mark.parametrize(("row", "fields", "message"), cases("prefill/odd", "items"))
 def test_bad_items_are_named(
     row: dict[str, Any], fields: dict[str, Any], message: str, tmp_path: Path, fast_folder: Path
 ) -> None:

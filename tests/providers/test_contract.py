@@ -12,7 +12,7 @@ from evaluation.providers.programs import run_programs
 from evaluation.providers.render import render
 from evaluation.providers.score import Limits, Outcome, score, verdict_of
 from tests.providers.conftest import Installed
-from tests.verification.sandbox.modes import needs_sandbox
+from tests.verification.sandbox.references import needs_sandbox
 
 REQUEST = {"task": "sums", "chat": False, "num_fewshot": None, "limit": 5, "mirrors": {}}
 LIMITS = Limits(seconds=1.0, memory_mb=512)

@@ -14,7 +14,7 @@ from evaluation.prefill.tiers import PREFILLS
 from evaluation.providers.adapters.contract import Refused
 from evaluation.providers.adapters.data import mirrored_files, read_mirrors, status_of
 from evaluation.settings.plan import StagePlan
-from tests.prefill.test_mirrors import ROWS, jsonl, parquet, saved_dict
+from tests.prefill.test_sources import ROWS, jsonl, parquet, saved_dict
 from tests.providers.conftest import Installed
 from tests.workflow.world import World, want_answers
 

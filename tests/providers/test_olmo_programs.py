@@ -19,7 +19,7 @@ from evaluation.providers.score import Limits, Outcome, Program, verdict_of
 from evaluation.settings.provided import ProviderTask
 from tests.conftest import ROOT
 from tests.providers.test_olmo_eval import answers, asked, environment
-from tests.verification.sandbox.modes import needs_sandbox
+from tests.verification.sandbox.references import needs_sandbox
 from tests.workflow.world import World, ask_for_answers, build_tokenizer
 
 Line = dict[str, Any]

@@ -1,6 +1,8 @@
-"""What the profile asks Slurm for, and its way round a rejected srun."""
+"""The profile as shipped, on a real cluster: prefill, stages, one step's target, one GPU on one node, and no connection."""
 
 import os
+import subprocess
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from tests.slurm import cluster
+from tests.slurm import cluster, layout
 from tests.slurm.conftest import MakeRun
 from tests.slurm.layout import FOLDER, NODES
-from tests.slurm.runs import BOTH, ROOT, shared_jobs
+from tests.slurm.runs import BOTH, PROMPT_SNAKEMAKE, ROOT, STEP, Run, shared_jobs
+from tests.workflow.world import World
 
 GPU = 'gres: "gpu:1"'
 STYLES = {"gres": {}, "gpus": {GPU: 'gpu: 1\n  gpu_model: "a100"'}}
@@ -77,3 +80,87 @@ def test_without_the_inner_srun(make_run: MakeRun) -> None:
     logs = "".join((FOLDER / "log" / f"{node}.log").read_text() for node in NODES)
     assert f"launch task StepId={run.job()}.0" not in logs
     assert "launch task StepId=" in logs or f"batch job {run.job()}" in logs
+
+
+def test_a_new_users_path(slurm: None, world: World, tmp_path: Path) -> None:
+    """`prefill`, one step's target and both stages, with nothing edited."""
+    folder = tmp_path / "user"
+    run = Run(world, folder, folder / "results", program=PROMPT_SNAKEMAKE)
+    run.start("prefill")
+    assert run.wait() == 0, run.log
+    run.start(str(run.tier(20)))
+    assert run.wait() == 0, run.log
+    assert run.tier(20).is_file()
+    assert not run.tier(10).exists()
+    run.start("stage1", "stage2")
+    assert run.wait(400) == 0, run.log
+    stage2 = run.results / "stage2"
+    assert (stage2 / "bridge_deltas.csv").is_file()
+    assert (stage2 / "report.html").is_file()
+    logs = {path.name for path in (stage2 / "eval_logs" / "slurm").glob("*.log")}
+    assert logs == {"stage2_step_5.log", "stage2_step_15.log", "stage2_bridge.log"}
+    run.assert_clean()
+
+
+HIDDEN = """
+import contextlib, socket, urllib.request
+with contextlib.suppress(Exception):
+    urllib.request.urlopen("http://{address}:9/", timeout=2)
+with contextlib.suppress(Exception):
+    socket.create_connection(("2001:db8::1", 443), timeout=2)
+"""
+
+
+def unroutable() -> int:
+    """Packets that found no route in the GPU nodes' namespace, IPv4 and IPv6."""
+    inside = ["nsenter", f"--net=/run/netns/{layout.NETNS}", "cat"]
+    v4 = cluster.slurm(*inside, "/proc/net/snmp").splitlines()
+    names, values = (line.split()[1:] for line in v4 if line.startswith("Ip:"))
+    v6 = dict(line.split() for line in cluster.slurm(*inside, "/proc/net/snmp6").splitlines())
+    return int(dict(zip(names, values, strict=True))["OutNoRoutes"]) + int(v6["Ip6OutNoRoutes"])
+
+
+def attempts(work: Callable[[], None]) -> int:
+    before = unroutable()
+    work()
+    return unroutable() - before
+
+
+def run_on(partition: str, program: str) -> int:
+    """Exit code of a Python program as a Slurm job."""
+    command = ["sbatch", "--wait", "-p", partition, "-o", "/dev/null", "--wrap"]
+    return subprocess.run([*command, f"python3 -c '{program}'"], capture_output=True).returncode
+
+
+def test_scoring_attempts_no_connection(make_run: MakeRun) -> None:
+    run = make_run()
+
+    def score() -> None:
+        run.score()
+        assert run.wait() == 0, run.log
+
+    assert attempts(score) == 0
+    assert run.tier(STEP).is_file()
+
+
+def test_an_attempt_that_hides_its_error_is_counted(slurm: None) -> None:
+    program = HIDDEN.format(address=layout.OUTSIDE_IP).replace("'", '"')
+
+    def hide() -> None:
+        assert run_on("gpu", program) == 0
+
+    assert attempts(hide) >= 2
+
+
+def test_only_the_serial_node_reaches_the_outside(slurm: None) -> None:
+    program = f'import socket; socket.create_connection(("{layout.OUTSIDE_IP}", {layout.PORT}), 5)'
+    listen = (
+        f'import socket, time; s = socket.create_server(("{layout.OUTSIDE_IP}", {layout.PORT}))'
+    )
+    listener = subprocess.Popen(["python3", "-c", f"{listen}; time.sleep(60)"])
+    try:
+        cluster.wait_for("the listener", lambda: run_on("serial", program) == 0)
+        assert run_on("gpu", program) != 0
+    finally:
+        listener.kill()
+        listener.wait()

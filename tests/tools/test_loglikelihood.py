@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.histories.warm import run_shell
+from tests.tables import cases
 from tests.tools.conftest import Command, made
 from tests.workflow.world import World
 
@@ -39,20 +40,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return run_shell(line.replace("score ", f"{score} "), folder)
 
 
-SHELL = [
-    ("a substituted process", "score CKPT --requests <(cat in.jsonl) --output out.jsonl"),
-    ("gzip in a pipe", "score CKPT --requests <(gzip -c in.jsonl) --output out.jsonl"),
-    ("a pipe into it", "cat in.jsonl | score CKPT --requests - --output out.jsonl"),
-    ("standard output", "score CKPT --requests in.jsonl --output - > out.jsonl"),
-    ("its own stdout", "score CKPT --requests in.jsonl --output out.jsonl > out.jsonl"),
-    ("a process that reads", "score CKPT --requests in.jsonl --output >(cat > out.jsonl); sleep 1"),
-    ("another descriptor", "score CKPT --requests in.jsonl --output /dev/fd/7 7> out.jsonl"),
-    ("two pipes by name", "mkfifo a b; score CKPT --requests a --output b & cat in.jsonl > a; "
-                          "cat b > out.jsonl; wait"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("line", [case[1] for case in SHELL], ids=[case[0] for case in SHELL])
+@pytest.mark.parametrize("line", cases("command_lines", "answers"))
 def test_what_a_shell_gives(requests: Path, checkpoint: Path, line: str) -> None:
     done = shell(line.replace("CKPT", str(checkpoint)), requests.parent)
     assert done.returncode == 0, done.stderr

@@ -18,6 +18,7 @@ from evaluation.results.job_logs import last_error
 from evaluation.results.stage_files import SUMMARY_COLUMNS
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side
+from tests.tables import cases
 from tests.tools.conftest import Command
 from tests.workflow.world import World
 
@@ -174,34 +175,7 @@ def configured(tmp_path: Path) -> Path:
     return path
 
 
-COMMANDS = [
-    ("status", ["status"], 1, []),
-    ("status of no stage", ["status", "--stage", "third"], 1, ["no stage 'third'", "first, second"]),
-    ("status of a bad stage name", ["status", "--stage", ""], 2, ["--stage: is empty"]),
-    ("deltas of no results", ["deltas", "--stage", "second", "--step", "10"], 1, ["step_10: no results yet", "run `snakemake "]),
-    ("deltas of a negative step", ["deltas", "--stage", "second", "--step", "-1"], 2, ["no whole number from 0"]),
-    ("deltas without a bridge", ["deltas", "--stage", "first", "--step", "100"], 1, ["stages.first.bridge: none is configured"]),
-    ("deltas of text", ["deltas", "--stage", "second", "--step", "last"], 2, ["no whole number"]),
-    ("tensorboard of nothing", ["tensorboard", "--output", "logs"], 1, ["run `snakemake "]),
-    ("score of no stage", ["score", "--stage", "third", "--step", "1"], 1, ["no stage 'third'"]),
-    ("score of no checkpoint", ["score", "--stage", "second", "--step", "10"], 1, ["no checkpoint of step 10", "10, 20, 30"]),
-    ("score of a negative step", ["score", "--stage", "second", "--step", "-5"], 2, ["no whole number from 0"]),
-    ("score of a step twice", ["score", "--stage", "second", "--step", "7", "--step", "7"], 1, ["no checkpoint of step 7"]),
-    ("score of half a step", ["score", "--stage", "second", "--step", "1.5"], 2, ["no whole number"]),
-    ("score of nothing", ["score", "--stage", "second", "--step"], 2, ["expected at least one"]),
-    ("score of step and bridge", ["score", "--stage", "second", "--step", "1", "--bridge"], 2, ["not allowed with"]),
-    ("score of no bridge", ["score", "--stage", "first", "--bridge"], 1, ["stages.first.bridge: none is configured"]),
-    ("prefill of no slice", ["prefill", "--stage", "first", "--slice", "nowhere"], 1, ["no slice 'nowhere'", "web, code"]),
-    ("prefill of an empty name", ["prefill", "--stage", "first", "--slice", ""], 2, ["--slice: is empty"]),
-    ("prefill of no task", ["prefill", "--stage", "first", "--task", "web"], 1, ["no task 'web'", "quiz, exam"]),
-    ("prefill of no slice of any stage", ["prefill", "--slice", "nowhere"], 1,
-     ["no slice 'nowhere' in the suites of first, second", "web, code"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"), [c[1:] for c in COMMANDS], ids=[c[0] for c in COMMANDS]
-)
+@pytest.mark.parametrize(("arguments", "code", "words"), cases("command_lines", "nothing_scored"))
 def test_commands_where_nothing_was_scored(
     command: Command, configured: Path, arguments: list[str], code: int, words: list[str]
 ) -> None:

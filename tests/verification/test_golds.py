@@ -1,16 +1,20 @@
-"""Golds are checked by their own verifiers, before anything is generated."""
+"""Golds are checked by their own verifiers before anything is generated; those of the shipped tasks verify."""
 
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import SourceError
+from evaluation.prefill.prompt_recipe import PromptRecipe, TaskPrompt
 from evaluation.settings.generation import GenerationTask
+from evaluation.settings.suites import load_suite
 from evaluation.verification.golds import check_golds
 from evaluation.verification.verdicts import Verdict
+from tests.conftest import ROOT
+from tests.tables import cases
 
-STRICT = {"kind": "pattern", "pattern": "#### ([0-9,]+)", "ignore": [","]}
 READS = {
     "pattern": ("gold",),
     "boxed": ("gold",),
@@ -34,57 +38,23 @@ def task(verifier: dict[str, Any]) -> GenerationTask:
     )
 
 
-def golds(*values: Any) -> dict[str, dict[str, Any]]:
-    return {f"q/{number}": {"gold": value} for number, value in enumerate(values)}
+def documents(*values: Any) -> dict[str, dict[str, Any]]:
+    """Documents by prompt, of which most hold but their gold answer."""
+    held = [value if isinstance(value, dict) else {"gold": value} for value in values]
+    return {f"q/{number}": document for number, document in enumerate(held)}
 
 
-COMMAS = {"prompt": "", "instruction_ids": ["punctuation:no_comma"], "arguments": [{}]}
-UNKNOWN = COMMAS | {"instruction_ids": ["punctuation:none"]}
-RELATION = {
-    "prompt": "",
-    "instruction_ids": ["length_constraints:number_words"],
-    "arguments": [{"num_words": 5, "relation": "about"}],
-}
-
-ACCEPTED = [
-    ({**STRICT, "form": "#### {gold}"}, golds("18", "1,000")),
-    ({"kind": "math_verify"}, golds("18", "\\frac{1}{2}", "so $\\boxed{x+1}$", "\\text{Evelyn}")),
-    ({"kind": "minerva"}, golds("18", "(1,2)", "so $\\boxed{x+1}$")),
-    ({"kind": "boxed"}, golds("18", "so $\\boxed{x+1}$")),
-    ({"kind": "ifeval"}, {"q/0": COMMAS}),
-    ({"kind": "program"}, {"q/0": {"tests": ["assert False"]}}),
-    ({"kind": "program"}, {"q/0": {"tests": ["assert f(1) == 2"], "gold": "def f(x): return 2"}}),
-]
-REFUSED = [
-    (STRICT, golds("18", "19"), "2 of 2 .* q/0, q/1 .*nothing matches.*`form`"),
-    ({**STRICT, "form": "#### {gold}"}, golds("18", "eighteen"), "1 of 2 .*'view' itself: q/1 "),
-    ({"kind": "math_verify"}, golds("5", ""), r"1 of 2 .*q/1 \(the first: it is empty\)"),
-    ({"kind": "boxed"}, golds("5", "}{"), "1 of 2 .*q/1 "),
-    ({**STRICT, "ignore": [r"\d"], "form": "#### {gold}"}, golds("18"), "'18' is empty when it is"),
-    ({**STRICT, "ignore": [r"\S"], "form": "#### {gold}"}, golds("1 8"), "empty answer would be"),
-    ({"kind": "boxed"}, golds(r"\text{ Monday}"), "is empty when it is compared"),
-    ({"kind": "minerva"}, golds(*["  "] * 9), "9 of 9 .*: q/0, q/1, q/2, q/3, q/4, … "),
-    ({"kind": "minerva"}, golds(None), "it is empty"),
-    ({"kind": "ifeval"}, {"q/0": COMMAS, "q/1": UNKNOWN}, "1 of 2 .*'punctuation:none' is no"),
-    (
-        {"kind": "program"},
-        {"q/0": {"tests": ["assert f(1) == 2"], "gold": "def f(x): return 3"}},
-        r"1 of 1 .*q/0 \(the first: `assert f\(1\) == 2`: f\(1\) gave 3\)",
-    ),
-    ({"kind": "program"}, {"q/0": {"tests": ["assert f(1) == 2"], "gold": ""}}, "it is empty"),
-    ({"kind": "ifeval"}, {"q/0": RELATION}, "1 of 1 .*about is given"),
-]
+@pytest.mark.parametrize(("verifier", "golds"), cases("verification/verifiers", "accepted_golds"))
+def test_golds_that_are_accepted(verifier: dict[str, Any], golds: list[Any]) -> None:
+    check_golds("maths", task(verifier), documents(*golds), workers=1)
 
 
-@pytest.mark.parametrize(("verifier", "documents"), ACCEPTED)
-def test_accepts(verifier: dict[str, Any], documents: dict[str, Any]) -> None:
-    check_golds("maths", task(verifier), documents, workers=1)
-
-
-@pytest.mark.parametrize(("verifier", "documents", "named"), REFUSED)
-def test_refuses(verifier: dict[str, Any], documents: dict[str, Any], named: str) -> None:
+@pytest.mark.parametrize(
+    ("verifier", "golds", "named"), cases("verification/verifiers", "refused_golds")
+)
+def test_golds_that_are_refused(verifier: dict[str, Any], golds: list[Any], named: str) -> None:
     with pytest.raises(SourceError, match=named) as caught:
-        check_golds("maths", task(verifier), documents, workers=1)
+        check_golds("maths", task(verifier), documents(*golds), workers=1)
     assert str(caught.value).startswith("generation_tasks.maths: ")
     assert "\n" not in str(caught.value)
 
@@ -106,4 +76,83 @@ def test_a_verifier_that_fails_is_no_fault_of_the_golds(monkeypatch: pytest.Monk
     with pytest.raises(
         SourceError, match=r"2 of 2 gold answers could not be judged .*q/0: it died"
     ):
-        check_golds("maths", task({"kind": "boxed"}), golds("1", "2"), workers=1)
+        check_golds("maths", task({"kind": "boxed"}), documents("1", "2"), workers=1)
+
+
+BASE, CHAT = (
+    load_suite(ROOT / "task_suites", name).generation_tasks
+    for name in ("stage3_verified", "stage4_verified")
+)
+ROWS = {
+    "openai/gsm8k": "gsm8k/main/test",
+    "HuggingFaceH4/MATH-500": "MATH-500/default/test",
+    "google/IFEval": "IFEval/default/train",
+    "allenai/IFBench_test": "IFBench_test/default/train",
+    "openai/openai_humaneval": "openai_humaneval/openai_humaneval/test",
+}
+
+
+def rows(shared: Path, name: str) -> list[dict[str, Any]]:
+    """Real rows of the task's dataset, or skips."""
+    task = {**BASE, **CHAT}[name]
+    place = ROWS.get(task.dataset or "")
+    if task.dataset == "google-research-datasets/mbpp":
+        place = f"mbpp/{task.config}/test"
+    if place is None:
+        pytest.skip(f"no rows of {task.dataset} are kept here")
+    path = shared / "data/generative" / f"{place}-00000-of-00001.parquet"
+    return list(pq.read_table(path).to_pylist())
+
+
+def prompts(shared: Path, name: str) -> list[TaskPrompt]:
+    task = {**BASE, **CHAT}[name]
+    recipe = PromptRecipe(name, task)
+    shots = [recipe.solved(row) for row in task.fewshot_examples[: task.num_fewshot]]
+    return [recipe.prompt(row, number, shots) for number, row in enumerate(rows(shared, name))]
+
+
+@pytest.mark.parametrize("name", [*BASE, *CHAT])
+def test_writes_every_row(name: str, shared: Path) -> None:
+    made = prompts(shared, name)
+    assert len({prompt.id for prompt in made}) == len(made) >= 50
+    assert all(isinstance(prompt.turns, str) == (name in BASE) for prompt in made)
+    assert all(all(prompt.strata.values()) for prompt in made)
+
+
+WITH_GOLDS = (
+    *("gsm8k_0shot", "math_500_minerva", "math_500_boxed", "ifeval", "ifbench"),
+    *("mbpp", "mbpp_sanitized", "humaneval"),
+)
+
+
+@pytest.mark.parametrize("name", WITH_GOLDS)
+def test_every_gold_verifies(name: str, shared: Path, nltk_folder: Path) -> None:
+    documents = {prompt.id: prompt.document for prompt in prompts(shared, name)}
+    check_golds(name, {**BASE, **CHAT}[name], documents, workers=2, nltk_data=nltk_folder)
+
+
+def test_every_solution_of_math_verifies(shared: Path) -> None:
+    """The 5,000 problems have their answer inside of the solution, as these rows do."""
+    task = BASE["math_hendrycks_minerva"]
+    renamed = {
+        row["unique_id"]: {"gold": row["solution"]} for row in rows(shared, "math_500_minerva")
+    }
+    check_golds("math_hendrycks_minerva", task, renamed, workers=2)
+
+
+def test_few_shot_prompts_are_the_standard_ones(shared: Path) -> None:
+    gsm8k = prompts(shared, "gsm8k_4shot")[0].turns
+    minerva = prompts(shared, "math_500_minerva")[0].turns
+    mbpp = prompts(shared, "mbpp")[0].turns
+    assert isinstance(gsm8k, str)
+    assert isinstance(minerva, str)
+    assert isinstance(mbpp, str)
+    assert gsm8k.startswith("Question: There are 15 trees in the grove.")
+    assert " So there must have been 21 - 15 = 6.\n#### 6\n\nQuestion: If there are 3" in gsm8k
+    assert gsm8k.count("\nAnswer:") == 5
+    assert gsm8k.endswith("at the farmers' market?\nAnswer:")
+    assert minerva.count("I hope it is correct.\n\nProblem:\n") == 4
+    assert minerva.endswith("\n\nSolution:")
+    assert mbpp.count("[BEGIN]\n") == 4
+    assert mbpp.count("\n[DONE]\n\nYou are an expert") == 3
+    assert mbpp.endswith("\n[BEGIN]\n")

@@ -1,4 +1,4 @@
-"""The pool: what kills a worker costs one verdict; nothing is left behind."""
+"""The pool: what kills a worker costs one verdict, no answer holds the others up, and nothing is left behind."""
 
 import os
 import signal
@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from evaluation.errors import CacheError
-from evaluation.settings.verifiers import Boxed, IFEval, MathVerify
+from evaluation.settings.verifiers import Boxed, IFEval, MathVerify, Minerva
 from evaluation.verification import pool
 from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.verdicts import Verdict
 from tests.conftest import ROOT
-from tests.verification.sessions import of_session
+from tests.tables import table
+from tests.verification.sandbox.arena import of_session
 
 MATH = MathVerify(kind="math_verify")
 GOOD: Job = (MATH, {"gold": "5"}, "So it is \\boxed{5}.")
@@ -180,3 +181,29 @@ def test_temporary_folder_with_a_long_path(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "[1.0]\n"
     assert list(folder.iterdir()) == []
+
+
+FORMULAS = [
+    *table("verification/verifiers")["hostile"],
+    *("9" * 100_000, "{" * 100_000, "$1$ " * 50_000, "0." + "3" * 50_000 + "\\%"),
+    "\\begin{pmatrix}" + " & ".join(f"x_{{{i}}}^{{{i}}}" for i in range(2000)) + "\\end{pmatrix}",
+]
+RIGHT = "\\boxed{5} Final Answer: The final answer is $5$. I hope it is correct."
+
+
+def test_none_blocks_the_others() -> None:
+    hostile: list[Job] = [
+        (MathVerify(kind="math_verify"), {"gold": "5"}, f"\\boxed{{{formula}}}")
+        for formula in FORMULAS
+    ]
+    hostile += [
+        (Minerva(kind="minerva"), {"gold": "5"}, f"Final Answer: The final answer is ${formula}$. ")
+        for formula in FORMULAS[:3]
+    ]
+    right: list[Job] = [(settings, gold, RIGHT) for settings, gold, _ in hostile] * 3
+    found = dict(verify_all([*hostile, *right], workers=2, seconds=1, memory_mb=512))
+    assert len(FORMULAS) >= 27
+    for number, (_, _, completion) in enumerate(hostile):
+        assert found[number].credit in (None, 0.0), completion[:60]
+    for number in range(len(right)):
+        assert found[len(hostile) + number].credit == 1.0

@@ -9,7 +9,8 @@ from evaluation.errors import ConfigError
 from evaluation.settings.verifiers import Program
 from evaluation.verification.programs import MOST_CHARACTERS, program_of, read_tests, verify_program
 from evaluation.verification.verdicts import Verdict
-from tests.verification.sandbox.modes import needs_sandbox
+from tests.tables import cases
+from tests.verification.sandbox.references import needs_sandbox
 
 _VERIFIER = Program(kind="program", seconds=5.0, memory_mb=512)
 _MBPP = {"tests": ["assert add(1, 2) == 3", "assert add(0, 0) == 0"]}
@@ -29,52 +30,14 @@ def _verdict(completion: str, document: dict[str, Any] = _MBPP) -> Verdict:
 
 @needs_sandbox
 @pytest.mark.parametrize(
-    ("completion", "credit"),
-    [
-        (_RIGHT, 1.0),
-        (f"\n{_RIGHT}\n", 1.0),
-        (_WRONG, 0.0),
-        ("", 0.0),
-        ("   \n", 0.0),
-        ("I do not know.", 0.0),
-        (f"Here:\n```python\n{_RIGHT}```\nIt adds.", 1.0),
-        (f"Here:\n```\n{_RIGHT}```", 1.0),
-        (f"```python\n{_RIGHT}", 1.0),
-        (f"~~~ py\n{_RIGHT}~~~", 1.0),
-        (f"```python\n{_WRONG}```\nNo, rather:\n```python\n{_RIGHT}```", 1.0),
-        (f"```python\n{_RIGHT}```\nTry it:\n```python\nprint(add(1, 2))\n```", 1.0),
-        (f"```python\n{_RIGHT}```\n```bash\nadd 1 2\n```", 1.0),
-        ("```python\nfrom operator import add as plus\n```\n```python\nadd = plus\n```", 0.0),
-        ("```python\nimport operator\n```\nthen\n```python\nplus = operator.add\n```", 0.0),
-        (f"from __future__ import annotations\n{_RIGHT}", 1.0),
-        (f"```python\nx = 1\n```\n```python\nfrom __future__ import annotations\ny = 2\n```\n```python\n{_RIGHT}```", 1.0),
-        (_RIGHT + "\ud800", 0.0),
-        (_RIGHT + "\0", 0.0),
-    ],
-)  # fmt: skip
+    ("completion", "credit"), cases("verification/programs", "without_a_prefix")
+)
 def test_completions_without_a_prefix(completion: str, credit: float) -> None:
     assert _verdict(completion).credit == credit
 
 
 @needs_sandbox
-@pytest.mark.parametrize(
-    ("completion", "credit"),
-    [
-        ("    return a + b\n", 1.0),
-        ("    return math.fsum((a, b))", 1.0),
-        ("    return a - b\n", 0.0),
-        ("return a + b", 1.0),
-        ("if a:\n    return a + b\nreturn b", 1.0),
-        (_RIGHT, 1.0),
-        ("def add(a, b):\n    return int(math.fsum((a, twice(b) / 2)))\n", 1.0),
-        (f"```python\n{_RIGHT}```", 1.0),
-        (f"```python\nfrom __future__ import annotations\n{_RIGHT}```", 1.0),
-        ("```python\n    return a + b\n```", 1.0),
-        (f"```python\n{_PREFIX}    return a + b\n```", 1.0),
-        ("def twice(x):\n    return 0\ndef add(a, b):\n    return 0\n", 0.0),
-        ("    pass\n", 0.0),
-    ],
-)
+@pytest.mark.parametrize(("completion", "credit"), cases("verification/programs", "with_a_prefix"))
 def test_completions_of_a_prefix(completion: str, credit: float) -> None:
     assert _verdict(completion, _HUMAN_EVAL).credit == credit
 

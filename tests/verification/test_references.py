@@ -16,7 +16,7 @@ from evaluation.settings.verifiers import Boxed, IFBench, IFEval, MathVerify, Mi
 from evaluation.verification import nltk_data
 from evaluation.verification.pool import Job, verify_all
 from tests.verification.make_references import DIGITS, LEVELS, cases
-from tests.verification.test_patterns import FLEXIBLE, STRICT
+from tests.verification.test_verifiers import FLEXIBLE, STRICT
 
 HERE = Path(__file__).parent
 EVERY = 1 if "EVAL_ALL_REFERENCES" in os.environ else 16

@@ -1,14 +1,18 @@
-"""The check that comes before a stage's scoring jobs: it stops them, and costs nothing later."""
+"""The check before a stage's scoring jobs, and two Snakemakes on one results folder."""
 
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.doctor.test_answers import TASK
-from tests.histories.warm import well
-from tests.workflow.world import World, build_world, flip
+from evaluation.records import read_record
+from tests.doctor.test_examine import TASK
+from tests.histories.warm import run_python, well
+from tests.workflow.paper import Paper
+from tests.workflow.world import ROOT, World, build_world, copy_world, flip
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +98,53 @@ def test_a_new_step_is_checked_and_nothing_else_is_scored_again(world: World) ->
     new = planned(world, "stage1")
     costly = {name: count for name, count in new.items() if name.startswith(("check", "score"))}
     assert costly == {"check_stage1": 1, "score_stage1": 1}
+
+
+@pytest.fixture(scope="module")
+def begun_twice(prefilled_world: World, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The tiny world after a run in each of two folders, begun at once."""
+    world = copy_world(prefilled_world, tmp_path_factory.mktemp("world"))
+    (world.folder / "one").mkdir()
+    (world.folder / "two").mkdir()
+    with ThreadPoolExecutor(2) as pool:
+        ended = [pool.submit(run, world, name) for name in ("one", "two")]
+    for one in ended:
+        code, said = one.result()
+        assert code == 0, said[-6000:]
+    return world
+
+
+def run(world: World, folder: str, *arguments: str) -> tuple[int, str]:
+    command = ["-m", "snakemake", *arguments, "--configfile", str(world.config), "--cores", "2"]
+    command += ["-s", str(ROOT / "workflow/Snakefile")]
+    done = run_python(command, world.folder / folder)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_both_end_well_and_nothing_is_left_to_do(begun_twice: World) -> None:
+    code, said = run(begun_twice, "one", "-n")
+    assert (code, "Nothing to be done" in said) == (0, True), said
+
+
+def test_a_forced_run_leaves_what_was_there_of_a_checkpoint_that_is_gone(
+    begun_twice: World,
+) -> None:
+    world = begun_twice
+    folder = world.results("stage1", "by_checkpoint", "step_10")
+    before = read_record(folder, "score")
+    shutil.rmtree(world.folder / "ckpts/stage1/10")
+    code, said = run(world, "one", "--forcerun", "score_stage1", "--until", "score_stage1")
+    assert code == 0, said  # it is no rule's output any more
+    assert before is not None
+    assert read_record(folder, "score") == before
+
+
+def test_no_rule_removes_a_file_that_others_may_read(tmp_path: Path) -> None:
+    """Snakemake removes an output before its job, and after one that failed, unless it is updated."""
+    paper = Paper(tmp_path / "paper", {"one": {}, "two": {"bridge": {"stage": "one"}}})
+    done = paper.snakemake("-n", "--verbose", "--forceall", "all", "prefill")
+    outputs = [line for line in done.stdout.splitlines() if line.startswith("    output: ")]
+    files = [file for line in outputs for file in line.removeprefix("    output: ").split(", ")]
+    assert len(files) > 40, done.stdout + done.stderr
+    own = [file for file in files if file.startswith(".snakemake/checked/")]
+    assert {file for file in files if not file.endswith(" (update)")} == set(own)

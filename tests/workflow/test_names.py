@@ -10,47 +10,11 @@ from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
 from evaluation.settings.names import KINDS, PREFILL, TARGETS
 from tests.histories.warm import well
+from tests.tables import cases, table
 from tests.workflow.paper import Paper
 
-REFUSED: list[tuple[list[str], list[str]]] = [
-    (["all"], ["stages.all", "a rule 'all' of its own"]),
-    (["prefill"], ["stages.prefill", "a rule 'prefill' of its own"]),
-    (["prefill_task"], ["a rule 'prefill_task' of its own"]),
-    (["stage1", "stage1_bridge"], ["stages.stage1_bridge", "a rule of stage stage1 has this name"]),
-    (["stage1", "stage1_from_10"], ["stages.stage1_from_10", "a rule of stage stage1"]),
-    (["a", "score_a"], ["stages.score_a", "a rule of stage a"]),
-    (["a", "check_a"], ["stages.check_a", "a rule of stage a"]),
-    (["a", "tables_a"], ["stages.tables_a", "a rule of stage a"]),
-    (["a", "deltas_a"], ["stages.deltas_a", "a rule of stage a"]),
-    (["stage1", "Stage1"], ["stages.Stage1", "stage1", "upper and lower case"]),
-    (["scores"], ["stages.scores", "results of all stages"]),
-    (["Retention.csv"], ["results of all stages"]),
-    ([".config"], ["'.config'", "begins with a letter or digit"]),
-    ([".."], ["'..'", "begins with a letter or digit"]),
-    (["a/b"], ["'a/b'", "made of letters"]),
-    (["a b"], ["'a b'", "made of letters"]),
-    (["_a"], ["'_a'", "begins with"]),
-    (["é"], ["'é'", "made of letters"]),
-    ([""], ["''", "begins with"]),
-    (["a\n"], [r"'a\n'", "made of letters"]),
-    (["a" * 81], ["no longer than 80"]),
-]
 
-WORKS: list[list[str]] = [
-    ["ablation_A", "ablation_AB"],
-    ["stage1", "stage10", "stage1_mini", "stage1.mini"],
-    ["prefill2", "prefill_x", "allx"],
-    ["score_b", "check_point", "shared_scoring"],
-    ["1", "10", "0x"],
-    ["class", "None", "rule", "input"],
-    ["step_10", "by_checkpoint", "stage1_from", "stage1_from_x"],
-    ["a" * 80],
-]
-
-
-@pytest.mark.parametrize(
-    ("names", "words"), REFUSED, ids=[" ".join(c[0]) or "empty" for c in REFUSED]
-)
+@pytest.mark.parametrize(("names", "words"), cases("workflow/names", "refused"))
 def test_refused(tmp_path: Path, names: list[str], words: list[str]) -> None:
     paper = Paper(tmp_path / "paper", {name: {} for name in names})
     with pytest.raises(ConfigError) as caught:
@@ -60,7 +24,7 @@ def test_refused(tmp_path: Path, names: list[str], words: list[str]) -> None:
         assert word in str(caught.value)
 
 
-@pytest.mark.parametrize("names", WORKS, ids=" ".join)
+@pytest.mark.parametrize("names", table("workflow/names")["works"], ids=" ".join)
 def test_works(tmp_path: Path, names: list[str]) -> None:
     """Every stage has a bridge and shared jobs; each name is a target, also of a job by itself."""
     first, *others = names
@@ -84,26 +48,7 @@ def test_all_rules_are_those_that_names_are_checked_against(tmp_path: Path) -> N
     assert shared | {"comparison"} == {*TARGETS, *PREFILL}  # that one only beside other `runs:`
 
 
-FOLDERS: list[tuple[str, dict[str, dict[str, Any]], dict[str, Any], list[str]]] = [
-    ("one for two", {"a": {"results": "out"}, "b": {"results": "out"}}, {}, ["stages.b.results", "is the folder of stage a"]),
-    ("by another path", {"a": {"results": "out"}, "b": {"results": "./x/../out/"}}, {}, ["stages.b.results", "is the folder of stage a"]),
-    ("through a link", {"a": {"results": "out"}, "b": {"results": "link"}}, {}, ["is the folder of stage a"]),
-    ("another's default", {"a": {}, "b": {"results": "results/a"}}, {}, ["is the folder of stage a"]),
-    ("inside another's", {"a": {}, "b": {"results": "results/a/b"}}, {}, ["lies inside the folder of stage a"]),
-    ("around another's", {"a": {"results": "out/a"}, "b": {"results": "out"}}, {}, ["stage a lies inside out"]),
-    ("all results", {"a": {"results": "results"}}, {}, ["is the folder of all results"]),
-    ("the scores", {"a": {"results": "results/scores"}}, {}, ["keep their scores"]),
-    ("inside the scores", {"a": {"results": "results/scores/a"}}, {}, ["keep their scores"]),
-    ("hidden settings", {"a": {"results": "results/.config"}}, {}, ["keep their scores"]),
-    ("the cache", {"a": {"results": "cache"}}, {}, ["lies in the cache cache"]),
-    ("inside the cache", {"a": {"results": "cache/a"}}, {}, ["lies in the cache"]),
-    ("all inside the cache", {"a": {}}, {"results": "cache/results"}, ["stages.a.results", "lies in the cache"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("stages", "top", "words"), [c[1:] for c in FOLDERS], ids=[c[0] for c in FOLDERS]
-)
+@pytest.mark.parametrize(("stages", "top", "words"), cases("workflow/names", "folders"))
 def test_folders(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,24 +1,30 @@
-"""What a model was asked once is not asked again, whatever is made of its answer or called by it."""
+"""What a model was asked once is not asked again, and the right answer alone is scored as a plain forward pass does."""
 
+import json
+import math
+import string
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 import yaml
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.dependencies.caches import CacheStates, describe_entry, tier_entries
 from evaluation.dependencies.outdated import Outdated
+from evaluation.errors import CacheError
 from evaluation.grading.collect import collect
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.results.read import read_results
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.job import score_subject
+from evaluation.scoring.job import StageData, read_stage_data, score_subject
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
-from tests.workflow.world import ANSWERED, FIRST_LETTER, World
+from tests.workflow.world import ANSWERED, FIRST_LETTER, World, write_rows
 
 QUIZ = {
     "dataset": "made/quiz",
@@ -151,3 +157,117 @@ def test_a_renamed_generation_task_generates_nothing(world: World, asked: list[A
         assert name in read_results(subject.folder, ("tier5",)).tiers["tier5"].items
     assert len(asked) == 5
     assert texts[0] == texts[1]
+
+
+GOLD = {"context": "{{ question }}", "continuation": "{{ answer }}"}
+
+
+def plain(model: Any, tokenizer: Any, context: str, answer: str) -> tuple[float, bool]:
+    """Nats of an answer, and whether it is greedy; spaces at the context's end are scored with it."""
+    before = tokenizer(context.rstrip(), add_special_tokens=False)["input_ids"]
+    ids = tokenizer(context + answer, add_special_tokens=False)["input_ids"]
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([ids])).logits[0, len(before) - 1 : -1]
+    own = torch.tensor(ids[len(before) :])
+    nats = -logits.log_softmax(-1).gather(1, own[:, None]).sum()
+    return float(nats), bool((logits.argmax(-1) == own).all())
+
+
+def solved(world: World, model: Any, tokenizer: Any) -> list[dict[str, str]]:
+    """Rows with long answers, several bytes a character, spaces at the border, and the model's own answers."""
+    rows = [
+        {"question": "the cat sat", "answer": " on a mat while dogs ran"},
+        {"question": "dogs ran far:\n", "answer": "    over green hills\n"},
+        {"question": "Grüße ", "answer": "über blaue Hügel"},
+    ]
+    for last in string.ascii_letters + string.digits:
+        start = f"the cat {last}"
+        ids = tokenizer(start, add_special_tokens=False)["input_ids"]
+        with torch.no_grad():
+            best = int(model(input_ids=torch.tensor([ids])).logits[0, -1].argmax())
+        text = tokenizer.decode([best])
+        if tokenizer(start + text, add_special_tokens=False)["input_ids"] == [*ids, best]:
+            rows.append({"question": start, "answer": text})
+    write_rows(world.folder / "solved.jsonl", rows)
+    return rows
+
+
+def test_bits_per_byte_and_greedy_are_those_of_a_plain_forward_pass(world: World) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(world.folder / "tokenizer")
+    model = AutoModelForCausalLM.from_pretrained(
+        world.folder / "hf/1-10", dtype=torch.float64
+    ).eval()
+    rows = solved(world, model, tokenizer)
+    task = {**GOLD, "files": [str(world.folder / "solved.jsonl")]}
+    subject = subject_of(world, {"tasks": {"quiz": QUIZ, "solved": task}})
+    assert score_subject(subject).error is None
+    assert collect(subject).error is None
+    found = [plain(model, tokenizer, row["question"], row["answer"]) for row in rows]
+    sizes = [len(row["answer"].encode()) for row in rows]
+    bits = [nats / size / math.log(2) for (nats, _), size in zip(found, sizes, strict=True)]
+    greedy = [is_greedy for _, is_greedy in found]
+    assert 0 < sum(greedy) < len(greedy)
+
+    item = read_results(subject.folder, ("tier3",)).tiers["tier3"].items["solved"]
+    assert item.companions.values["gold_bits_per_byte"] == pytest.approx(bits, abs=1e-5)
+    assert item.credits["greedy"].credit.tolist() == greedy
+    content = json.loads((subject.folder / "tier3_cf.json").read_text())
+    entry = content["tasks"]["solved"]
+    assert entry["gold_bits_per_byte"] == pytest.approx(sum(bits) / len(bits), abs=1e-5)
+    assert entry["greedy"] == pytest.approx(sum(greedy) / len(greedy))
+    ranking = {"accuracy", "primary", "metrics", "centered", "chance", "margin", "ties"}
+    assert not ranking & entry.keys()
+    assert content["overall"]["accuracy"] == content["tasks"]["quiz"]["accuracy"]
+
+
+def test_groups_weigh_what_was_scored(world: World) -> None:
+    tasks = {name: {**QUIZ, "limit": limit} for name, limit in (("a", 6), ("b", 2), ("c", 8))}
+    groups: dict[str, Any] = {
+        "pair": {"tier": "tier3", "members": ["a", "b"], "weigh": "questions"},
+        "all": {"tier": "tier3", "members": ["pair", "c"]},
+        "flat": {"tier": "tier3", "members": ["pair", "c"], "weigh": "leaves"},
+    }
+    subject = subject_of(world, {"tasks": tasks, "groups": groups})
+    assert score_subject(subject).error is None
+    assert collect(subject).error is None
+    content = json.loads((subject.folder / "tier3_cf.json").read_text())
+    assert content["groups"] == {
+        "pair": pytest.approx({"a": 6 / 8, "b": 2 / 8}),
+        "all": pytest.approx({"a": 3 / 8, "b": 1 / 8, "c": 1 / 2}),
+        "flat": pytest.approx(dict.fromkeys("abc", 1 / 3)),
+    }
+
+
+def plan_of(world: World) -> StagePlan:
+    return plan_stages(load_config(world.config))["stage2"]
+
+
+def all_of(data: StageData) -> dict[tuple[str, str], object]:
+    return {(tier, name): one for tier, entries in data.items() for name, one in entries.items()}
+
+
+def test_what_is_unchanged_is_not_read_again(world: World) -> None:
+    first, second = (all_of(read_stage_data(plan_of(world))) for _ in range(2))
+    assert {tier for tier, _ in first} == {"tier2", "tier3", "tier4"}
+    assert all(second[key] is one for key, one in first.items())
+
+
+def test_what_was_made_anew_is_read(world: World) -> None:
+    first = all_of(read_stage_data(plan_of(world)))
+    path = world.folder / "suites" / "base.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["slices"]["text"]["tokens"] = 640
+    path.write_text(yaml.safe_dump(content))
+    plan = plan_of(world)
+    PREFILLS["tier2"].make(plan, "text")
+    second = all_of(read_stage_data(plan))
+    assert {key for key, one in first.items() if second[key] is not one} == {("tier2", "text")}
+    assert second["tier2", "text"].meta != first["tier2", "text"].meta  # type: ignore[attr-defined]
+
+
+def test_what_is_gone_since_is_missed(world: World) -> None:
+    plan = plan_of(world)
+    read_stage_data(plan)
+    (plan.cache_folder("tier2", "text") / "meta.json").unlink()
+    with pytest.raises(CacheError, match=r"text is not prefilled"):
+        read_stage_data(plan)

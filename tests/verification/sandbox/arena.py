@@ -1,8 +1,4 @@
-"""Runs attempts in the sandbox and reports what came of them: `python -m tests.verification.sandbox.arena MODE`.
-
-A process of its own, so that it can be run as another user. It adopts whatever a program leaves
-behind, and looks for it.
-"""
+"""Runs attempts in the sandbox, and reports what came of them: `python -m tests.verification.sandbox.arena MODE`."""
 
 import ctypes
 import json
@@ -11,18 +7,58 @@ import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluation.verification.sandbox.model import Limits, Tests
 from evaluation.verification.sandbox.run import close_sandbox, describe_sandbox, run_program
-from tests.verification.sandbox import attempts, pretences
-from tests.verification.sandbox.attempt import MARK, Attempt
+from tests.tables import table
 
+MARK = "sandbox-escape"
+"""Begins the name of every file that an attempt leaves."""
+
+SYSCALL = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.syscall({call}) >= 0:
+    return "escaped"
+"""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A program, and tests that it may not pass; many are harmless enough to work unsandboxed."""
+
+    name: str
+    program: str
+    asserts: list[str]
+    seconds: float
+    memory_mb: int = 512
+    given: str = ""
+    works_unsandboxed: bool = False
+
+
+def attempts() -> Iterator[Attempt]:
+    """Each gives "escaped" where it gets through; what raises there is stopped."""
+    for name, known in table("verification/sandbox/attempts")["attempts"].items():
+        fields = {"asserts": ["assert f() == 'escaped'"], "seconds": 10, **known}
+        body = fields.pop("body", None) or SYSCALL.replace("{call}", fields.pop("syscall"))
+        yield Attempt(name, "def f():\n" + textwrap.indent(body, "    "), **fields)
+
+
+def pretences() -> Iterator[Attempt]:
+    for name, known in table("verification/sandbox/attempts")["pretences"].items():
+        asserts = ["assert f(3) == 4", "assert f(4) == 5"]
+        yield Attempt(name, **{"asserts": asserts, "seconds": 2, **known})
+
+
+KINDS = {"attempts": [*attempts()], "pretences": [*pretences()]}
 _ADOPT = 36
 _LEFT_IN = ("/dev/shm", "/tmp", "/var/tmp", os.path.dirname(os.__file__))
 
@@ -61,7 +97,7 @@ class Arena:
 
     def run(self, attempt: Attempt, mode: str) -> dict[str, Any]:
         limits = Limits(seconds=attempt.seconds, memory_mb=attempt.memory_mb)
-        tests = Tests(asserts=attempt.asserts, given=attempt.given, setup=attempt.setup)
+        tests = Tests(asserts=tuple(attempt.asserts), given=attempt.given)
         outcome = run_program(self.fill_in(attempt.program), tests, limits, modes=[mode])
         return {"passed": outcome.passed, "reason": outcome.reason, "left": self.left()}
 
@@ -123,12 +159,21 @@ def descendants(process: int) -> set[int]:
     return found - {process}
 
 
+def of_session(session: int) -> set[int]:
+    """The processes of a session that are not dead."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.add(int(path.parent.name))
+    return found
+
+
 def main(mode: str, kinds: list[str]) -> dict[str, Any]:
-    chosen = [
-        attempt
-        for kind in kinds
-        for attempt in {"attempts": attempts.ALL, "pretences": pretences.ALL}[kind]
-    ]
+    chosen = [attempt for kind in kinds for attempt in KINDS[kind]]
     watchdog = threading.Timer(900, os._exit, (3,))
     watchdog.daemon = True
     watchdog.start()

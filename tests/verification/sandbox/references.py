@@ -1,6 +1,7 @@
-"""Programs with tests from HumanEval and MBPP, and wrong variants of them."""
+"""Programs with tests from HumanEval and MBPP, wrong variants of them, and the sandboxes of this machine."""
 
 import ast
+import functools
 import os
 import random
 import subprocess
@@ -12,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as parquet
+import pytest
 
+from evaluation.errors import SandboxError
 from evaluation.verification.sandbox.model import Tests
+from evaluation.verification.sandbox.run import MODES, describe_sandbox
 
 EVERYTHING = bool(os.environ.get("EVAL_FULL"))
 """All of the rows and 200 variants, else an even sample of them."""
@@ -136,3 +140,21 @@ def _change(node: Any, generator: random.Random) -> None:
     else:
         wrong = (f"[{ast.unparse(node.value)}]", "None", f"str({ast.unparse(node.value)})")
         node.value = ast.parse(generator.choice(wrong), mode="eval").body
+
+
+@functools.cache
+def offered() -> tuple[str, ...]:
+    found = []
+    for mode in MODES:
+        try:
+            describe_sandbox(modes=[mode])
+        except SandboxError:
+            continue
+        found.append(mode)
+    return tuple(found)
+
+
+needs_sandbox = pytest.mark.skipif(
+    len(offered()) < len(MODES),
+    reason=f"this machine offers {' and '.join(offered()) or 'no sandbox'} of {' and '.join(MODES)}",
+)

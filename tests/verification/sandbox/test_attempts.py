@@ -14,17 +14,14 @@ import pytest
 
 from evaluation.verification.sandbox.run import MODES
 from tests.conftest import ROOT
-from tests.verification.sandbox import attempts, pretences
-from tests.verification.sandbox.arena import Arena
-from tests.verification.sandbox.modes import needs_sandbox
-from tests.verification.sandbox.references import EVERYTHING
+from tests.verification.sandbox.arena import KINDS, Arena
+from tests.verification.sandbox.references import EVERYTHING, needs_sandbox
 
 _NOBODY = "65534"
 _CAN_START = """
 import subprocess, sys, evaluation.verification.sandbox.run, numpy, pyseccomp
 subprocess.run([sys.executable, "-c", ""], check=True)
 """
-_KINDS = {"attempts": attempts.ALL, "pretences": pretences.ALL}
 
 
 @functools.cache
@@ -81,7 +78,7 @@ def _results(user: str, mode: str, kind: str) -> dict[str, Any]:
 def _chosen() -> list[tuple[str, str, str]]:
     """User, mode and kind: each of these once, and every combination if EVAL_FULL is set."""
     if EVERYTHING:
-        return [(u, m, k) for u in ("own", "nobody") for m in MODES for k in _KINDS]
+        return [(u, m, k) for u in ("own", "nobody") for m in MODES for k in KINDS]
     pairs = zip(("nobody", "own"), MODES, strict=True)
     return [*((user, mode, "attempts") for user, mode in pairs), ("own", MODES[0], "pretences")]
 
@@ -93,20 +90,20 @@ def test_no_attempt_succeeds(user: str, mode: str, kind: str) -> None:
     assert results["sandbox"] == f"{mode}+seccomp"
     assert results["user"] == (os.getuid() if user == "own" else int(_NOBODY))
     outcomes = results["outcomes"]
-    assert outcomes.keys() == {attempt.name for attempt in _KINDS[kind]}
+    assert outcomes.keys() == {attempt.name for attempt in KINDS[kind]}
     assert {name: o for name, o in outcomes.items() if o["passed"] is not False} == {}
     assert {name: o["left"] for name, o in outcomes.items() if o["left"]} == {}
     assert results["processes left"] == 0
 
 
 def test_there_are_enough_attempts() -> None:
-    names = [attempt.name for kind in _KINDS.values() for attempt in kind]
+    names = [attempt.name for kind in KINDS.values() for attempt in kind]
     assert len(names) == len(set(names)) >= 45
 
 
 def test_the_attempts_are_ones() -> None:
     """Without a sandbox those that can be tried without harm get through."""
-    tried = [attempt for attempt in attempts.ALL if attempt.works_unsandboxed]
+    tried = [attempt for attempt in KINDS["attempts"] if attempt.works_unsandboxed]
     failed = {}
     with ExitStack() as stack:
         arena = Arena(stack)

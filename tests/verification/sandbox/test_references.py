@@ -6,13 +6,13 @@ import pytest
 
 from evaluation.verification.sandbox.model import Limits
 from evaluation.verification.sandbox.run import MODES, run_program
-from tests.verification.sandbox.modes import needs_sandbox
 from tests.verification.sandbox.references import (
     EVERYTHING,
     HEAVY,
     Reference,
     human_eval,
     mbpp,
+    needs_sandbox,
     passes_unsandboxed,
     sample,
     variants,

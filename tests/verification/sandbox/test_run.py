@@ -15,9 +15,8 @@ from evaluation.verification.sandbox import run, syscalls
 from evaluation.verification.sandbox.model import Limits, Outcome, Tests
 from evaluation.verification.sandbox.run import MODES, close_sandbox, describe_sandbox, run_program
 from tests.conftest import ROOT
-from tests.verification.sandbox.arena import descendants
-from tests.verification.sandbox.modes import needs_sandbox
-from tests.verification.sessions import of_session
+from tests.verification.sandbox.arena import descendants, of_session
+from tests.verification.sandbox.references import needs_sandbox
 
 _RIGHT = "def f(x): return x + 1"
 _TESTS = Tests(asserts=("assert f(1) == 2",))

@@ -13,8 +13,7 @@ import pytest
 
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Limits, Outcome, Tests
 from evaluation.verification.sandbox.run import MODES, run_program
-from tests.verification.sandbox.modes import needs_sandbox
-from tests.verification.sandbox.references import EVERYTHING
+from tests.verification.sandbox.references import EVERYTHING, needs_sandbox
 
 pytestmark = needs_sandbox
 _LIMITS = Limits(seconds=5, memory_mb=512)

@@ -1,0 +1,178 @@
+"""Keys of a configuration that are not known, files that do not say the same, and one that is missing."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from evaluation.__main__ import main
+from evaluation.checkpoints.agreement import check_agreement
+from evaluation.checkpoints.architecture import parse_architecture
+from evaluation.checkpoints.format import open_checkpoint, read_architecture
+from evaluation.checkpoints.load import load_model
+from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+from evaluation.settings.config import Assumed
+from evaluation.settings.plan import StagePlan
+from tests.checkpoints.nanotron import TRAINING, Config, forward, llama, make_checkpoint, moe, qwen2
+from tests.prefill.plans import make_plan
+from tests.tables import cases
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        (llama(qk_norm=True), "'qk_norm' is True, a key that Nanotron's Llama does not have"),
+        (llama(residual_multiplier=0.22), "'residual_multiplier' is 0.22"),
+        (llama(sliding_window_size=4), "'sliding_window_size' is 4, .* Nanotron's Llama"),
+        (llama(no_rope_layer=2), "'no_rope_layer' is 2"),
+        (llama(moe_config=moe()), "'moe_config' is keys and values"),
+        (llama(rope_seq_len_interpolation_factor=2.0), "'rope_seq_len_interpolation_factor' is 2.0"),
+        (qwen2(sliding_window=4), "'sliding_window' is 4, .* Nanotron's Qwen2"),
+        (qwen2(layer_types=["sliding_attention"]), "'layer_types' is a list \\(1\\)"),
+        (qwen2(**{"a\nb": "c" * 900}), r"'a.nb' is 'ccc"),
+        (qwen2(moe_config=moe(norm_topk_prob=True)), "'moe_config.norm_topk_prob' is True"),
+    ],
+)  # fmt: skip
+def test_a_key_that_may_change_the_model_is_refused(config: Config, named: str) -> None:
+    with pytest.raises(UnsupportedCheckpoint, match=f"^here: {named}") as raised:
+        parse_architecture(config, False, None, "here")
+    assert len(str(raised.value)) < 400
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "keys", cases("checkpoints/tables", "a_key_that_changes_nothing_is_left_out")
+)
+def test_a_key_that_changes_nothing_is_left_out(keys: dict[str, Any]) -> None:
+    found = parse_architecture(llama(**keys), False, None, "here")
+    assert found == parse_architecture(llama(), False, None, "here")
+
+
+def with_both(folder: Path, config: Config, trained: Config) -> Path:
+    model = {**TRAINING["model"], "model_config": trained}
+    make_checkpoint(folder / "7", config, training={**TRAINING, "model": model})
+    return folder / "7"
+
+
+@pytest.mark.parametrize(
+    ("config", "trained", "named"),
+    [
+        (llama(rope_theta=500_000.0), llama(), "`rope_theta` is 500000.0, but config.yaml says 1000.0"),
+        (llama(hidden_act="gelu"), llama(), "`hidden_act` is 'gelu'"),
+        (llama(), llama(num_hidden_layers=40), "`num_hidden_layers` is 2, but .* 40"),
+        (qwen2(sliding_window_size=4), qwen2(), "`sliding_window_size` is 4, but .* None"),
+        (qwen2(moe_config=moe()), qwen2(moe_config=moe(top_k=1)), "`moe_config` is keys and values"),
+        (llama(), qwen2(), "`is_llama_config` is True, but .* None"),
+    ],
+)  # fmt: skip
+def test_two_files_that_contradict_each_other(
+    tmp_path: Path, config: Config, trained: Config, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = with_both(tmp_path, config, trained)
+    with pytest.raises(CheckpointError, match=f"model_config.json: {named}"):
+        open_checkpoint(folder)
+    assert main(["inspect", str(folder)]) == 1
+    assert "if it was changed on purpose" in capsys.readouterr().err
+    (folder / "config.yaml").write_text(
+        yaml.safe_dump({**TRAINING, "model": {**TRAINING["model"], "model_config": config}})
+    )
+    assert read_architecture(open_checkpoint(folder)).hidden_size == 32
+
+
+@pytest.mark.parametrize("trained", cases("checkpoints/tables", "two_files_that_say_the_same"))
+def test_two_files_that_say_the_same(tmp_path: Path, trained: Config) -> None:
+    folder = with_both(tmp_path, llama(), trained)
+    assert open_checkpoint(folder).model_config == json.loads(json.dumps(llama()))
+
+
+def test_a_folder_that_holds_another_step_is_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_checkpoint(tmp_path / "20", llama())
+    for _ in range(2):
+        assert open_checkpoint(tmp_path / "20").step == 20
+    (named,) = [
+        record.message for record in caplog.records if "is taken for step" in record.message
+    ]
+    assert "is taken for step 20" in named
+    assert "its config.yaml says step 12" in named
+
+
+def test_tables_without_an_end_are_refused(tmp_path: Path) -> None:
+    deep: Config = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    endless: Config = {}
+    endless["a"] = endless
+    folder = with_both(tmp_path, qwen2(moe_config=None), qwen2(moe_config=endless))
+    (folder / "model_config.json").write_text(json.dumps(qwen2(moe_config=deep)))
+    with pytest.raises(CheckpointError, match="stands inside what it repeats"):
+        read_architecture(open_checkpoint(folder))
+
+
+IDS = torch.tensor([3, 17, 42, 5, 9, 59, 0, 21])
+
+
+def plan(folder: Path, use_mup: bool | None = None) -> StagePlan:
+    made = make_plan(folder / "cache", Path("some/tokenizer"), sequence_length=2048)
+    assumed = None if use_mup is None else Assumed(use_mup=use_mup)
+    return replace(made, stage=made.stage.model_copy(update={"assume": assumed}))
+
+
+@pytest.mark.parametrize("use_mup", [False, True])
+def test_mup_as_it_is_said(tmp_path: Path, use_mup: bool) -> None:
+    tensors = make_checkpoint(tmp_path / "7", llama(), training=None)
+    with pytest.raises(CheckpointError, match=r"config\.yaml is missing.*muP"):
+        load_model(open_checkpoint(tmp_path / "7"))
+    model = load_model(open_checkpoint(tmp_path / "7", use_mup=use_mup), dtype=torch.float64)
+    expected = forward(tensors, llama(), IDS, mup=use_mup)
+    assert torch.allclose(model(IDS[None]).logits[0], expected, atol=1e-5, rtol=1e-4)
+    other = forward(tensors, llama(), IDS, mup=not use_mup)
+    assert float((other - expected).norm() / expected.norm()) > 0.01
+
+
+def test_what_is_assumed_is_part_of_the_identity(tmp_path: Path) -> None:
+    make_checkpoint(tmp_path / "7", llama(), training=None)
+    said = [
+        open_checkpoint(tmp_path / "7", use_mup=value).identity for value in (None, True, False)
+    ]
+    assert len(set(said)) == 3
+    (tmp_path / "7/config.yaml").write_text(yaml.safe_dump(TRAINING))
+    known = open_checkpoint(tmp_path / "7").identity
+    assert open_checkpoint(tmp_path / "7", use_mup=False).identity == known
+    with pytest.raises(CheckpointError, match=r"says `use_mup: false`, but true was given"):
+        open_checkpoint(tmp_path / "7", use_mup=True)
+
+
+def test_agreement_is_assumed_only_where_the_stage_says_so(tmp_path: Path) -> None:
+    make_checkpoint(tmp_path / "7", qwen2(), training=None)
+    with pytest.raises(
+        CheckpointError, match=r"config\.yaml: missing.*stages\.s\.assume: {use_mup"
+    ):
+        check_agreement(plan(tmp_path), open_checkpoint(tmp_path / "7"))
+    check_agreement(plan(tmp_path, False), open_checkpoint(tmp_path / "7", use_mup=False))
+
+
+def test_a_tokenizer_that_was_not_recorded(tmp_path: Path) -> None:
+    make_checkpoint(tmp_path / "7", llama(), training=TRAINING | {"tokenizer": None})
+    checkpoint = open_checkpoint(tmp_path / "7")
+    with pytest.raises(CheckpointError, match=r"config\.yaml: names no tokenizer.*use_mup: false"):
+        check_agreement(plan(tmp_path), checkpoint)
+    check_agreement(plan(tmp_path, False), checkpoint)
+
+
+def test_commands_are_told_by_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_checkpoint(tmp_path / "7", llama(), training=None)
+    requests = tmp_path / "r.jsonl"
+    requests.write_text('{"context_tokens": [1], "continuation_tokens": [2]}\n')
+    files = ["--requests", str(requests), "--output", str(tmp_path / "out.jsonl")]
+    score = ["loglikelihood", str(tmp_path / "7"), *files]
+    for command in (["inspect", str(tmp_path / "7")], score):
+        assert main(command) == 1
+        assert "--no-use-mup" in capsys.readouterr().err
+        for said in ("--use-mup", "--no-use-mup"):
+            assert main([*command, said]) == 0

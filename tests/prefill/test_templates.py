@@ -1,0 +1,266 @@
+"""Templates of data, and of Tier4 prompts: what they make, where answers end, and what is refused."""
+
+import dataclasses
+import datetime
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.errors import ConfigError, EvaluationError, SourceError
+from evaluation.prefill import limits
+from evaluation.prefill.caches import PromptCache, read_prompts
+from evaluation.prefill.limits import row_limits
+from evaluation.prefill.prompts import end_of_turn, prefill_probes
+from evaluation.prefill.templates import compile_expression, compile_template
+from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.suites import Suite
+from tests.prefill.plans import make_plan
+from tests.tables import cases
+
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+PLAIN = (
+    "{{ bos_token }}{% for message in messages %}{{ message.role }}: {{ message.content }}"
+    "{% if message.role == 'assistant' %}{{ eos_token }}{% endif %}\n{% endfor %}assistant:"
+)
+ONE: dict[str, Any] = {
+    "category": "chat",
+    "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Naïve?"}],
+    "checks": [{"check": "word_count", "at_most": 3}, {"check": "contains", "texts": ["yes"]}],
+    "max_new_tokens": 9,
+}
+
+
+def plan_for(
+    folder: Path,
+    tokenizer: Path,
+    *,
+    probes: dict[str, Any] | None = None,
+    template: str | None = CHATML,
+    stop: tuple[str, ...] = (),
+    sequence_length: int = 300,
+    **options: bool,
+) -> StagePlan:
+    plan = make_plan(folder / "cache", tokenizer, sequence_length=sequence_length, **options)
+    suite = Suite.model_validate(
+        {"probes": probes or {"one": ONE}, "chat_template": template, "stop": stop}
+    )
+    return dataclasses.replace(plan, suite=suite)
+
+
+def made(*places: Path, **keys: Any) -> PromptCache:
+    plan = plan_for(*places, **keys)
+    prefill_probes(plan)
+    return read_prompts(plan.probes_folder)
+
+
+def test_a_prompt_is_what_the_template_makes_of_it(tmp_path: Path, fast_folder: Path) -> None:
+    cache = made(tmp_path, fast_folder)
+    (prompt,) = cache.prompts
+    text = (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nNaïve?<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+    assert prompt.prompt == text
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    assert tokenizer.decode(list(prompt.tokens)) == text
+    assert (prompt.id, prompt.max_new_tokens) == ("one", 9)
+    meta = cache.meta
+    assert meta["chat_template"] == CHATML
+    assert meta["items"] == {"asked": 1, "used": 1, "left_out": {}}
+    assert meta["max_tokens"] == len(prompt.tokens) + 9
+    assert meta["vocab_size_needed"] > max(prompt.tokens)
+
+
+def test_an_unknown_end_of_turn_becomes_a_stop_string(tmp_path: Path, fast_folder: Path) -> None:
+    """As for a base model, whose tokenizer writes the template's token in pieces."""
+    meta = made(tmp_path, fast_folder, stop=("\nuser:",)).meta
+    assert meta["stop"] == ["\nuser:", "<|im_end|>"]
+    assert meta["eos_token_ids"] == [load_tokenizer(fast_folder, use_fast=True).eos_token_id]
+
+
+def test_a_known_end_of_turn_becomes_an_id(tmp_path: Path, fast_folder: Path) -> None:
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+    tokenizer.chat_template = CHATML
+    tokenizer.save_pretrained(tmp_path / "chat")
+    end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    cache = made(tmp_path, tmp_path / "chat", template=None)
+    assert cache.meta["chat_template"] == CHATML
+    assert cache.meta["eos_token_ids"] == sorted([tokenizer.eos_token_id, end])
+    assert cache.meta["stop"] == []
+    assert cache.meta["vocab_size_needed"] == end + 1
+    assert cache.prompts[0].tokens.count(end) == 2
+
+
+def test_a_template_without_end_of_turn_adds_nothing(fast_folder: Path) -> None:
+    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    silent = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
+    assert end_of_turn(tokenizer, silent) == ([], [])
+
+
+@pytest.mark.parametrize("prepend_bos", [False, True])
+@pytest.mark.parametrize("kind", ["fast", "slow"])
+@pytest.mark.parametrize("template", [PLAIN, CHATML])
+def test_bos_stands_once_where_it_is_wanted(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str, template: str, prepend_bos: bool
+) -> None:
+    folder = request.getfixturevalue(f"{kind}_folder")
+    cache = made(
+        tmp_path, folder, template=template, use_fast=kind == "fast", prepend_bos=prepend_bos
+    )
+    bos = cache.meta["tokenizer"]["bos_token_id"]
+    tokens = cache.prompts[0].tokens
+    wanted = prepend_bos or template is PLAIN
+    assert [at for at, token in enumerate(tokens) if token == bos] == ([0] if wanted else [])
+
+
+def test_the_date_in_a_template_never_changes(tmp_path: Path, fast_folder: Path) -> None:
+    template = (
+        "{% if strftime_now is defined %}{{ strftime_now('%d %B %Y') }}{% endif %}, {{ date_string }}: "
+        "{{ messages[-1].content }}"
+    )
+    cache = made(tmp_path, fast_folder, template=template)
+    assert cache.prompts[0].prompt == "01 January 2025, 01 Jan 2025: Naïve?"
+    assert cache.meta["chat_template"] == template
+
+
+def test_the_second_time_nothing_is_written(tmp_path: Path, fast_folder: Path) -> None:
+    plan = plan_for(tmp_path, fast_folder)
+    prefill_probes(plan)
+    before = (plan.probes_folder / "meta.json").stat()
+    prefill_probes(plan)
+    assert (plan.probes_folder / "meta.json").stat() == before
+    changed = {"one": {**ONE, "max_new_tokens": 8}}
+    prefill_probes(plan_for(tmp_path, fast_folder, probes=changed))
+    assert read_prompts(plan.probes_folder).prompts[0].max_new_tokens == 8
+
+
+def test_a_changed_check_is_the_same_definition(tmp_path: Path, fast_folder: Path) -> None:
+    """It is applied to the stored answers; the model is asked the same."""
+    definitions = set()
+    for most in (3, 4):
+        checks = [{"check": "word_count", "at_most": most}]
+        plan = plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "checks": checks}})
+        prefill_probes(plan)
+        definitions.add(read_prompts(plan.probes_folder).meta["definition"])
+    assert len(definitions) == 1
+
+
+def test_no_template_names_the_key(tmp_path: Path, fast_folder: Path) -> None:
+    with pytest.raises(SourceError, match=r"has no chat template.* set `chat_template:`"):
+        prefill_probes(plan_for(tmp_path, fast_folder, template=None))
+
+
+def test_a_prompt_without_room_for_its_answer_is_refused(tmp_path: Path, fast_folder: Path) -> None:
+    plan = plan_for(tmp_path, fast_folder)
+    prefill_probes(plan)
+    needed = read_prompts(plan.probes_folder).meta["max_tokens"]
+    long = {**ONE, "max_new_tokens": 10}
+    probes = {"fits": ONE, "long": long}
+    with pytest.raises(
+        ConfigError, match=rf"sequence_length {needed} for long \(\d+ \+ 10\); lower"
+    ):
+        prefill_probes(plan_for(tmp_path, fast_folder, probes=probes, sequence_length=needed))
+
+
+def test_line_separators_in_a_message_survive(tmp_path: Path, fast_folder: Path) -> None:
+    message = {"role": "user", "content": "one\u2028two\x85three\nfour"}
+    plan = plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": [message]}})
+    prefill_probes(plan)
+    assert message["content"] in read_prompts(plan.probes_folder).prompts[0].prompt
+
+
+@pytest.mark.parametrize("source", ["hi", "{{ strftime_now('%Y') }}", "{{ messages | length }}"])
+def test_a_chat_template_without_the_messages(
+    source: str, tmp_path: Path, fast_folder: Path
+) -> None:
+    with pytest.raises(SourceError, match=r"^chat_template: it writes nothing of the messages"):
+        prefill_probes(plan_for(tmp_path, fast_folder, template=source))
+
+
+@pytest.mark.parametrize(("template", "message"), cases("prefill/odd", "chat_templates"))
+def test_a_template_that_fails_names_the_probe(
+    template: str, message: str, tmp_path: Path, fast_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SECONDS", 1.0)
+    plan = plan_for(tmp_path, fast_folder, template=template)
+    with pytest.raises(SourceError, match=rf"^probes\.one: {message}") as raised:
+        prefill_probes(plan)
+    assert "\n" not in str(raised.value)
+    assert not plan.probes_folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("role", "content", "said"),
+    [
+        ("assistant", "Hello", "the last message must be the user's"),
+        ("user", " \n", "the last message is empty"),
+    ],
+)
+def test_a_probe_ends_with_a_question(
+    tmp_path: Path, fast_folder: Path, role: str, content: str, said: str
+) -> None:
+    messages = [{"role": role, "content": content}]
+    with pytest.raises(ValueError, match=said):
+        plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": messages}})
+
+
+VALUES = {
+    "ratio": math.nan,
+    "x": "a" * 40 + "b",
+    "y": 7,
+    "none": None,
+    "raw": b"a",
+    "day": datetime.date(2024, 1, 2),
+}
+
+
+@pytest.mark.parametrize(("source", "expected"), cases("prefill/odd", "templates"))
+def test_templates_that_fail(source: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "seconds" in expected:  # a busy machine may need more for the others
+        monkeypatch.setattr(limits, "SECONDS", 1.0)
+    with (
+        pytest.raises(EvaluationError, match=rf"(?s)^tasks\.t\.context: .*{expected}") as raised,
+        row_limits(),
+    ):
+        compile_template("tasks.t.context", source)(VALUES)
+    assert source.replace("\\", "\\\\")[:40] in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("source", ["{{ [x, y] | random }}", "{{ '12' | random }}"])
+def test_templates_that_draw(source: str) -> None:
+    with pytest.raises(ConfigError, match=r"^k: .*draws at random.* same whenever they are made"):
+        compile_template("k", source)
+
+
+@pytest.mark.parametrize("source", ["x.index('z')", "1 / 0", "[1] * 10**10", "{}['a']"])
+def test_expressions_that_fail(source: str) -> None:
+    with pytest.raises(SourceError, match=r"^k: "), row_limits():
+        compile_expression("k", source)(VALUES)
+
+
+@pytest.mark.parametrize(
+    "source", ["{{" * 1000, "{{ " + "(" * 5000 + " }}", "{% for %}", "{{ x | no }}"]
+)
+def test_templates_that_do_not_parse(source: str) -> None:
+    with pytest.raises(ConfigError, match=r"^k: not a Jinja2 template") as raised:
+        compile_template("k", source)
+    assert len(str(raised.value)) < 800
+
+
+def test_limits_are_lifted_behind_a_row() -> None:
+    import resource
+    import signal
+
+    before = resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM)
+    with pytest.raises(MemoryError), row_limits():
+        bytes(2 << 30)
+    assert (resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM)) == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

@@ -1,0 +1,205 @@
+"""Tokenizers that are damaged are named, and no code that comes with one, or a model, is ever run."""
+
+import ast
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from transformers import LlamaConfig
+
+from evaluation.__main__ import main
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.import_hf import import_hf
+from evaluation.checkpoints.load import load_model
+from evaluation.errors import EvaluationError, SourceError
+from evaluation.prefill.tokenizers import load_tokenizer, prefill_tokenizer
+from tests.checkpoints.huggingface import SIZES, save_model
+from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint
+from tests.conftest import ROOT
+from tests.prefill.plans import make_plan
+
+
+def _written(text: str) -> Callable[[Path], object]:
+    return lambda file: file.write_text(text)
+
+
+def _linked(target: str) -> Callable[[Path], object]:
+    return lambda file: (file.unlink(), file.symlink_to(target))
+
+
+def _piped(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def _in_added_tokens(file: Path) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), "added_tokens": [5]}))
+
+
+BOTH = ("tokenizer.json", "tokenizer_config.json")
+CASES: list[tuple[str, tuple[str, ...], Callable[[Path], object], str]] = [
+    ("null", BOTH, _written("null"), "{file}: is no JSON object; copy"),
+    ("a list", BOTH, _written("[]"), "{file}: is no JSON object; copy"),
+    ("a pipe", BOTH, _piped, "{file}: cannot be read .it is a pipe, not a file"),
+    ("a device", BOTH, _linked("/dev/zero"), "{file}: cannot be read .it is a device"),
+    ("a link to nothing", BOTH, _linked("/nowhere"), "{file}: cannot be read .No such"),
+    ("a number as token", BOTH[:1], _in_added_tokens, "tokenizer.json or tokenizer_config.json do"),
+]
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "said"),
+    [
+        pytest.param(file, damage, said, id=f"{file}: {name}")
+        for name, files, damage, said in CASES
+        for file in files
+    ],
+)
+def test_the_file_is_named(
+    tmp_path: Path, fast_folder: Path, file: str, damage: Callable[[Path], object], said: str
+) -> None:
+    folder = Path(shutil.copytree(fast_folder, tmp_path / "tok"))
+    damage(folder / file)
+    with pytest.raises(SourceError, match=said.format(file=file)) as caught:
+        load_tokenizer(folder, use_fast=True)
+    assert "object has no" not in str(caught.value)
+
+
+CODE = """
+from pathlib import Path
+Path(__file__).with_name("sprung").touch()
+Path({marker!r}).touch()
+from transformers import LlamaConfig as C, LlamaForCausalLM as M, PreTrainedTokenizerFast as T
+"""
+MAP = {
+    "AutoConfig": "code.C",
+    "AutoModelForCausalLM": "code.M",
+    "AutoTokenizer": ["code.T", "code.T"],
+}
+
+
+@pytest.fixture
+def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def asked(*_: object) -> str:
+        raise AssertionError("stdin was read")
+
+    monkeypatch.setattr("builtins.input", asked)
+    monkeypatch.setattr("sys.stdin", None)
+    return tmp_path / "marker"
+
+
+def trap(folder: Path, marker: Path, name: str, **changes: object) -> Path:
+    """Makes a JSON file of a folder point at code in it."""
+    (folder / "code.py").write_text(CODE.format(marker=str(marker)))
+    path = folder / name
+    content = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(content | {"auto_map": MAP} | changes))
+    return folder
+
+
+def tokenizer(source: Path, tmp_path: Path, marker: Path) -> Path:
+    folder = Path(shutil.copytree(source, tmp_path / "tokenizer"))
+    return trap(folder, marker, "tokenizer_config.json", tokenizer_class="T")
+
+
+def model(tmp_path: Path, marker: Path) -> Path:
+    save_model(tmp_path / "hf", LlamaConfig(**SIZES))
+    return trap(tmp_path / "hf", marker, "config.json", model_type="unheard")
+
+
+def by_name(source: Path, tmp_path: Path, marker: Path) -> object:
+    return load_tokenizer(tokenizer(source, tmp_path, marker), use_fast=True)
+
+
+def by_prefill(source: Path, tmp_path: Path, marker: Path) -> object:
+    return prefill_tokenizer(make_plan(tmp_path / "cache", tokenizer(source, tmp_path, marker)))
+
+
+def by_checkpoint(source: Path, tmp_path: Path, marker: Path) -> object:
+    """The tokenizer that a checkpoint's config.yaml names, for strings in a file of requests."""
+    name = str(tokenizer(source, tmp_path, marker))
+    training = TRAINING | {"tokenizer": {"tokenizer_name_or_path": name}}
+    make_checkpoint(tmp_path / "7", llama(vocab_size=400), training=training)
+    assert main(["inspect", str(tmp_path / "7")]) == 0
+    return loglikelihood(tmp_path / "7", tmp_path)
+
+
+def loglikelihood(checkpoint: Path, tmp_path: Path) -> None:
+    requests, output = tmp_path / "r.jsonl", tmp_path / "out.jsonl"
+    requests.write_text('{"context": "a", "continuation": " fox"}\n')
+    files = ["--requests", str(requests), "--output", str(output)]
+    assert main(["loglikelihood", str(checkpoint), *files]) == 1
+    assert not output.exists()
+    raise SourceError("as it said on stderr")
+
+
+def by_model(source: Path, tmp_path: Path, marker: Path) -> object:
+    return load_model(open_checkpoint(model(tmp_path, marker)))
+
+
+def by_import(source: Path, tmp_path: Path, marker: Path) -> object:
+    folder = trap(model(tmp_path, marker), marker, "config.json", model_type="llama")
+    return import_hf(folder, tmp_path / "imported")
+
+
+def by_import_of_unknown(source: Path, tmp_path: Path, marker: Path) -> object:
+    return import_hf(model(tmp_path, marker), tmp_path / "imported")
+
+
+def by_hugging_face_folder(source: Path, tmp_path: Path, marker: Path) -> object:
+    """Model and tokenizer of one folder, each with code of its own."""
+    folder = model(tmp_path, marker)
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    trap(folder, marker, "tokenizer_config.json", tokenizer_class="T")
+    return loglikelihood(folder, tmp_path)
+
+
+WAYS: list[Callable[[Path, Path, Path], object]] = [
+    by_name, by_prefill, by_checkpoint, by_model, by_import_of_unknown, by_hugging_face_folder,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_code_of_others_is_never_run(
+    way: Callable[[Path, Path, Path], object], tmp_path: Path, marker: Path, fast_folder: Path
+) -> None:
+    with pytest.raises(EvaluationError):
+        way(fast_folder, tmp_path, marker)
+    assert not marker.exists()
+    assert not list(tmp_path.rglob("sprung"))
+
+
+def test_a_known_kind_is_read_without_its_code(
+    tmp_path: Path, marker: Path, fast_folder: Path, slow_folder: Path
+) -> None:
+    by_import(fast_folder, tmp_path, marker)
+    folder = Path(shutil.copytree(slow_folder, tmp_path / "slow"))
+    load_tokenizer(trap(folder, marker, "tokenizer_config.json"), use_fast=False)
+    assert not marker.exists()
+
+
+def calls() -> list[tuple[str, ast.Call]]:
+    """Every call of `from_pretrained` or `torch.load` in what is run."""
+    found = []
+    for room in ("evaluation", "benchmarks", "demo"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+                    ("from_pretrained", "torch.load", "from_config", "pickle.load", "pickle.loads")
+                ):
+                    found.append((f"{path.relative_to(ROOT)}:{node.lineno}", node))
+    return found
+
+
+@pytest.mark.parametrize(("place", "call"), calls(), ids=[place for place, _ in calls()])
+def test_every_call_says_so(place: str, call: ast.Call) -> None:
+    given = {word.arg: ast.unparse(word.value) for word in call.keywords}
+    name = ast.unparse(call.func)
+    if name.endswith("torch.load"):
+        assert given.get("weights_only") == "True"
+    elif not name.endswith("_from_config"):  # of a configuration that was made here
+        assert name.endswith("from_pretrained"), "pickles are never opened"
+        assert given.get("trust_remote_code") == "False"

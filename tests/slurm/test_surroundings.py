@@ -1,0 +1,184 @@
+"""The controller and Snakemake go away, the disk fills up, caches vanish and checkpoints change while jobs run."""
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.slurm import cluster, layout
+from tests.slurm.conftest import MakeRun
+from tests.slurm.runs import BOTH, OTHER_STEP, STEP, Outcome
+from tests.workflow.world import World
+
+
+def test_controller_away(make_run: MakeRun, undisturbed: Outcome) -> None:
+    """Away for longer than five failed queries last; the job ends meanwhile."""
+    run = make_run()
+    run.score()
+    pid = run.hold()
+    kept = run.stored()
+    cluster.stop_controller()
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(75.0)
+    cluster.start_controller()
+    begin = time.monotonic()
+    assert run.wait() == 0, run.log
+    print(f"finished {time.monotonic() - begin:.0f} s after the controller came back")
+    assert len(run.jobs()) == 1
+    run.assert_undisturbed(undisturbed, kept)
+
+
+def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Outcome) -> None:
+    """The lock is explained; the orphaned job is ended before its successor starts."""
+    run = make_run()
+    run.score()
+    run.hold()
+    kept = run.stored()
+    orphan = run.job()
+    run.kill()
+    run.score()
+    assert run.wait() == 1
+    assert "It can be removed with the --unlock argument" in run.log
+    assert run.jobs() == {orphan: "RUNNING"}
+    run.start("--unlock")
+    assert run.wait() == 0, run.log
+    run.score()
+    assert run.wait() == 0, run.log
+    assert f"Jobs {orphan} belong to a Snakemake that was killed" in run.log
+    assert list(run.jobs().values()) == ["CANCELLED", "COMPLETED"]
+    run.assert_undisturbed(undisturbed, kept)
+
+
+def test_two_snakemakes_write_the_same_results(
+    make_run: MakeRun, undisturbed: Outcome, tmp_path: Path
+) -> None:
+    """Two clones with one results folder: both score at once, neither harms the other."""
+    one, two = (make_run(name, results=tmp_path / "shared") for name in ("one", "two"))
+    one.score()
+    pid = one.hold()
+    kept = one.stored()
+    two.score()
+    cluster.wait_for("the other's job", lambda: len(one.scorers(STEP)) == 2, 240.0)
+    os.kill(pid, signal.SIGCONT)
+    for run in (one, two):
+        assert run.wait() == 0, run.log
+        run.assert_undisturbed(undisturbed, kept)
+
+
+AT_ONCE = ("--retries", "0", "--latency-wait", "5")
+"""Options with which a failure is final at once."""
+
+
+def test_disk_full(make_run: MakeRun, undisturbed: Outcome) -> None:
+    """One sentence, no half-written file; with room again the next run goes on."""
+    results = layout.SMALL_DISK / "results"
+    shutil.rmtree(results, ignore_errors=True)
+    run = make_run(results=results)
+    ballast = layout.SMALL_DISK / "ballast"
+    try:
+        run.score(*AT_ONCE)
+        pid = run.hold()
+        kept = run.stored()
+        fill(ballast)
+        os.kill(pid, signal.SIGCONT)
+        assert run.wait() == 1
+        assert "No space left on device" in run.log
+        assert "an item that is in the score store is not scored again" in run.log
+        run.assert_clean()
+        assert run.stored() == kept
+        ballast.unlink()
+        run.score()
+        assert run.wait() == 0, run.log
+        run.assert_undisturbed(undisturbed, kept)
+    finally:
+        ballast.unlink(missing_ok=True)
+        shutil.rmtree(results, ignore_errors=True)
+
+
+def fill(path: Path) -> None:
+    """Takes all that is left on a disk."""
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            return
+
+
+def test_caches_vanish(make_run: MakeRun, undisturbed: Outcome, slow_world: World) -> None:
+    """The job that has read them finishes its scores; the next one fails, as does what grades them."""
+    run = make_run()
+    (cache,) = (slow_world.folder / "cache").iterdir()
+    away = cache.with_name("away")
+    run.score("--jobs", "1", *AT_ONCE, steps=BOTH)
+    pid = run.hold(None)
+    try:
+        cache.rename(away)
+        os.kill(pid, signal.SIGCONT)
+        assert run.wait() == 1
+    finally:
+        away.rename(cache)
+    assert "completed successfully, but some output files are missing" in run.log
+    assert f"{cache}/cf_tasks/quiz/.made/prefill.json (missing locally" in run.log
+    assert not any(run.tier(step).exists() for step in BOTH)
+    kept = run.stored()
+    run.score(steps=BOTH)
+    assert run.wait() == 0, run.log
+    run.assert_undisturbed(undisturbed, kept)
+
+
+def own_checkpoints(world: World, folder: Path, steps: object) -> dict[str, Any]:
+    """Settings with a copy of the checkpoints, to be changed."""
+    shutil.copytree(world.folder / "ckpts" / "stage1", folder)
+    stages = yaml.safe_load(world.config.read_text())["stages"]
+    stages["stage1"].update(checkpoints=str(folder), steps=steps)
+    return {"stages": stages}
+
+
+def test_checkpoint_replaced(make_run: MakeRun, slow_world: World, tmp_path: Path) -> None:
+    """The results are the new checkpoint's; nothing of the old one is taken for it."""
+    folder = tmp_path / "ckpts"
+    settings = own_checkpoints(slow_world, folder, [STEP])
+    run = make_run(settings=settings)
+    run.score(*AT_ONCE)
+    pid = run.hold()
+    (folder / str(STEP)).rename(folder / "old")
+    (folder / str(OTHER_STEP)).rename(folder / str(STEP))
+    for path in (folder / str(STEP)).rglob("*"):
+        os.utime(path)
+    os.kill(pid, signal.SIGCONT)
+    assert run.wait() == 1
+    assert "replaced while it was being read or scored" in run.log
+    assert not run.tier(STEP).exists()
+    kept = run.stored()
+    run.score()
+    assert run.wait() == 0, run.log
+    fresh = make_run("fresh", settings=settings)
+    fresh.score()
+    assert fresh.wait() == 0, fresh.log
+    run.assert_undisturbed(fresh.outcome(), kept)
+
+
+def test_checkpoint_appears(make_run: MakeRun, slow_world: World, tmp_path: Path) -> None:
+    """The run under way does not stumble over it; the next one scores it."""
+    folder = tmp_path / "ckpts"
+    name = str(OTHER_STEP)
+    settings = own_checkpoints(slow_world, folder, "all")
+    (folder / name).rename(tmp_path / name)
+    run = make_run(settings=settings)
+    run.score()
+    pid = run.hold()
+    (tmp_path / name).rename(folder / name)
+    os.kill(pid, signal.SIGCONT)
+    assert run.wait() == 0, run.log
+    assert run.tier(STEP).is_file()
+    kept = run.stored()
+    run.score(steps=BOTH)
+    assert run.wait() == 0, run.log
+    assert run.tier(OTHER_STEP).is_file()
+    run.assert_kept(kept)
+    run.assert_clean()

@@ -1,0 +1,198 @@
+"""Completions from anywhere are given to a stage's own verifiers, whose limits decide verdicts and nothing else."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.dependencies.outdated import Outdated
+from evaluation.errors import CacheError, EvaluationError, ScoringError
+from evaluation.grading import by_hand
+from evaluation.grading.by_hand import check_verified, verify_by_hand
+from evaluation.grading.collect import collect
+from evaluation.scoring.job import score_subject
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.verdicts import Verdict
+from tests.tables import cases
+from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
+
+TASK: dict[str, Any] = {
+    **ANSWERED,
+    "max_new_tokens": 6,
+    "verifiers": {"strict": FIRST_LETTER, "lenient": LAST_LETTER},
+    "stop": ["!"],
+    "limit": 3,
+}
+
+
+@pytest.fixture
+def plan(world: World) -> StagePlan:
+    return ask_for_answers(world, {"sums": TASK})
+
+
+def ids(plan: StagePlan) -> list[str]:
+    lines = (plan.generation_folder("sums") / "docs.jsonl").read_text().splitlines()
+    return [json.loads(line)["id"] for line in lines]
+
+
+def written(tmp_path: Path, rows: list[dict[str, Any]]) -> Path:
+    path = tmp_path / "completions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_verdicts_are_those_of_the_tasks_verifiers(plan: StagePlan, tmp_path: Path) -> None:
+    """The gold answer is `a`; what follows a stop is cut off."""
+    texts = ["a b", "b a", "b! a"]
+    rows = [{"id": id, "completion": text} for id, text in zip(ids(plan), texts, strict=True)]
+    judged, summary = verify_by_hand(plan, "sums", written(tmp_path, rows))
+    credits = [{k: v["credit"] for k, v in row["verdicts"].items()} for row in judged]
+    assert credits == [
+        {"strict": 1.0, "lenient": 0.0},
+        {"strict": 0.0, "lenient": 1.0},
+        {"strict": 0.0, "lenient": 0.0},
+    ]
+    assert summary["verifiers"]["strict"]["pass_rate"] == pytest.approx(1 / 3)
+    assert summary["prompts_without_completion"] == 0
+
+
+THOUGHT = "<think>b b b</think>\n"
+
+
+def test_what_follows_the_thinking_is_judged(plan: StagePlan, world: World, tmp_path: Path) -> None:
+    """Of all of a completion, `lenient` would find the `b` of the thinking, and `strict` no `a`."""
+    path = world.folder / "suites" / "answers.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["generation_tasks"]["sums"]["answer_after"] = "</think>"
+    path.write_text(yaml.safe_dump(content))
+    edited = plan_stages(load_config(world.config))["stage2"]
+    texts = [f"{THOUGHT}a", f"{THOUGHT}{THOUGHT} b a", "a, and no thinking"]
+    rows = [{"id": id, "completion": text} for id, text in zip(ids(plan), texts, strict=True)]
+    judged, _ = verify_by_hand(edited, "sums", written(tmp_path, rows))
+    assert [row["verdicts"]["strict"]["credit"] for row in judged] == [1.0, 0.0, 1.0]
+    assert [row["completion"] for row in judged] == texts
+
+
+def test_too_many_failed_verdicts_are_an_error_after_all_are_told(plan: StagePlan) -> None:
+    failed = {"credit": None, "answer": None, "reason": "out of time"}
+    rows = [{"id": "7", "sample": 0, "verdicts": {"strict": failed}}]
+    with pytest.raises(ScoringError, match=r"strict: 1 of 1 .* sample 0 of 7: out of time"):
+        check_verified(plan, rows)
+    passed = {"id": "8", "sample": 0, "verdicts": {"strict": {**failed, "credit": 1.0}}}
+    check_verified(plan, [*rows, *[passed] * 99])
+
+
+def test_a_task_that_was_edited_is_to_be_prefilled_first(
+    plan: StagePlan, world: World, tmp_path: Path
+) -> None:
+    """Else the old gold answers would judge."""
+    path = world.folder / "suites" / "answers.yaml"
+    content = yaml.safe_load(path.read_text())
+    content["generation_tasks"]["sums"]["document"] = {"gold": "'b'"}
+    path.write_text(yaml.safe_dump(content))
+    edited = plan_stages(load_config(world.config))["stage2"]
+    rows = [{"id": id, "completion": "a"} for id in ids(plan)]
+    with pytest.raises(CacheError, match=r"made under other settings .* run `snakemake"):
+        verify_by_hand(edited, "sums", written(tmp_path, rows))
+
+
+@pytest.mark.parametrize(("text", "said"), cases("workflow/names", "completions"))
+def test_a_file_that_is_wrong_is_told_before_anything_is_judged(
+    plan: StagePlan, text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged(*_: object) -> None:
+        raise AssertionError("judged")
+
+    monkeypatch.setattr(by_hand, "run_verifiers", judged)
+    first, second, _ = ids(plan)
+    path = tmp_path / "completions.jsonl"
+    content = text.replace("ID", first).replace("NEXT", second)
+    path.write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(EvaluationError) as raised:
+        verify_by_hand(plan, "sums", path)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+LIMITED: dict[str, Any] = {
+    **ANSWERED,
+    "max_new_tokens": 6,
+    "verifiers": {"strict": FIRST_LETTER, "lenient": LAST_LETTER},
+    "limit": 12,
+}
+
+
+def answered(world: World) -> Subject:
+    """A step whose answers are there, and judged under the limits as they are."""
+    subject = step_subject(ask_for_answers(world, {"sums": LIMITED}), 5)
+    assert score_subject(subject).error is None
+    return subject
+
+
+def under(world: World, **edit: Any) -> tuple[Subject, Outdated]:
+    """The same under other limits."""
+    world.change(verification={"workers": 1, **edit})
+    plans = plan_stages(load_config(world.config))
+    return step_subject(plans["stage2"], 5), Outdated(plans)
+
+
+LIMITS: dict[str, tuple[dict[str, Any], bool, bool]] = {
+    "nothing": ({}, False, False),
+    "workers": ({"workers": 2}, False, False),
+    "more time": ({"seconds": 30.0}, True, False),
+    "less time": ({"seconds": 10.0}, True, True),
+    "more memory": ({"memory_mb": 4096}, True, False),
+    "less memory": ({"memory_mb": 1024}, True, True),
+    "errors allowed": ({"max_error_share": 0.5}, True, False),
+}
+"""Edits of `verification`, whether they outdate what was graded, and whether every verdict is reached anew."""
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_decide_verdicts_and_nothing_else(
+    name: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit, is_outdated, is_judged = LIMITS[name]
+    asked = _counted(monkeypatch)
+    assert collect(answered(world)).error is None
+    first = len(asked)
+    assert first > 0
+    subject, outdated = under(world, **edit)
+    assert (outdated.score(subject), outdated.collect(subject)) == (False, is_outdated)
+    assert collect(subject).error is None
+    assert len(asked) - first == (first if is_judged else 0)
+    assert collect(subject).error is None
+    assert len(asked) - first == (first if is_judged else 0)
+
+
+def test_a_verdict_that_took_too_long_is_asked_for_under_a_wider_limit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = _counted(monkeypatch, enough=21.0)
+    error = str(collect(answered(world)).error)
+    assert "could not be verified, more than verification.max_error_share 0.01" in error
+    before = len(asked)
+    subject, outdated = under(world, seconds=21.0)
+    assert outdated.collect(subject)
+    assert collect(subject).error is None
+    assert len(asked) == before + 1  # the one that failed
+
+
+def _counted(monkeypatch: pytest.MonkeyPatch, enough: float = 0.0) -> list[float]:
+    """The limit of each verdict that is asked for; the first fails where it has not `enough` time."""
+    asked: list[float] = []
+
+    def verify(jobs: Sequence[Job], *, seconds: float, **named: Any) -> Iterator[Any]:
+        for number, verdict in verify_all(jobs, seconds=seconds, **named):
+            asked.append(seconds)
+            is_late = number == 0 and seconds < enough
+            yield number, Verdict(credit=None, reason="too late") if is_late else verdict
+
+    monkeypatch.setattr("evaluation.grading.verdicts.verify_all", verify)
+    return asked
