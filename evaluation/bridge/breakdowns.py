@@ -109,7 +109,7 @@ def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
 
 
 def pass_rate_changes(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
-    """Yield rows of `deltas_file.Moves`, for two sides that may be compared."""
+    """Yield rows of `deltas_file.PassRateChanges`, for two sides that may be compared."""
     for pair in tier_pairs(ours, theirs):
         for item, mine, other in pair.credits() if "moves" in pair.tier.figures else ():
             counts = np.zeros((len(BANDS), len(BANDS)), dtype=int)

@@ -99,11 +99,11 @@ def decide(
         for i, aim in enumerate(objective)
     ]
     alphas = _levels(objective, aimed, awaited)
-    beside = [_level_beside(aim, list(deltas.values()), awaited) for aim in objective]
+    companion_alphas = [_companion_level(aim, list(deltas.values()), awaited) for aim in objective]
     judged = []
     for step, own in deltas.items():
         alone = [aim.verdict for aim in judge_step(objective, own, stage)]
-        aims = judge_step(objective, own, stage, alphas, beside)
+        aims = judge_step(objective, own, stage, alphas, companion_alphas)
         verdict = conjunction([aim.verdict for aim in aims])
         assert verdict is not None
         judged.append(
@@ -140,7 +140,7 @@ def _levels(
     return [min(level, mixed) for level in own]
 
 
-def _level_beside(aim: Aim, deltas: Sequence[Sequence[Delta]], awaited: int) -> float:
+def _companion_level(aim: Aim, deltas: Sequence[Sequence[Delta]], awaited: int) -> float:
     """Return the level at which the secondary metric's intervals of all steps hold together."""
     found = [companion_delta(aim, own) for own in deltas]
     return _level([delta for delta in found if delta is not None], awaited)

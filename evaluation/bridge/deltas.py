@@ -172,8 +172,8 @@ def _overall_perplexity(pair: Pair, nats: Delta) -> Delta:
 def _credits(pair: Pair) -> list[Delta]:
     """Return headlines, then secondary metrics, each with the means over the items that can have it."""
     rows = [delta for one in pair.both(CreditItem) for delta in _credit_item(pair, *one)]
-    beside = [delta for one in pair.both(CreditItem) for delta in _companion_item(pair, *one)]
-    return [*rows, *_means(pair, rows), *beside, *_means(pair, beside)]
+    more = [delta for one in pair.both(CreditItem) for delta in _companion_item(pair, *one)]
+    return [*rows, *_means(pair, rows), *more, *_means(pair, more)]
 
 
 def _means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:

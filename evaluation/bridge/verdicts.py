@@ -44,18 +44,18 @@ def judge_step(
     deltas: Sequence[Delta],
     stage: str,
     alphas: Sequence[float] | None = None,
-    beside: Sequence[float] | None = None,
+    companion_alphas: Sequence[float] | None = None,
 ) -> list[AimRow]:
     """Return one verdict for each aim.
 
-    `alphas` are the levels that the aims are judged at, if not at ALPHA; `beside` are those of their
-    secondary metrics.
+    `alphas` are the levels that the aims are judged at, if not at ALPHA; `companion_alphas`
+    are those of their secondary metrics.
 
     Raises:
         BridgeError: an aim is at what was not scored.
     """
     plain = [ALPHA] * len(objective)
-    levels = zip(alphas or plain, beside or plain, strict=True)
+    levels = zip(alphas or plain, companion_alphas or plain, strict=True)
     return [
         judge_aim(aim, deltas, f"stages.{stage}.objective.{number}", *pair)
         for number, (aim, pair) in enumerate(zip(objective, levels, strict=True))
@@ -72,7 +72,11 @@ def conjunction(verdicts: Sequence[Answer]) -> Answer | None:
 
 
 def judge_aim(
-    aim: Aim, deltas: Sequence[Delta], key: str, alpha: float = ALPHA, beside: float = ALPHA
+    aim: Aim,
+    deltas: Sequence[Delta],
+    key: str,
+    alpha: float = ALPHA,
+    companion_alpha: float = ALPHA,
 ) -> AimRow:
     """Return the verdict on one aim; `key` is its place in the configuration."""
     parts, headline = aimed_at(aim, deltas, key)
@@ -92,7 +96,9 @@ def judge_aim(
         mde=estimate.mde,
         regressions=regressions,
         why=_why(aim, headline.definition, estimate, answer, regressions),
-        companion=companion_verdict(aim, deltas, beside) if answer == "undecided" else None,
+        companion=companion_verdict(aim, deltas, companion_alpha)
+        if answer == "undecided"
+        else None,
         **change_columns((headline.value, headline.bridge_value), estimate),
     )
 

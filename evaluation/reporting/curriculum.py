@@ -57,7 +57,7 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
 
 
 def check_lines(chosen: Sequence[tuple[str, float]]) -> None:
-    """Raises ResultsError for an id that would not be one line, or one cell of it."""
+    """Raise ResultsError for an id that would not be one line, or one cell of it."""
     for id, _ in chosen:
         if "\t" in id or id.splitlines() != [id]:
             raise ResultsError(
@@ -67,7 +67,7 @@ def check_lines(chosen: Sequence[tuple[str, float]]) -> None:
 
 
 def check_known(chosen: Sequence[tuple[str, float]], known: Path) -> None:
-    """Raises ResultsError for ids that the trainer's list, one a line, does not have."""
+    """Raise ResultsError for ids that the trainer's list, one a line, does not have."""
     expected = "a list of ids in UTF-8, one a line"
     try:
         ids = {

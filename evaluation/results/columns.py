@@ -118,6 +118,7 @@ def columns_of(model: type[FileModel], first: str = "") -> tuple[Column, ...]:
 
 
 def arrow_schema(columns: Sequence[Column]) -> "pa.Schema":
+    """Return the schema of a table with these columns."""
     import pyarrow as pa
 
     return pa.schema([(column.name, arrow_type(column.type)) for column in columns])

@@ -36,7 +36,7 @@ Note = Annotated[str | None, Field(description="Why something is not known.")]
 """Columns that rows of several files share."""
 
 
-class OfCandidate(FileModel):
+class CandidateEntry(FileModel):
     """What is about a step, by its number, or about a merge, by its name."""
 
     step: int | None = Field(description="The step; null for a merge.")
@@ -174,7 +174,7 @@ class PositionDelta(Change):
     note: Note
 
 
-class Moves(FileModel):
+class PassRateChanges(FileModel):
     """How many of a task's prompts went from one band of pass rates to another."""
 
     tier: TierOf
@@ -199,7 +199,7 @@ class Origin(FileModel):
     row_tokens: tuple[int, ...] = optional("Tokens per packed row, of all its scores.", ())
 
 
-class StepVerdict(OfCandidate):
+class StepVerdict(CandidateEntry):
     """The verdict on a step or merge, with those on its aims."""
 
     verdict: Answer | None = Field(description="On the objective; null without one.")
@@ -221,7 +221,7 @@ class StepDeltas(StepVerdict):
     )
     deltas: tuple[DeltaRow, ...] = Field(description="All deltas.")
     groups: tuple[GroupDelta, ...] = optional("Deltas for each group of prompts (`strata`).", ())
-    moves: tuple[Moves, ...] = optional("Prompts by pass rate before and after.", ())
+    moves: tuple[PassRateChanges, ...] = optional("Prompts by pass rate before and after.", ())
     by_position: tuple[PositionDelta, ...] = optional(
         "Deltas of the loss by position, of slices with at least two bins.", ()
     )

@@ -109,7 +109,7 @@ _PARTS: Parts = {
 
 
 def documents() -> dict[str, tuple[str, type[FileModel]]]:
-    """By the name of its schema: the file, and the model of it."""
+    """Return by the name of its schema the file, and the model of it."""
     found: dict[str, tuple[str, type[FileModel]]] = {}
     for name, tier in TIERS.items():
         reader = reader_of(name)
@@ -132,7 +132,7 @@ def documents() -> dict[str, tuple[str, type[FileModel]]]:
 
 
 def tables() -> dict[str, Sequence[Column]]:
-    """The columns of each file that is a table."""
+    """Return the columns of each file that is a table."""
     per_item = {tier.items_file: reader_of(name).per_item for name, tier in TIERS.items()}
     return {
         **{f"<step>/{k}": one for k, one in per_item.items() if not isinstance(one, type)},
@@ -196,7 +196,7 @@ def _column_table(columns: Sequence[Column]) -> str:
 
 
 def write_documents(root: Path) -> Iterator[Path]:
-    """Writes schemas and list under the project's root; yields the files."""
+    """Write schemas and list under the project's root; yield the files."""
     for name, (_, model) in documents().items():
         path = root / FOLDER / f"{name}.schema.json"
         write_json(path, model.model_json_schema())

@@ -66,7 +66,7 @@ class Credits(Units):
         return len(self.ids) + len(self.excluded)
 
     def without(self, other: "Credits") -> "Credits":
-        """Those that the other side could judge, too."""
+        """Return those that the other side could judge, too."""
         if not other.excluded.keys() - self.excluded.keys():
             return self
         kept = [index for index, name in enumerate(self.ids) if name not in other.excluded]
@@ -79,12 +79,12 @@ class Credits(Units):
         )
 
     def only(self, names: Collection[str]) -> "Credits":
-        """Those of these names, taken for independent."""
+        """Return those of these names, taken for independent."""
         kept = [index for index, name in enumerate(self.ids) if name in names]
         return Credits(ids=tuple(self.ids[index] for index in kept), credit=self.credit[kept])
 
     def over_all(self, values: Floats) -> Floats:
-        """Values of these over all that were asked, zero where there is none; (asked,)."""
+        """Return values of these over all that were asked, zero where there is none; (asked,)."""
         if not self.excluded:
             return values
         spread = np.zeros(self.asked)
@@ -119,7 +119,7 @@ class NatsItem(ScoredItem):
     blocks: Blocks | None = field(default=None, repr=False)
 
     def light(self) -> "NatsItem":
-        """Without its blocks, of which there may be many."""
+        """Return it without its blocks, of which there may be many."""
         return replace(self, blocks=None)
 
 
@@ -142,7 +142,7 @@ class CreditItem(ScoredItem):
     rows: "pa.Table | None" = field(default=None, repr=False)
 
     def light(self) -> "CreditItem":
-        """Without its units, of which there may be many."""
+        """Return it without its units, of which there may be many."""
         return replace(self, credits={}, companions=None, groupings={}, rows=None)
 
 

@@ -35,7 +35,7 @@ class TierResults:
         return self.path.parent
 
     def light(self) -> "TierResults":
-        """Without blocks, questions and prompts, of which there may be many."""
+        """Return it without blocks, questions and prompts, of which there may be many."""
         return replace(
             self,
             items={name: item.light() for name, item in self.items.items()},
@@ -63,12 +63,12 @@ class Results:
 
 
 def tiers_in(folder: Path) -> tuple[TierName, ...]:
-    """The tiers whose file is there."""
+    """Return the tiers whose file is there."""
     return tuple(name for name, tier in TIERS.items() if (folder / tier.summary_file).exists())
 
 
 def read_tier_file(folder: Path, name: TierName) -> TierFile:
-    """A tier's summary file, whose per-item file is there too; raises ResultsError."""
+    """Return a tier's summary file, whose per-item file is there too; raise ResultsError."""
     tier = TIERS[name]
     file = read_model(folder / tier.summary_file, reader_of(name).file, SCORE_AGAIN)
     items = folder / tier.items_file
@@ -79,16 +79,16 @@ def read_tier_file(folder: Path, name: TierName) -> TierFile:
     return file
 
 
-KEPT_BYTES = 200 << 20
+CACHED_BYTES = 200 << 20
 """Bytes of per-item files whose content `reading_once` keeps."""
 
 
 @dataclass
-class _Kept:
+class _Cache:
     """Tiers that were read, and the bytes of files that others may still have."""
 
     tiers: dict[tuple[Path, TierName], TierResults] = field(default_factory=dict)
-    left: int = KEPT_BYTES
+    left: int = CACHED_BYTES
 
     def add(self, found: TierResults) -> None:
         path = found.folder / found.tier.items_file
@@ -98,22 +98,22 @@ class _Kept:
             self.tiers[found.folder, found.tier.name] = found
 
 
-_KEPT: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+_CACHE: ContextVar[_Cache | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
 def reading_once() -> Iterator[None]:
     """Read each tier of a checkpoint once within, as far as there is memory to keep it."""
-    token = _KEPT.set(_Kept())
+    token = _CACHE.set(_Cache())
     try:
         yield
     finally:
-        _KEPT.reset(token)
+        _CACHE.reset(token)
 
 
 def read_tier(folder: Path, name: TierName) -> TierResults:
-    """One tier of a results folder; raises ResultsError naming file and key."""
-    kept = _KEPT.get()
+    """Return one tier of a results folder; raise ResultsError naming file and key."""
+    kept = _CACHE.get()
     if kept is not None and (folder, name) in kept.tiers:
         return kept.tiers[folder, name]
     found = _read_tier(folder, name)
@@ -150,7 +150,7 @@ _SUCH_AS = "name a folder such as by_checkpoint/step_1000"
 
 
 def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
-    """Reads the tiers of a results folder; raises ResultsError naming file and key."""
+    """Return the tiers of a results folder; raise ResultsError naming file and key."""
     found = {name: read_tier(folder, name) for name in tiers}
     if not found:
         raise ResultsError(f"{folder}: no tier files; {SCORE_AGAIN}")

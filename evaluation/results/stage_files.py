@@ -19,13 +19,13 @@ from evaluation.results.deltas_file import (
     DELTAS,
     STAGE_TABLE,
     Answer,
+    CandidateEntry,
     Change,
     Flag,
     Group,
     High,
     Items,
     Mde,
-    OfCandidate,
     TierOf,
 )
 from evaluation.results.files import (
@@ -76,7 +76,7 @@ class Headline(Change):
     metric: str = Field(description="Name of the metric.")
 
 
-class Beside(OfCandidate):
+class SimilarCandidate(CandidateEntry):
     """A step or merge that is not significantly different from the recommended one."""
 
     delta: float = Field(description="Its headline minus that of the recommended step.")
@@ -85,7 +85,7 @@ class Beside(OfCandidate):
     p: float | None = Field(description="p-value of no difference.")
 
 
-class Other(OfCandidate):
+class RejectedCandidate(CandidateEntry):
     """A step or merge that fell out."""
 
     verdict: Answer | None = Field(description="Its verdict.")
@@ -128,8 +128,8 @@ class Recommendation(FileModel):
     )
     confidence: tuple[float, ...] = optional("Level of each aim's intervals.", ())
     headline: Headline | None = optional("What steps are ranked by.")
-    beside: tuple[Beside, ...] = Field(description="Not significantly different from it.")
-    others: tuple[Other, ...] = Field(description="Steps that were rejected.")
+    beside: tuple[SimilarCandidate, ...] = Field(description="Not significantly different from it.")
+    others: tuple[RejectedCandidate, ...] = Field(description="Steps that were rejected.")
     left_out: tuple[str, ...] = optional("Steps without deltas, and why.", ())
     provisional: bool = optional("Whether configured steps are still to come.", False)
     awaited: tuple[Candidate, ...] = optional("Those steps, and merges by name.", ())

@@ -17,7 +17,7 @@ from evaluation.settings.tiers import TierName
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shared:
+class SharedResults:
     """What a reference has in common with a run: results of the same items, and what has no line.
 
     `across` are tiers in which the tokenizers differ, `partial` those of which not all items are common.
@@ -29,13 +29,13 @@ class Shared:
     notes: tuple[str, ...]
 
     def has_line(self, tier: TierName, item: str, unit: str) -> bool:
-        """Whether a measure of this unit means the same on both sides."""
+        """Return whether a measure of this unit means the same on both sides."""
         if item == OVERALL and tier in self.partial:
             return False
         return tier not in self.across or unit in FREE_OF_TOKENS
 
 
-def shared(name: str, folder: Path, ours: Results) -> Shared:
+def shared_results(name: str, folder: Path, ours: Results) -> SharedResults:
     """Return what a reference shares with `ours`; raise ResultsError if it is damaged."""
     theirs = read_folder(folder)
     tiers: dict[TierName, TierResults] = {}
@@ -57,7 +57,7 @@ def shared(name: str, folder: Path, ours: Results) -> Shared:
         tiers[tier] = pair.theirs
         across |= {tier} if differ else set()
         partial |= {tier} if set(pair.ours.items) != set(ours.tiers[tier].items) else set()
-    return Shared(
+    return SharedResults(
         results=replace(theirs, tiers=tiers),
         across=frozenset(across),
         partial=frozenset(partial),

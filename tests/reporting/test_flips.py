@@ -16,7 +16,7 @@ from evaluation.files import write_jsonl
 from evaluation.grading.checks.registry import passes
 from evaluation.reporting.flips.answers import flipped_probes
 from evaluation.reporting.flips.failed_checks import expected, explanations, got
-from evaluation.reporting.flips.items import GONE
+from evaluation.reporting.flips.items import NOT_CACHED
 from evaluation.reporting.flips.stage import in_order, stage_flips
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import read_stage
@@ -81,7 +81,7 @@ def test_blocks_that_moved_most_are_decoded(plans: dict[str, StagePlan]) -> None
     assert shared["cut"]
     assert first["ours"] - shared["theirs"] == pytest.approx(change.min(), abs=1e-4)
     gone = page["items"]["tier2/code"]
-    assert {one["text"] for one in gone.values()} == {GONE}
+    assert {one["text"] for one in gone.values()} == {NOT_CACHED}
 
 
 def test_questions_show_candidates_and_both_choices(plans: dict[str, StagePlan]) -> None:
@@ -101,7 +101,7 @@ def test_questions_show_candidates_and_both_choices(plans: dict[str, StagePlan])
     assert shared["answers"][2] == "answer 2"
     assert int(np.argmax(flip["ours"][0])) == shared["gold"] == 0
     assert int(np.argmax(shared["theirs"][0])) != 0
-    assert {one["text"] for one in flips["items"]["tier3/exam"].values()} == {GONE}
+    assert {one["text"] for one in flips["items"]["tier3/exam"].values()} == {NOT_CACHED}
 
 
 def test_probes_stand_side_by_side(plans: dict[str, StagePlan]) -> None:

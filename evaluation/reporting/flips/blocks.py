@@ -12,7 +12,7 @@ from evaluation.errors import CacheError
 from evaluation.metrics.spread import Floats
 from evaluation.prefill.caches import map_blocks
 from evaluation.reporting.flips.items import (
-    GONE,
+    NOT_CACHED,
     Flip,
     ItemFlips,
     largest,
@@ -60,7 +60,7 @@ class BlockTexts:
             except CacheError as error:
                 log.warning("texts are not shown: %s", error)
         if tokens is None or self._tokenizer is None:
-            return {(name, block): {"text": GONE} for block in blocks}
+            return {(name, block): {"text": NOT_CACHED} for block in blocks}
         found = {}
         for block in blocks:
             ids = tokens[block, :TOKENS].tolist()
@@ -94,7 +94,7 @@ def flipped_blocks(pair: Pair, texts: BlockTexts | None, most: int) -> Iterator[
         loss, others = _nats_per_token(mine), _nats_per_token(theirs)
         chosen = largest(others - loss, most)
         ids = [int(mine.ids[place]) for place, _ in chosen]
-        shown: Sequence[dict[str, Any]] = [{"text": GONE}] * len(ids)
+        shown: Sequence[dict[str, Any]] = [{"text": NOT_CACHED}] * len(ids)
         if texts is not None:
             shown = texts.read(name, item.same.get("data"), ids)
         flips = [

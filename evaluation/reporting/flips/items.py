@@ -21,7 +21,7 @@ Turned = Literal["right", "wrong", "same"]
 Shape = Literal["block", "choices", "answers", "credit"]
 """How a page draws a flip."""
 
-GONE = "(the text is no longer in the cache that was scored)"
+NOT_CACHED = "(the text is no longer in the cache that was scored)"
 NOT_STORED = "(not stored)"
 
 LONGEST = 100_000

@@ -16,7 +16,7 @@ from evaluation.metrics.accuracy import candidate_scores, group_items
 from evaluation.metrics.measures import margins
 from evaluation.prefill.caches import EXAMPLES
 from evaluation.reporting.flips.items import (
-    GONE,
+    NOT_CACHED,
     Flip,
     ItemFlips,
     cut,
@@ -141,7 +141,7 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
         flips = []
         for place, turned in chosen:
             id, (own, other) = credits.ids[place], [side.of(place) for side in sides]
-            text = known.get(id, {"text": GONE, "answers": []})
+            text = known.get(id, {"text": NOT_CACHED, "answers": []})
             shared = {**text, "gold": sides[0].gold_of(place), "theirs": other}
             flips.append(Flip(id=id, turned=turned, shared=shared, ours=own))
         yield ItemFlips(

@@ -17,7 +17,7 @@ from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.read import read_folder
 from evaluation.runs.find import RunCheckpoint
-from evaluation.runs.references import Shared, shared
+from evaluation.runs.references import SharedResults, shared_results
 from evaluation.settings.config import Config
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -207,7 +207,7 @@ def with_levels(
         measures: dict[Key, float] = {}
         for folder in folders:
             try:
-                found = shared(name, path, read_folder(folder))
+                found = shared_results(name, path, read_folder(folder))
             except EvaluationError as error:
                 notes[f"{name} has no line: {error}"] = None
                 continue
@@ -224,7 +224,7 @@ def with_levels(
     return drawn, list(notes)
 
 
-def _measures(found: Shared) -> Mapping[Key, float]:
+def _measures(found: SharedResults) -> Mapping[Key, float]:
     tiers = found.results.tiers
     return {
         (value.tier, value.item, value.metric): value.value

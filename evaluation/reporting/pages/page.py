@@ -78,6 +78,7 @@ def render(template: str, data: Any, **values: Any) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
+    """Write a page; warn where Snakemake's report cannot open it."""
     write_text(path, text)
     size = len(text.encode())
     if size > LARGEST:

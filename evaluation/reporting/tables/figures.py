@@ -21,7 +21,7 @@ from evaluation.reporting.palette import LIGHT
 from evaluation.results.deltas_file import (
     DELTAS,
     DeltaRow,
-    Moves,
+    PassRateChanges,
     read_stage_deltas,
     read_step_deltas,
 )
@@ -243,7 +243,7 @@ def _moves(plan: StagePlan, tier: TierName) -> "Figure":
     return drawn
 
 
-def _grid(axis: "Axes", moves: Moves) -> None:
+def _grid(axis: "Axes", moves: PassRateChanges) -> None:
     """Draw a cell for each pair of bands, the darker the more prompts; gains, losses, and no change."""
     most = max(max(row) for row in moves.counts) or 1
     for before, row in enumerate(moves.counts):
