@@ -90,16 +90,16 @@ format: $(TOOLS)  ## let ruff and snakefmt rewrite what they can
 	ruff format .
 	snakefmt Snakefile workflow
 
-bench: .venv-bench/.complete $(MODEL)/config.json  ## speed beside lm-evaluation-harness
+bench: .venv-bench/.complete $(MODEL)/config.json  ## speed compared with lm-evaluation-harness
 	@.venv-bench/bin/python -m benchmarks
 
-bench-loading: $(VENV)  ## weights read in flight, beside one after the other
+bench-loading: $(VENV)  ## weights read in parallel, compared with one after the other
 	@python -m benchmarks.loading
 
-bench-generation: .venv-bench/.complete $(MODEL)/config.json  ## answers beside transformers and lm-evaluation-harness (an hour)
+bench-generation: .venv-bench/.complete $(MODEL)/config.json  ## answers compared with transformers and lm-evaluation-harness (an hour)
 	@.venv-bench/bin/python -m benchmarks.generation
 
-bench-verification: $(TOOLS)  ## answers and programs verified a second, beside the plain way
+bench-verification: $(TOOLS)  ## answers and programs verified per second
 	@python -m benchmarks.verification ../shared
 
 bench-gpu: $(VENV)  ## what a GPU gives: speed, share of its peak, parity (docs/gpu_benchmark.md)

@@ -227,7 +227,7 @@ def _step(folder: Path, training: Training | None) -> int | None:
 def _warn_of_other_step(folder: Path, named: int, written: int) -> None:
     """Warn once: a folder that was renamed or copied on purpose is the step of its name."""
     log.warning(
-        "%s: is taken for step %d, as its folder is called, but its config.yaml says step %d; rename the "
+        "%s: is read as step %d, the name of its folder, but its config.yaml has step %d; rename the "
         "folder if that is not meant", folder, named, written,
     )  # fmt: skip
 

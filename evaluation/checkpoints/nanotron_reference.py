@@ -132,7 +132,7 @@ def _compare(checkpoint: Checkpoint, ids: torch.Tensor, written: Path) -> dict[s
         with safe_open(written, framework="pt") as file:
             theirs = file.get_tensor("input_ids")
         if not torch.equal(theirs, ids.long()):
-            raise CheckpointError(f"{written}: logits of other ids than those asked for")
+            raise CheckpointError(f"{written}: logits of other ids than those requested")
         return _errors(checkpoint, written)
     except NonFiniteError as error:
         raise NonFiniteError(str(error).replace(f"{written}: ", "--against nanotron: ")) from None

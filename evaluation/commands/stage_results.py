@@ -159,7 +159,7 @@ def tensorboard(options: argparse.Namespace) -> int:
 
     plans = _plans_with_tables(options)
     number = export_curves(list(plans.values()), options.output, options.to)
-    then = "look at them with `tensorboard --logdir`"
+    then = "view them with `tensorboard --logdir`"
     if options.to == "wandb":
         then = f"send them with `wandb sync {options.output}/wandb/offline-run-*`"
     show(f"{number} values in {options.output}; {then}")

@@ -85,7 +85,7 @@ def check_offline(plans: Collection[StagePlan], caches: Caches) -> Check:
     findings = []
     lacking = [plan.name for plan in plans if not caches.complete(plan)]
     if lacking:
-        sentence = f"jobs of {', '.join(lacking)} would stop for want of the caches above; run `{snakemake('prefill')}`"
+        sentence = f"jobs of {', '.join(lacking)} would stop without the caches above; run `{snakemake('prefill')}`"
         findings.append(Finding("fault", "", sentence))
     for plan in plans:
         if plan.stage.command:

@@ -46,7 +46,7 @@ def scored_task(
     if lacking := keys - rows.keys():
         lost = next(line.id for line in known.lines if line.key in lacking)
         raise ScoringError(
-            f"{store.folder}: the score of {lost} is gone ({len(lacking)} in all); score this "
+            f"{store.folder}: the score of {lost} is missing ({len(lacking)} in all); score this "
             "checkpoint again"
         )
     stored = [rows[line.key] for line in known.lines]

@@ -124,7 +124,7 @@ def _completion(stored: Mapping[str, Completion], name: str, key: str, index: in
     found = stored.get(sample_key(key, index))
     if found is None:
         raise ScoringError(
-            f"{name}: a completion is gone from the store; score this checkpoint again"
+            f"{name}: a completion is missing from the store; score this checkpoint again"
         )
     return found
 

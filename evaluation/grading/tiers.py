@@ -163,7 +163,9 @@ def external_tier(
     name = about["tiers"][tier]["external"]
     stored = store.read(name)
     if stored is None:
-        raise ScoringError(f"{store.folder / name}: the score is gone; score this checkpoint again")
+        raise ScoringError(
+            f"{store.folder / name}: the score is missing; score this checkpoint again"
+        )
     protocol = f"external: {command_name(subject.plan.stage.command or '')}"
     content = {**stored.summary["content"], **origin(subject, about), "protocol": protocol}
     section = TIERS[tier].section
@@ -205,7 +207,7 @@ def _scores(
         score = store.read(item["score"])
         if score is None:
             raise ScoringError(
-                f"{store.folder / item['score']}: the score of {name} is gone; score this "
+                f"{store.folder / item['score']}: the score of {name} is missing; score this "
                 "checkpoint again"
             )
         found[name] = score

@@ -135,7 +135,7 @@ def check_items(table: pa.Table, kind: TaskKind) -> Groups:
     """Return the items of a table that can be measured so; raise ScoringError for any other."""
     groups = group_items(table)
     if not len(groups.starts):
-        raise ScoringError("the task has no items; look at its cache and `limit`")
+        raise ScoringError("the task has no items; check its cache and `limit`")
     ids = table["item"].take(groups.starts).to_pylist()
     if len(set(ids)) < len(ids):
         raise ScoringError(

@@ -35,7 +35,7 @@ class Interval(NamedTuple):
 def pass_at_k(n: int, right: int, k: int) -> float:
     """Raise ScoringError for k > n, of which n samples say nothing."""
     if k > n:
-        raise ScoringError(f"pass@{k} cannot be told from {n} samples; raise `sampling.n`")
+        raise ScoringError(f"pass@{k} cannot be computed from {n} samples; raise `sampling.n`")
     if n - right < k:
         return 1.0
     return 1.0 - math.prod((n - right - i) / (n - i) for i in range(k))

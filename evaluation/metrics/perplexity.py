@@ -43,7 +43,7 @@ def check_blocks(table: pa.Table) -> None:
     broken = np.flatnonzero(~np.isfinite(nats))
     if len(broken):
         raise NonFiniteError(
-            f"block {table['block'][broken[0]]}: its loss is NaN or infinite; look at the checkpoint's weights"
+            f"block {table['block'][broken[0]]}: its loss is NaN or infinite; check the checkpoint's weights"
         )
     scored = int(table["tokens"].to_numpy().sum())
     if not scored or not table["bytes"].to_numpy().sum():

@@ -144,7 +144,7 @@ def _vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
     if not missing or "some output files are missing" not in text:
         return ""
     return (
-        f"{len(missing)} prefilled files are gone, {missing[0]} among them. Jobs that need them end without "
+        f"{len(missing)} prefilled files are missing, such as {missing[0]}. Jobs that need them end without "
         f"their output files; `{snakemake('prefill')}` makes them again."
     )
 

@@ -153,7 +153,7 @@ def _end_jobs(name: str, patience: float) -> list[str]:
     while _queued(name):
         if time.monotonic() > end:
             raise EvaluationError(
-                f"jobs {', '.join(orphans)} of a killed Snakemake do not end; look at them with "
+                f"jobs {', '.join(orphans)} of a killed Snakemake do not end; examine them with "
                 "`squeue`, end them with `scancel --signal=KILL`, and start again"
             )
         time.sleep(1.0)

@@ -74,7 +74,7 @@ def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> 
         try:
             found = file_checksum(path)
         except FileNotFoundError:
-            raise damaged(path, "the file is gone") from None
+            raise damaged(path, "the file is missing") from None
         except OSError as error:
             raise unreadable(path, error) from None
         if found != expected:

@@ -55,7 +55,7 @@ class Provider:
         """Return a sentence if the installed version is another one than the task needs."""
         if found == self.version:
             return None
-        return f"{self.python} has {self.title} {found}, but {self.version} is asked for; run `{self.install}`"
+        return f"{self.python} has {self.title} {found}, but {self.version} is required; run `{self.install}`"
 
 
 def run(

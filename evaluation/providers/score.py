@@ -155,7 +155,7 @@ def _outcome(line: Mapping[str, Any]) -> Outcome:
         asked = (line.get(name) for name in ("program", "tests", "seconds", "failed"))
         program = Program(*asked) if "program" in line else None  # type: ignore[arg-type]
         return Outcome(scores, program=program)
-    return Outcome(None, f"the provider's metric failed: {line.get('error', 'it says nothing')}")
+    return Outcome(None, f"the provider's metric failed: {line.get('error', 'it gave no reason')}")
 
 
 def _blame(ended: ProgramEnd, limits: Limits) -> str:

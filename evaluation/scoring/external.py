@@ -122,7 +122,7 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
     except subprocess.TimeoutExpired:
         raise CommandError(
             f"{where} did not end within its limit of {hours:g} h for {checkpoint}; raise "
-            f"stages.{plan.name}.command_hours or look at why it hangs"
+            f"stages.{plan.name}.command_hours or find out why it hangs"
         ) from None
     finally:
         _end_group(process)
@@ -174,7 +174,7 @@ def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
             table = pa.table({LINE: pa.array(lines, pa.string())})
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CommandError(
-            f"stages.{plan.name}.command: its {path.name} cannot be read ({error}); look at what the command writes"
+            f"stages.{plan.name}.command: its {path.name} cannot be read ({error}); check what the command writes"
         ) from None
     return StoredScore(table, {"content": content, "has_items": True})
 
@@ -197,7 +197,7 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
             f"stages.{plan.name}.command: it ended well but wrote no {path.name} (a file) into "
             "LIGHTEVAL_RESULTS_DIR; have the command write it"
         )
-    again = "look at what the command writes"
+    again = "check what the command writes"
     try:
         content = parse_json(path, read_text(path, again), again)
     except ResultsError as error:
@@ -206,7 +206,7 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     wrong = _wrong_numbers(content, tier, plan)
     if wrong:
         raise CommandError(
-            f"stages.{plan.name}.command: its {path.name}: {wrong}; look at what the command writes"
+            f"stages.{plan.name}.command: its {path.name}: {wrong}; check what the command writes"
         )
     return content
 

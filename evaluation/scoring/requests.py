@@ -85,7 +85,7 @@ def _check_ids(request: Request, vocab_size: int) -> None:
     highest = max((*request.context, *request.continuation), default=0)
     if highest >= vocab_size:
         raise ScoringError(
-            f"{request.name}: token {highest:.6g} is asked for, but the model's embedding has "
+            f"{request.name}: token {highest:.6g} is requested, but the model's embedding has "
             f"{vocab_size} rows; use the tokenizer that the checkpoint was trained with"
         )
 

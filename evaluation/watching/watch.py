@@ -218,7 +218,7 @@ class Watcher:
             isinstance(one.steps, tuple) and {*one.steps, *one.merges} <= {*work.evaluated[name]}
             for name, one in asked.items()
         ):
-            return "all steps that are asked for are evaluated: the end"
+            return "all requested steps are evaluated: the end"
         return None
 
     def _rest(self) -> None:

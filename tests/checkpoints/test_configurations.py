@@ -95,11 +95,9 @@ def test_a_folder_that_holds_another_step_is_named_once(
     make_checkpoint(tmp_path / "20", llama())
     for _ in range(2):
         assert open_checkpoint(tmp_path / "20").step == 20
-    (named,) = [
-        record.message for record in caplog.records if "is taken for step" in record.message
-    ]
-    assert "is taken for step 20" in named
-    assert "its config.yaml says step 12" in named
+    (named,) = [record.message for record in caplog.records if "is read as step" in record.message]
+    assert "is read as step 20" in named
+    assert "its config.yaml has step 12" in named
 
 
 def test_tables_without_an_end_are_refused(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
         lambda w: rewrite(w.folder / "suites/base.yaml", "tasks", "quiz", "context", value="Q: {{ question }}"),
         "caches", "cf_tasks/quiz was made under other settings",
     ),
-    "a tokenizer that does not load": (lambda w: entry(w, "tokenizer.json").unlink(), "tokenizer", "tokenizer.json is damaged: the file is gone"),
+    "a tokenizer that does not load": (lambda w: entry(w, "tokenizer.json").unlink(), "tokenizer", "tokenizer.json is damaged: the file is missing"),
     "another tokenizer in training": (
         lambda w: rewrite(w.folder / TRAINED, "tokenizer", "tokenizer_name_or_path", value="org/other"),
         "agreement", "'org/other'",

@@ -28,7 +28,7 @@ def test_large_numbers_are_the_binomials() -> None:
 
 
 def test_more_draws_than_samples_are_refused() -> None:
-    with pytest.raises(ScoringError, match=r"pass@8 cannot be told from 4 samples; raise"):
+    with pytest.raises(ScoringError, match=r"pass@8 cannot be computed from 4 samples; raise"):
         pass_at_k(4, 4, 8)
 
 

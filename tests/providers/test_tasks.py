@@ -128,7 +128,7 @@ def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
     subject = step_subject(plan, 5)
     assert score_subject(subject).error is None
     collected = collect(subject)
-    assert "lm-evaluation-harness 0.4.9, but 0.4.13 is asked for" in str(collected.error)
+    assert "lm-evaluation-harness 0.4.9, but 0.4.13 is required" in str(collected.error)
 
 
 @pytest.mark.parametrize(

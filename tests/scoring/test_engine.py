@@ -116,7 +116,7 @@ def test_nan_names_the_request(value):
 
 
 def test_foreign_tokens_are_refused():
-    with pytest.raises(ScoringError, match=r"token 40 is asked for, but .* 40 rows"):
+    with pytest.raises(ScoringError, match=r"token 40 is requested, but .* 40 rows"):
         score_requests(tiny.engine(), [Request((1,), (40,))])
 
 

@@ -105,7 +105,7 @@ ROWS = [
     (
         "beyond the vocabulary",
         {"context_tokens": [1], "continuation_tokens": [40]},
-        "line 2: token 40 is asked for, but the model's embedding has 40 rows",
+        "line 2: token 40 is requested, but the model's embedding has 40 rows",
     ),
     (
         "beyond 32 bits",  # cut to 32 bits it would be token 1

@@ -55,7 +55,7 @@ def test_only_the_steps_of_a_list(watched: Watched, capsys: pytest.CaptureFixtur
     watched.copy(30)
     assert watched.watcher().watch() == 0
     assert watched.scored() == ["20 whole", "30 whole"]
-    assert "all steps that are asked for are evaluated: the end" in capsys.readouterr().out
+    assert "all requested steps are evaluated: the end" in capsys.readouterr().out
 
 
 def test_what_failed_is_tried_again_when_it_changes(

@@ -31,7 +31,7 @@ def verified_tables(sides: Sides, deltas: Mapping[Candidate, StepDeltas]) -> lis
                 for row in content.groups
             ],
         ),
-        Table("How answers were asked for", ("task", *SETTINGS), list(settings)),
+        Table("How completions were generated", ("task", *SETTINGS), list(settings)),
     ]
 
 

@@ -97,5 +97,5 @@ def compile_errors() -> Iterator[None]:
         said = next((line for line in str(cause).splitlines() if line.strip()), repr(cause))
         raise CompileError(
             f"the model's layers cannot be compiled for this GPU ({said.strip()[:200]}); "
-            f"`{evaluation('doctor')}` on the same node says what is missing"
+            f"`{evaluation('doctor')}` on the same node shows what is missing"
         ) from None

@@ -30,7 +30,7 @@ https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.ht
 OLDEST_BUILD = 12
 """Major version of CUDA of the oldest build that there is of PyTorch 2.13 (cu126)."""
 
-ANOTHER_BUILD = "docs/gpu.md says how"
+ANOTHER_BUILD = "docs/gpu.md explains how"
 
 AMD_DRIVER = Path("/dev/kfd")
 """There where AMD's driver has a GPU that computes."""

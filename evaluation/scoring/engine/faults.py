@@ -92,13 +92,13 @@ def _of_compiler(error: Exception, text: str) -> str | None:
     if _NO_COMPILER.search(text):
         return (
             f"the GPU's kernels cannot be compiled ({_said(text)}); load a C compiler and the "
-            f"headers of Python on the node (`{evaluation('doctor')}` there says what is missing)"
+            f"headers of Python on the node (`{evaluation('doctor')}` there shows what is missing)"
         )
     if not type(error).__module__.startswith(_COMPILERS):
         return None
     return (
         f"the model cannot be compiled for the GPU ({type(error).__name__}: {_said(text)}); "
-        f"`{evaluation('doctor')}` on the node says what it lacks, and `-v` shows where"
+        f"`{evaluation('doctor')}` on the node shows what it lacks, and `-v` shows where"
     )
 
 

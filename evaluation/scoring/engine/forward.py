@@ -141,7 +141,7 @@ class Engine(PreparedModel):
     def _check(self, batch: Batch) -> None:
         if batch.highest >= self.vocab_size:
             raise ScoringError(
-                f"token {batch.highest} is asked for, but the model's embedding has "
+                f"token {batch.highest} is requested, but the model's embedding has "
                 f"{self.vocab_size} rows; the tokens come from another tokenizer"
             )
         if batch.deepest >= self.longest:
