@@ -232,8 +232,23 @@ class ProviderChoices(_ByName):
     @property
     def decided_as(self) -> TaskKind:
         """Return the kind whose headline decides: of a task named after bits per byte, those."""
-        named = self.provider == "olmo_eval" and _NAMED_BPB.fullmatch(self.task)
-        return "gold" if named else self.kind
+        return "gold" if self._is_named_bpb else self.kind
+
+    @property
+    def meaning(self) -> str | None:
+        """Return what the numbers of a task are whose name promises others; None for any other task."""
+        if not self._is_named_bpb:
+            return None
+        if self.kind == "gold":
+            return "bits per byte, as the name promises; olmo-eval reports an accuracy under it"
+        return (
+            "the accuracy is what olmo-eval reports under this name, gold_bits_per_byte what the name "
+            "promises; objectives use the second"
+        )
+
+    @property
+    def _is_named_bpb(self) -> bool:
+        return self.provider == "olmo_eval" and _NAMED_BPB.fullmatch(self.task) is not None
 
 
 def judged_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> Judged:

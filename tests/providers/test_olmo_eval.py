@@ -113,6 +113,7 @@ def test_the_name_tells_whether_the_right_answer_is_scored_alone(
 ) -> None:
     found = ProviderChoices(provider="olmo_eval", task=task)
     assert (found.kind, found.decided_as) == (kind, decided_as)
+    assert (found.meaning is None) == (kind == decided_as)
     assert ProviderChoices(provider="olmo_eval", task=task, kind="ranked").kind == "ranked"
     assert ProviderChoices(provider="lm_eval", task=task).kind == "ranked"
 
@@ -311,6 +312,23 @@ def test_suites_have_the_parts_and_means_that_olmo_eval_gives_them() -> None:
             ]
         assert ours == [alike.get(part, part) for part in parts]
         assert nests <= (aggregation == "average_of_averages"), name
+
+
+def test_what_a_busy_machine_takes_is_no_time_of_an_answer_in_mathematics() -> None:
+    """olmo-eval's limit is by the clock, and what it ends counts as wrong."""
+    found = by_olmo_eval(
+        "import time\nimport olmo_eval.evals.extract.math as mathematics\n"
+        "from evaluation.providers.adapters.olmo_eval_tasks import limit_computing\n"
+        "parse, answers = mathematics.parse_latex, []\n"
+        "def waits(text): time.sleep(3); return parse(text)\n"
+        "def computes(text):\n    while True: pass\n"
+        "limit_computing()",
+        "for mathematics.parse_latex in (waits, computes):\n"
+        "    answers.append(mathematics.minerva_is_equiv('0.5', '\\\\frac{1}{2}'))\n"
+        "print(json.dumps(answers))",
+        None,
+    )
+    assert found == [True, False]
 
 
 def test_a_mirror_that_is_made_gives_the_same_prompts(

@@ -30,6 +30,7 @@ from evaluation.providers.adapters.olmo_eval_tasks import (
     check_environment,
     find_siblings,
     find_tasks,
+    limit_computing,
     normalization_of,
     remark_on,
 )
@@ -261,6 +262,7 @@ def _headline(task: Any, metrics: dict[str, Any]) -> str | None:
 def scorer(request: Line, cases: list[Line]) -> Score:
     """Judge in this process's main thread: elsewhere olmo-eval compares mathematics as strings."""
     check_environment()
+    limit_computing()
     tasks = find_tasks(request["task"])
     metrics = {spec: _metrics(task) for spec, task in tasks.items()}
     return lambda document, completion: _scores(
