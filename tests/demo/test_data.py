@@ -139,7 +139,8 @@ def test_nothing_but_the_number_of_items_and_their_split_changes(cut: Path) -> N
 def test_every_suite_that_is_cut_loads(cut: Path, name: str) -> None:
     real, small = load_suite(REAL, name), load_suite(cut, name)
     assert [*small.tasks] == [one for one in real.tasks if one not in LEFT_OUT]
-    assert all(task.limit == PER_TASK for task in small.tasks.values())
+    if not real.olmo_eval_suites:  # which the demo cannot ask
+        assert all(task.limit == PER_TASK for task in small.tasks.values())
 
 
 def test_every_category_keeps_a_probe(cut: Path) -> None:
