@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from evaluation.checkpoints.state import checkpoint_state
 from tests.bad_input import changes
 from tests.histories.runner import SNAKEFILE, Server
@@ -104,9 +102,7 @@ def build(folder: Path, server: Server) -> Workshop:
     """The tiny world with a generation task, run to its end once."""
     folder.mkdir(parents=True)
     world = build_world(folder / "world")
-    suite = yaml.safe_load((world.folder / "suites/sft.yaml").read_text())
-    suite["generation_tasks"] = {"letters": LETTERS}
-    (world.folder / "suites/sft.yaml").write_text(yaml.safe_dump(suite))
+    world.change_suite("sft", generation_tasks={"letters": LETTERS})
     world.change(verification={"workers": 1})
     for name in ("tmp", "home"):
         (world.folder / name).mkdir()

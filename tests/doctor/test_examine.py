@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -81,7 +82,7 @@ def test_a_broken_cache(world: World, file: str, breakage: Callable[[Path], None
     assert "stage2" in only(checks["offline"])
 
 
-def rewrite(path: Path, *keys: str, value: object) -> None:
+def rewrite(path: Path, *keys: Any, value: object) -> None:
     """Sets a value deep in a YAML file."""
     content = yaml.safe_load(path.read_text())
     inner = content
@@ -102,9 +103,7 @@ def in_the_way(world: World) -> None:
 
 
 def aimless(world: World) -> None:
-    stages = yaml.safe_load(world.config.read_text())["stages"]
-    stages["stage2"]["objective"][0]["group"] = "hq"
-    world.change(stages=stages)
+    rewrite(world.config, "stages", "stage2", "objective", 0, "group", value="hq")
 
 
 TRAINED = "ckpts/stage1/10/config.yaml"
@@ -243,9 +242,7 @@ PROGRAM = {
 
 
 def ask(world: World, **tasks: object) -> None:
-    path = world.folder / "suites" / "sft.yaml"
-    content = {**yaml.safe_load(path.read_text()), "generation_tasks": tasks}
-    path.write_text(yaml.safe_dump(content))
+    world.change_suite("sft", generation_tasks=tasks)
     for name in tasks:
         done = world.evaluation("prefill", "--stage", "stage2", "--generation", name)
         assert done.returncode == 0, done.stderr
@@ -296,10 +293,8 @@ def test_probes_that_run_code_need_a_sandbox(world: World, monkeypatch: pytest.M
 
 
 def test_a_provider_that_is_not_installed_is_named_once(world: World) -> None:
-    path = world.folder / "suites" / "sft.yaml"
     task = {"provider": "lighteval", "task": "gsm8k"}
-    content = {**yaml.safe_load(path.read_text()), "generation_tasks": {"one": task, "two": task}}
-    path.write_text(yaml.safe_dump(content))
+    world.change_suite("sft", generation_tasks={"one": task, "two": task})
     world.change(providers={"lighteval": str(world.folder / "nowhere" / "python")})
     check = look(world)["answers"]
     assert check.summary == "stage2: not prefilled"

@@ -254,10 +254,7 @@ def test_what_is_unchanged_is_not_read_again(world: World) -> None:
 
 def test_what_was_made_anew_is_read(world: World) -> None:
     first = all_of(read_stage_data(plan_of(world)))
-    path = world.folder / "suites" / "base.yaml"
-    content = yaml.safe_load(path.read_text())
-    content["slices"]["text"]["tokens"] = 640
-    path.write_text(yaml.safe_dump(content))
+    world.change_suite("base", slices={"text": {"dataset": "made/text", "tokens": 640}})
     plan = plan_of(world)
     PREFILLS["tier2"].make(plan, "text")
     second = all_of(read_stage_data(plan))

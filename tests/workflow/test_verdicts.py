@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.dependencies.outdated import Outdated
@@ -20,7 +19,14 @@ from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.verdicts import Verdict
 from tests.tables import cases
-from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
+from tests.workflow.world import (
+    ANSWERED,
+    FIRST_LETTER,
+    LAST_LETTER,
+    World,
+    ask_for_answers,
+    want_answers,
+)
 
 TASK: dict[str, Any] = {
     **ANSWERED,
@@ -67,11 +73,7 @@ THOUGHT = "<think>b b b</think>\n"
 
 def test_what_follows_the_thinking_is_judged(plan: StagePlan, world: World, tmp_path: Path) -> None:
     """Of all of a completion, `lenient` would find the `b` of the thinking, and `strict` no `a`."""
-    path = world.folder / "suites" / "answers.yaml"
-    content = yaml.safe_load(path.read_text())
-    content["generation_tasks"]["sums"]["answer_after"] = "</think>"
-    path.write_text(yaml.safe_dump(content))
-    edited = plan_stages(load_config(world.config))["stage2"]
+    edited = want_answers(world, {"sums": {**TASK, "answer_after": "</think>"}})
     texts = [f"{THOUGHT}a", f"{THOUGHT}{THOUGHT} b a", "a, and no thinking"]
     rows = [{"id": id, "completion": text} for id, text in zip(ids(plan), texts, strict=True)]
     judged, _ = verify_by_hand(edited, "sums", written(tmp_path, rows))
@@ -92,11 +94,7 @@ def test_a_task_that_was_edited_is_to_be_prefilled_first(
     plan: StagePlan, world: World, tmp_path: Path
 ) -> None:
     """Else the old gold answers would judge."""
-    path = world.folder / "suites" / "answers.yaml"
-    content = yaml.safe_load(path.read_text())
-    content["generation_tasks"]["sums"]["document"] = {"gold": "'b'"}
-    path.write_text(yaml.safe_dump(content))
-    edited = plan_stages(load_config(world.config))["stage2"]
+    edited = want_answers(world, {"sums": {**TASK, "document": {"gold": "'b'"}}})
     rows = [{"id": id, "completion": "a"} for id in ids(plan)]
     with pytest.raises(CacheError, match=r"made under other settings .* run `snakemake"):
         verify_by_hand(edited, "sums", written(tmp_path, rows))

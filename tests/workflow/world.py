@@ -63,6 +63,10 @@ class World:
         content.update(keys)
         self.config.write_text(yaml.safe_dump(content))
 
+    def change_suite(self, name: str, **keys: Any) -> None:
+        path = self.folder / "suites" / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **keys}))
+
     def change_stage(self, name: str, **keys: Any) -> None:
         stages = yaml.safe_load(self.config.read_text())["stages"]
         stages[name] |= keys
