@@ -18,7 +18,6 @@ from functools import partial
 import torch
 
 from evaluation.checkpoints.config_files import os_errors_named
-from evaluation.checkpoints.headers import DTYPE_BYTES
 from evaluation.checkpoints.mapping import Source, Target, half_split_row
 from evaluation.checkpoints.prefetch import PREFETCH
 from evaluation.checkpoints.shards import Shard
@@ -111,7 +110,7 @@ def _chunks(shard: Shard, source: Source) -> Iterator[_Chunk]:
 
 
 def _row_bytes(shard: Shard) -> int:
-    return math.prod(shard.entry.shape[1:]) * DTYPE_BYTES[shard.entry.dtype]
+    return math.prod(shard.entry.shape[1:]) * _DTYPES[shard.entry.dtype].itemsize
 
 
 class _WeightReader:

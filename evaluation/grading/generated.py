@@ -18,7 +18,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.errors import ScoringError
 from evaluation.files import write_json, write_jsonl, write_parquet
 from evaluation.grading.completions import Prompt, Sample, group_samples, summarize_task
 from evaluation.grading.verdicts import Case, verdicts_of
@@ -83,7 +82,7 @@ def verify_task(
     if not isinstance(asked, ProviderTask):  # prefill had them judged
         check_cached_golds(folder, name, asked, partial(check_golds, nltk_data=plan.nltk_data))
     keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
-    stored, used = counted_completions(plan, store, entry["completions"], keys, entry["stop"])
+    stored, used = counted_completions(plan, store, name, entry["completions"], keys, entry["stop"])
     prompts = _verified(plan, store, name, task, entry["prompts"], stored, documents)
     views = list(task.views)
     summary = {
@@ -111,22 +110,13 @@ def _verified(
 ) -> list[Prompt]:
     """The task's prompts in order, each with its samples and their verdicts."""
     found = [
-        (prompt, index, _completion(stored, name, key, index))
+        (prompt, index, stored[sample_key(key, index)])
         for prompt, key in keys.items()
         for index in range(task.sampling.n)
     ]
     cases = [Case(p, i, task.read_part(one.text), documents[p].document) for p, i, one in found]
     verdicts = verdicts_of(plan, store, name, task, cases)
     return group_samples(found, verdicts, documents)
-
-
-def _completion(stored: Mapping[str, Completion], name: str, key: str, index: int) -> Completion:
-    found = stored.get(sample_key(key, index))
-    if found is None:
-        raise ScoringError(
-            f"{name}: a completion is missing from the store; score this checkpoint again"
-        )
-    return found
 
 
 def write_prompts(tables: Mapping[str, pa.Table]) -> Callable[[Path], object]:

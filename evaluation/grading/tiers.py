@@ -107,8 +107,10 @@ def _summarize_task(scored: ScoredTask, task: Task | ProviderChoices) -> dict[st
 def verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Check the stored answers of Tier4 as the suite asks for now."""
     keys = {name: sample_key(key, 0) for name, key in entry["prompts"].items()}
-    found = counted_completions(plan, store, entry["answers"], keys.values(), entry["stop"])
-    answers = {name: found[0][key] for name, key in keys.items() if key in found[0]}
+    stored, used = counted_completions(
+        plan, store, "probes", entry["answers"], [*keys.values()], entry["stop"]
+    )
+    answers = {name: stored[key] for name, key in keys.items()}
     mark = end_of_thinking(plan.suite.answer_after, entry["chat_template"])
     table = check_answers(plan.suite.probes, entry["texts"], answers, mark)
     content = {
@@ -117,7 +119,7 @@ def verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
         **{key: entry[key] for key in ("chat_template", "stop", "data", "data_checksum")},
     }
     write = partial(write_jsonl, rows=generations(table))
-    return TierFiles(content, write, [*found[1].values()], entry["items"])
+    return TierFiles(content, write, [*used.values()], entry["items"])
 
 
 def verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:

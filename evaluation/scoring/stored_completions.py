@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from evaluation.errors import ScoringError
 from evaluation.files import fingerprint
 from evaluation.prefill.schema import Prompt
 from evaluation.scoring.answers import Stopping, StopSearch, cut_again, stopping_with
@@ -79,11 +80,17 @@ def stored_completions(
 
 
 def counted_completions(
-    plan: StagePlan, store: ScoreStore, prefix: str, keys: Iterable[str], stops: Sequence[str]
+    plan: StagePlan,
+    store: ScoreStore,
+    name: str,
+    prefix: str,
+    keys: Sequence[str],
+    stops: Sequence[str],
 ) -> tuple[dict[str, Completion], dict[str, Mapping[str, Any]]]:
-    """Return the same with as many tokens as a model writes until it is stopped.
+    """Return all of these, with as many tokens as a model writes until it is stopped.
 
-    The tokenizer is loaded where completions were generated with other stop strings.
+    The tokenizer is loaded where completions were generated with other stop strings. Raises
+    ScoringError, which calls them by `name`, where one is not stored.
     """
 
     @lru_cache
@@ -93,7 +100,12 @@ def counted_completions(
         tokenizer = load_tokenizer(str(plan.tokenizer_folder), use_fast=plan.tokenizer.use_fast)
         return until_stopped(stopping_with(tokenizer, (), stops))
 
-    return stored_completions(store, prefix, keys, stops, lambda tokens: count()(tokens))
+    found, used = stored_completions(store, prefix, keys, stops, lambda tokens: count()(tokens))
+    if not found.keys() >= set(keys):
+        raise ScoringError(
+            f"{name}: a completion is missing from the store; score this checkpoint again"
+        )
+    return found, used
 
 
 def until_stopped(stopping: Stopping) -> Count:
