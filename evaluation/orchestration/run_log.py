@@ -15,7 +15,7 @@ from snakemake.logging import ColorizingTextHandler, get_event, logger, show_log
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from evaluation.orchestration.pace import Pace
-from evaluation.results.job_logs import last_error, warnings_in
+from evaluation.results.job_logs import faults_in, last_error, warnings_in
 from evaluation.wording import first_few, time_in_words
 
 STREAM = "DefaultStreamHandler"
@@ -133,6 +133,8 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         logs = [Path(log) for log in about["log"]]
         reasons = [f"{error} ({log})" for log in logs if (error := last_error(log))]
         yield f"{_clock()} {step}: failed: {reasons[0]}" if reasons else self.format(record)
+        for log in logs:
+            yield from (f"  {fault}" for fault in faults_in(log))
         if reasons and getattr(self.formatter, "show_failed_logs", False):
             yield from show_logs(about["log"])
 
