@@ -2,6 +2,8 @@
 
 import json
 import stat
+from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,19 +48,37 @@ def read_model(path: Path, model: type[AnyFileModel], again: str) -> AnyFileMode
     Raises:
         ResultsError: there is no such file, it cannot be read, or a key of it is not as it must be.
     """
-    text = read_text(path, again)
-    return parse_model(path, text, model, again)
+    return _once(path, model, lambda: parse_model(path, read_text(path, again), model, again))
 
 
 def read_versioned(
     path: Path, model: type[AnyFileModel], what: str, version: str, again: str
 ) -> AnyFileModel:
     """Return a file as a record, like `read_model`; refuse one of another version of the protocol."""
-    text = read_text(path, again)
-    found = parse_json(path, text, again).get("protocol")
-    if found != version:
-        raise unusable(path, f"written by {what} protocol {found!r}, not {version!r}", again)
-    return parse_model(path, text, model, again)
+
+    def read() -> AnyFileModel:
+        text = read_text(path, again)
+        found = parse_json(path, text, again).get("protocol")
+        if found != version:
+            raise unusable(path, f"written by {what} protocol {found!r}, not {version!r}", again)
+        return parse_model(path, text, model, again)
+
+    return _once(path, model, read)
+
+
+READ_FILES: ContextVar[dict[tuple[Path, type[FileModel]], Any] | None]
+READ_FILES = ContextVar("read_files", default=None)
+"""Files that were read within `results.read.reading_once`."""
+
+
+def _once(path: Path, model: type[AnyFileModel], read: Callable[[], AnyFileModel]) -> AnyFileModel:
+    known = READ_FILES.get()
+    if known is None:
+        return read()
+    if (path, model) not in known:
+        known[path, model] = read()
+    found: AnyFileModel = known[path, model]
+    return found
 
 
 def read_text(path: Path, again: str) -> str:
@@ -127,3 +147,4 @@ def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> 
     """Write a file that its readers will accept; raise pydantic's ValidationError otherwise."""
     model.model_validate_json(json.dumps(content, allow_nan=False))
     write_json(path, content)
+    (READ_FILES.get() or {}).pop((path, model), None)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
-from evaluation.results.files import SCORE_AGAIN, read_model
+from evaluation.results.files import READ_FILES, SCORE_AGAIN, read_model
 from evaluation.results.items import reader_of
 from evaluation.results.kinds import CreditItem, Item
 from evaluation.results.tier_files import TierFile
@@ -103,12 +103,13 @@ _CACHE: ContextVar[_Cache | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Read each tier of a checkpoint once within, as far as there is memory to keep it."""
-    token = _CACHE.set(_Cache())
+    """Read each file once within, those of items as far as there is memory to keep them."""
+    token, files = _CACHE.set(_Cache()), READ_FILES.set({})
     try:
         yield
     finally:
         _CACHE.reset(token)
+        READ_FILES.reset(files)
 
 
 def read_tier(folder: Path, name: TierName) -> TierResults:
