@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, headline_delta
-from evaluation.results.deltas_file import DeltaRow, StageDeltas
+from evaluation.results.deltas_file import DeltaColumns, StageDeltas
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.tiers import TIERS, TierName
@@ -24,21 +24,22 @@ def shown_metrics(
     return {key: TIERS[key[0]].shown_of(own) for key, own in found.items()}
 
 
-def in_forest(row: DeltaRow) -> bool:
+def in_forest(row: DeltaColumns) -> bool:
     """Return whether a forest plot has it: the headline of each item, and each rate over all units."""
     return _is_rate(row) or row.metric == headline_delta(row.tier)
 
 
-def has_own_forest(row: DeltaRow) -> bool:
+def has_own_forest(row: DeltaColumns) -> bool:
     """Return whether it has a plot of its own: the secondary metric that speaks for the headline."""
     return row.metric in [f"delta_{one.name}" for one in TIERS[row.tier].companions[:1]]
 
 
-def name_in_forest(row: DeltaRow) -> str:
+def name_in_forest(row: DeltaColumns) -> str:
+    """Return what stands next to it there."""
     return row.metric.removeprefix("delta_") if _is_rate(row) else row.item
 
 
-def _is_rate(row: DeltaRow) -> bool:
+def _is_rate(row: DeltaColumns) -> bool:
     return TIERS[row.tier].rates and row.item == OVERALL
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
+from evaluation.bridge.delta import Delta, delta_of
+from evaluation.bridge.statistics import Estimate
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json, write_parquet
 from evaluation.metrics.accuracy import summarize_choices
@@ -294,6 +296,12 @@ def write_stage_of(plan: StagePlan, steps: Mapping[int, dict[str, Any]], **bridg
         write_side(plan.step_folder(step), plan, step=step, **{"seed": step, **own})
         write_deltas(plan, step)
     write_stage(plan, tuple(steps))
+
+
+def accuracy_delta(item: str, estimate: Estimate) -> Delta:
+    """A tested delta of a task from a bridge of one half."""
+    values = 0.5 + estimate.value, 0.5
+    return delta_of(TIERS["tier3"], item, None, "acc", values, estimate)
 
 
 def read(path: Path) -> Any:

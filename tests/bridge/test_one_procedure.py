@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.bridge.delta import Delta, corrected
+from evaluation.bridge.delta import corrected
 from evaluation.bridge.deltas import nats_estimates
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.simultaneous_intervals import at_level, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, paired_mean, paired_measure
 from evaluation.metrics.spread import Floats
 from evaluation.results.kinds import Blocks
+from tests.bridge.folders import accuracy_delta
 
 KINDS = ("pass or fail", "of 16 samples", "mean of 3", "ties", "measure", "nats")
 
@@ -51,13 +52,6 @@ def estimates(kind: str, n: int, shift: float, seed: int) -> list[Estimate]:
     return [paired_rate(ours, theirs, *groups) for groups in groups_of]
 
 
-def as_delta(name: str, estimate: Estimate) -> Delta:
-    return Delta(
-        tier="tier3", item=name, group=None, metric="delta_acc", value=0.5 + estimate.value,
-        bridge_value=0.5, estimate=estimate, want=">= 0", primary=True,
-    )  # fmt: skip
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     kind=st.sampled_from(KINDS),
@@ -79,7 +73,7 @@ def test_nothing_contradicts(kind: str, n: int, shift: float, seed: int) -> None
                 above, below = (p_beyond(one, 0.0, above=side) or 0.0 for side in (True, False))
                 assert (wide.low > 0) == (above < alpha / 2)
                 assert (wide.high < 0) == (below < alpha / 2)
-    for delta in corrected([as_delta(str(i), one) for i, one in enumerate(found)]):
+    for delta in corrected([accuracy_delta(str(i), one) for i, one in enumerate(found)]):
         one = delta.estimate
         if delta.flag == "better":
             assert one.low > 0
@@ -104,7 +98,7 @@ def test_many_small_gains_and_few_large_losses_are_no_shown_difference() -> None
     """17 prompts + 1/16 and 3 prompts - 12/16: it was flagged worse because 17 rose."""
     ours = np.array([9 / 16] * 17 + [0 / 16] * 3)
     theirs = np.array([8 / 16] * 17 + [12 / 16] * 3)
-    (delta,) = corrected([as_delta("sums", paired_rate(ours, theirs))])
+    (delta,) = corrected([accuracy_delta("sums", paired_rate(ours, theirs))])
     assert delta.flag == "unclear"
     assert delta.estimate.p > 0.3
 

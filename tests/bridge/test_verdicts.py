@@ -13,20 +13,12 @@ from evaluation.bridge.recommendation import choose
 from evaluation.bridge.statistics import Counts, Estimate, by_t, holm
 from evaluation.bridge.verdicts import Answer, conjunction, judge_aim
 from evaluation.settings.objectives import Aim
+from tests.bridge.folders import accuracy_delta
 
 
 def accuracy(item: str, value: float, se: float, group: str | None = None) -> Delta:
-    return Delta(
-        tier="tier3",
-        item=item,
-        group=group,
-        metric="delta_acc",
-        value=0.5 + value,
-        bridge_value=0.5,
-        estimate=by_t(Estimate(value=value, se=se, n=100, units=100, method="given")),
-        want=">= 0",
-        primary=True,
-    )
+    estimate = by_t(Estimate(value=value, se=se, n=100, units=100, method="given"))
+    return replace(accuracy_delta(item, estimate), group=group)
 
 
 def nats(item: str, value: float, se: float) -> Delta:

@@ -3,13 +3,14 @@
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
-from tests.reporting.pages import STEPS, write_report
+from tests.reporting.pages import STEPS, page_data, write_report
 
 
 def texts(path: Path) -> list[str]:
@@ -45,7 +46,8 @@ def test_a_stage_without_results_has_figures_that_say_so(tmp_path: Path) -> None
     plan = make_plans(tmp_path)["second"]
     with pytest.raises(ResultsError, match="run Snakemake again"):
         write_figures(plan)
-    write_report(plan, STEPS)
+    assert page_data(write_report(plan, STEPS))["series"] == []
+    assert pq.read_table(plan.results / "summary.parquet").num_rows == 0
     write_figures(plan)
     paths = plan.figures
     assert texts(paths["curves", "tier2"]) == ["no results of tier2 yet"]

@@ -24,7 +24,7 @@ from evaluation.reporting.terminal import bridge_table
 from evaluation.settings.config import Bridge
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
-from tests.bridge.folders import edited, make_plans
+from tests.bridge.folders import edited
 from tests.prefill.plans import sign_meta
 from tests.reporting.pages import STEPS, page_data, write_report
 
@@ -188,13 +188,6 @@ def test_pages_and_tables_of_what_is_there(plans: dict[str, StagePlan]) -> None:
         "step 30: tier2_ppl.json",
     ):
         assert named in text
-
-
-def test_nothing_scored_yet(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path)["second"]
-    write_report(plan, STEPS)
-    assert page_data(plan.results / "report.html")["series"] == []
-    assert pq.read_table(plan.results / "summary.parquet").num_rows == 0
 
 
 def test_bridge_table(plans: dict[str, StagePlan]) -> None:

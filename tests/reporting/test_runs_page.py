@@ -41,12 +41,17 @@ def content(folder: Path) -> Comparison:
     return read_comparison(folder / "comparison.json")
 
 
-@pytest.mark.parametrize("width", [WIDE, 390])
-def test_nothing_keeps_people_from_reading_it(browser: Browser, folder: Path, width: int) -> None:
-    with opened(browser, folder / "comparison.html", width=width) as page:
+@pytest.mark.parametrize(("width", "scheme"), [(WIDE, "light"), (390, "light"), (NARROW, "dark")])
+def test_nothing_keeps_people_from_reading_it(
+    browser: Browser, folder: Path, width: int, scheme: str
+) -> None:
+    with opened(browser, folder / "comparison.html", width=width, scheme=scheme) as page:
+        seen, poor = contrast(page, printed=False)
+        assert page.evaluate("document.documentElement.scrollWidth") <= max(width, NARROW)
         passed, told = violations(page)
     assert told == []
     assert passed > 20
+    assert (seen > 100, poor) == (True, {})
 
 
 def test_what_is_chosen_of_runs_can_be_sent(browser: Browser, folder: Path) -> None:
@@ -147,12 +152,3 @@ def test_the_forest_shows_the_files_deltas(
         other = content.comparisons[1].stages[0].deltas
         acc = next(one for one in other if (one.item, one.metric) == ("quiz", "delta_acc"))
         assert pytest.approx(acc.delta, abs=5e-5) in numbers(row)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_is_readable(browser: Browser, folder: Path, scheme: str) -> None:
-    with opened(browser, folder / "comparison.html", scheme=scheme, width=NARROW) as page:
-        seen, poor = contrast(page, printed=False)
-        assert seen > 100
-        assert poor == {}
-        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW

@@ -19,12 +19,11 @@ from urllib.parse import quote
 
 import jinja2
 
-from evaluation.bridge.delta import OVERALL
 from evaluation.escaping import printable_lines
 from evaluation.files import write_text
+from evaluation.reporting.headlines import name_in_forest
 from evaluation.reporting.palette import DARK, LIGHT, as_css
-from evaluation.results.comparison_file import ComparisonRow
-from evaluation.results.deltas_file import DeltaRow
+from evaluation.results.deltas_file import DeltaColumns
 from evaluation.settings.tiers import TIERS
 
 log = logging.getLogger(__name__)
@@ -139,14 +138,14 @@ SHOWN = ("tier", "item", "want", "delta", "low", "high", "p_holm", "mde", "n", "
 """What a page shows of a delta besides its values."""
 
 
-def delta_row(row: DeltaRow | ComparisonRow, **more: Any) -> dict[str, Any]:
+def delta_row(row: DeltaColumns, **more: Any) -> dict[str, Any]:
     """Return a delta as pages draw it: by `name` in the forest plot of its `label`."""
-    metric, has_rates = row.metric.removeprefix("delta_"), TIERS[row.tier].rates
+    metric = row.metric.removeprefix("delta_")
     return {
         **{name: getattr(row, name) for name in SHOWN},
         "metric": metric,
-        "name": metric if has_rates and row.item == OVERALL else row.item,
-        "label": "rates" if has_rates else metric,
+        "name": name_in_forest(row),
+        "label": "rates" if TIERS[row.tier].rates else metric,
         **more,
     }
 
