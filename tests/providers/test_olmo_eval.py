@@ -278,6 +278,32 @@ def test_a_task_from_the_suite_to_its_verdicts(
     assert summary["primary"] == "f1:f1"
 
 
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (
+            "sys.version_info = (3, 11)",
+            r"needs Python 3.12 or newer, .* \(`pyenv install 3.12`, `uv",
+        ),
+        ("sys.modules['olmo_eval'] = None", r"has no olmo_eval; set `providers.olmo_eval` to the"),
+        ("metadata.version = lambda name: '4.9.3'", r"antlr4-python3-runtime 4.11, .* has 4.9.3"),
+    ],
+)
+def test_an_environment_that_cannot_do_is_one_sentence(
+    program: str, said: str, mirrors: dict[str, str], tmp_path: Path
+) -> None:
+    """By a Python that begins with that line, such as one of the environment of another version."""
+    wrapped = tmp_path / "python"
+    start = f"import runpy, sys; from importlib import metadata; {program}; sys.argv[:2] = []"
+    run = "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+    wrapped.write_text(f'#!/bin/sh\nexec {environment()} -c "{start}; {run}" "$@"\n')
+    wrapped.chmod(0o755)
+    provider = Provider("olmo_eval", wrapped, VERSIONS["olmo_eval"])
+    with pytest.raises(SourceError, match=said) as caught:
+        render(provider, "tasks.x", asked(mirrors, "ruler_vt__4096", "generative"))
+    assert "\n" not in str(caught.value)
+
+
 def by_olmo_eval(imports: str, prints: str, given: Any) -> Any:
     done = subprocess.run(
         [environment(), "-c", f"import json, sys\n{imports}\n{prints}"],

@@ -46,7 +46,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 REFUSED = 3
 """Exit code of a verb that refuses."""
@@ -96,22 +96,35 @@ def main(
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:
         if verb == "render":
-            _write(folder / "meta.json", {"version": version(package), **render(request, folder)})
+            content = render(request, folder)
+            _write(folder / "meta.json", {"version": version(package), **content})
         else:
-            _score(folder, request, scorer, version(package))
+            _score(folder, request, scorer, package)
     except Refused as error:
-        _write(folder / "refused.json", {"sentence": str(error)})
-        sys.exit(REFUSED)
+        _refuse(folder, str(error))
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] != package:
+            raise
+        _refuse(
+            folder,
+            f"{sys.executable} has no {package}; set `providers.{package}` to the Python of an environment "
+            "that has it, which `make providers` makes",
+        )
+
+
+def _refuse(folder: Path, sentence: str) -> NoReturn:
+    _write(folder / "refused.json", {"sentence": sentence})
+    sys.exit(REFUSED)
 
 
 def _score(
-    folder: Path, request: Line, scorer: Callable[[Line, list[Line]], Score], installed: str
+    folder: Path, request: Line, scorer: Callable[[Line, list[Line]], Score], package: str
 ) -> None:
     cases = list(read_lines(folder / "cases.jsonl"))
     score = scorer(request, cases)
     _limit_memory(request["memory_mb"])
     with open(folder / "scores.jsonl", "a", encoding="utf-8") as file:
-        _put(file, {"ready": True, "version": installed})
+        _put(file, {"ready": True, "version": version(package)})
         sys.addaudithook(_forbid)
         for case in cases:
             _put(file, {"number": case["number"], **_outcome(score, case)})
