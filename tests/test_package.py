@@ -1,36 +1,14 @@
-"""What is installed: every file that is no module is named in pyproject.toml, and each package is in one lock file."""
+"""What is installed: each package is in one lock file, and the conda environment has the same."""
 
 import re
 import tomllib
-from fnmatch import fnmatch
-from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 from evaluation.settings.provided import VERSIONS
 from tests.conftest import ROOT
-
-
-def test_files_beside_the_modules_are_part_of_the_package() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    data: dict[str, list[str]] = project["tool"]["setuptools"]["package-data"]
-    found = [
-        path.relative_to(ROOT)
-        for path in (ROOT / "evaluation").rglob("*")
-        if path.is_file() and path.suffix != ".py" and "__pycache__" not in path.parts
-    ]
-    assert Path("evaluation/reporting/pages/templates/stage.html") in found
-    left_out = [path for path in found if not any(_holds(path, *entry) for entry in data.items())]
-    assert left_out == []
-
-
-def _holds(path: Path, package: str, patterns: list[str]) -> bool:
-    folder = Path(*package.split("."))
-    return path.is_relative_to(folder) and any(
-        fnmatch(str(path.relative_to(folder)), pattern) for pattern in patterns
-    )
-
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -49,6 +27,14 @@ def test_each_package_stands_in_one_of_them() -> None:
     assert len(runs) > 80
     assert len(tools) > 20
     assert not runs.keys() & tools.keys()
+
+
+def test_the_conda_environment_has_the_same_pins() -> None:
+    content = yaml.safe_load((ROOT / "workflow/envs/evaluation.yaml").read_text())
+    lines = content["dependencies"][-1]["pip"]
+    assert {normal(a): b for a, b in (line.split("==") for line in lines)} == pinned(
+        "requirements.lock"
+    )
 
 
 def test_what_pyproject_asks_for_is_pinned_within_its_bounds() -> None:

@@ -14,6 +14,7 @@ from evaluation.commands import (
     answers,
     checkpoint,
     compare,
+    init,
     prefill,
     score,
     stage_results,
@@ -22,7 +23,7 @@ from evaluation.commands import (
 from evaluation.terminal_layout import show
 from evaluation.wording import did_you_mean
 
-GROUPS = (prefill, score, watch, stage_results, compare, answers, checkpoint)
+GROUPS = (init, prefill, score, watch, stage_results, compare, answers, checkpoint)
 
 INSTALLED = "staged-evaluation"
 """The command that an installed package has."""

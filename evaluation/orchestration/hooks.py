@@ -17,11 +17,17 @@ from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import are_tables_late
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
 from evaluation.errors import EvaluationError
-from evaluation.orchestration.internals import before_execution, let_stops_in
+from evaluation.orchestration.internals import (
+    before_execution,
+    before_start,
+    is_module,
+    let_stops_in,
+)
 from evaluation.orchestration.pace import earlier_seconds
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
 from evaluation.orchestration.run_log import print_steps, running_log
 from evaluation.orchestration.slurm import check_cluster, guard_run
+from evaluation.orchestration.stops import or_stop
 from evaluation.records import read_record
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
@@ -37,10 +43,14 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
     """Have the targets checked before anything is planned.
 
     What the required checkpoints take begins a run, and ends a dry one; before any other, `keep` is
-    called.
+    called. A workflow that has these rules as a module decides on its targets itself.
     """
     from snakemake.exceptions import WorkflowError
     from snakemake.logging import logger
+
+    if is_module(workflow):
+        _take_part(workflow, inputs, keep)
+        return
 
     def check(is_dry: bool) -> list[str]:
         print_steps(is_dry)
@@ -59,6 +69,25 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
         return []
 
     before_execution(workflow, check)
+
+
+def _take_part(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
+    """Have the run of a workflow prepared that has these rules as a module."""
+    from snakemake.exceptions import WorkflowError
+
+    if vars(workflow).setdefault("evaluated", inputs.config) != inputs.config:
+        raise WorkflowError(
+            "two modules of this workflow have different configurations, but the jobs of a run read one; "
+            "put their stages into one configuration, or run them one after the other"
+        )
+
+    def prepare(is_dry: bool) -> list[str]:
+        if not is_dry:
+            keep()
+            before_start(workflow, lambda: or_stop(start, workflow))
+        return []
+
+    before_execution(workflow, prepare)
 
 
 def _unknown_target(target: str, inputs: RuleInputs) -> str:

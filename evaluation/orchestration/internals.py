@@ -10,6 +10,9 @@ workflow.dag.forcefiles, .forcerun      what is outdated is made, as if named by
 workflow.execute(executor_plugin=…)     the first place where targets, and whether the run is a dry
                                         one, are known; input functions are no place for a check, as
                                         Snakemake takes an old file and forgets what they raise
+workflow.modifier                       whether our rules are a module of another workflow, and what they are
+                                        called there (common.smk)
+workflow._onstart                       what that workflow does at its start; ours comes before it
 workflow.scheduler._lock                the handler of a stop takes it, and waits for ever where the
                                         thread that it interrupts holds it: a lock that this thread may
                                         take again
@@ -86,6 +89,24 @@ def before_execution(workflow: Any, prepare: Callable[[bool], Iterable[str]]) ->
         return done
 
     workflow.execute = prepared
+
+
+def is_module(workflow: Any) -> bool:
+    """Return whether the rules that are being read are a module of another workflow."""
+    return not workflow.modifier.is_main_snakefile()
+
+
+def before_start(workflow: Any, prepare: Callable[[], None]) -> None:
+    """Call `prepare` before the workflow's own `onstart`, once, however often the module is used."""
+    begin = workflow._onstart
+
+    def onstart(log: Any) -> None:
+        prepare()
+        begin(log)
+
+    if not hasattr(begin, "prepares"):
+        onstart.prepares = True  # type: ignore[attr-defined]
+        workflow._onstart = onstart
 
 
 def let_stops_in(workflow: Any) -> None:

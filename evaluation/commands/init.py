@@ -1,0 +1,89 @@
+"""`init`: a folder to start from, with a configuration, a Snakefile and the Slurm profile."""
+
+import argparse
+import json
+import os
+import shutil
+from pathlib import Path
+
+import yaml
+
+from evaluation.commands import Commands, a_name, a_path, add_command
+from evaluation.errors import ConfigError
+from evaluation.files import temporary_path, write_text
+from evaluation.root import IS_INSTALLED, PROFILE, ROOT, SNAKEFILE, SUITES
+from evaluation.settings.config import validate_config
+from evaluation.settings.yaml_files import parse_yaml
+
+CONFIG = "config/config.yaml"
+_INSTALLED = """\
+from evaluation.root import SNAKEFILE
+
+
+include: SNAKEFILE
+"""
+
+
+def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = add_command(
+        commands, init, "write a folder to start from: configuration, Snakefile, Slurm profile"
+    )
+    command.add_argument("folder", type=a_path, help="new folder; its name is that of the stage")
+    command.add_argument(
+        "--checkpoints", type=a_name, required=True, help="folder that holds one folder per step"
+    )
+    command.add_argument(
+        "--suites",
+        action="store_true",
+        help=f"also copy the suites, to change them in {SUITES.name}",
+    )
+
+
+def init(options: argparse.Namespace) -> int:
+    folder: Path = options.folder
+    copied = [PROFILE, SUITES] if options.suites else [PROFILE]
+    for name in ("Snakefile", CONFIG, *(source.name for source in copied)):
+        if os.path.lexists(folder / name):
+            raise ConfigError(f"{folder / name}: is there already; choose another folder")
+    text = _configuration(Path(os.path.abspath(folder)).name, options.checkpoints)
+    validate_config(parse_yaml(text), CONFIG)
+    (folder / CONFIG).parent.mkdir(parents=True, exist_ok=True)
+    for source in copied:
+        temporary = temporary_path(folder / source.name)
+        shutil.copytree(source, temporary, ignore=shutil.ignore_patterns("__pycache__"))
+        temporary.rename(folder / source.name)
+    write_text(folder / CONFIG, text)
+    write_text(folder / "Snakefile", _snakefile())
+    names = ", ".join([CONFIG, *(f"{source.name}/" for source in copied), "Snakefile"])
+    print(f"{folder} has {names}. Next:\n\n    cd {folder}")
+    for command in (
+        "staged-evaluation doctor",
+        "snakemake prefill --cores 4",
+        "snakemake --cores 4",
+    ):
+        print(f"    {command if IS_INSTALLED else command.replace('staged-', 'python -m ')}")
+    return 0
+
+
+def _configuration(name: str, checkpoints: str) -> str:
+    """Return `minimal.yaml` for a stage of this name, as the configuration that Snakemake finds."""
+    where = checkpoints if checkpoints[0] in "$~" else os.path.abspath(checkpoints)
+    return (
+        (ROOT / "config" / "minimal.yaml")
+        .read_text(encoding="utf-8")
+        .replace("Copy it, insert your folder, and run", "In the folder above, run")
+        .replace(" --configfile minimal.yaml", "")
+        .replace("README.md in this folder", str(ROOT / "config" / "README.md"))
+        .replace("my_run:", f"{_scalar(name)}:")
+        .replace("/path/to/checkpoints", _scalar(where))
+    )
+
+
+def _scalar(text: str) -> str:
+    return yaml.safe_dump(text, width=10**6, allow_unicode=True).splitlines()[0]
+
+
+def _snakefile() -> str:
+    """Return what leads Snakemake to the workflow: that of its environment, or of this checkout."""
+    including = _INSTALLED if IS_INSTALLED else f"include: {json.dumps(str(SNAKEFILE))}\n"
+    return f'{including}\n\nworkflow.default_target = "all"\n'

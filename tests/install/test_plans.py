@@ -1,0 +1,83 @@
+"""Each way as far as the plan of a run; `test_runs.py` runs some of them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.histories.warm import well
+from tests.install.conftest import ROOT, TINY, Run
+
+SNAKEFILE = f"{ROOT}/workflow/Snakefile"
+CONFIG = "config/config.yaml"
+
+
+def rules(done: subprocess.CompletedProcess[str]) -> set[str]:
+    """The rules of a dry run."""
+    lines = well(done).stdout.splitlines()
+    words = [line.split() for line in lines]
+    return {word[0] for word in words if len(word) == 2 and word[1].isdecimal()} - {"total"}
+
+
+def test_the_wheel_has_every_file_of_the_package(site: Path) -> None:
+    listed = ["git", "ls-files", "evaluation"]
+    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [file for file in files.split() if not (site / file).is_file()] == []
+
+
+def test_a_new_folder_from_the_installed_package(run: Run, tmp_path: Path) -> None:
+    checkpoints = str(TINY / "resources/checkpoints/stage1")
+    made = well(run("staged-evaluation", "init", "my_run", "--checkpoints", checkpoints))
+    assert "snakemake prefill --cores 4" in made.stdout
+    found = rules(run("snakemake", "-n", folder="my_run"))
+    assert found >= {"all", "prefill_task", "score_my_run"}
+    profile = ("--workflow-profile", "slurm_profile")
+    assert rules(run("snakemake", "-n", *profile, folder="my_run")) == found
+    checked = run("staged-evaluation", "doctor", folder="my_run")
+    assert "suites         ok" in checked.stdout
+    assert "make" not in checked.stdout.split()
+    again = run("staged-evaluation", "init", "my_run", "--checkpoints", checkpoints)
+    assert (again.returncode, "is there already" in again.stderr) == (1, True)
+    named = ("--checkpoints", checkpoints, "--suites")
+    well(run("python", "-m", "evaluation", "init", "other", *named))
+    assert (tmp_path / "other/task_suites/stage1_cf_core.yaml").is_file()
+
+
+def test_the_snakefile_of_a_checkout_from_another_folder(run: Run, tiny: Path) -> None:
+    mine = tiny / CONFIG
+    moved = mine.rename(tiny / "config/mine.yaml")
+    named = ("-s", SNAKEFILE, "--configfile", str(moved))
+    (tiny / "elsewhere").mkdir()
+    planned = run("snakemake", "-n", *named, folder="elsewhere", is_installed=False)
+    assert rules(planned) >= {"score_stage1", "tables_stage2"}
+
+
+MODULE = """
+configfile: "config/config.yaml"
+module ev:
+    snakefile: "{snakefile}"
+    config: config
+use rule {rules} from ev{names}
+"""
+
+
+@pytest.mark.parametrize(("names", "begin"), [(" as ev_*", "ev_"), ("", "")])
+def test_a_module_of_a_workflow(run: Run, tiny: Path, names: str, begin: str) -> None:
+    """The second is what `snakedeploy deploy-workflow` writes."""
+    (tiny / "workflow").mkdir()
+    text = MODULE.format(snakefile=SNAKEFILE, rules="*", names=names)
+    (tiny / "workflow/Snakefile").write_text(text)
+    memory = ("--set-resources", "prefill_tokenizer:mem_mb=7")
+    planned = run("snakemake", "-n", f"{begin}stage2", *memory, is_installed=False)
+    found = {f"{begin}{rule}" for rule in ("prefill_task", "score_stage2", "deltas_stage2")}
+    assert rules(planned) >= found
+    assert planned.stdout.count("mem_mb=7") == 3  # of the tokenizer, the slice and the task
+
+
+def test_two_configurations_in_a_run(run: Run, tiny: Path) -> None:
+    text = MODULE.format(snakefile=SNAKEFILE, rules="*", names=" as ev_*")
+    second = text.replace("ev", "two").replace("config: config", 'config: {**config, "cache": "b"}')
+    (tiny / "Snakefile").write_text(text + second)
+    done = run("snakemake", "-n", is_installed=False)
+    assert done.returncode == 1
+    assert "two modules of this workflow have different configurations" in done.stderr
