@@ -57,8 +57,8 @@ def init(options: argparse.Namespace) -> int:
     names = ", ".join([CONFIG, *(f"{source.name}/" for source in copied), "Snakefile"])
     print(f"{folder} has {names}. Next:\n\n    cd {folder}")
     for command in (
-        "staged-evaluation doctor",
         "snakemake prefill --cores 4",
+        "staged-evaluation doctor",
         "snakemake --cores 4",
     ):
         print(f"    {command if IS_INSTALLED else command.replace('staged-', 'python -m ')}")
