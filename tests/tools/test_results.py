@@ -183,21 +183,6 @@ def test_commands_where_nothing_was_scored(
     ended.check(code, *words)
 
 
-@pytest.mark.parametrize("path", ["absent.yaml", "folder", "/dev/null"])
-@pytest.mark.parametrize(
-    "line", [("doctor",), ("status",), ("deltas", "--stage", "a", "--step", "1")]
-)
-def test_configurations_that_cannot_be_read(
-    command: Command, tmp_path: Path, path: str, line: tuple[str, ...]
-) -> None:
-    """What is wrong inside one is told by its reader, the same for all commands."""
-    (tmp_path / "folder").mkdir()
-    ended = command(*line, "--config", tmp_path / path)
-    assert ended.code == 1
-    assert "Traceback" not in ended.err
-    assert path in ended.err + ended.out
-
-
 def test_tensorboard_into_what_is_no_folder(
     command: Command, configured: Path, tmp_path: Path
 ) -> None:

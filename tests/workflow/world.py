@@ -85,8 +85,7 @@ class World:
 
 
 def stored_scores(results: Path) -> dict[str, str]:
-    """Digest of every score in the store, by checkpoint and item: equal if it was not made again,
-    as it holds how long that took."""
+    """Digest of every score by checkpoint and item: another one if it was made again."""
     found = {}
     for path in sorted((results / "scores").glob("*/*.zip")):
         with zipfile.ZipFile(path) as archive:
@@ -147,8 +146,7 @@ def copy_world(pristine: World, folder: Path) -> World:
 
 
 def ask_for_answers(world: World, tasks: dict[str, Any], **settings: Any) -> StagePlan:
-    """Gives stage 2 these generation tasks and the configuration these keys; prefills the tasks,
-    and returns the plan of stage 2."""
+    """Gives stage 2 these generation tasks, prefilled, and the configuration these keys."""
     plan = want_answers(world, tasks, **settings)
     for name in tasks:
         PREFILLS["tier5"].make(plan, name)
