@@ -67,7 +67,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (RuntimeError("CUDA error: out of memory"), NotEnoughMemory, ["not enough memory"]),
         (torch.AcceleratorError("CUDA error: out of memory"), NotEnoughMemory, ["not enough"]),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when"), NotEnoughMemory, ["CUBLAS"]),
-        (RuntimeError("Failed to find C compiler. Please specify"), CompileError, ["headers", "doctor"]),
+        (RuntimeError("Failed to find C compiler. Please specify"), CompileError, ["C compiler", "doctor"]),
         (caused(InductorError("x"), RuntimeError("Failed to find C compiler.")), CompileError, ["cannot be compiled", "doctor"]),
         (InductorError("No space left on device"), CompileError, ["No space left", "doctor"]),
         (caused(InductorError("y"), RuntimeError(ILLEGAL)), GpuFault, ["illegal memory access"]),

@@ -136,7 +136,7 @@ def test_too_many_graphs_are_an_error_and_no_slow_path(counting, monkeypatch):
     monkeypatch.setattr(compiled, "MOST_GRAPHS", 1)
     scored = engine("llama", counting)
     score_requests(scored, requests(2))
-    with pytest.raises(ScoringError, match=r"layers were compiled .* times, for other shapes"):
+    with pytest.raises(ScoringError, match="layers were compiled too often, for other shapes"):
         score_blocks(scored, text(2))
 
 

@@ -14,7 +14,6 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from evaluation.command_hints import evaluation
 from evaluation.errors import CompileError
 
 Compiler = str | Callable[..., Any]
@@ -74,28 +73,3 @@ def running(parts: Parts) -> Iterator[None]:
     finally:
         for part, _ in parts:
             del part.forward
-
-
-@contextlib.contextmanager
-def compile_errors() -> Iterator[None]:
-    """Say in one sentence what a compiler's traceback says in a hundred lines.
-
-    Raises:
-        CompileError: a compiler is missing or refuses, or there are too many graphs.
-    """
-    try:
-        yield
-    except torch._dynamo.exc.FailOnRecompileLimitHit:
-        raise CompileError(
-            f"the model's layers were compiled {MOST_GRAPHS} times, for other shapes or masks each "
-            "time; score fewer stages in one process"
-        ) from None
-    except torch._dynamo.exc.TorchDynamoException as error:
-        cause = getattr(error, "inner_exception", error)
-        if isinstance(cause, torch.OutOfMemoryError | torch.AcceleratorError):
-            raise cause from None
-        said = next((line for line in str(cause).splitlines() if line.strip()), repr(cause))
-        raise CompileError(
-            f"the model's layers cannot be compiled for this GPU ({said.strip()[:200]}); "
-            f"`{evaluation('doctor')}` on the same node shows what is missing"
-        ) from None

@@ -50,12 +50,12 @@ def gpu_faults() -> Iterator[None]:
         yield
     except EvaluationError:
         raise
-    except torch.OutOfMemoryError as error:
-        raise NotEnoughMemory(f"the GPU has not enough memory ({_said(str(error))})") from error
     except Exception as error:
-        text = f"{error}\n{error.__cause__ or ''}"  # compiling wraps what it met
-        is_fault = isinstance(error, torch.AcceleratorError) or _FAULT.search(text)
-        if is_fault and _NO_MEMORY.search(text):
+        cause = getattr(error, "inner_exception", error)  # compiling wraps what it met
+        text = f"{cause}\n{error.__cause__ or ''}"
+        is_memory = isinstance(cause, torch.OutOfMemoryError)
+        is_fault = isinstance(cause, torch.AcceleratorError) or _FAULT.search(text)
+        if is_memory or (is_fault and _NO_MEMORY.search(text)):
             raise NotEnoughMemory(f"the GPU has not enough memory ({_said(text)})") from error
         if is_fault and _NO_KERNELS.search(text):
             raise ScoringError(
@@ -89,16 +89,16 @@ def _gpu_of(node: str) -> str:
 
 def _of_compiler(error: Exception, text: str) -> str | None:
     """Return a sentence where compiling failed."""
-    if _NO_COMPILER.search(text):
+    if type(error).__name__ == "FailOnRecompileLimitHit":
         return (
-            f"the GPU's kernels cannot be compiled ({_said(text)}); load a C compiler and the "
-            f"headers of Python on the node (`{evaluation('doctor')}` there shows what is missing)"
+            "the model's layers were compiled too often, for other shapes or masks each time; score "
+            "fewer stages in one process"
         )
-    if not type(error).__module__.startswith(_COMPILERS):
+    if not _NO_COMPILER.search(text) and not type(error).__module__.startswith(_COMPILERS):
         return None
     return (
-        f"the model cannot be compiled for the GPU ({type(error).__name__}: {_said(text)}); "
-        f"`{evaluation('doctor')}` on the node shows what it lacks, and `-v` shows where"
+        f"the model's layers cannot be compiled for this GPU ({_said(text)}); "
+        f"`{evaluation('doctor')}` on the same node shows what is missing"
     )
 
 

@@ -117,7 +117,7 @@ class Engine(PreparedModel):
         try:
             self._check_reproduced(Shape(*batch.tokens.shape), batch.is_causal)
             pending = self.begin(batch)
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, NotEnoughMemory):
             rows, length = batch.tokens.shape
             raise NotEnoughMemory(
                 f"the GPU has not enough memory for {rows} rows of {length} tokens; lower "

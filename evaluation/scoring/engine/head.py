@@ -123,6 +123,7 @@ class Head:
         if self._compiler is None:
             return _score_in_place(logits, query, token)
         score, pairs = compiled(_score, self._compiler), len(query)
+        token = token.clone()  # made in inference mode like the others, or it is compiled for twice
         if not self._is_warm:
             many = logits.new_zeros(MANY_ROWS, logits.shape[1])
             # Two of another size: what is one, or is equal, would have to stay so.

@@ -16,7 +16,8 @@ from evaluation.errors import ScoringError
 from evaluation.scoring.engine import attend
 from evaluation.scoring.engine.batches import Batch
 from evaluation.scoring.engine.busy import working
-from evaluation.scoring.engine.compiled import Compiler, compile_errors, compiled_parts, running
+from evaluation.scoring.engine.compiled import Compiler, compiled_parts, running
+from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.head import Head, Pending
 from evaluation.scoring.engine.masks import block_mask, dense_mask, layer_masks, layer_windows
 
@@ -49,8 +50,8 @@ class PreparedModel:
     @working
     @torch.inference_mode()
     def begin(self, batch: Batch) -> Pending:
-        """Begin to score the pairs of a batch, whatever it asks; raise like `compile_errors`."""
-        with compile_errors():
+        """Begin to score the pairs of a batch, whatever it asks; raise like `gpu_faults`."""
+        with gpu_faults():
             hidden = self.hidden(batch)
             queries = batch.queries.to(hidden.device, non_blocking=True)
             asked = hidden.view(-1, hidden.shape[-1]).index_select(0, queries)
