@@ -43,7 +43,7 @@ def stage_status(
         for step in steps
     }
     for step in steps:
-        subjects[str(step)]["gone"] = (
+        subjects[str(step)]["deleted"] = (
             absent_folder(candidate_subject(plan, step).checkpoint) is not None
         )
     if has_bridge:
@@ -207,7 +207,7 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _is_scored_and_deleted(subject: Mapping[str, Any]) -> bool:
-    return bool(subject.get("gone")) and "done" in subject["files"].values()
+    return bool(subject.get("deleted")) and "done" in subject["files"].values()
 
 
 def _so_far(entry: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ class SubjectStatus(FileModel):
     progress: str | None = Field(description="How far its running job is.")
     log: str | None = Field(description="Log of the job that failed.")
     damaged: tuple[str, ...] = Field(description="A sentence for each damaged file.")
-    gone: bool = Field(False, description="Whether the checkpoint is deleted.")
+    deleted: bool = Field(False, description="Whether the checkpoint is deleted.")
 
 
 class StageStatus(FileModel):

@@ -162,7 +162,7 @@ class SummaryRow(FileModel):
     mde: Mde
     verdict: str | None = Field(description="Of the item: better, worse, unclear.")
     step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
-    gone: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
+    deleted: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
     note: str | None = optional("Why the value has no interval.")
     merge: str | None = optional("Name of the merge; null for a checkpoint.")
 

@@ -63,8 +63,8 @@ def test_a_deleted_checkpoint_is_marked(plan: StagePlan) -> None:
     with open(plan.results / "summary.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     steps = [row for row in rows if row["role"] == "step"]
-    assert {row["step"] for row in steps if row["gone"] == "True"} == {"10"}
-    assert {row["step"] for row in steps if row["gone"] == "False"} == {"20", "30"}
+    assert {row["step"] for row in steps if row["deleted"] == "True"} == {"10"}
+    assert {row["step"] for row in steps if row["deleted"] == "False"} == {"20", "30"}
     lines = status_table({"second": stage_status(plan, AWAITED)}).splitlines()
     assert [line.split("  ")[1] for line in lines if "deleted" in line] == ["10 (deleted)"]
 

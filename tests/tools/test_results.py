@@ -191,7 +191,7 @@ def test_tensorboard_into_what_is_no_folder(
 
     names = ("role", "stage", "item", "metric")
     rows = [{**dict.fromkeys(names, "step"), "tier": "tier2", "step": 1, "value": 1.0, "n": 1}]
-    rows[0]["gone"] = False
+    rows[0]["deleted"] = False
     (tmp_path / "results/first").mkdir(parents=True)
     table = pa.Table.from_pylist(rows, schema=arrow_schema(SUMMARY_COLUMNS))
     pq.write_table(table, tmp_path / "results/first/summary.parquet")

@@ -125,7 +125,7 @@ def test_results_stay_when_a_member_is_deleted_and_a_new_merge_of_it_is_refused(
         assert world.results("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json").is_file()
         assert "merge soup" in world.results("stage2", "summary.md").read_text()
         status = json.loads(world.evaluation("status", "--json").stdout)
-        assert status["stages"]["stage2"]["subjects"]["soup"]["gone"]
+        assert status["stages"]["stage2"]["subjects"]["soup"]["deleted"]
         world.change_stage("stage2", merges={"late": {"mean": [5, "stage1/20"]}})
         done = world.snakemake("-n")
         assert done.returncode != 0

@@ -36,12 +36,15 @@ def summary_rows(found: StageResults) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for step, scored in found.candidates.items():
         content = found.deltas.get(step)
-        known: dict[str, Any] = {"role": scored.results.header.role, "gone": step in found.deleted}
+        known: dict[str, Any] = {
+            "role": scored.results.header.role,
+            "deleted": step in found.deleted,
+        }
         known["step_verdict"] = content.verdict if content else None
         rows += _rows(found.plan, scored, content.deltas if content else (), known)
     if found.bridge is not None:
         is_deleted = absent_folder(Path(found.bridge.results.header.checkpoint)) is not None
-        rows += _rows(found.plan, found.bridge, (), {"role": "bridge", "gone": is_deleted})
+        rows += _rows(found.plan, found.bridge, (), {"role": "bridge", "deleted": is_deleted})
     return rows
 
 
