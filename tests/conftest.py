@@ -24,6 +24,8 @@ LONG = (
     "tests/histories/test_gone.py",
     "tests/histories/test_killed.py::test_generation",
     "tests/histories/test_killed.py::test_verification",
+    "tests/install/test_runs.py::test_a_cluster_without_slurm",
+    "tests/install/test_runs.py::test_in_an_image",
     "tests/slurm/test_surroundings.py",
     "tests/slurm/test_lost_jobs.py::test_node",
     "tests/slurm/test_lost_jobs.py::test_preempted[gpu_cancel]",

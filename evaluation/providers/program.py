@@ -13,6 +13,7 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.files import write_json
 from evaluation.interpreters import NotStarted, Program, ProgramEnd, is_python
+from evaluation.root import IS_INSTALLED, ROOT
 
 TITLES: Mapping[str, str] = {
     "lighteval": "lighteval",
@@ -41,6 +42,11 @@ class Provider:
     @property
     def install(self) -> str:
         """Return the command that makes its environment."""
+        if IS_INSTALLED:
+            pip = f"{self.python.parent}/pip install"
+            lock = ROOT / f"requirements-{self.name.replace('_', '-')}.lock"
+            itself = f" && {pip} --no-deps <its wheel>" if self.name in _INSTALL else ""
+            return f"python -m venv {self.python.parents[1]} && {pip} -r {lock}{itself}"
         return _INSTALL.get(self.name, "make providers")
 
     def check(self) -> None:
