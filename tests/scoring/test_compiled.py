@@ -140,16 +140,6 @@ def test_too_many_graphs_are_an_error_and_no_slow_path(counting, monkeypatch):
         score_blocks(scored, text(2))
 
 
-def test_a_compiler_that_fails_is_one_sentence():
-    torch._dynamo.reset()
-
-    def failing(graph, inputs):
-        raise RuntimeError("Failed to find C compiler. Please specify via CC\nand more")
-
-    with pytest.raises(ScoringError, match=r"cannot be compiled .*\(.*C compiler.*\); .*doctor"):
-        score_requests(engine("llama", failing), requests(2))
-
-
 def test_a_model_without_layers_is_refused(monkeypatch):
     scored = engine("llama", "aot_eager")
     monkeypatch.setattr(scored.model, "_no_split_modules", None)
