@@ -16,7 +16,9 @@ from tests.histories.warm import run_python, run_shell, well
 from tests.workflow.paper import Paper
 from tests.workflow.world import World, build_world
 
-EITHER = ([], ["-s", "workflow/Snakefile"], ["-s", "Snakefile"])
+LINT = (("--lint",), "your workflow is in a good condition")
+COLD = [([], ("-n", "prefill"), "prefill_slice"), ([], *LINT)]
+COLD += [(["-s", file], *LINT) for file in ("workflow/Snakefile", "Snakefile")]
 
 
 def planned(text: str) -> list[str]:
@@ -37,11 +39,7 @@ def test_the_same_jobs_by_default_and_by_name(tmp_path: Path) -> None:
     assert "rule score_one" not in outer.stdout  # of the last, prefill
 
 
-@pytest.mark.parametrize("which", EITHER, ids=["found", "workflow", "top"])
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [(("--lint",), "your workflow is in a good condition"), (("-n", "prefill"), "prefill_slice")],
-)
+@pytest.mark.parametrize(("which", "arguments", "expected"), COLD)
 def test_from_the_root(
     tmp_path: Path, which: list[str], arguments: tuple[str, ...], expected: str
 ) -> None:
