@@ -17,7 +17,7 @@ from typing import Any
 import datasets
 
 from evaluation.providers.adapters import olmo_eval, olmo_eval_data
-from evaluation.providers.adapters.contract import Program, Refused, read_lines
+from evaluation.providers.adapters.contract import Program, Refused, count_computing, read_lines
 from evaluation.providers.adapters.olmo_eval_programs import Recorder
 from evaluation.providers.adapters.olmo_eval_tasks import find_tasks
 
@@ -82,6 +82,7 @@ def answered(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    count_computing()
     olmo_eval_data.EXAMPLE_ROWS.clear()
     load = datasets.load_dataset
     for line in sys.stdin:

@@ -344,11 +344,11 @@ def test_what_a_busy_machine_takes_is_no_time_of_an_answer_in_mathematics() -> N
     """olmo-eval's limit is by the clock, and what it ends counts as wrong."""
     found = by_olmo_eval(
         "import time\nimport olmo_eval.evals.extract.math as mathematics\n"
-        "from evaluation.providers.adapters.olmo_eval_tasks import limit_computing\n"
+        "from evaluation.providers.adapters.contract import count_computing\n"
         "parse, answers = mathematics.parse_latex, []\n"
         "def waits(text): time.sleep(3); return parse(text)\n"
         "def computes(text):\n    while True: pass\n"
-        "limit_computing()",
+        "count_computing()",
         "for mathematics.parse_latex in (waits, computes):\n"
         "    answers.append(mathematics.minerva_is_equiv('0.5', '\\\\frac{1}{2}'))\n"
         "print(json.dumps(answers))",

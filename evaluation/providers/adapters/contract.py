@@ -41,6 +41,7 @@ import json
 import os
 import random
 import resource
+import signal
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -121,6 +122,7 @@ def _score(
     folder: Path, request: Line, scorer: Callable[[Line, list[Line]], Score], package: str
 ) -> None:
     cases = list(read_lines(folder / "cases.jsonl"))
+    count_computing()
     score = scorer(request, cases)
     _limit_memory(request["memory_mb"])
     with open(folder / "scores.jsonl", "a", encoding="utf-8") as file:
@@ -128,6 +130,22 @@ def _score(
         sys.addaudithook(_forbid)
         for case in cases:
             _put(file, {"number": case["number"], **_outcome(score, case)})
+
+
+def count_computing() -> None:
+    """Let alarms, by which metrics limit themselves, count seconds of computing from now on.
+
+    By the clock, a busy machine would end right answers, and metrics take these for wrong ones.
+    """
+    handle = signal.signal
+
+    def alarm(seconds: int) -> int:
+        return int(signal.setitimer(signal.ITIMER_PROF, seconds)[0])
+
+    def handle_computing(number: int, handler: Any) -> Any:
+        return handle(signal.SIGPROF if number == signal.SIGALRM else number, handler)
+
+    signal.alarm, signal.signal = alarm, handle_computing  # type: ignore[assignment]
 
 
 def _outcome(score: Score, case: Line) -> Line:

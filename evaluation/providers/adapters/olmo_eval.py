@@ -30,7 +30,6 @@ from evaluation.providers.adapters.olmo_eval_tasks import (
     check_environment,
     find_siblings,
     find_tasks,
-    limit_computing,
     normalization_of,
     remark_on,
 )
@@ -262,12 +261,19 @@ def _headline(task: Any, metrics: dict[str, Any]) -> str | None:
 def scorer(request: Line, cases: list[Line]) -> Score:
     """Judge in this process's main thread: elsewhere olmo-eval compares mathematics as strings."""
     check_environment()
-    limit_computing()
+    _parse_once()
     tasks = find_tasks(request["task"])
     metrics = {spec: _metrics(task) for spec, task in tasks.items()}
     return lambda document, completion: _scores(
         tasks[document["part"]], metrics[document["part"]], document["doc"], completion
     )
+
+
+def _parse_once() -> None:
+    """Import what sympy reads LaTeX with, which would take time of the first answer."""
+    import olmo_eval.evals.extract.math as mathematics
+
+    mathematics.parse_latex("1")
 
 
 def _scores(task: Any, metrics: dict[str, Any], fields: Line, completion: str) -> Line | Program:

@@ -5,7 +5,6 @@ A name is `task[:variant…]`, of which a later variant overwrites what an earli
 
 import contextlib
 import difflib
-import signal
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -51,24 +50,6 @@ def check_environment() -> None:
             f"{TITLE} compares answers in mathematics as strings without antlr4-python3-runtime {_ANTLR}, "
             f"and its environment has {found}; run `make providers` again"
         )
-
-
-def limit_computing() -> None:
-    """Let olmo-eval's limit on sympy count seconds of computing: on a busy machine, a right answer that
-    takes longer by the clock would be wrong. What is imported at the first answer is imported here.
-    """
-    import olmo_eval.evals.extract.math as mathematics
-
-    class Limit(mathematics.timeout):  # type: ignore[misc]
-        def __enter__(self) -> None:
-            signal.signal(signal.SIGPROF, self.handle_timeout)
-            signal.setitimer(signal.ITIMER_PROF, self.seconds)
-
-        def __exit__(self, *_: object) -> None:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-
-    mathematics.parse_latex("1")
-    mathematics.timeout = Limit
 
 
 def find_tasks(name: str) -> dict[str, Any]:
