@@ -3,23 +3,20 @@
 It ends with the thread that runs it, whatever ends that: the kernel sees to it.
 """
 
-import ctypes
 import json
 import os
-import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from evaluation.children import end_group, end_with_parent
 from evaluation.root import ROOT
 
-_LIBC = ctypes.CDLL(None)  # loaded before a fork, after which little is safe
-_SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2); kept when another program is executed
 _POLL = 0.1
 _SHOWN = 300
 """Characters of a program's last words that an error repeats."""
@@ -79,9 +76,7 @@ class Program:
         try:
             yield Running(process)
         finally:
-            with suppress(ProcessLookupError):  # nothing of it is left
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end_group(process)
 
     def _start(self) -> "subprocess.Popen[bytes]":
         try:
@@ -93,16 +88,10 @@ class Program:
                 env={**environment(), **self.variables},
                 cwd=self.folder,
                 start_new_session=True,
-                preexec_fn=partial(_end_with, os.getpid()),
+                preexec_fn=partial(end_with_parent, os.getpid()),
             )
         except OSError as error:
             raise NotStarted(error.strerror) from None
-
-
-def _end_with(parent: int) -> None:
-    _LIBC.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before that
-        os._exit(1)
 
 
 def environment() -> dict[str, str]:

@@ -9,9 +9,9 @@ import contextlib
 import resource
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 
+from evaluation.children import limit_memory
 from evaluation.errors import SourceError
 
 SECONDS = 10.0
@@ -68,15 +68,11 @@ def reason_of(error: BaseException) -> str:
 @contextlib.contextmanager
 def memory_limit(more: int) -> Iterator[None]:
     """Raise MemoryError from what takes so many bytes more than the process has now."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    wanted = pages * resource.getpagesize() + more
-    known = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+    before = limit_memory(more)
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (min([wanted, *known]), hard))
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:

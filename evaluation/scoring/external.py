@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import Subject
+from evaluation.children import end_group
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.steps import command_state
 from evaluation.errors import CommandError, ResultsError
@@ -125,7 +126,7 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
             f"stages.{plan.name}.command_hours or find out why it hangs"
         ) from None
     finally:
-        _end_group(process)
+        end_group(process)
         _end_strays(results)
     if code:
         raise CommandError(
@@ -139,16 +140,6 @@ def _how_it_ended(code: int) -> str:
     if number in {one.value for one in signal.Signals}:
         return f"was ended by {signal.Signals(number).name}"
     return f"ended with exit code {code}"
-
-
-def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    """End a command with all that it has started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    finally:
-        process.wait()
 
 
 def _end_strays(results: Path) -> None:

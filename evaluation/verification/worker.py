@@ -4,16 +4,15 @@ import logging
 import multiprocessing
 import os
 import resource
-import signal
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from evaluation import children
 from evaluation.settings.verifiers import Verifier
 from evaluation.verification import nltk_data
 from evaluation.verification.registry import LIBRARIES, VERIFIERS, verify
-from evaluation.verification.sandbox import libc
 from evaluation.verification.verdicts import Verdict
 
 LIBRARIES_VARIABLE = "EVALUATION_VERIFIER_LIBRARIES"
@@ -41,7 +40,7 @@ def load(libraries: Iterable[str]) -> None:
 
 def end_with_parent() -> None:
     """Have the kernel kill this process when its parent dies, whatever it is doing then."""
-    libc.die_with_parent(signal.SIGKILL)
+    children.end_with_parent()
     asker = multiprocessing.parent_process()
     if asker is not None and not asker.is_alive():  # it died before, and its server with it
         os._exit(1)
@@ -60,9 +59,7 @@ def prepare(memory_mb: int, nltk_folder: Path | None, kinds: frozenset[str]) -> 
         nltk_data.use(nltk_folder)
     load(loads(kinds))
     _most_kilobytes = _peak_kilobytes() + memory_mb * 1024
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = _address_space() + 2 * memory_mb * 1024**2
-    resource.setrlimit(resource.RLIMIT_AS, (most if hard < 0 else min(most, hard), hard))
+    children.limit_memory(2 * memory_mb * 1024**2)
 
 
 def verify_here(settings: Verifier, document: Mapping[str, Any], completion: str) -> Verdict:
@@ -78,8 +75,3 @@ def verify_here(settings: Verifier, document: Mapping[str, Any], completion: str
 
 def _peak_kilobytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def _address_space() -> int:
-    """Bytes."""
-    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

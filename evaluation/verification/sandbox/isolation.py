@@ -14,12 +14,12 @@ import ctypes
 import math
 import os
 import resource
-import signal
 import sys
 import sysconfig
 from collections.abc import Sequence
 from ctypes import c_int, c_int32, c_uint32, c_uint64
 
+from evaluation.children import end_with_parent
 from evaluation.verification.sandbox import libc
 from evaluation.verification.sandbox.model import Limits
 
@@ -185,7 +185,7 @@ def arrange_descriptors(null: int, kept: Sequence[int]) -> None:
 
 def confine(limits: Limits, present_bytes: int, seccomp: bytes) -> None:
     """Limit this process; `present_bytes` is the memory that it has already. The filter comes last."""
-    libc.die_with_parent(signal.SIGKILL)
+    end_with_parent()
     for kind, most in (
         (resource.RLIMIT_CPU, math.ceil(limits.seconds) + _GRACE),
         (resource.RLIMIT_AS, present_bytes + (limits.memory_mb << 20)),

@@ -11,7 +11,6 @@ from typing import Any
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
-PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
 PR_CAPBSET_DROP = 24
@@ -69,10 +68,6 @@ def drop_capabilities() -> None:
             continue
     header = (c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     _checked(_LIBC.capset(header, (c_uint32 * 6)()), "capset")
-
-
-def die_with_parent(signal: int) -> None:
-    prctl(PR_SET_PDEATHSIG, signal)
 
 
 def install_filter(program: bytes) -> None:

@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from evaluation.children import end_with_parent
 from evaluation.verification.sandbox import candidate, isolation, libc, plain
 from evaluation.verification.sandbox.isolation import arrange_descriptors, confine, limit
 from evaluation.verification.sandbox.judge import judge
@@ -84,7 +85,7 @@ def _become_zygote(mode: str, connection: socket.socket, seccomp: bytes) -> NoRe
         {"namespaces": isolation.enter_root, "landlock": isolation.apply_landlock}[mode]()
         libc.drop_capabilities()
         libc.prctl(libc.PR_SET_DUMPABLE, 0)
-        libc.die_with_parent(signal.SIGKILL)
+        end_with_parent()
         os.environ.clear()
         os.umask(0o077)
     except OSError as reason:
