@@ -204,9 +204,3 @@ def describe_documents(record: Record) -> dict[str, Any]:
 def graded_entries(plan: StagePlan) -> list[CacheEntry]:
     """Return the entries that hold documents."""
     return [e for e in tier_entries(plan) if e.tier and PREFILLS[e.tier].define_asked]
-
-
-def documents_used(plan: StagePlan) -> dict[str, dict[str, Any]]:
-    """Return what is known of a stage's documents, by the place of their cache."""
-    records = {entry.place: read_record(entry.folder, STEP) for entry in graded_entries(plan)}
-    return {name: describe_documents(one) for name, one in records.items() if one is not None}

@@ -14,7 +14,6 @@ from evaluation.checkpoints.state import (
     checkpoint_state,
     checkpoint_states,
     has_lost_files,
-    is_left_of,
 )
 from evaluation.checkpoints.subjects import (
     Location,
@@ -22,18 +21,11 @@ from evaluation.checkpoints.subjects import (
     bridge_subject,
     candidate_subject,
     candidates_so_far,
-    real_location,
     stage_candidates,
 )
-from evaluation.checkpoints.training import metadata_state
 from evaluation.dependencies import steps as keys
-from evaluation.dependencies.caches import (
-    CacheEntry,
-    CacheStates,
-    graded_entries,
-    stage_entries,
-    tokenizer_entry,
-)
+from evaluation.dependencies.caches import CacheEntry, CacheStates, tokenizer_entry
+from evaluation.dependencies.inputs import are_results_of, are_scores_of
 from evaluation.records import Record, is_intact, read_record
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.config import Config
@@ -120,20 +112,9 @@ class Outdated:
             return self.as_made
         if self._is_late(record) or record.key != keys.score_key(subject):
             return False
-        used = record.about.get("caches", {})
-        for entry in stage_entries(subject.plan):
-            if not self.caches.agrees(entry, used.get(entry.place)):
-                return False
-        return self._is_of(record, subject.checkpoint) and is_intact(record, subject.folder)
-
-    def _is_of(self, record: Record, checkpoint: Location) -> bool:
-        """Return whether scores are of this checkpoint, which may be deleted by now, whole or in part.
-
-        What was never where a link leads now is not deleted: the scores are of another folder.
-        """
-        if state := self._state(checkpoint):
-            return is_left_of(state, record.about.get("checkpoint_state"))
-        return record.about.get("location") == real_location(checkpoint)
+        state = self._state(subject.checkpoint)
+        is_of = are_scores_of(record.about, subject, self.caches, state)
+        return is_of and is_intact(record, subject.folder)
 
     def _state(self, checkpoint: Location) -> State:
         if checkpoint not in self._states:
@@ -147,14 +128,7 @@ class Outdated:
             return self.as_made
         if self.score(subject) or score is None or self._is_late(record):
             return False
-        used = record.about.get("documents", {})
-        if not all(
-            self.caches.agrees(entry, used.get(entry.place), graded=True)
-            for entry in graded_entries(subject.plan)
-        ):
-            return False
-        counted = metadata_state(subject.checkpoint)
-        if counted and counted != record.about.get("metadata"):
+        if not are_results_of(record.about, subject, self.caches):
             return False
         is_wanted = record.key == keys.collect_key(subject, score)
         return is_wanted and is_intact(record, subject.folder)

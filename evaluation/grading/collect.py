@@ -14,7 +14,7 @@ from typing import Any
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import metadata_state
 from evaluation.command_hints import snakemake
-from evaluation.dependencies.caches import documents_used
+from evaluation.dependencies.inputs import result_inputs
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
 from evaluation.errors import CommandError, ResultsError, ScoringError
 from evaluation.files import is_temporary, write_json
@@ -49,7 +49,7 @@ def collect(subject: Subject) -> Record:
         except ScoringError as wrong:
             error = str(wrong)
     _remove_others(subject, files)
-    about = {"documents": documents_used(subject.plan), "metadata": counted}
+    about = result_inputs(subject, counted)
     return write_record(subject.folder, COLLECT, key, files, error=error, about=about)
 
 

@@ -12,15 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.inspect import trained_context
-from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens
-from evaluation.dependencies.caches import (
-    CacheStates,
-    check_current,
-    describe_entry,
-    stage_entries,
-)
+from evaluation.dependencies.inputs import score_inputs
 from evaluation.dependencies.steps import SCORE, score_key
 from evaluation.errors import EvaluationError
 from evaluation.prefill.entries import read_meta
@@ -51,8 +45,7 @@ def score_subject(subject: Subject) -> Record:
         EvaluationError: any other, such as a missing cache or a GPU that does not answer; what was
             scored stays in the store.
     """
-    plan, recorded = subject.plan, recorded_state(subject.checkpoint)
-    about: dict[str, Any] = {"caches": current_caches(plan), **recorded}
+    about = score_inputs(subject)
     seen = consumed_tokens(subject.checkpoint)  # as long as it is there
     try:
         made, store, names = _score(subject)
@@ -67,15 +60,6 @@ def score_subject(subject: Subject) -> Record:
     files = store.holders(names)
     about |= {**made, "consumed_tokens": seen}
     return write_record(subject.folder, SCORE, score_key(subject), files, about=about)
-
-
-def current_caches(plan: StagePlan) -> dict[str, dict[str, Any]]:
-    """Return what is known of each cache of a stage; raise CacheError if one is not current."""
-    states = CacheStates()
-    return {
-        entry.place: describe_entry(entry, check_current(states, entry))
-        for entry in stage_entries(plan)
-    }
 
 
 def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:

@@ -13,19 +13,13 @@ import sys
 import time
 from pathlib import Path
 
-from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.checkpoints.training import metadata_state
-from evaluation.dependencies.caches import (
-    CacheStates,
-    describe_entry,
-    documents_used,
-    stage_entries,
-)
+from evaluation.dependencies.inputs import result_inputs, score_inputs
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
 from evaluation.records import write_record
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import plan_stages
 
 PLAY = Path(os.environ.get("PLAY", "play"))
 
@@ -66,11 +60,10 @@ def play(subject: Subject) -> None:
 
 def leave_records(subject: Subject, error: str | None = None) -> None:
     """Those of its scores and tier files, as jobs leave them."""
-    about = {"caches": caches(subject.plan), **recorded_state(subject.checkpoint)}
+    about = score_inputs(subject)
     key = score_key(subject)
     record = write_record(subject.folder, SCORE, key, error=error, about=about)
-    documents = documents_used(subject.plan)
-    counted = {"documents": documents, "metadata": metadata_state(subject.checkpoint)}
+    counted = result_inputs(subject, metadata_state(subject.checkpoint))
     write_record(subject.folder, COLLECT, collect_key(subject, record), error=error, about=counted)
 
 
@@ -79,15 +72,6 @@ def is_whole(subject: Subject) -> bool:
     meant = Path(os.environ["WHOLE"]) / str(subject.step)
     names = [str(path.relative_to(meant)) for path in meant.rglob("*") if path.is_file()]
     return filecmp.cmpfiles(meant, subject.checkpoint, names, shallow=False)[0] == names
-
-
-def caches(plan: StagePlan) -> dict[str, dict[str, str]]:
-    states, found = CacheStates(), {}
-    for entry in stage_entries(plan):
-        record = states.record(entry)
-        assert record is not None
-        found[entry.place] = describe_entry(entry, record)
-    return found
 
 
 if __name__ == "__main__":

@@ -1,0 +1,59 @@
+"""What scores and results are made from beside what their keys hold: written down, and compared later."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evaluation.checkpoints.state import State, is_left_of, recorded_state
+from evaluation.checkpoints.subjects import Subject, real_location
+from evaluation.checkpoints.training import metadata_state
+from evaluation.dependencies.caches import (
+    CacheStates,
+    check_current,
+    describe_documents,
+    describe_entry,
+    graded_entries,
+    stage_entries,
+)
+
+About = Mapping[str, Any]
+"""What a record says of its step."""
+
+
+def score_inputs(subject: Subject) -> dict[str, Any]:
+    """Return what a record of scores keeps of caches and checkpoint; raise CacheError if a cache is not current."""
+    states = CacheStates()
+    entries = stage_entries(subject.plan)
+    caches = {one.place: describe_entry(one, check_current(states, one)) for one in entries}
+    return {"caches": caches, **recorded_state(subject.checkpoint)}
+
+
+def are_scores_of(about: About, subject: Subject, caches: CacheStates, state: State) -> bool:
+    """Return whether scores are of these caches, and of this checkpoint, whose state is `state`.
+
+    It may be deleted by now, whole or in part. What was never where a link leads now is not deleted:
+    the scores are of another folder.
+    """
+    used = about.get("caches", {})
+    if not all(caches.agrees(one, used.get(one.place)) for one in stage_entries(subject.plan)):
+        return False
+    if state:
+        return is_left_of(state, about.get("checkpoint_state"))
+    return bool(about.get("location") == real_location(subject.checkpoint))
+
+
+def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
+    """Return what a record of results keeps of documents, and of the checkpoint's `metadata` as they were read."""
+    states = CacheStates()
+    found = {one.place: states.record(one) for one in graded_entries(subject.plan)}
+    documents = {place: describe_documents(one) for place, one in found.items() if one is not None}
+    return {"documents": documents, "metadata": metadata}
+
+
+def are_results_of(about: About, subject: Subject, caches: CacheStates) -> bool:
+    """Return whether results are of these documents, and of the checkpoint's metadata if it is there."""
+    used = about.get("documents", {})
+    entries = graded_entries(subject.plan)
+    if not all(caches.agrees(one, used.get(one.place), graded=True) for one in entries):
+        return False
+    counted = metadata_state(subject.checkpoint)
+    return not counted or counted == about.get("metadata")
