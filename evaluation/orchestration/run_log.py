@@ -30,7 +30,7 @@ _OMITTED = (
 _NOISE = (
     "Select jobs to execute", "Removing temporary output", "Would remove temporary",
     "Using shell:", "Reasons:",
-    "Conda environments: ignored", "Singularity containers: ignored", "SLURM run ID:",
+    "--keep-incomplete mode is set", "Conda environments: ignored", "Singularity containers: ignored", "SLURM run ID:",
 )  # fmt: skip
 _SUBMITTED = re.compile(
     r"(?:Job|Submitted job) (?P<job>\d+) (?:has been submitted with SLURM jobid|with external jobid)"
