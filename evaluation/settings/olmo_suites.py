@@ -44,7 +44,9 @@ def expand_suites(names: Iterable[str]) -> Sections:
     for name in names:
         if not is_suite(name):
             hint = did_you_mean(name, _names())
-            raise ValueError(f"{name!r} is no suite of OlmoBaseEval or RULER{hint}; correct it")
+            raise ValueError(
+                f"olmo_eval_suites: {name!r} is no suite of OlmoBaseEval or RULER{hint}; correct it"
+            )
         for task in filter(_is_shipped, _tasks(name)):
             asked = {"provider": "olmo_eval", "task": task}
             known = ProviderChoices(**asked)

@@ -278,7 +278,8 @@ def test_a_suite_by_its_name_is_added_to_what_else_there_is(tmp_path: Path) -> N
     assert {"olmobase:gen (ranked)", "olmobase:gen (generated)"} < suite.groups.keys()
     assert load_suite(folder, "few").tasks["hellaswag_rc"].limit == 9  # type: ignore[union-attr]
     with pytest.raises(
-        ConfigError, match=r"wrong\.yaml: 'olmobase:gem' .*did you mean olmobase:gen"
+        ConfigError,
+        match=r"wrong\.yaml: olmo_eval_suites: 'olmobase:gem' .*did you mean olmobase:gen",
     ):
         load_suite(folder, "wrong")
     twice = {**mixed, "tasks": {"hellaswag_rc": own["squad"]}}
