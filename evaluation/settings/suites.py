@@ -142,7 +142,7 @@ class Suite(Settings):
     @classmethod
     def _expand(cls, given: Any) -> Any:
         names = given.get("olmo_eval_suites") if isinstance(given, dict) else None
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
             return given
         added = expand_suites(names)
         for section, items in added.items():
