@@ -148,7 +148,6 @@ BY_HAND = {
     (f"{STEPS}.0", "minimum"): (STEPS, "is no step"),
     (f"{STEPS}.0", "exclusiveMaximum"): (STEPS, "is no step"),
     (f"{STEPS}.every", "exclusiveMinimum"): (STEPS, "0 is no whole number"),
-    ("olmo_eval_suites.0", "minLength"): ("olmo_eval_suites", "is no suite of"),
 }
 """What is said of keys that are read by hand."""
 
