@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -21,10 +23,24 @@ def rules(done: subprocess.CompletedProcess[str]) -> set[str]:
     return {word[0] for word in words if len(word) == 2 and word[1].isdecimal()} - {"total"}
 
 
+def tracked(*folders: str) -> set[str]:
+    done = subprocess.run(
+        ["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
 def test_the_wheel_has_every_file_of_the_package(site: Path) -> None:
-    listed = ["git", "ls-files", "evaluation"]
-    files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert [file for file in files.split() if not (site / file).is_file()] == []
+    assert {file for file in tracked("evaluation") if not (site / file).is_file()} == set()
+
+
+def test_the_source_archive_has_every_file(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    well(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False))
+    (archive,) = tmp_path.iterdir()
+    with tarfile.open(archive) as opened:
+        names = {name.partition("/")[2] for name in opened.getnames()}
+    assert tracked() - names == set()
 
 
 def test_a_new_folder_from_the_installed_package(run: Run, tmp_path: Path) -> None:
