@@ -33,6 +33,7 @@ from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
 from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
+from evaluation.terminal_layout import show
 from evaluation.wording import did_you_mean
 
 FIXED = ("all", "prefill")
@@ -226,4 +227,4 @@ def _ending(plan: StagePlan) -> list[str]:
 
 def _show(text: str) -> None:
     if text:
-        print(f"\n{text}\n", file=sys.stderr, flush=True)
+        show(f"\n{text}\n", sys.stderr)

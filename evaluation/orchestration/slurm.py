@@ -30,6 +30,7 @@ from evaluation.orchestration.internals import (
     slurm_executor,
 )
 from evaluation.orchestration.processes import Process, process
+from evaluation.terminal_layout import show
 
 RECORDS = Path(".snakemake") / "slurm_runs"
 """A file for each run, called by the name of all its jobs, that says which process it is."""
@@ -184,7 +185,7 @@ def _command(*command: str) -> str:
 
 
 def _report(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
+    show(sentence, sys.stderr)
 
 
 def _known_accounts() -> list[str]:

@@ -21,6 +21,7 @@ from evaluation.settings.candidates import steps_among
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import plan_stages
+from evaluation.terminal_layout import show
 from evaluation.watching.lock import StageLock
 from evaluation.watching.outcomes import outcomes
 from evaluation.watching.pages import late_pages, make_pages
@@ -258,4 +259,4 @@ class Watcher:
             self._report(line)
 
     def _report(self, line: str) -> None:
-        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", flush=True)
+        show(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
