@@ -9,7 +9,7 @@ from pathlib import Path
 from evaluation.checkpoints.architecture import contradiction
 from evaluation.checkpoints.config_files import short
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
-from evaluation.checkpoints.subjects import Location, Merge, absent_folder
+from evaluation.checkpoints.locations import Location, Merge, absent_folder
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.files import fingerprint
 

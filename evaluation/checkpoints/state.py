@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.config_files import CONFIG_FILES
-from evaluation.checkpoints.subjects import Location, folders_of, real_location
+from evaluation.checkpoints.locations import Location, folders_of, real_location
 from evaluation.files import fingerprint
 
 State = tuple[str, ...]

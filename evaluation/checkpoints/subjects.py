@@ -1,53 +1,18 @@
-"""Which checkpoints a stage evaluates: its steps on disk, its merges, and its bridge.
+"""Which checkpoints a stage evaluates: its steps on disk, its merges, and its bridge."""
 
-The weights of a merge are in the folders of its members.
-"""
-
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evaluation.checkpoints.config_files import configuration_file
+from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.steps import Every, Steps, step_named
+from evaluation.settings.step_lists import Every, Steps
+from evaluation.settings.steps import step_named
 from evaluation.wording import no_such
-
-
-@dataclass(frozen=True)
-class Merge:
-    """The weighted mean of checkpoints, which is no folder; as text it is the sum."""
-
-    name: str
-    members: tuple[tuple[Path, float], ...]
-    """Folders with their weights, whose sum is 1."""
-
-    def __str__(self) -> str:
-        return " + ".join(f"{weight:.6g} × {path}" for path, weight in self.members)
-
-
-Location = Path | Merge
-
-
-def folders_of(location: Location) -> tuple[Path, ...]:
-    """Return the folders that weights are read from."""
-    if isinstance(location, Merge):
-        return tuple(path for path, _ in location.members)
-    return (location,)
-
-
-def absent_folder(location: Location) -> Path | None:
-    """Return the first folder that holds no checkpoint; None if all do."""
-    return next((path for path in folders_of(location) if not configuration_file(path)), None)
-
-
-def real_location(location: Location) -> str:
-    """Return where links lead to now, in one text."""
-    return os.pathsep.join(map(os.path.realpath, folders_of(location)))
 
 
 @dataclass(frozen=True)

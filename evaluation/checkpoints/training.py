@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.config_files import Keys, exists, parse_json, parse_yaml, read_text
-from evaluation.checkpoints.subjects import Location, Merge
+from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.files import file_checksum
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from evaluation.checkpoints.locations import real_location
 from evaluation.checkpoints.state import State, is_left_of, recorded_state
-from evaluation.checkpoints.subjects import Subject, real_location
+from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import metadata_state
 from evaluation.dependencies.caches import (
     CacheStates,

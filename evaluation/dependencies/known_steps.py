@@ -14,7 +14,8 @@ from evaluation.errors import CheckpointError
 from evaluation.records import FOLDER
 from evaluation.settings.config import Config, Stage
 from evaluation.settings.plan import plan_stage
-from evaluation.settings.steps import Every, step_named
+from evaluation.settings.step_lists import Every
+from evaluation.settings.steps import step_named
 
 
 def with_known_steps(config: Config) -> Config:

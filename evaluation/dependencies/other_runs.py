@@ -14,7 +14,8 @@ from pathlib import Path
 
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.settings.config import Config, load_config
-from evaluation.settings.steps import Every, Steps, step_named
+from evaluation.settings.step_lists import Every, Steps
+from evaluation.settings.steps import step_named
 from evaluation.settings.tiers import TIERS
 
 CHECKPOINTS = "by_checkpoint"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evaluation.checkpoints.locations import Location
 from evaluation.checkpoints.state import (
     State,
     checkpoint_state,
@@ -16,7 +17,6 @@ from evaluation.checkpoints.state import (
     has_lost_files,
 )
 from evaluation.checkpoints.subjects import (
-    Location,
     Subject,
     bridge_subject,
     candidate_subject,

@@ -20,13 +20,8 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.subjects import (
-    Location,
-    Merge,
-    Subject,
-    absent_folder,
-    candidate_subject,
-)
+from evaluation.checkpoints.locations import Location, Merge, absent_folder
+from evaluation.checkpoints.subjects import Subject, candidate_subject
 from evaluation.dependencies.other_runs import references, run_state
 from evaluation.files import fingerprint, unordered
 from evaluation.records import Record, read_record

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.locations import Location
 from evaluation.checkpoints.merge import open_location
-from evaluation.checkpoints.subjects import Location, Subject, stage_subjects
+from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.dependencies.outdated import Outdated
 from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding, State

@@ -1,7 +1,8 @@
 """One checkpoint scored and graded, as a job's command or one of its processes does it."""
 
+from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import check_members
-from evaluation.checkpoints.subjects import Merge, Subject, stage_steps
+from evaluation.checkpoints.subjects import Subject, stage_steps
 from evaluation.errors import ConfigError
 from evaluation.exit_codes import report
 from evaluation.grading.collect import collect

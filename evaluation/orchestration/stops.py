@@ -5,7 +5,8 @@ from typing import ParamSpec, TypeVar
 
 from snakemake.exceptions import WorkflowError
 
-from evaluation.checkpoints.subjects import Merge, Subject, absent_folder
+from evaluation.checkpoints.locations import Merge, absent_folder
+from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError
 from evaluation.escaping import terminal_text
 from evaluation.exit_codes import machine_fault, out_of_memory

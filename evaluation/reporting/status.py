@@ -5,7 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.subjects import absent_folder, candidate_subject
+from evaluation.checkpoints.locations import absent_folder
+from evaluation.checkpoints.subjects import candidate_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES

@@ -13,9 +13,10 @@ import torch
 
 from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
 from evaluation.checkpoints.completeness import check_complete
+from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import open_location
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
-from evaluation.checkpoints.subjects import Merge, Subject
+from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.backend import EngineBackend

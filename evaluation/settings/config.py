@@ -30,7 +30,8 @@ from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.objectives import Aim
 from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
-from evaluation.settings.steps import Every, Steps, step_named
+from evaluation.settings.step_lists import Every, Steps
+from evaluation.settings.steps import step_named
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml

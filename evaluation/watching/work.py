@@ -15,15 +15,10 @@ from pathlib import Path
 
 from evaluation.checkpoints.completeness import check_complete, check_whole
 from evaluation.checkpoints.config_files import configuration_file
+from evaluation.checkpoints.locations import absent_folder
 from evaluation.checkpoints.merge import open_location
 from evaluation.checkpoints.state import folder_state
-from evaluation.checkpoints.subjects import (
-    Subject,
-    absent_folder,
-    bridge_subject,
-    candidate_subject,
-    stage_steps,
-)
+from evaluation.checkpoints.subjects import Subject, bridge_subject, candidate_subject, stage_steps
 from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import with_known_steps

@@ -17,7 +17,7 @@ from evaluation.records import Record
 from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import StagePlan, plan_stage, plan_stages
-from evaluation.settings.steps import Every
+from evaluation.settings.step_lists import Every
 from tests.settings.test_wrong_settings import suite_files
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from evaluation.checkpoints.subjects import absent_folder, candidate_subject
+from evaluation.checkpoints.locations import absent_folder
+from evaluation.checkpoints.subjects import candidate_subject
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.deltas_file import DELTAS, StepDeltas, read_step_deltas

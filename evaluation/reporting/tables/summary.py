@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.bridge.delta import OVERALL, is_mean
-from evaluation.checkpoints.subjects import absent_folder
+from evaluation.checkpoints.locations import absent_folder
 from evaluation.files import write_parquet, write_text
 from evaluation.reporting.headlines import provisional, steps_in_words
 from evaluation.reporting.tables.score_matrix import write_matrix

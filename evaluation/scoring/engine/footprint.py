@@ -15,8 +15,8 @@ from evaluation.checkpoints.format import (
 )
 from evaluation.checkpoints.headers import read_folder_headers
 from evaluation.checkpoints.load import device_number
+from evaluation.checkpoints.locations import Location
 from evaluation.checkpoints.mapping import expected_parameters
-from evaluation.checkpoints.subjects import Location
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.head import CHUNK_LOGITS
 

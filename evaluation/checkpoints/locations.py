@@ -1,0 +1,39 @@
+"""Where the weights of a subject are: in one checkpoint's folder, or in those of a merge's members."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.checkpoints.config_files import configuration_file
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The weighted mean of checkpoints, which is no folder; as text it is the sum."""
+
+    name: str
+    members: tuple[tuple[Path, float], ...]
+    """Folders with their weights, whose sum is 1."""
+
+    def __str__(self) -> str:
+        return " + ".join(f"{weight:.6g} × {path}" for path, weight in self.members)
+
+
+Location = Path | Merge
+
+
+def folders_of(location: Location) -> tuple[Path, ...]:
+    """Return the folders that weights are read from."""
+    if isinstance(location, Merge):
+        return tuple(path for path, _ in location.members)
+    return (location,)
+
+
+def absent_folder(location: Location) -> Path | None:
+    """Return the first folder that holds no checkpoint; None if all do."""
+    return next((path for path in folders_of(location) if not configuration_file(path)), None)
+
+
+def real_location(location: Location) -> str:
+    """Return where links lead to now, in one text."""
+    return os.pathsep.join(map(os.path.realpath, folders_of(location)))
