@@ -122,7 +122,7 @@ def test_the_tolerance_is_heeded(trial: Trial) -> None:
         ("die", llama(), "ended with code 9"),
         ("nothing", llama(), "gave no logits"),
         ("rubbish", llama(), "cannot be compared"),
-        ("other ids", llama(), "other ids than those asked for"),
+        ("other ids", llama(), "other ids than those requested"),
         ("nan", llama(), "NaN or infinite"),
         ("refuses without a word", llama(), "it did not say why"),
         ("right", llama(log_attn_probs=True), "does not know the key log_attn_probs"),
