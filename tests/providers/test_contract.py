@@ -55,7 +55,7 @@ def test_documents_and_what_is_said_of_them_are_read(installed: Installed) -> No
         ({"render": "nothing"}, "wrote what is no rendered task .*meta.json"),
         ({"render": "nonsense"}, "wrote what is no rendered task"),
         ({"meta": {"kind": "guess"}}, "wrote what is no rendered task"),
-        ({"meta": {"version": "0.4.9"}}, "has lm-evaluation-harness 0.4.9, but 0.4.13 is asked"),
+        ({"meta": {"version": "0.4.9"}}, "has lm-evaluation-harness 0.4.9, but 0.4.13 is required"),
         ({"documents": 0}, "gave no documents|no rendered task"),
     ],
 )
