@@ -49,8 +49,10 @@ class Counting:
 
 
 def tier_of(request: Any) -> str:
-    """Probes say nothing of sampling."""
-    return "tier4" if request.sampling is None else "tier5"
+    """Return `tier4` for a probe: all are asked with the same sampling, which is no task's."""
+    from evaluation.scoring.completions import GREEDY
+
+    return "tier4" if request.sampling is GREEDY else "tier5"
 
 
 def _count(model: Any, tier: str, name: str, items: list[Any]) -> None:
