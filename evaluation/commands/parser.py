@@ -37,7 +37,9 @@ class _Formatter(argparse.HelpFormatter):
         line = super()._format_usage(*given).strip()
         self._width = width
         line = re.sub(r"(--?[\w-]+) (?=[A-Z{])", "\\1\N{NO-BREAK SPACE}", line)
-        lines = textwrap.wrap(line, width, subsequent_indent="    ", break_on_hyphens=False)
+        lines = textwrap.wrap(
+            line, max(width, 20), subsequent_indent="    ", break_on_hyphens=False
+        )
         return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ") + "\n\n"
 
 
