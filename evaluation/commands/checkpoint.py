@@ -189,4 +189,4 @@ def _check_import(options: argparse.Namespace) -> None:
         raise ConfigError(f"{target}: is a file; give a folder, which gets STEP/ and latest.txt")
     source, place = (Path(os.path.realpath(path)) for path in (options.source, target))
     if place.is_relative_to(source):
-        raise ConfigError(f"{target}: is inside {options.source}; give another folder")
+        raise ConfigError(f"{target}: is {options.source} or inside it; give another folder")

@@ -235,7 +235,7 @@ def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
     found = _inside(training, "tokenizer", "tokenizer_name_or_path")
     if not isinstance(found, str) or not found:
         raise ConfigError(
-            f"{origin}: no tokenizer.tokenizer_name_or_path; set `tokenizer:` instead"
+            f"{origin}: no tokenizer.tokenizer_name_or_path; set `tokenizer: {{name: …}}` instead"
         )
     return Tokenizer(name=found)
 
