@@ -20,7 +20,7 @@ LONG = (
     "tests/bridge/test_decisions.py::test_a_planted_loss_of_just_the_margin[6]",
     "tests/bridge/test_decisions.py::test_no_change[22]",
     "tests/bridge/test_decisions.py::test_no_change[6]",
-    "tests/bridge/test_decisions.py::test_steps_that_fall_short_of_different_aims",
+    "tests/bridge/test_decisions.py::test_steps_that_fall_short_of_different_objectives",
     "tests/histories/test_gone.py",
     "tests/histories/test_killed.py::test_generation",
     "tests/histories/test_killed.py::test_verification",

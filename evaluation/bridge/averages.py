@@ -26,33 +26,33 @@ import numpy as np
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.statistics import ALPHA, Estimate, quantile
-from evaluation.bridge.verdicts import aimed_at, answer_of, gain_interval
+from evaluation.bridge.verdicts import answer_of, decisive_deltas, gain_interval
 from evaluation.errors import ResultsError
 from evaluation.metrics.spread import Floats
 from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.results.stage_files import AverageRow
-from evaluation.settings.objectives import Aim
+from evaluation.settings.objectives import Objective
 
 Part = TypeVar("Part")
 
 
-def average_aim(
-    aim: Aim, key: str, mean: Sequence[Delta], deltas: Mapping[int, Sequence[Delta]]
+def average_objective(
+    objective: Objective, key: str, mean: Sequence[Delta], deltas: Mapping[int, Sequence[Delta]]
 ) -> AverageRow:
-    """Return how the mean stands to an aim.
+    """Return how the mean stands to an objective.
 
     `mean` are the deltas of the items' means over the steps, `deltas` those of each step.
     """
-    headline = aimed_at(aim, mean, key)[1]
-    single = [aimed_at(aim, own, key)[1] for own in deltas.values()]
+    headline = decisive_deltas(objective, mean, key)[1]
+    single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
     between = checkpoint_variance([one.estimate for one in single], single[0].item)
     known = with_checkpoints(headline.estimate, between, len(single))
-    answer = answer_of(aim, *gain_interval(headline.sign, known))
-    group = f" {aim.group}" if aim.group else ""
+    answer = answer_of(objective, *gain_interval(headline.sign, known))
+    group = f" {objective.group}" if objective.group else ""
     return AverageRow(
-        tier=aim.tier,
-        group=aim.group,
+        tier=objective.tier,
+        group=objective.group,
         metric=headline.metric,
         steps=tuple(deltas),
         delta=known.value,
@@ -61,7 +61,7 @@ def average_aim(
         se_items=headline.estimate.se,
         se_checkpoints=None if between is None else math.sqrt(between),
         verdict=answer,
-        sentence=f"{aim.tier}{group} by the mean of the last {len(single)} checkpoints: "
+        sentence=f"{objective.tier}{group} by the mean of the last {len(single)} checkpoints: "
         f"{headline.definition.words} {_change(headline, known)}: {answer} "
         f"(the last one alone {_change(headline, single[-1].estimate)})",
     )

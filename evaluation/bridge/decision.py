@@ -1,7 +1,7 @@
 """The verdict of a stage: that of its best step, judged as the best of all of them.
 
-Each aim is judged at the level at which the intervals of all steps hold together. Steps may fall
-short of different aims; so the level is also that of each step's nearest aim, the one that is least
+Each objective is judged at the level at which the intervals of all steps hold together. Steps may fall
+short of different objectives; so the level is also that of each step's nearest objective, the one that is least
 clearly met, taken together over the steps.
 """
 
@@ -19,62 +19,64 @@ from evaluation.bridge.simultaneous_intervals import (
 )
 from evaluation.bridge.statistics import ALPHA
 from evaluation.bridge.verdicts import (
-    aimed_at,
     companion_delta,
     conjunction,
+    decisive_deltas,
     judge_step,
     needed_gain,
 )
-from evaluation.results.deltas_file import AimRow, Answer
+from evaluation.results.deltas_file import Answer, ObjectiveRow
 from evaluation.settings.candidates import Candidate
-from evaluation.settings.objectives import Aim
+from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedStep:
-    """A step or merge with its verdicts as one of all, one for each aim of the objective, in order.
+    """A step or merge with its verdicts as one of all, one for each objective, in order.
 
     `own_verdict` is what would hold if it had been the only one.
     """
 
     step: Candidate
     verdict: Answer
-    aims: Sequence[AimRow]
+    aims: Sequence[ObjectiveRow]
     own_verdict: Answer | None = None
 
     def breaks_a_keep(self) -> bool:
-        return any(aim.want == "keep" and aim.verdict == "not met" for aim in self.aims)
+        return any(row.want == "keep" and row.verdict == "not met" for row in self.aims)
 
     def excess_loss(self) -> float:
-        """Return the largest loss beyond its margin among the aims to keep."""
-        keeps = [aim for aim in self.aims if aim.want == "keep"]
-        return max((-aim.gain - aim.margin for aim in keeps), default=0.0)
+        """Return the largest loss beyond its margin among the objectives to keep."""
+        keeps = [row for row in self.aims if row.want == "keep"]
+        return max((-row.gain - row.margin for row in keeps), default=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """All steps of a stage; `alphas` are the levels of the aims, `headline` is the aim that ranks.
+    """All steps of a stage; `alphas` are the levels of the objectives, `headline` is the objective that ranks.
 
-    `aimed` holds each step's headline as it is without the others; so many more steps are `awaited`.
+    `decisive` holds each step's headline as it is without the others; so many more steps are `awaited`.
     """
 
     steps: Sequence[JudgedStep]
-    aimed: Sequence[Delta]
+    decisive: Sequence[Delta]
     alphas: Sequence[float]
     headline: int
-    aim: Aim
+    objective: Objective
     awaited: int = 0
 
     @cached_property
     def ranking(self) -> Ranking | None:
         """Steps against each other by the headline; takes far longer than the verdicts."""
-        return _ranking(self.aim, self.aimed)
+        return _ranking(self.objective, self.decisive)
 
 
-def needed_deltas(deltas: Sequence[Delta], objective: Sequence[Aim]) -> list[Delta]:
+def needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> list[Delta]:
     """Return the deltas that a stage is judged by, without what would take much memory over all steps."""
-    named = {f"delta_{aim.metric}" for aim in objective if aim.metric is not None}
+    named = {
+        f"delta_{objective.metric}" for objective in objectives if objective.metric is not None
+    }
     return [
         delta
         for delta in deltas
@@ -85,37 +87,42 @@ def needed_deltas(deltas: Sequence[Delta], objective: Sequence[Aim]) -> list[Del
 
 def decide(
     stage: str,
-    objective: Sequence[Aim],
+    objectives: Sequence[Objective],
     deltas: Mapping[Candidate, Sequence[Delta]],
     awaited: int = 0,
 ) -> Decision:
     """Judge all steps of a stage together, and so many `awaited` ones that are to come.
 
     Raises:
-        BridgeError: an aim is at what was not scored.
+        BridgeError: an objective is on what was not scored.
     """
-    aimed = [
-        [aimed_at(aim, own, f"stages.{stage}.objective.{i}")[1] for own in deltas.values()]
-        for i, aim in enumerate(objective)
+    decisive = [
+        [
+            decisive_deltas(objective, own, f"stages.{stage}.objective.{i}")[1]
+            for own in deltas.values()
+        ]
+        for i, objective in enumerate(objectives)
     ]
-    alphas = _levels(objective, aimed, awaited)
-    companion_alphas = [_companion_level(aim, list(deltas.values()), awaited) for aim in objective]
+    alphas = _levels(objectives, decisive, awaited)
+    companion_alphas = [
+        _companion_level(objective, list(deltas.values()), awaited) for objective in objectives
+    ]
     judged = []
     for step, own in deltas.items():
-        alone = [aim.verdict for aim in judge_step(objective, own, stage)]
-        aims = judge_step(objective, own, stage, alphas, companion_alphas)
-        verdict = conjunction([aim.verdict for aim in aims])
+        alone = [row.verdict for row in judge_step(objectives, own, stage)]
+        rows = judge_step(objectives, own, stage, alphas, companion_alphas)
+        verdict = conjunction([row.verdict for row in rows])
         assert verdict is not None
         judged.append(
-            JudgedStep(step=step, verdict=verdict, aims=aims, own_verdict=conjunction(alone))
+            JudgedStep(step=step, verdict=verdict, aims=rows, own_verdict=conjunction(alone))
         )
-    headline = next((i for i, aim in enumerate(objective) if aim.want == "improve"), 0)
+    headline = next((i for i, objective in enumerate(objectives) if objective.want == "improve"), 0)
     return Decision(
         steps=judged,
-        aimed=aimed[headline],
+        decisive=decisive[headline],
         alphas=alphas,
         headline=headline,
-        aim=objective[headline],
+        objective=objectives[headline],
         awaited=awaited,
     )
 
@@ -126,23 +133,28 @@ def _column(delta: Delta) -> Leaves:
 
 
 def _levels(
-    objective: Sequence[Aim], aimed: Sequence[Sequence[Delta]], awaited: int
+    objectives: Sequence[Objective], decisive: Sequence[Sequence[Delta]], awaited: int
 ) -> list[float]:
-    own = [_level(known, awaited) for known in aimed]
-    if len(objective) < 2:
+    own = [_level(known, awaited) for known in decisive]
+    if len(objectives) < 2:
         return own
     nearest = []
-    for of_step in zip(*aimed, strict=True):
-        distances = [_distance(aim, delta) for aim, delta in zip(objective, of_step, strict=True)]
+    for of_step in zip(*decisive, strict=True):
+        distances = [
+            _distance(objective, delta)
+            for objective, delta in zip(objectives, of_step, strict=True)
+        ]
         if None not in distances:
             nearest.append(of_step[distances.index(min(d for d in distances if d is not None))])
     mixed = _level(nearest, awaited)
     return [min(level, mixed) for level in own]
 
 
-def _companion_level(aim: Aim, deltas: Sequence[Sequence[Delta]], awaited: int) -> float:
+def _companion_level(
+    objective: Objective, deltas: Sequence[Sequence[Delta]], awaited: int
+) -> float:
     """Return the level at which the secondary metric's intervals of all steps hold together."""
-    found = [companion_delta(aim, own) for own in deltas]
+    found = [companion_delta(objective, own) for own in deltas]
     return _level([delta for delta in found if delta is not None], awaited)
 
 
@@ -152,18 +164,18 @@ def _level(deltas: Sequence[Delta], awaited: int) -> float:
     return simultaneous_level(estimates, [_column(delta) for delta in known], awaited=awaited)
 
 
-def _distance(aim: Aim, delta: Delta) -> float | None:
-    """Return how clearly an aim is met, in standard errors."""
+def _distance(objective: Objective, delta: Delta) -> float | None:
+    """Return how clearly an objective is met, in standard errors."""
     se = delta.estimate.se
-    return (delta.gain - needed_gain(aim)) / se if se else None
+    return (delta.gain - needed_gain(objective)) / se if se else None
 
 
-def _ranking(aim: Aim, deltas: Sequence[Delta]) -> Ranking | None:
+def _ranking(objective: Objective, deltas: Sequence[Delta]) -> Ranking | None:
     columns = [_column(delta) for delta in deltas]
     if any(column.keys() != columns[0].keys() for column in columns):
         return None
     gains, estimates = [delta.gain for delta in deltas], [delta.estimate for delta in deltas]
-    counts_items = TIERS[aim.tier].kind == "credit" and not aim.decided_on.companion
+    counts_items = TIERS[objective.tier].kind == "credit" and not objective.decided_on.companion
     return rank(gains, estimates, columns, counts_items=counts_items)
 
 

@@ -1,9 +1,9 @@
 """Which checkpoint of a stage is recommended.
 
-The headline is the stage's first aim to improve (its first aim if it has none). Of the steps that
+The headline is the stage's first objective to improve (its first objective if it has none). Of the steps that
 meet the whole objective, the one with the best headline is recommended. If none is shown to meet
 it, the best candidate is named as such: the best headline among the steps that are undecided, or
-else among those that are not shown to break an aim to keep something, or else the step that loses
+else among those that are not shown to break an objective to keep something, or else the step that loses
 least beyond its margins. So the verdict comes first, then the estimate. Steps that are not
 significantly different from the chosen one, see `simultaneous_intervals`, are listed with it.
 """
@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.bridge.decision import Decision, JudgedStep, corrected_for
-from evaluation.results.deltas_file import AimRow, Answer
+from evaluation.results.deltas_file import Answer, ObjectiveRow
 from evaluation.settings.candidates import (
     Candidate,
     candidate_columns,
     candidate_label,
     candidate_rank,
 )
-from evaluation.settings.objectives import Aim
+from evaluation.settings.objectives import Objective
 
 KINDS: Mapping[Answer, str] = {
     "met": "recommended",
@@ -47,7 +47,7 @@ def _late(step: JudgedStep) -> tuple[bool, int, str]:
 
 def recommend(
     stage: str,
-    objective: Sequence[Aim],
+    objectives: Sequence[Objective],
     decision: Decision | None,
     paths: Mapping[Candidate, str],
     *,
@@ -59,7 +59,7 @@ def recommend(
     list.
     """
     if decision is None:
-        why = "no step has been compared with the bridge" if objective else None
+        why = "no step has been compared with the bridge" if objectives else None
         why = why or "the stage has no objective"
         nothing = {"stage": stage, "step": None, "meets": None, "why": why, "corrected_for": None}
         return {**nothing, "beside": [], "others": []}
@@ -93,11 +93,11 @@ def recommend(
     }
 
 
-def _headline_values(aim: AimRow) -> dict[str, Any]:
+def _headline_values(objective: ObjectiveRow) -> dict[str, Any]:
     names = ("tier", "group", "value", "bridge_value", "delta", "low", "high")
     return {
-        **{name: getattr(aim, name) for name in names},
-        "metric": aim.metric.removeprefix("delta_"),
+        **{name: getattr(objective, name) for name in names},
+        "metric": objective.metric.removeprefix("delta_"),
     }
 
 
@@ -123,10 +123,10 @@ def _not_behind(
 
 
 def _headline(step: JudgedStep, headline: int) -> str:
-    aim = step.aims[headline]
-    metric = aim.definition
-    name = f"{metric.words} of {aim.group}" if aim.group else metric.words
-    return f"{name} {metric.level(aim.value)} (bridge {metric.level(aim.bridge_value)})"
+    objective = step.aims[headline]
+    metric = objective.definition
+    name = f"{metric.words} of {objective.group}" if objective.group else metric.words
+    return f"{name} {metric.level(objective.value)} (bridge {metric.level(objective.bridge_value)})"
 
 
 def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
@@ -142,8 +142,10 @@ def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
 
 
 def _failing(step: JudgedStep) -> str:
-    failing = [aim for aim in step.aims if aim.verdict != "met"]
-    return "; ".join(f"{aim.label}: {aim.verdict} ({aim.why})" for aim in failing)
+    failing = [objective for objective in step.aims if objective.verdict != "met"]
+    return "; ".join(
+        f"{objective.label}: {objective.verdict} ({objective.why})" for objective in failing
+    )
 
 
 def _fell_out(step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int) -> str:

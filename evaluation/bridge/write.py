@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.bridge.averages import average_aim, mean_results
+from evaluation.bridge.averages import average_objective, mean_results
 from evaluation.bridge.breakdowns import group_deltas, pass_rate_changes, position_deltas
 from evaluation.bridge.decision import decide, needed_deltas
 from evaluation.bridge.delta import Delta, delta_columns
@@ -81,7 +81,7 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
     ours = read_results(plan.step_folder(step), plan.tiers)
     bridge = read_results(plan.bridge_folder, plan.tiers)
     deltas = compare(ours, bridge)
-    aims = judge_step(plan.stage.objective, deltas, plan.name)
+    verdicts = judge_step(plan.stage.objective, deltas, plan.name)
     about = {"stage": plan.name, **candidate_columns(step)}
     content = {
         **about,
@@ -92,8 +92,8 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
         "checkpoint": _origin(ours),
         "bridge": _origin(bridge),
         "notes": check_comparable(ours, bridge),
-        "verdict": conjunction([aim.verdict for aim in aims]),
-        "aims": [aim.model_dump() for aim in aims],
+        "verdict": conjunction([one.verdict for one in verdicts]),
+        "aims": [one.model_dump() for one in verdicts],
         "deltas": [{**about, "bridge": bridge.label, **delta_columns(one)} for one in deltas],
         "groups": group_deltas(ours, bridge),
         "moves": list(pass_rate_changes(ours, bridge)),
@@ -157,15 +157,15 @@ def _advice(
 ) -> dict[str, Any]:
     """Return what `recommendation.json` holds; no step where the results behind one cannot be read."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
-    objective, decision = plan.stage.objective, None
+    objectives, decision = plan.stage.objective, None
     averages: list[dict[str, Any]] = []
     try:
-        if objective and contents:
+        if objectives and contents:
             bridge = read_results(plan.bridge_folder, plan.tiers)
             deltas = {step: _needed(plan, step, bridge) for step in contents}
-            decision = decide(plan.name, objective, deltas, awaited)
+            decision = decide(plan.name, objectives, deltas, awaited)
             averages = list(_averages(plan, deltas))
-        advice = recommend(plan.name, objective, decision, paths, is_open=plan.stage.open_ended)
+        advice = recommend(plan.name, objectives, decision, paths, is_open=plan.stage.open_ended)
         return {**advice, "averages": averages}
     except (ResultsError, BridgeError) as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
@@ -182,18 +182,18 @@ def _needed(plan: StagePlan, step: Candidate, bridge: Results) -> list[Delta]:
 def _averages(
     plan: StagePlan, deltas: Mapping[Candidate, Sequence[Delta]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the aims with `average` by the mean over the last checkpoints, if there are as many."""
+    """Yield the objectives with `average` by the mean over the last checkpoints, if there are as many."""
     steps = steps_among(deltas)
-    for number, aim in enumerate(plan.stage.objective):
-        if aim.average is None or len(steps) < aim.average:
+    for number, objective in enumerate(plan.stage.objective):
+        if objective.average is None or len(steps) < objective.average:
             continue
-        own = {step: deltas[step] for step in steps[-aim.average :]}
+        own = {step: deltas[step] for step in steps[-objective.average :]}
         bridge, *sides = (
-            read_results(folder, (aim.tier,))
+            read_results(folder, (objective.tier,))
             for folder in (plan.bridge_folder, *map(plan.step_folder, own))
         )
         key, mean = f"stages.{plan.name}.objective.{number}", compare(mean_results(sides), bridge)
-        yield average_aim(aim, key, mean, own).model_dump()
+        yield average_objective(objective, key, mean, own).model_dump()
 
 
 def _read_steps(
@@ -211,12 +211,12 @@ def _read_steps(
 
 
 def _read_step(plan: StagePlan, step: Candidate) -> StepDeltas:
-    path, aims = plan.step_folder(step) / DELTAS, len(plan.stage.objective)
+    path, objectives = plan.step_folder(step) / DELTAS, len(plan.stage.objective)
     again = evaluation(f"deltas --stage {plan.name} {candidate_option(step)}")
     content = read_step_deltas(path)
-    if len(content.aims) != aims:
+    if len(content.aims) != objectives:
         raise ResultsError(
-            f"{path}: it judges {len(content.aims)} aims, but the stage's objective has {aims}; run "
+            f"{path}: it judges {len(content.aims)} objectives, but the stage has {objectives}; run "
             f"`{again}`"
         )
     return content

@@ -137,7 +137,7 @@ def deltas_key(plan: StagePlan, step: Candidate, ours: Record, bridge: Record) -
             "protocol": protocol.BRIDGE,
             "stage": plan.name,
             "step": step,
-            "objective": [aim.model_dump() for aim in plan.stage.objective],
+            "objective": [objective.model_dump() for objective in plan.stage.objective],
             "sides": [ours.identity, bridge.identity],
         }
     )
@@ -156,7 +156,7 @@ def tables_key(
             "steps": list(steps),
             "has_bridge": plan.stage.bridge is not None,
             "open_ended": plan.stage.open_ended and plan.stage.bridge is not None,
-            "objective": [aim.model_dump() for aim in plan.stage.objective],
+            "objective": [objective.model_dump() for objective in plan.stage.objective],
             "suite": plan.suite.model_dump(mode="json"),
             "made_from": [record and record.identity for record in made_from],
             "gone": deleted,

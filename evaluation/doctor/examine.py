@@ -39,7 +39,7 @@ def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
         return [_faults("configuration", f"{path} cannot be used", error), *machine]
     chosen = {stage: named_stage(plans, stage, path)} if stage else plans
     summary = f"{path}: {', '.join(chosen)}"
-    findings = tuple(_aimless(chosen.values()))
+    findings = tuple(_uncompared(chosen.values()))
     return [
         Check("configuration", summary, findings),
         suites,
@@ -63,7 +63,7 @@ def _check_suites(config: Config) -> Check:
     return Check("suites", f"{config.suites}: {', '.join(counts)}")
 
 
-def _aimless(plans: Iterable[StagePlan]) -> Iterable[Finding]:
+def _uncompared(plans: Iterable[StagePlan]) -> Iterable[Finding]:
     """Yield objectives that nothing is compared with."""
     for plan in plans:
         if plan.stage.objective and plan.stage.bridge is None:

@@ -1,6 +1,6 @@
 """What deltas and verdicts are written as, a step's and a stage's.
 
-<step>/bridge_deltas.json     deltas in long form, one verdict for each aim, the step's verdict
+<step>/bridge_deltas.json     deltas in long form, one verdict for each objective, the step's verdict
 <stage>/bridge_deltas.csv     the deltas of all steps
 <stage>/bridge_deltas.json    the same with all verdicts
 """
@@ -110,7 +110,7 @@ class Change(FileModel):
 
 
 class CompanionRow(FileModel):
-    """What stands beside an aim that is undecided."""
+    """What is known of a secondary metric where an objective is undecided."""
 
     metric: str = Field(description="`delta_` and the name of the metric.")
     says: Literal["better", "worse", "undecided"] = Field(description="By its interval alone.")
@@ -120,8 +120,8 @@ class CompanionRow(FileModel):
     sentence: str = Field(description="The same in words.")
 
 
-class AimRow(Change):
-    """How a step stands to one aim of its objective."""
+class ObjectiveRow(Change):
+    """How a step stands to one objective of its stage."""
 
     want: Literal["improve", "keep"] = Field(description="`improve`, or `keep`.")
     group: str | None = Field(description="Group of items of the objective; null for all.")
@@ -146,7 +146,7 @@ class AimRow(Change):
 
     @property
     def label(self) -> str:
-        """What sentences call the aim."""
+        """What sentences call the objective."""
         return f"{self.tier}{f' {self.group}' if self.group else ''} {self.want}s"
 
 
@@ -200,10 +200,10 @@ class Origin(FileModel):
 
 
 class StepVerdict(CandidateEntry):
-    """The verdict on a step or merge, with those on its aims."""
+    """The verdict on a step or merge, with those on its objectives."""
 
     verdict: Answer | None = Field(description="On the objective; null without one.")
-    aims: tuple[AimRow, ...] = Field(description="For each entry of `objective`, in order.")
+    aims: tuple[ObjectiveRow, ...] = Field(description="For each entry of `objective`, in order.")
 
 
 class StepDeltas(StepVerdict):

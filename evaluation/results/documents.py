@@ -23,8 +23,8 @@ from evaluation.results.deltas_file import (
     DELTA_COLUMNS,
     DELTAS,
     STAGE_TABLE,
-    AimRow,
     DeltaRow,
+    ObjectiveRow,
     Origin,
     StageDeltas,
     StepDeltas,
@@ -103,7 +103,7 @@ _PARTS: Parts = {
     CategoryRates: "Rates of probes",
     MeanRate: "Mean over prompts",
     Origin: "Compared checkpoint",
-    AimRow: "Verdict on an objective",
+    ObjectiveRow: "Verdict on an objective",
 }
 """Parts of several files that have their own table."""
 

@@ -93,7 +93,7 @@ class RejectedCandidate(CandidateEntry):
 
 
 class AverageRow(FileModel):
-    """How the mean over the last checkpoints stands to an aim."""
+    """How the mean over the last checkpoints stands to an objective."""
 
     tier: TierName = Field(description="Tier of the objective.")
     group: str | None = Field(description="Group of items of the objective; null for all.")
@@ -126,7 +126,7 @@ class Recommendation(FileModel):
     averages: tuple[AverageRow, ...] = optional(
         "Objectives decided on the mean of the last checkpoints, if `average` is set.", ()
     )
-    confidence: tuple[float, ...] = optional("Level of each aim's intervals.", ())
+    confidence: tuple[float, ...] = optional("Level of each objective's intervals.", ())
     headline: Headline | None = optional("What steps are ranked by.")
     beside: tuple[SimilarCandidate, ...] = Field(description="Not significantly different from it.")
     others: tuple[RejectedCandidate, ...] = Field(description="Steps that were rejected.")

@@ -27,7 +27,7 @@ from evaluation.settings.model import (
     one_sentence,
 )
 from evaluation.settings.names import Name, check_folders, check_names
-from evaluation.settings.objectives import Aim
+from evaluation.settings.objectives import Objective
 from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
 from evaluation.settings.step_lists import Every, Steps
@@ -88,7 +88,7 @@ class Stage(Settings):
     )
     suites: tuple[Text, ...] = Field(min_length=1, description="Suites, by file name.")
     bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
-    objective: tuple[Aim, ...] = Field((), description="What the stage is for.")
+    objective: tuple[Objective, ...] = Field((), description="What the stage is for.")
     results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
     tokenizer: Tokenizer | None = Field(None, description="Where it differs from the top level.")
     sequence_length: Integer | None = Field(

@@ -17,7 +17,7 @@ SMALLEST_MARGIN = 1e-6
 """Above zero: the number of questions that would show it goes with its square."""
 
 
-class Aim(Settings):
+class Objective(Settings):
     """One thing a stage is for: to improve on the bridge, or to keep what it had."""
 
     tier: TierName = Field(description="Tier of the objective.")
@@ -50,7 +50,7 @@ class Aim(Settings):
         if self.metric is not None and self.metric not in known:
             hint = did_you_mean(self.metric, known)
             raise ValueError(
-                f"metric: {self.tier} cannot be aimed at by {self.metric!r}{hint}; there "
+                f"metric: {self.tier} has no objective by {self.metric!r}{hint}; there "
                 f"{'is' if len(known) == 1 else 'are'} {', '.join(known)}"
             )
         return self
@@ -71,33 +71,33 @@ class Aim(Settings):
         return tier.metric(self.metric or tier.headline)
 
 
-def settled_aim(aim: Aim, suite: Suite, key: str) -> Aim:
-    """Return an aim with its metric named where it is of tasks that rank nothing.
+def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective:
+    """Return an objective with its metric named where it is of tasks that rank nothing.
 
     Args:
-        aim: One entry of the stage's `objective`.
+        objective: One entry of the stage's `objective`.
         suite: All that the stage evaluates.
-        key: The aim's place in the configuration, for messages.
+        key: The objective's place in the configuration, for messages.
 
     Raises:
-        ConfigError: where the suite has nothing of the aim's tier or group, where only some of its
+        ConfigError: where the suite has nothing of the objective's tier or group, where only some of its
             tasks have the metric, or none.
     """
-    items = _aimed_items(aim, suite, key)
-    if aim.tier != "tier3":
-        return aim
-    tier = TIERS[aim.tier]
+    items = _items_of(objective, suite, key)
+    if objective.tier != "tier3":
+        return objective
+    tier = TIERS[objective.tier]
     kinds = {task.decided_as: name for name, task in items.items()}
     measured = {task.kind for task in items.values()} | kinds.keys()
     known = dict.fromkeys(
         m for kind in sorted(measured, reverse=True) for m in tier.metrics_by(kind)
     )
-    if aim.metric is not None and aim.metric not in known:
+    if objective.metric is not None and objective.metric not in known:
         raise ConfigError(
-            f"{key}: metric: {no_such('metric', aim.metric, known, ' of ' + next(iter(kinds.values())))}"
+            f"{key}: metric: {no_such('metric', objective.metric, known, ' of ' + next(iter(kinds.values())))}"
         )
-    if aim.metric is not None or "gold" not in kinds:
-        return aim
+    if objective.metric is not None or "gold" not in kinds:
+        return objective
     metric = tier.unranked[0]
     if "ranked" in kinds:
         raise ConfigError(
@@ -105,30 +105,30 @@ def settled_aim(aim: Aim, suite: Suite, key: str) -> Aim:
             f"holds the headlines of both; set `metric: {metric}`, which all have, or `metric: "
             f"{tier.headline}` of those with choices"
         )
-    return aim.model_copy(update={"metric": metric})
+    return objective.model_copy(update={"metric": metric})
 
 
-def _aimed_items(aim: Aim, suite: Suite, key: str) -> Mapping[str, Any]:
-    """Return the slices, tasks or prompts of an aim."""
-    tier = TIERS[aim.tier]
+def _items_of(objective: Objective, suite: Suite, key: str) -> Mapping[str, Any]:
+    """Return the slices, tasks or prompts of an objective."""
+    tier = TIERS[objective.tier]
     items: Mapping[str, Any] = getattr(suite, tier.section)
     if not items:
         raise ConfigError(
-            f"{key}: the stage's suites hold nothing of {aim.tier}; correct the aim or the suites"
+            f"{key}: the stage's suites hold nothing of {objective.tier}; correct the objective or the suites"
         )
-    if aim.group is None:
+    if objective.group is None:
         return items
-    groups = suite.tier_groups(aim.tier)
-    names = group_leaves(aim.group, groups) if aim.group in groups else ()
+    groups = suite.tier_groups(objective.tier)
+    names = group_leaves(objective.group, groups) if objective.group in groups else ()
     heading = "category" if tier.rates else "group"
     chosen = {
-        n: one for n, one in items.items() if n in names or getattr(one, heading) == aim.group
+        n: one for n, one in items.items() if n in names or getattr(one, heading) == objective.group
     }
     if not chosen:
         known = sorted({getattr(one, heading) for one in items.values()} - {None} | groups.keys())
         there = f"; there are {first_few(known)}" if known else f"; no {tier.item} is in one"
         raise ConfigError(
-            f"{key}: group: {aim.tier} of the stage's suites has no {heading} {aim.group!r}"
-            f"{did_you_mean(aim.group, known)}{there}"
+            f"{key}: group: {objective.tier} of the stage's suites has no {heading} {objective.group!r}"
+            f"{did_you_mean(objective.group, known)}{there}"
         )
     return chosen

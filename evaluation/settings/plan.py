@@ -26,7 +26,7 @@ from evaluation.files import fingerprint, unordered
 from evaluation.settings.candidates import Candidate, candidate_folder
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
 from evaluation.settings.groups import Group
-from evaluation.settings.objectives import settled_aim
+from evaluation.settings.objectives import settled_objective
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
@@ -163,11 +163,11 @@ def plan_stage(config: Config, name: str) -> StagePlan:
     """Resolve a stage; raise ConfigError where tokenizer or sequence length cannot be found."""
     suite = stage_suite(config, name)
     stage = config.stages[name]
-    objective = tuple(
-        settled_aim(aim, suite, f"stages.{name}.objective.{i}")
-        for i, aim in enumerate(stage.objective)
+    objectives = tuple(
+        settled_objective(objective, suite, f"stages.{name}.objective.{i}")
+        for i, objective in enumerate(stage.objective)
     )
-    stage = stage.model_copy(update={"objective": objective})
+    stage = stage.model_copy(update={"objective": objectives})
     return StagePlan(
         name=name,
         config=config,

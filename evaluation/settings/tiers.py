@@ -34,8 +34,8 @@ class Metric:
     """A number that a tier gives of an item; `unit` is what a difference of it is counted in.
 
     A `companion` is a secondary metric next to the headline: it shows smaller differences, belongs to no family of
-    tests, and decides nothing unless an aim names it. `worth` is the smallest difference that is
-    worth telling, where no aim gives a margin.
+    tests, and decides nothing unless an objective names it. `worth` is the smallest difference that is
+    worth telling, where no objective gives a margin.
     """
 
     name: str

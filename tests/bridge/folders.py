@@ -90,7 +90,7 @@ def make_plans(
 
 
 def _known(suite: dict[str, Any]) -> list[dict[str, Any]]:
-    return [aim for aim in OBJECTIVE if suite.get(TIERS[aim["tier"]].section)]
+    return [objective for objective in OBJECTIVE if suite.get(TIERS[objective["tier"]].section)]
 
 
 def write_side(

@@ -19,13 +19,13 @@ from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.recommendation import choose, recommend
 from evaluation.bridge.statistics import Estimate, holm, upper_tail
 from evaluation.bridge.text_blocks import paired_ratio
-from evaluation.settings.objectives import Aim
+from evaluation.settings.objectives import Objective
 
 OWN = 0.5
 """Standard deviation of what is a checkpoint's own, beside 1 of what is a question's."""
 
-IMPROVE = Aim.model_validate({"tier": "tier3", "want": "improve", "margin": 0.0})
-KEEP = Aim.model_validate({"tier": "tier2", "want": "keep", "margin": 0.02})
+IMPROVE = Objective.model_validate({"tier": "tier3", "want": "improve", "margin": 0.0})
+KEEP = Objective.model_validate({"tier": "tier2", "want": "keep", "margin": 0.02})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class World:
 
     gains: Sequence[float]
     losses: Sequence[float] = ()
-    objective: Sequence[Aim] = (IMPROVE,)
+    objective: Sequence[Objective] = (IMPROVE,)
     tasks: int = 4
     questions: int = 300
     slices: int = 2
@@ -159,7 +159,7 @@ def _count(world: World, decision: Decision, found: Counts) -> None:
 
 
 def _truths(world: World) -> Sequence[float]:
-    tier2 = all(aim.tier == "tier2" for aim in world.objective)
+    tier2 = all(objective.tier == "tier2" for objective in world.objective)
     return world.losses if tier2 else world.gains
 
 
@@ -172,12 +172,14 @@ def meets(world: World, step: int) -> bool:
         ("tier2", "improve"): lambda margin: loss < -margin,
         ("tier2", "keep"): lambda margin: loss < margin,
     }
-    return all(reached[aim.tier, aim.want](aim.margin) for aim in world.objective)
+    return all(
+        reached[objective.tier, objective.want](objective.margin) for objective in world.objective
+    )
 
 
 def _own_covers(decision: Decision, chosen: int, truth: float) -> bool:
     """Whether the chosen step's own 95 % interval, which knows of no choice, covers the truth."""
-    own = decision.aimed[chosen].estimate
+    own = decision.decisive[chosen].estimate
     return own.low <= truth <= own.high
 
 

@@ -14,7 +14,7 @@ from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, read, write_side, write_stage_of
 
 STEPS = (10, 20, 30)
-AIM = {"tier": "tier3", "want": "improve", "margin": 0.0, "average": 3}
+OBJECTIVE = {"tier": "tier3", "want": "improve", "margin": 0.0, "average": 3}
 
 
 def estimated(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
@@ -56,9 +56,9 @@ def test_the_two_parts_by_hand() -> None:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> StagePlan:
-    aims = [AIM, {"tier": "tier2", "want": "keep", "margin": 0.02, "average": 3}]
-    aims += [{**AIM, "metric": "gold_bits_per_byte"}, {**AIM, "average": 9}]
-    plan = make_plans(tmp_path, tiers=("slices", "tasks"), objective=aims)["second"]
+    objectives = [OBJECTIVE, {"tier": "tier2", "want": "keep", "margin": 0.02, "average": 3}]
+    objectives += [{**OBJECTIVE, "metric": "gold_bits_per_byte"}, {**OBJECTIVE, "average": 9}]
+    plan = make_plans(tmp_path, tiers=("slices", "tasks"), objective=objectives)["second"]
     write_stage_of(plan, {step: {"skill": 0.3} for step in STEPS})
     return plan
 
@@ -103,4 +103,4 @@ def test_other_questions_have_no_mean(plan: StagePlan) -> None:
 
 def test_two_checkpoints_are_too_few(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="average"):
-        make_plans(tmp_path, objective=[{**AIM, "average": 2}])
+        make_plans(tmp_path, objective=[{**OBJECTIVE, "average": 2}])

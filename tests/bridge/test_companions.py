@@ -33,18 +33,25 @@ def compared(root: Path, skill: float = SMALL, **keys: Any) -> tuple[StagePlan, 
 
 def test_undecided_accuracy_says_what_its_companion_says(tmp_path: Path) -> None:
     plan, content = compared(tmp_path)
-    (aim,) = content["aims"]
-    assert aim["verdict"] == content["verdict"] == "undecided"
-    assert aim["companion"]["metric"] == BITS
-    assert aim["companion"]["says"] == "better"
-    assert aim["companion"]["low"] < aim["companion"]["delta"] < aim["companion"]["high"] < 0
+    (objective,) = content["aims"]
+    assert objective["verdict"] == content["verdict"] == "undecided"
+    assert objective["companion"]["metric"] == BITS
+    assert objective["companion"]["says"] == "better"
+    assert (
+        objective["companion"]["low"]
+        < objective["companion"]["delta"]
+        < objective["companion"]["high"]
+        < 0
+    )
     said = "accuracy undecided; gold bits per byte better by "
-    assert aim["companion"]["sentence"].startswith(said)
+    assert objective["companion"]["sentence"].startswith(said)
     advice = read(plan.results / "recommendation.json")
     assert advice["verdict"] == "undecided"
     (line,) = advice["companions"]
     assert line.startswith(said)
-    assert line != aim["companion"]["sentence"]  # at the level of both steps together, so wider
+    assert (
+        line != objective["companion"]["sentence"]
+    )  # at the level of both steps together, so wider
     assert f"\n{line}\n" in bridge_table({plan.name: plan})
 
 
@@ -63,10 +70,14 @@ def test_a_companion_is_in_no_family_of_tests(tmp_path: Path) -> None:
     assert {row["metric"] for row in primary} == {"delta_acc"}
 
 
-def test_an_aim_may_name_a_companion(tmp_path: Path) -> None:
+def test_an_objective_may_name_a_companion(tmp_path: Path) -> None:
     plan, content = compared(tmp_path, metric="gold_bits_per_byte")
-    (aim,) = content["aims"]
-    assert (aim["verdict"], aim["metric"], aim["companion"]) == ("met", BITS, None)
+    (objective,) = content["aims"]
+    assert (objective["verdict"], objective["metric"], objective["companion"]) == (
+        "met",
+        BITS,
+        None,
+    )
     advice = read(plan.results / "recommendation.json")
     assert (advice["verdict"], advice["headline"]["metric"]) == ("met", "gold_bits_per_byte")
     assert advice["companions"] == []
@@ -74,13 +85,13 @@ def test_an_aim_may_name_a_companion(tmp_path: Path) -> None:
 
 def test_a_loss_of_a_companion_breaks_a_keep(tmp_path: Path) -> None:
     _, content = compared(tmp_path, -1.0, want="keep", margin=0.001, metric="correct_probability")
-    (aim,) = content["aims"]
-    assert (aim["verdict"], aim["regressions"]) == ("not met", ["quiz", "exam"])
+    (objective,) = content["aims"]
+    assert (objective["verdict"], objective["regressions"]) == ("not met", ["quiz", "exam"])
 
 
-def test_without_candidates_there_is_nothing_to_aim_at(tmp_path: Path) -> None:
-    aims = improve(metric="margin")
-    plan = make_plans(tmp_path, tiers=("tasks",), objective=aims, command="launch")["second"]
+def test_without_candidates_a_secondary_metric_decides_nothing(tmp_path: Path) -> None:
+    objectives = improve(metric="margin")
+    plan = make_plans(tmp_path, tiers=("tasks",), objective=objectives, command="launch")["second"]
     for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
         write_side(folder, plan, step=step, seed=step, per_item=False, protocol="external: launch")
     with pytest.raises(BridgeError, match="score both sides with per-item tables"):
@@ -91,7 +102,7 @@ def test_without_candidates_there_is_nothing_to_aim_at(tmp_path: Path) -> None:
     ("keys", "said"),
     [
         ({"metric": "gold_bits_per_bite"}, "did you mean gold_bits_per_byte"),
-        ({"tier": "tier2", "metric": "margin"}, "tier2 cannot be aimed at by 'margin'"),
+        ({"tier": "tier2", "metric": "margin"}, "tier2 has no objective by 'margin'"),
     ],
 )
 def test_an_unknown_metric_is_refused(tmp_path: Path, keys: dict[str, Any], said: str) -> None:

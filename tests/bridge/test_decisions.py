@@ -76,7 +76,7 @@ def test_a_planted_loss_of_just_the_margin(steps: int) -> None:
     assert not is_below(found.covered, COVERED, stages)
 
 
-def test_steps_that_fall_short_of_different_aims() -> None:
+def test_steps_that_fall_short_of_different_objectives() -> None:
     world = World(
         gains=[0.0, 0.0, 0.0, 0.1, 0.1, 0.1],
         losses=[0.0, 0.0, 0.0, 0.02, 0.02, 0.02],

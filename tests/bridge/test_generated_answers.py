@@ -17,13 +17,13 @@ from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edited, make_plans, read, write_side
 
 STEPS = (10, 20, 30)
-AIMS = [{"tier": "tier5", "want": "improve", "margin": 0.0}]
+OBJECTIVES = [{"tier": "tier5", "want": "improve", "margin": 0.0}]
 
 
 @pytest.fixture
 def plan(tmp_path: Path) -> StagePlan:
     """Verifiers failed on other prompts at every step."""
-    plan = make_plans(tmp_path, tiers=("generation_tasks",), objective=AIMS)["second"]
+    plan = make_plans(tmp_path, tiers=("generation_tasks",), objective=OBJECTIVES)["second"]
     write_side(plan.bridge_folder, plan, step=100, seed=0)
     for number, step in enumerate(STEPS, 1):
         plan.checkpoint(step).mkdir(parents=True)

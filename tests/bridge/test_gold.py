@@ -22,16 +22,18 @@ def improve(**keys: Any) -> dict[str, Any]:
     return {"tier": "tier3", "want": "improve", "margin": 0.0, **keys}
 
 
-def compared(root: Path, tasks: dict[str, Any], *aims: dict[str, Any]) -> tuple[StagePlan, Any]:
+def compared(
+    root: Path, tasks: dict[str, Any], *objectives: dict[str, Any]
+) -> tuple[StagePlan, Any]:
     suite = {"tasks": tasks}
-    plan = make_plans(root, suite=suite, objective=list(aims), steps=(10,))["second"]
+    plan = make_plans(root, suite=suite, objective=list(objectives), steps=(10,))["second"]
     write_stage_of(plan, {10: {"skill": 0.3, "seed": 1}})
     return plan, read(plan.step_folder(10) / "bridge_deltas.json")
 
 
 def test_each_headline_has_a_mean_of_its_own(tmp_path: Path) -> None:
-    aims = improve(metric="acc"), improve(group="math"), improve(metric="greedy")
-    plan, content = compared(tmp_path, MIXED, *aims)
+    objectives = improve(metric="acc"), improve(group="math"), improve(metric="greedy")
+    plan, content = compared(tmp_path, MIXED, *objectives)
     rows = {(row["item"], row["metric"]): row for row in content["deltas"]}
     primary = {key for key, row in rows.items() if row["primary"]}
     assert primary == {("quiz", ACC), ("sums", BITS), ("code", BITS)}
@@ -41,7 +43,10 @@ def test_each_headline_has_a_mean_of_its_own(tmp_path: Path) -> None:
         mean = np.mean([rows[name, metric]["delta"] for name in names])
         assert rows["overall", metric]["delta"] == pytest.approx(mean)
     assert rows["overall", BITS]["flag"] is None  # next to accuracy
-    decided = [(aim["metric"], aim["items"], aim["verdict"]) for aim in content["aims"]]
+    decided = [
+        (objective["metric"], objective["items"], objective["verdict"])
+        for objective in content["aims"]
+    ]
     assert decided == [
         (ACC, ["quiz"], "met"),
         (BITS, ["sums", "code"], "met"),
@@ -88,7 +93,7 @@ def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("aim", "message"),
+    ("objective", "message"),
     [
         ({}, "quiz ranks choices and code has none.*set `metric: gold_bits_per_byte`"),
         (
@@ -97,9 +102,11 @@ def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_an_aim_that_no_mean_fits_is_refused(tmp_path: Path, aim: Any, message: str) -> None:
+def test_an_objective_that_no_mean_fits_is_refused(
+    tmp_path: Path, objective: Any, message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
-        make_plans(tmp_path, suite={"tasks": MIXED}, objective=[improve(**aim)])
+        make_plans(tmp_path, suite={"tasks": MIXED}, objective=[improve(**objective)])
 
 
 @pytest.mark.parametrize(

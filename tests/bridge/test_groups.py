@@ -27,13 +27,13 @@ GROUPS: dict[str, Any] = {
 SHARES = {"quiz": 0.25, "exam": 0.25, "riddles": 0.5}
 
 
-def planned(root: Path, *aims: dict[str, Any], **keys: Any) -> StagePlan:
+def planned(root: Path, *objectives: dict[str, Any], **keys: Any) -> StagePlan:
     suite = {"slices": SUITE["slices"], "tasks": TASKS, "groups": GROUPS, **keys}
-    return make_plans(root, suite=suite, objective=list(aims), steps=(10, 20))["second"]
+    return make_plans(root, suite=suite, objective=list(objectives), steps=(10, 20))["second"]
 
 
-def written(root: Path, *aims: dict[str, Any]) -> StagePlan:
-    plan = planned(root, *aims)
+def written(root: Path, *objectives: dict[str, Any]) -> StagePlan:
+    plan = planned(root, *objectives)
     write_stage_of(plan, {n: {"skill": 0.3, "nats": 2.9 - n / 1000} for n in (10, 20)})
     return plan
 
@@ -76,8 +76,8 @@ def test_a_group_has_the_interval_of_independent_means(tmp_path: Path) -> None:
 
 
 def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
-    aim = {"tier": "tier3", "want": "improve", "group": "core", "margin": 0.0}
-    plan = written(tmp_path, aim, {**aim, "metric": "gold_bits_per_byte", "average": 3})
+    objective = {"tier": "tier3", "want": "improve", "group": "core", "margin": 0.0}
+    plan = written(tmp_path, objective, {**objective, "metric": "gold_bits_per_byte", "average": 3})
     content = read(plan.step_folder(20) / "bridge_deltas.json")
     rows = {(row["item"], row["metric"]): row for row in content["deltas"]}
     for judged in content["aims"]:

@@ -11,8 +11,8 @@ from evaluation.bridge.delta import Delta, flagged
 from evaluation.bridge.paired_binary import FEW, exact_p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose
 from evaluation.bridge.statistics import Counts, Estimate, by_t, holm
-from evaluation.bridge.verdicts import Answer, conjunction, judge_aim
-from evaluation.settings.objectives import Aim
+from evaluation.bridge.verdicts import Answer, conjunction, judge_objective
+from evaluation.settings.objectives import Objective
 from tests.bridge.folders import accuracy_delta
 
 
@@ -26,8 +26,8 @@ def nats(item: str, value: float, se: float) -> Delta:
     return replace(delta, tier="tier2", metric="delta_nats_per_token", want="<= 0")
 
 
-def aim(tier: str, want: str, margin: float, group: str | None = None) -> Aim:
-    return Aim.model_validate({"tier": tier, "want": want, "margin": margin, "group": group})
+def objective(tier: str, want: str, margin: float, group: str | None = None) -> Objective:
+    return Objective.model_validate({"tier": tier, "want": want, "margin": margin, "group": group})
 
 
 @pytest.mark.parametrize(
@@ -48,37 +48,39 @@ def test_answers_for_an_interval_of_two_points(
     want: str, margin: float, value: float, answer: Answer
 ) -> None:
     """se 0.01: the interval reaches 0.0196 to both sides."""
-    verdict = judge_aim(aim("tier3", want, margin), [accuracy("a", value, 0.01)], "key")
+    verdict = judge_objective(objective("tier3", want, margin), [accuracy("a", value, 0.01)], "key")
     assert verdict.verdict == answer
     assert verdict.margin == margin
-    mirrored = judge_aim(aim("tier2", want, margin), [nats("a", -value, 0.01)], "key")
+    mirrored = judge_objective(objective("tier2", want, margin), [nats("a", -value, 0.01)], "key")
     assert mirrored.verdict == answer
     assert mirrored.gain == pytest.approx(verdict.gain)
 
 
 def test_a_loss_that_the_mean_hides_breaks_a_keep() -> None:
     deltas = [accuracy("up", 0.1, 0.005), accuracy("down", -0.05, 0.005)]
-    kept = judge_aim(aim("tier3", "keep", 0.01), deltas, "key")
+    kept = judge_objective(objective("tier3", "keep", 0.01), deltas, "key")
     assert kept.delta == pytest.approx(0.025)
     assert (kept.verdict, kept.regressions) == ("not met", ("down",))
-    improved = judge_aim(aim("tier3", "improve", 0.0), deltas, "key")
+    improved = judge_objective(objective("tier3", "improve", 0.0), deltas, "key")
     assert (improved.verdict, improved.regressions) == ("met", ("down",))
 
 
 def test_a_loss_within_the_margin_is_no_regression() -> None:
     deltas = [accuracy("up", 0.1, 0.005), accuracy("down", -0.03, 0.005)]
-    assert judge_aim(aim("tier3", "keep", 0.03), deltas, "key").regressions == ()
+    assert judge_objective(objective("tier3", "keep", 0.03), deltas, "key").regressions == ()
 
 
 def test_a_group_is_judged_alone() -> None:
     deltas = [accuracy("a", 0.1, 0.01, "core"), accuracy("b", -0.1, 0.01)]
-    verdict = judge_aim(aim("tier3", "improve", 0.0, "core"), deltas, "key")
+    verdict = judge_objective(objective("tier3", "improve", 0.0, "core"), deltas, "key")
     assert (verdict.verdict, verdict.items) == ("met", ("a",))
 
 
 def judged(step: int, gain: float, kept: float) -> JudgedStep:
-    improve = judge_aim(aim("tier3", "improve", 0.0), [accuracy("a", gain, 0.01)], "key")
-    keep = judge_aim(aim("tier2", "keep", 0.02), [nats("a", -kept, 0.001)], "key")
+    improve = judge_objective(
+        objective("tier3", "improve", 0.0), [accuracy("a", gain, 0.01)], "key"
+    )
+    keep = judge_objective(objective("tier2", "keep", 0.02), [nats("a", -kept, 0.001)], "key")
     whole = conjunction([improve.verdict, keep.verdict])
     return JudgedStep(step=step, verdict=whole, aims=[improve, keep])
 
@@ -97,9 +99,11 @@ def test_the_least_bad_step_keeps_what_there_was() -> None:
 
 def test_an_undecided_step_speaks_before_one_that_is_known_to_gain_nothing() -> None:
     """Identical to the bridge is the better estimate here, and surely no improvement."""
-    same = judge_aim(aim("tier3", "improve", 0.0), [accuracy("a", 0.0, 0.0)], "key")
+    same = judge_objective(objective("tier3", "improve", 0.0), [accuracy("a", 0.0, 0.0)], "key")
     nothing = JudgedStep(step=2, verdict="not met", aims=[same])
-    unsure = judge_aim(aim("tier3", "improve", 0.0), [accuracy("a", -0.001, 0.01)], "key")
+    unsure = judge_objective(
+        objective("tier3", "improve", 0.0), [accuracy("a", -0.001, 0.01)], "key"
+    )
     open_one = JudgedStep(step=1, verdict=unsure.verdict, aims=[unsure])
     assert (same.verdict, unsure.verdict) == ("not met", "undecided")
     best, pool = choose([nothing, open_one], 0)
@@ -119,9 +123,12 @@ def few(wins: int, losses: int, n: int) -> Delta:
 
 def test_four_losses_of_seven_prove_nothing() -> None:
     """Exact p is 0.125, so no list may say `significantly worse`."""
-    kept = judge_aim(aim("tier3", "keep", 0.0), [few(0, 4, 7)], "key")
+    kept = judge_objective(objective("tier3", "keep", 0.0), [few(0, 4, 7)], "key")
     assert (kept.verdict, kept.regressions) == ("undecided", ())
-    assert judge_aim(aim("tier3", "keep", 0.0), [few(0, 9, 12)], "key").verdict == "not met"
+    assert (
+        judge_objective(objective("tier3", "keep", 0.0), [few(0, 9, 12)], "key").verdict
+        == "not met"
+    )
 
 
 @pytest.mark.parametrize("n", [7, 16, 30, 56])
@@ -149,7 +156,7 @@ def test_the_worse_list_is_the_table_s() -> None:
         deltas += [nats(f"s{i}", value, 0.01) for i, value in enumerate(rng.normal(0, 0.02, 3))]
         adjusted = holm({f"{d.tier} {d.item} {d.metric}": d.estimate.p for d in deltas})
         flags = {delta.item: flagged(delta, adjusted).flag for delta in deltas}
-        listed = judge_aim(aim("tier3", "improve", 0.0), deltas, "key").regressions
+        listed = judge_objective(objective("tier3", "improve", 0.0), deltas, "key").regressions
         assert set(listed) == {str(i) for i in range(6) if flags[str(i)] == "worse"}
-        beyond = judge_aim(aim("tier3", "keep", 0.01), deltas, "key").regressions
+        beyond = judge_objective(objective("tier3", "keep", 0.01), deltas, "key").regressions
         assert set(beyond) <= set(listed)

@@ -9,7 +9,7 @@ import pytest
 from evaluation.bridge.verdicts import judge_step
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
-from evaluation.settings.objectives import Aim
+from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edit_json, edited, make_plans, read, write_side, write_stage_of
 
@@ -109,7 +109,7 @@ def test_the_same_weights_change_nothing(tmp_path: Path) -> None:
     acc = row(content, "tier3", "quiz", "delta_acc")
     assert (acc["delta"], acc["low"], acc["high"], acc["p"]) == (0, 0, 0, 1)
     assert "same on every item" in acc["note"]
-    kept = next(aim for aim in content["aims"] if aim["want"] == "keep")
+    kept = next(objective for objective in content["aims"] if objective["want"] == "keep")
     assert kept["verdict"] == "met"
 
 
@@ -179,7 +179,7 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path, file: str) -> None:
         write_deltas(plan, 10)
 
 
-def test_an_aim_at_what_was_not_scored_is_refused() -> None:
-    aim = Aim(tier="tier2", want="improve", group="nowhere", margin=0.0)
+def test_an_objective_at_what_was_not_scored_is_refused() -> None:
+    objective = Objective(tier="tier2", want="improve", group="nowhere", margin=0.0)
     with pytest.raises(BridgeError, match=r"stages\.second\.objective\.0.*'nowhere'"):
-        judge_step([aim], [], "second")
+        judge_step([objective], [], "second")

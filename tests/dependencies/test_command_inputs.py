@@ -73,7 +73,7 @@ def edited(config: Path, edit: Edit) -> None:
     config.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
-def fewer_aims(content: dict[str, Any]) -> None:
+def fewer_objectives(content: dict[str, Any]) -> None:
     content["stages"]["second"]["objective"].pop()
 
 
@@ -94,7 +94,7 @@ def another_group(content: dict[str, Any]) -> None:
 
 DELTAS, COLLECT_ALL = "deltas --stage second --step 10 20", "collect --stage second --step 10 20"
 CASES: list[tuple[Edit, str, str]] = [
-    *((edit, "tables --stage second", DELTAS) for edit in (fewer_aims, another_margin)),
+    *((edit, "tables --stage second", DELTAS) for edit in (fewer_objectives, another_margin)),
     (another_margin, "figures --stage second", DELTAS),
     (another_margin, "bridge-table", DELTAS),
     (another_margin, "front-page", DELTAS),
@@ -120,7 +120,7 @@ def test_what_is_outdated_is_not_read(config: Path, edit: Edit, command: str, re
 
 def test_what_is_current_is_read_and_the_remedy_helps(config: Path) -> None:
     assert run(config, "tables --stage second") == 0
-    edited(config, fewer_aims)
+    edited(config, fewer_objectives)
     with pytest.raises(ResultsError) as caught:
         run(config, "tables --stage second")
     (typed,) = re.findall(r"run `python -m evaluation (.*)`", str(caught.value))

@@ -102,7 +102,7 @@ def in_the_way(world: World) -> None:
     (world.folder / "results").write_text("in the way")
 
 
-def aimless(world: World) -> None:
+def without_items(world: World) -> None:
     rewrite(world.config, "stages", "stage2", "objective", 0, "group", value="hq")
 
 
@@ -125,7 +125,7 @@ FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
         "agreement", "set sequence_length: 32",
     ),
     "a suite that is not there": (lambda w: (w.folder / "suites/sft.yaml").unlink(), "configuration", "sft.yaml; there are base"),
-    "an aim at nothing": (aimless, "configuration", "stages.stage2.objective.0: group: tier2 of the stage's suites has no group 'hq'"),
+    "an objective without items": (without_items, "configuration", "stages.stage2.objective.0: group: tier2 of the stage's suites has no group 'hq'"),
     "results that are a file": (in_the_way, "folders", "results is a file"),
 }  # fmt: skip
 

@@ -79,8 +79,8 @@ def files(folder: Path) -> dict[str, File]:
 def beginning(pool: Path) -> Model:
     """`stage1` with listed steps and `stage2` with all it finds, its probes and a bridge."""
     folder = pool.parent
-    aims = [{"tier": "tier2", "want": "keep", "margin": 0.5}]
-    aims += [{"tier": "tier3", "want": "keep", "margin": 0.5}]
+    objectives = [{"tier": "tier2", "want": "keep", "margin": 0.5}]
+    objectives += [{"tier": "tier3", "want": "keep", "margin": 0.5}]
     config = {
         "results": f"{HERE}/results",
         "cache": f"{HERE}/cache",
@@ -97,7 +97,7 @@ def beginning(pool: Path) -> Model:
                 "steps": "all",
                 "suites": ["base", "sft"],
                 "bridge": {"stage": "stage1", "step": 20},
-                "objective": aims,
+                "objective": objectives,
             },
         },
     }

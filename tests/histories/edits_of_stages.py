@@ -1,4 +1,4 @@
-"""What a user may change in stages: their steps, bridges, names, suites and aims."""
+"""What a user may change in stages: their steps, bridges, names, suites and objectives."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -127,49 +127,53 @@ def suite_extended(model: Model, stage: str, old: str, new: str) -> None:
     model.stages[stage]["suites"] = [new if name == old else name for name in names]
 
 
-def _aims(model: Model) -> Iterable[tuple[str, int, dict[str, Any]]]:
+def _objectives(model: Model) -> Iterable[tuple[str, int, dict[str, Any]]]:
     for stage, own in model.stages.items():
-        for number, aim in enumerate(own.get("objective", [])):
-            yield stage, number, aim
+        for number, objective in enumerate(own.get("objective", [])):
+            yield stage, number, objective
 
 
-@edit(lambda m: [(s, n, v) for s, n, a in _aims(m) for v in (0.01, 0.2, 0.5) if v != a["margin"]])
+@edit(
+    lambda m: [
+        (s, n, v) for s, n, a in _objectives(m) for v in (0.01, 0.2, 0.5) if v != a["margin"]
+    ]
+)
 def margin(model: Model, stage: str, number: int, value: float) -> None:
     model.stages[stage]["objective"][number]["margin"] = value
 
 
-@edit(lambda model: [(stage, number) for stage, number, _ in _aims(model)])
-def aim_turned(model: Model, stage: str, number: int) -> None:
-    aim = model.stages[stage]["objective"][number]
-    aim["want"] = "improve" if aim["want"] == "keep" else "keep"
+@edit(lambda model: [(stage, number) for stage, number, _ in _objectives(model)])
+def objective_turned(model: Model, stage: str, number: int) -> None:
+    objective = model.stages[stage]["objective"][number]
+    objective["want"] = "improve" if objective["want"] == "keep" else "keep"
 
 
 @edit(
     lambda model: [
         (stage, number, metric)
-        for stage, number, aim in _aims(model)
+        for stage, number, objective in _objectives(model)
         for metric in (None, "gold_bits_per_byte", "margin")
-        if aim["tier"] == "tier3" and aim.get("metric") != metric
+        if objective["tier"] == "tier3" and objective.get("metric") != metric
     ]
 )
-def aim_metric(model: Model, stage: str, number: int, metric: str | None) -> None:
-    aim = model.stages[stage]["objective"][number]
-    aim.pop("metric", None)
+def objective_metric(model: Model, stage: str, number: int, metric: str | None) -> None:
+    objective = model.stages[stage]["objective"][number]
+    objective.pop("metric", None)
     if metric:
-        aim["metric"] = metric
+        objective["metric"] = metric
 
 
 @edit(lambda model: [(s, t) for s in _bridged(model) for t in _tiers(model, s)])
 def objective(model: Model, stage: str, tier: str) -> None:
-    aims = model.stages[stage].setdefault("objective", [])
-    if len(aims) < 3:
-        aims.append({"tier": tier, "want": "improve", "margin": 0.0})
+    objectives = model.stages[stage].setdefault("objective", [])
+    if len(objectives) < 3:
+        objectives.append({"tier": tier, "want": "improve", "margin": 0.0})
     else:
-        aims.pop(0)
+        objectives.pop(0)
 
 
 @edit(lambda model: [(s,) for s, own in model.stages.items() if len(own.get("objective", [])) > 1])
-def aim_taken_away(model: Model, stage: str) -> None:
+def objective_taken_away(model: Model, stage: str) -> None:
     model.stages[stage]["objective"].pop()
 
 

@@ -86,7 +86,7 @@ def _old_items(model: Model) -> Iterable[tuple[Any, ...]]:
 
 @edit(_old_items)
 def item_removed(model: Model, suite: str, section: str, name: str) -> None:
-    """An aim at nothing is no wish, so no tier of a suite is emptied."""
+    """An objective without items is an error, so no tier of a suite is emptied."""
     del model.suites[suite][section][name]
 
 
@@ -250,5 +250,5 @@ _order_of("sections", lambda model: [["suites", suite] for suite in model.suites
 _order_of("stages", lambda _: [["config", "stages"]])
 _order_of("settings", lambda _: [["config", "verification"], ["config", "mirrors"]])
 _order_of("suites", _of_stages("suites"))
-_order_of("aims", _of_stages("objective"))
+_order_of("objectives", _of_stages("objective"))
 _order_of("steps", _of_stages("steps"))

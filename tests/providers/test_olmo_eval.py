@@ -129,8 +129,8 @@ def test_objectives_use_what_names_promise(world: World) -> None:
         content = {"extends": "base", "tasks": tasks}
         (world.folder / "suites/bits.yaml").write_text(yaml.safe_dump(content))
         config = yaml.safe_load(world.config.read_text())
-        aim = {"tier": "tier3", "want": "improve", "group": "bits", "margin": 0.1}
-        config["stages"]["stage2"] |= {"suites": ["bits"], "objective": [aim]}
+        objective = {"tier": "tier3", "want": "improve", "group": "bits", "margin": 0.1}
+        config["stages"]["stage2"] |= {"suites": ["bits"], "objective": [objective]}
         world.config.write_text(yaml.safe_dump(config))
         plan = plan_stages(load_config(world.config))["stage2"]
         return plan.stage.objective[0].metric

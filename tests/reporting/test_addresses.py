@@ -284,8 +284,8 @@ def test_on_paper_the_verdict_comes_first(browser: Browser, written: Path) -> No
 
 def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
     """On the front page's card, in the table of verdicts, in the heat map and under its name."""
-    aims = [{"tier": "tier2", "group": "hq", "want": "improve", "margin": 0.01}]
-    plans = write_pages(tmp_path, gain=0.5, objective=aims)
+    objectives = [{"tier": "tier2", "group": "hq", "want": "improve", "margin": 0.01}]
+    plans = write_pages(tmp_path, gain=0.5, objective=objectives)
     second = plans["second"]
     advised = read_recommendation(second.results / "recommendation.json")
     value = f"{advised.headline.value:.4f}"

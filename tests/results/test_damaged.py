@@ -353,7 +353,7 @@ def test_a_stage_file_that_is_damaged(plans: dict[str, StagePlan]) -> None:
 
 
 def test_an_objective_that_has_changed(plans: dict[str, StagePlan]) -> None:
-    """Deltas that judge other aims than the configuration has now are left out, not misread."""
+    """Deltas that judge other objectives than the configuration has now are left out, not misread."""
     plan = plans["second"]
     path = plan.step_folder(20) / "bridge_deltas.json"
     content = json.loads(path.read_text())
@@ -361,7 +361,7 @@ def test_an_objective_that_has_changed(plans: dict[str, StagePlan]) -> None:
     write_stage(plan, STEPS)
     stage = read_stage_deltas(plan.results / "bridge_deltas.json")
     assert [entry.step for entry in stage.verdicts] == [10, 30]
-    assert "it judges 1 aims" in stage.left_out[0]
+    assert "it judges 1 objectives" in stage.left_out[0]
     assert read_recommendation(plan.results / "recommendation.json").left_out == stage.left_out
 
 

@@ -12,7 +12,7 @@ import yaml
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config, stage_suite, validate_config
 from evaluation.settings.names import check_label
-from evaluation.settings.objectives import Aim, settled_aim
+from evaluation.settings.objectives import Objective, settled_objective
 from evaluation.settings.plan import plan_stage
 from evaluation.settings.suites import Suite, load_suite
 from evaluation.settings.yaml_files import MAX_BYTES, read_yaml
@@ -20,7 +20,7 @@ from tests.tables import cases
 from tests.workflow.paper import Paper
 
 STAGE = {"checkpoints": "ckpts", "steps": [10], "suites": ["base"]}
-AIM = {"tier": "tier2", "want": "keep", "margin": 0.1}
+OBJECTIVE = {"tier": "tier2", "want": "keep", "margin": 0.1}
 
 
 def content(top: dict[str, Any], **stage: Any) -> dict[str, Any]:
@@ -187,19 +187,22 @@ AIMED = [
         "group: tier2 of the stage's suites has no group 'all_txt' (did you mean all_text?); there "
         "are all_text, text",
     ),
-    (("tier3", None), "the stage's suites hold nothing of tier3; correct the aim or the suites"),
-    (("tier4", "tone"), "the stage's suites hold nothing of tier4; correct the aim"),
+    (
+        ("tier3", None),
+        "the stage's suites hold nothing of tier3; correct the objective or the suites",
+    ),
+    (("tier4", "tone"), "the stage's suites hold nothing of tier4; correct the objective"),
 ]
 
 
 @pytest.mark.parametrize(("at", "sentence"), AIMED)
-def test_an_aim_is_at_what_the_suites_have(at: tuple[str, str | None], sentence: str) -> None:
-    aim = Aim.model_validate({**AIM, "tier": at[0], "group": at[1]})
+def test_an_objective_is_at_what_the_suites_have(at: tuple[str, str | None], sentence: str) -> None:
+    objective = Objective.model_validate({**OBJECTIVE, "tier": at[0], "group": at[1]})
     if not sentence:
-        assert settled_aim(aim, GROUPED, "here") == aim
+        assert settled_objective(objective, GROUPED, "here") == objective
         return
     with pytest.raises(ConfigError) as caught:
-        settled_aim(aim, GROUPED, "here")
+        settled_objective(objective, GROUPED, "here")
     assert str(caught.value).startswith(f"here: {sentence}")
 
 
@@ -241,7 +244,7 @@ def test_names_of_stages_and_runs(name: str) -> None:
     for raw in (
         {**content({}), "stages": {name: STAGE}},
         content({"runs": {name: {"path": "r"}}}),
-        content({}, objective=[{**AIM, "group": name}]),
+        content({}, objective=[{**OBJECTIVE, "group": name}]),
     ):
         assert f"{name!r}: a name " in said(raw)
 

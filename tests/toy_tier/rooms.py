@@ -39,7 +39,7 @@ from tests.reporting.pages import STEPS, page_data, write_report
 from tests.workflow.world import WORDS, World, build_world, sentence, write_rows
 
 BOOKS = ("old", "new")
-AIMS = [
+OBJECTIVES = [
     {"tier": "toy", "want": "improve", "margin": 0.0},
     {"tier": "toy", "want": "keep", "group": "hq", "margin": 0.05},
 ]
@@ -64,7 +64,7 @@ def scored(root: Path) -> dict[str, StagePlan]:
     """Two stages with slices and riddles, the second one compared with its bridge."""
     books = {book: {"dataset": f"some/{book}", "group": "hq"} for book in BOOKS}
     folders.SUITE["riddles"] = {**books, "new": {"dataset": "some/new"}}
-    plans = folders.make_plans(root, tiers=("slices", "riddles"), objective=AIMS)
+    plans = folders.make_plans(root, tiers=("slices", "riddles"), objective=OBJECTIVES)
     first, second = plans["first"], plans["second"]
     sides = [(first, first.step_folder(100), 100, 0.3), (second, second.bridge_folder, 100, 0.3)]
     sides += [(second, second.step_folder(step), step, 0.3 + step / 60) for step in STEPS]
@@ -88,7 +88,7 @@ def bridge(root: Path) -> None:
     assert rows["old"].primary
     assert rows["old"].flag == "better"
     assert not rows["overall"].primary
-    assert [(aim.tier, aim.verdict, aim.items) for aim in found.aims] == [
+    assert [(objective.tier, objective.verdict, objective.items) for objective in found.aims] == [
         ("toy", "met", ("old", "new")),
         ("toy", "met", ("old",)),
     ]
@@ -168,7 +168,7 @@ def _front(plans: dict[str, StagePlan], root: Path) -> None:
 
 
 def doctor(root: Path) -> None:
-    """The suites' items are counted, and an aim at a group that there is not is a fault."""
+    """The suites' items are counted, and an objective on a group that does not exist is a fault."""
     whole = scored(root)["second"].config.model_dump_json()
     config = root / "config.yaml"
     for group, faults in (("hq", 0), ("nowhere", 1)):
@@ -221,7 +221,7 @@ def workflow(root: Path) -> None:
 def compared(world: World) -> None:
     deltas = world.read(WORLD, "by_checkpoint", "step_15", "bridge_deltas.json")
     assert {row["item"] for row in deltas["deltas"]} == {*BOOKS, "overall"}
-    assert [aim["tier"] for aim in deltas["aims"]] == ["toy"]
+    assert [objective["tier"] for objective in deltas["aims"]] == ["toy"]
     assert "toy" in world.results(WORLD, "summary.csv").read_text()
     assert world.results(WORLD, "figures", "toy_forest.svg").is_file()
     for page in (world.results("report.html"), world.results(WORLD, "report.html")):

@@ -49,8 +49,8 @@ def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
 
 def test_an_objective_at_nothing_stops_before_anything_runs(world: World) -> None:
     whole = world.config.read_text()
-    aim = {"tier": "tier2", "group": "nowhere", "want": "keep", "margin": 0.1}
-    world.change_stage("stage1", objective=[aim])
+    objective = {"tier": "tier2", "group": "nowhere", "want": "keep", "margin": 0.1}
+    world.change_stage("stage1", objective=[objective])
     runs = [world.snakemake(target, "-n") for target in ("prefill", "stage1")]
     world.config.write_text(whole)
     for done in runs:

@@ -18,10 +18,10 @@ from evaluation.reporting.pages.provenance_header import front_header
 from evaluation.reporting.pages.runs_page import stage_title
 from evaluation.reporting.pages.verdicts import (
     advice,
-    aim_title,
     chosen_step,
     group_series,
     headline_item,
+    objective_title,
     stage_verdict,
 )
 from evaluation.reporting.status import failures
@@ -163,12 +163,12 @@ def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
 
     Without an objective that of the last tier there is.
     """
-    objective = found.plan.stage.objective
-    aim = next((aim for aim in objective if aim.want == "improve"), None)
-    for tier in [aim.tier] if aim else list(reversed(found.plan.tiers)):
-        item = headline_item(tier, aim.group if aim else None)
+    objectives = found.plan.stage.objective
+    objective = next((objective for objective in objectives if objective.want == "improve"), None)
+    for tier in [objective.tier] if objective else list(reversed(found.plan.tiers)):
+        item = headline_item(tier, objective.group if objective else None)
         own = {one["metric"]: one for one in series if (one["tier"], one["item"]) == (tier, item)}
-        names = [aim.decided_on.name if aim else TIERS[tier].headline_of(own)]
+        names = [objective.decided_on.name if objective else TIERS[tier].headline_of(own)]
         if TIERS[tier].kind == "nats":
             names += [one.name for one in TIERS[tier].metrics if one.name not in names]
         if known := [own[name] for name in names if name in own]:
@@ -177,17 +177,17 @@ def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
 
 
 def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
-    objective = list(map(aim_title, found.plan.stage.objective))
+    objectives = list(map(objective_title, found.plan.stage.objective))
     advised = advice(found)
     why_not = found.recommendation.why if found.recommendation else "no recommendation yet"
     return {
         "name": found.plan.name,
-        "verdict": stage_verdict(found) or ("undecided" if objective else "no objective"),
+        "verdict": stage_verdict(found) or ("undecided" if objectives else "no objective"),
         "provisional": provisional(found.recommendation),
-        "objective": objective,
+        "objective": objectives,
         "advice": f"{advised['kind']}: {advised['named']}" if advised else None,
         "beside": advised["beside_steps"] if advised else "",
-        "why_not": why_not if objective else "no recommendation, as the stage has no objective",
+        "why_not": why_not if objectives else "no recommendation, as the stage has no objective",
         "headline": sparks[0]["sentence"] if sparks else "no results yet",
         "companions": advised["companions"] if advised else [],
         "counts": _counts(found),

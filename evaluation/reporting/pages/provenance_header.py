@@ -91,7 +91,7 @@ def _configuration(stages: Sequence[StageResults]) -> str:
     asked = [
         [
             stage.plan.suite.model_dump(mode="json"),
-            [aim.model_dump(mode="json") for aim in stage.plan.stage.objective],
+            [objective.model_dump(mode="json") for objective in stage.plan.stage.objective],
             list(stage.asked),
         ]
         for stage in stages

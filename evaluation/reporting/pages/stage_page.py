@@ -33,10 +33,10 @@ from evaluation.reporting.pages.provenance import jobs_table, provenance_tables,
 from evaluation.reporting.pages.provenance_header import run_name, stage_header
 from evaluation.reporting.pages.verdicts import (
     advice,
-    aim_title,
     chosen_step,
     group_series,
     headline_item,
+    objective_title,
     stage_verdict,
     verdict_rows,
 )
@@ -112,7 +112,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "no_advice": advised.why if advised else "the bridge has not been compared yet",
         "has_bridge": plan.stage.bridge is not None,
         "bridge": next(bridges, None),
-        "objective": list(map(aim_title, plan.stage.objective)),
+        "objective": list(map(objective_title, plan.stage.objective)),
         "missing": found.missing,
         "warnings": warnings_in_words(found.deltas),
         "failures": [*failures(plan, found.asked), *found.damaged],

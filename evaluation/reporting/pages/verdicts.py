@@ -7,7 +7,7 @@ from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
 from evaluation.reporting.headlines import in_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.deltas_file import AimRow
+from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.candidates import (
     Candidate,
@@ -15,56 +15,56 @@ from evaluation.settings.candidates import (
     candidate_label,
     candidate_rank,
 )
-from evaluation.settings.objectives import Aim
+from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS, TierName
 
 
 def verdict_rows(found: StageResults, chosen: Candidate | None) -> list[dict[str, Any]]:
-    """Return the verdict on each aim of each step and merge, the chosen one first."""
+    """Return the verdict on each objective of each step and merge, the chosen one first."""
     order = sorted(found.deltas, key=lambda one: (one != chosen, candidate_rank(one)))
     return [
-        {"step": one, "verdict": content.verdict, "aims": list(map(_aim, content.aims))}
+        {"step": one, "verdict": content.verdict, "aims": list(map(_objective, content.aims))}
         for one, content in ((one, found.deltas[one]) for one in order)
     ]
 
 
-def _aim(aim: AimRow) -> dict[str, Any]:
-    metric = aim.definition
-    change = metric.change(aim.delta, aim.low, aim.high)
+def _objective(objective: ObjectiveRow) -> dict[str, Any]:
+    metric = objective.definition
+    change = metric.change(objective.delta, objective.low, objective.high)
     more = []
-    if aim.verdict == "undecided" and aim.mde is not None:
-        more.append(detectable_in_words(metric, aim.mde))
-    if aim.companion:
-        more.append(aim.companion.sentence)
-    worse = worse_in_words(aim.want, aim.regressions) if aim.regressions else ""
+    if objective.verdict == "undecided" and objective.mde is not None:
+        more.append(detectable_in_words(metric, objective.mde))
+    if objective.companion:
+        more.append(objective.companion.sentence)
+    worse = worse_in_words(objective.want, objective.regressions) if objective.regressions else ""
     return {
-        "verdict": aim.verdict,
-        "change": f"Δ {change}" if aim.low is not None else f"Δ {change}; {aim.why}",
+        "verdict": objective.verdict,
+        "change": f"Δ {change}" if objective.low is not None else f"Δ {change}; {objective.why}",
         "more": more,
         "worse": worse,
     }
 
 
 def group_series(found: StageResults) -> list[Series]:
-    """Return a curve of each group of items that an aim is about, from the numbers of its verdicts.
+    """Return a curve of each group of items that an objective is about, from the numbers of its verdicts.
 
     Groups of the suite have curves like any item, and those of rates are items.
     """
     rows: list[dict[str, Any]] = []
     known: dict[tuple[str, str], dict[str, str]] = {}
     for step in sorted(found.deltas, key=candidate_rank):
-        for aim in found.deltas[step].aims:
-            named = found.plan.suite.tier_groups(aim.tier)
-            if aim.group and aim.group not in named and not TIERS[aim.tier].rates:
-                item, metric = group_item(aim.group), aim.metric.removeprefix("delta_")
-                about: dict[str, Any] = {"tier": aim.tier, "item": item, "metric": metric}
+        for objective in found.deltas[step].aims:
+            named = found.plan.suite.tier_groups(objective.tier)
+            if objective.group and objective.group not in named and not TIERS[objective.tier].rates:
+                item, metric = group_item(objective.group), objective.metric.removeprefix("delta_")
+                about: dict[str, Any] = {"tier": objective.tier, "item": item, "metric": metric}
                 about |= {"chance": None, "low": None, "high": None, **candidate_columns(step)}
-                bounds = {"delta_low": aim.low, "delta_high": aim.high}
+                bounds = {"delta_low": objective.low, "delta_high": objective.high}
                 role = "step" if isinstance(step, int) else "merge"
-                rows.append({**about, "role": role, "value": aim.value, **bounds})
-                rows.append({**about, "role": "bridge", "value": aim.bridge_value})
-                note = f"Mean of {', '.join(aim.items)}."
-                known[aim.tier, item] = {"group": aim.group, "note": note}
+                rows.append({**about, "role": role, "value": objective.value, **bounds})
+                rows.append({**about, "role": "bridge", "value": objective.bridge_value})
+                note = f"Mean of {', '.join(objective.items)}."
+                known[objective.tier, item] = {"group": objective.group, "note": note}
     return [{**one, **known[one["tier"], one["item"]]} for one in stage_series(rows)]
 
 
@@ -108,13 +108,13 @@ def _beside(content: Recommendation) -> list[str]:
     return named
 
 
-def aim_title(aim: Aim) -> str:
-    """Return an aim in words, e.g. `tier2 (hq): improve by more than 0.02 nats per token`."""
-    metric = f" {aim.metric}" if aim.metric else ""
-    group = f" ({aim.group})" if aim.group else ""
-    size = aim.decided_on.size(aim.margin)
-    margin = f"by more than {size}" if aim.want == "improve" else f"within {size}"
-    return f"{aim.tier}{metric}{group}: {aim.want} {margin}"
+def objective_title(objective: Objective) -> str:
+    """Return an objective in words, e.g. `tier2 (hq): improve by more than 0.02 nats per token`."""
+    metric = f" {objective.metric}" if objective.metric else ""
+    group = f" ({objective.group})" if objective.group else ""
+    size = objective.decided_on.size(objective.margin)
+    margin = f"by more than {size}" if objective.want == "improve" else f"within {size}"
+    return f"{objective.tier}{metric}{group}: {objective.want} {margin}"
 
 
 def headline_item(tier: TierName, group: str | None) -> str:

@@ -1,11 +1,11 @@
-"""What to do about aims that are undecided: which tasks are too small, and how many questions it takes."""
+"""What to do about objectives that are undecided: which tasks are too small, and how many questions it takes."""
 
 import math
 from collections.abc import Iterator, Sequence
 
 from evaluation.bridge.statistics import POWER
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.deltas_file import AimRow
+from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import QualityRow
 from evaluation.settings.candidates import steps_among
 from evaluation.settings.tiers import TIERS, Tier
@@ -16,39 +16,39 @@ NAMED = 6
 
 
 def advice_of(found: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
-    """Yield a sentence for each undecided aim of the recommended, or else of the last step."""
+    """Yield a sentence for each undecided objective of the recommended, or else of the last step."""
     advised = found.recommendation.candidate if found.recommendation else None
     step = advised if advised in found.deltas else max(steps_among(found.deltas), default=None)
     if step is None:
         return
-    for aim in found.deltas[step].aims:
-        if aim.verdict == "undecided":
-            yield from _of_aim(aim, rows)
+    for objective in found.deltas[step].aims:
+        if objective.verdict == "undecided":
+            yield from _of_objective(objective, rows)
 
 
-def _of_aim(aim: AimRow, rows: Sequence[QualityRow]) -> Iterator[str]:
-    tier, metric = TIERS[aim.tier], aim.definition
+def _of_objective(objective: ObjectiveRow, rows: Sequence[QualityRow]) -> Iterator[str]:
+    tier, metric = TIERS[objective.tier], objective.definition
     own = [
         row
         for row in rows
-        if (row.tier, row.metric) == (aim.tier, metric.name) and row.item in aim.items
+        if (row.tier, row.metric) == (objective.tier, metric.name) and row.item in objective.items
     ]
     if not own:
         return
-    difference = aim.margin or min(row.difference for row in own)
-    group = f" of {aim.group}" if aim.group else ""
-    text = f"{aim.tier}: {metric.words}{group} is undecided"
-    if aim.mde is not None:
-        text += f"; {_times(aim, difference, len(own), tier)}"
+    difference = objective.margin or min(row.difference for row in own)
+    group = f" of {objective.group}" if objective.group else ""
+    text = f"{objective.tier}: {metric.words}{group} is undecided"
+    if objective.mde is not None:
+        text += f"; {_times(objective, difference, len(own), tier)}"
     small = [row for row in own if row.too_small]
     yield f"{text}{_small(small, len(own), tier.item) if small else ''}"
 
 
-def _times(aim: AimRow, difference: float, count: int, tier: Tier) -> str:
+def _times(objective: ObjectiveRow, difference: float, count: int, tier: Tier) -> str:
     """Say how many times as many units the mean takes: its error falls with their root."""
-    assert aim.mde is not None
-    times = (aim.mde / difference) ** 2
-    size = aim.definition.size(difference)
+    assert objective.mde is not None
+    times = (objective.mde / difference) ** 2
+    size = objective.definition.size(difference)
     where = f"the mean of {count} {_plural(tier.item, count)}" if count > 1 else "it"
     if times <= 1:
         return f"the {tier.unit} of {where} show a difference of {size} with probability {POWER:g}"

@@ -164,12 +164,12 @@ def _ratio(signal: float | None, noise: float | None, gains: Sequence[float]) ->
 
 
 def difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric: Metric) -> float:
-    """Return the smallest margin above zero of an aim at the item, or else what is worth telling."""
+    """Return the smallest margin above zero of an objective on the item, or else what is worth telling."""
     margins = [
-        aim.margin
-        for aim in plan.stage.objective
-        if aim.tier == tier.name and aim.group in (None, group) and aim.margin > 0
-        if aim.decided_on.name == metric.name
+        objective.margin
+        for objective in plan.stage.objective
+        if objective.tier == tier.name and objective.group in (None, group) and objective.margin > 0
+        if objective.decided_on.name == metric.name
     ]
     return min(margins, default=metric.worth)
 
