@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
 
 from evaluation.checkpoints.architecture import Architecture, parse_architecture
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.config_files import read_text
-from evaluation.checkpoints.format import TORCH_NAMES, Checkpoint, open_checkpoint
-from evaluation.checkpoints.headers import Header, read_folder_headers
-from evaluation.checkpoints.mapping import Source, expected_parameters
-from evaluation.checkpoints.pretrained import load_config
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.mapping import expected_parameters
+from evaluation.checkpoints.pretrained import load_config, load_pretrained
 from evaluation.checkpoints.save import (
     nanotron_model_config,
     new_folder,
@@ -29,8 +27,6 @@ from evaluation.files import write_text
 from evaluation.settings.steps import step_named
 
 log = logging.getLogger(__name__)
-
-_HEAD, _EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"
 
 
 def import_hf(
@@ -135,70 +131,13 @@ def _update_latest(target: Path, step: int) -> None:
 def _write_weights(
     checkpoint: Checkpoint, folder: Path, arch: Architecture, padded: Architecture, tp: int
 ) -> None:
-    """Write whole Nanotron tensors, put together from the Hugging Face folder one at a time."""
-    headers = read_folder_headers(checkpoint.path)
-    places = {name: header.path for header in headers for name in header.tensors}
+    """Write Nanotron's tensors, put together from those of the model as transformers loads it."""
+    theirs = load_pretrained(checkpoint, getattr(torch, checkpoint.dtype)).state_dict()
     sources, padded_sources = expected_parameters(arch), expected_parameters(padded)
-    is_tied = bool(checkpoint.model_config.get("tie_word_embeddings"))
-    _check_tensors(checkpoint.path, headers, sources, is_tied)
-    if is_tied and _HEAD in places:
-        _check_tied(places)
 
     def tensor(name: str) -> torch.Tensor:
-        whole = torch.cat([_read(places, target.name) for target in sources[name].targets])
-        return _padded(whole, padded_sources[name].shape[0])
+        whole = torch.cat([theirs[target.name] for target in sources[name].targets])
+        rows = padded_sources[name].shape[0] - len(whole)
+        return torch.cat((whole, whole.new_zeros(rows, *whole.shape[1:])))
 
     write_parameters(folder, padded_sources, tensor, tp=tp)
-
-
-def _check_tensors(
-    folder: Path, headers: list[Header], sources: dict[str, Source], is_tied: bool
-) -> None:
-    """Raise CheckpointError unless the folder holds the expected tensors, in shapes and dtypes."""
-    found = {name: entry for header in headers for name, entry in header.tensors.items()}
-    shapes = {
-        target.name: (target.stop - target.start, *source.shape[1:])
-        for source in sources.values()
-        for target in source.targets
-    }
-    known = shapes.keys() | ({_HEAD} if is_tied else set())
-    foreign = {name for name in found if "rotary_emb" not in name} - known
-    for problem, names in (("lacks", shapes.keys() - found), ("has a foreign", foreign)):
-        if names:
-            raise CheckpointError(f"{folder}: {problem} {sorted(names)[0]}; download again")
-    for header in headers:
-        for name in shapes.keys() & header.tensors.keys():
-            if found[name].dtype not in TORCH_NAMES:
-                raise CheckpointError(
-                    f"{header.path}: {name} is {found[name].dtype}; only "
-                    f"{', '.join(TORCH_NAMES)} can be trained; download again"
-                )
-    for name, shape in shapes.items():
-        if found[name].shape != shape:
-            raise CheckpointError(
-                f"{folder}: {name} has shape {found[name].shape}, but config.json "
-                f"makes it {shape}; download both again"
-            )
-
-
-def _check_tied(places: dict[str, Path]) -> None:
-    """Raise CheckpointError for a head that differs from the embedding it is tied to."""
-    if not torch.equal(_read(places, _HEAD), _read(places, _EMBEDDING)):
-        raise CheckpointError(
-            f"{places[_HEAD]}: its lm_head.weight differs from the embedding, though "
-            "config.json ties them; set `tie_word_embeddings` to false there, or remove the tensor"
-        )
-
-
-def _read(places: dict[str, Path], name: str) -> torch.Tensor:
-    with safe_open(places[name], framework="pt") as file:
-        tensor: torch.Tensor = file.get_tensor(name)
-    return tensor
-
-
-def _padded(tensor: torch.Tensor, rows: int) -> torch.Tensor:
-    """Return the tensor with rows of zeros added up to those that are written."""
-    if len(tensor) == rows:
-        return tensor
-    zeros = tensor.new_zeros(rows - len(tensor), *tensor.shape[1:])
-    return torch.cat((tensor, zeros))

@@ -50,14 +50,13 @@ def load_model(
     """
     devices = [torch.device(device)] if isinstance(device, str | torch.device) else device
     dtype = dtype or getattr(torch, checkpoint.dtype)
-    PREFETCH.loading(checkpoint.path)
     if checkpoint.kind == "huggingface":
         check_complete(checkpoint)
         model = load_pretrained(checkpoint, dtype)
         check_complete(checkpoint)
     else:
         model = _load_nanotron(checkpoint, dtype, devices)
-    PREFETCH.loaded(checkpoint.path)
+    PREFETCH.begin()
     model.requires_grad_(False)
     if len(devices) == 1:
         return model.to(devices[0]).eval()

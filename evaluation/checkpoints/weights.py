@@ -10,20 +10,18 @@ import itertools
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 
 from evaluation.checkpoints.config_files import os_errors_named
 from evaluation.checkpoints.mapping import Source, Target, half_split_row
-from evaluation.checkpoints.prefetch import PREFETCH
 from evaluation.checkpoints.shards import Shard
 from evaluation.checkpoints.slices import Slices
 from evaluation.errors import IncompleteCheckpoint
-from evaluation.files import check_regular
+from evaluation.files import open_regular
 
 READERS = {"cpu": 4, "cuda": 8}
 """Threads that read; on CPU no more than it has cores."""
@@ -38,9 +36,6 @@ _DTYPES = {
     "BF16": torch.bfloat16,
     "F16": torch.float16,
 }
-
-Read = Callable[[memoryview, int], int]
-"""Reads into a buffer from a position in a file; returns how many bytes it got."""
 
 
 def load_weights(
@@ -129,10 +124,11 @@ class _WeightReader:
 
     def read(self, chunks: list[_Chunk]) -> None:
         """Read chunks of one shard and put them where they belong."""
-        with _opened(chunks[0].shard) as read:
+        path = chunks[0].shard.path
+        with os_errors_named(path), open_regular(path) as file:
             for chunk in chunks:
                 buffer = self._buffer(chunk.bytes)
-                _read_into(buffer.numpy().data, chunk, read)
+                _read_into(buffer.numpy().data, chunk, file.fileno())
                 parameter = self._parameters[chunk.target.name]
                 with self._stream_on(parameter.device):  # before the buffer is used again
                     _put(_values(buffer, chunk), chunk.target, chunk.place, parameter)
@@ -184,31 +180,11 @@ def _put(values: torch.Tensor, target: Target, place: Slices, parameter: torch.T
     region[(slice(None), *columns)].index_copy_(0, index, values.to(parameter.dtype))
 
 
-@contextlib.contextmanager
-def _opened(shard: Shard) -> Iterator[Read]:
-    content = PREFETCH.content(shard.header)
-    if content is not None:
-        yield partial(_copy, content)
-        return
-    with os_errors_named(shard.path):
-        check_regular(shard.path)
-        with open(shard.path, "rb", buffering=0) as file:
-            yield lambda buffer, position: os.preadv(file.fileno(), [buffer], position)
-
-
-def _copy(content: memoryview, buffer: memoryview, position: int) -> int:
-    found = content[position : position + len(buffer)]
-    torch.frombuffer(buffer, dtype=torch.uint8)[: len(found)].copy_(
-        torch.frombuffer(found, dtype=torch.uint8)  # without Python's lock
-    )
-    return len(found)
-
-
-def _read_into(buffer: memoryview, chunk: _Chunk, read: Read) -> None:
+def _read_into(buffer: memoryview, chunk: _Chunk, file: int) -> None:
     shard = chunk.shard
     position, done = shard.entry.start + chunk.local[0][0] * _row_bytes(shard), 0
     while done < len(buffer):
-        count = read(buffer[done:], position + done)
+        count = os.preadv(file, [buffer[done:]], position + done)
         if not count:
             raise IncompleteCheckpoint(f"{shard.path}: became shorter while it was read; rerun")
         done += count

@@ -134,11 +134,9 @@ def test_a_head_that_is_tied_and_another_is_refused(tmp_path: Path) -> None:
     for same in (tmp_path / "c", tmp_path / "hf"):
         assert torch.equal(logits(load_model(open_checkpoint(same))), logits(model))
     put(tmp_path / "hf", "lm_head.weight", head + 0.5)
-    with pytest.raises(CheckpointError, match=r"lm_head.weight differs .*`tie_word_embeddings`"):
+    with pytest.raises(CheckpointError, match=r"output head differs .*`tie_word_embeddings`"):
         import_hf(tmp_path / "hf", tmp_path / "d")
     assert list((tmp_path / "d").iterdir()) == []
-    with pytest.raises(CheckpointError, match=r"output head differs .*`tie_word_embeddings`"):
-        load_model(open_checkpoint(tmp_path / "hf"))
 
 
 KEYS = "model.layers.1.self_attn.k_proj.weight"
@@ -147,10 +145,10 @@ KEYS = "model.layers.1.self_attn.k_proj.weight"
 @pytest.mark.parametrize(
     ("name", "tensor", "named"),
     [
-        (KEYS, torch.ones(48 * 48), r"k_proj.weight has shape .* makes it \(48, 48\)"),
-        (KEYS, torch.ones(1, 48, 48), r"k_proj.weight has shape .* makes it \(48, 48\)"),
+        (KEYS, torch.ones(48 * 48), r"another shape for .*k_proj\.weight"),
+        (KEYS, torch.ones(1, 48, 48), r"another shape for .*k_proj\.weight"),
         ("model.norm.weight", torch.ones(48).int(), r"model\.norm\.weight is I32; only F64, "),
-        ("model.new.weight", torch.ones(48), r"has a foreign model\.new\.weight"),
+        ("model.new.weight", torch.ones(48), r"does not know: model\.new\.weight"),
     ],
 )
 def test_tensors_that_do_not_fit(
