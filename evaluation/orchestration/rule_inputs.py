@@ -70,9 +70,9 @@ class RuleInputs:
         self.config = next(iter(plans.values())).config
         self.results = Path(self.config.results)
         self._workflow = workflow
-        self._is_main = is_main = bool(workflow.is_main_process)
+        self.is_main = bool(workflow.is_main_process)
         run = f"{fingerprint(self.config.results)}-{uuid.uuid4().hex[:8]}"
-        self._checked = CHECKED / (run if is_main else "job")
+        self._checked = CHECKED / (run if self.is_main else "job")
 
     def checked(self, plan: StagePlan) -> str:
         """Return what the check before a stage's scoring jobs writes; what is outdated waits for it."""
@@ -142,11 +142,11 @@ class RuleInputs:
         return NOTHING if self._is_kept(bridge) else "bridge"
 
     def _is_kept(self, subject: Subject) -> bool:
-        return self._is_main and is_retained(subject, self.outdated)
+        return self.is_main and is_retained(subject, self.outdated)
 
     def score(self, subjects: Sequence[Subject]) -> list[str]:
         """Return what a scoring job reads; raise WorkflowError for a checkpoint that is not there."""
-        if not self._is_main:
+        if not self.is_main:
             return []
         late = [subject for subject in subjects if self.outdated.score(subject)]
         for subject in late:
@@ -158,7 +158,7 @@ class RuleInputs:
 
     def bridge_score(self, plan: StagePlan) -> list[str]:
         """Put the bridge's job after its own stage's, so that no two jobs score one checkpoint."""
-        if not self._is_main:
+        if not self.is_main:
             return []
         subject = self._bridge(plan)
         files, bridge = self.score([subject]), plan.stage.bridge
@@ -194,7 +194,7 @@ class RuleInputs:
         return self._read([_record(subject, COLLECT)], None, is_late, [plan])
 
     def tables(self, plan: StagePlan) -> list[str]:
-        if not self._is_main:
+        if not self.is_main:
             return []
         steps = or_stop(stage_candidates, plan)
         if plan.stage.bridge is not None:
@@ -234,7 +234,7 @@ class RuleInputs:
         return or_stop(bridge_subject, plan, self.plans)
 
     def _is_late(self, question: Callable[..., bool], *arguments: object) -> bool:
-        return self._is_main and or_stop(question, *arguments)
+        return self.is_main and or_stop(question, *arguments)
 
     def _read(
         self,
@@ -253,7 +253,7 @@ class RuleInputs:
         that cache.
         """
         or_stop(decide_by_records, self._workflow)  # known only once the first rule asks
-        if not self._is_main:
+        if not self.is_main:
             return []
         if is_outdated and made is not None:
             force(self._workflow, str(made))

@@ -6,12 +6,11 @@ from functools import partial
 
 from snakemake.resources import Resources
 
-from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.orchestration.hooks import check_targets_first, end, start
 from evaluation.orchestration.gpu_resources import for_spread_model
 from evaluation.orchestration.rule_inputs import RuleInputs
+from evaluation.orchestration.score_rules import score_rules
 from evaluation.orchestration.stops import or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.results.stage_files import (
@@ -26,11 +25,7 @@ from evaluation.settings.plan import plan_stages
 from evaluation.settings.tiers import TIERS
 
 CONFIG, CONFIG_FILE = or_stop(
-    run_config,
-    config,
-    workflow.is_main_process,
-    workflow.configfiles,
-    sys.argv[1:],
+    run_config, config, workflow.is_main_process, workflow.configfiles, sys.argv[1:]
 )
 PLANS = or_stop(plan_stages, CONFIG)
 INPUTS = RuleInputs(PLANS, workflow)
@@ -92,23 +87,6 @@ def checkpoints_per_job(plan):
     )
 
 
-def shared_jobs():
-    """Each stage with the runs of steps that one job scores together.
-
-    Cut from the first step on, so that later steps change only the last run. A run with a
-    checkpoint that is not there yet is left to the rule of single steps.
-    """
-    for plan in PLANS.values():
-        size, steps = checkpoints_per_job(plan), plan.stage.steps
-        if size == 1 or not isinstance(steps, tuple):
-            continue
-        for start in range(0, len(steps), size):
-            run = steps[start : start + size]
-            paths = map(plan.checkpoint, run) if workflow.is_main_process else []
-            if all(map(configuration_file, paths)):
-                yield plan, run
-
-
 # Which files the rules make.
 FRONT_PAGE = f"{CONFIG.results}/{PAGE}"
 CHECKPOINT = rf"by_checkpoint/(?:{FOLDER})|bridge"
@@ -128,11 +106,6 @@ def prefilled(plan):
     return [str(entry.record) for entry in stage_entries(plan)]
 
 
-def figure_files(plan):
-    """SVG files by kind and tier."""
-    return {pair: str(file) for pair, file in plan.figures.items()}
-
-
 def other_files(plan):
     """What a stage's tables are made with, beside the two that its target asks for."""
     names = [name for name in stage_outputs(plan) if name not in (SUMMARY_TABLE, PAGE)]
@@ -142,7 +115,7 @@ def other_files(plan):
 def stage_files(plan):
     """What the target of a stage asks for."""
     tables = [f"{plan.results}/{name}" for name in (SUMMARY_TABLE, PAGE)]
-    return [*tables, *figure_files(plan).values()]
+    return [*tables, *map(str, plan.figures.values())]
 
 
 def result_files(plan):

@@ -76,13 +76,13 @@ for _plan in PLANS.values():
             made(_plan.results, "figures"),
             [
                 report(
-                    update(file),
+                    update(str(file)),
                     caption=f"../report/{kind}.rst",
                     category=_plan.name,
                     subcategory=tier,
                     labels={"figure": FIGURES[kind]},
                 )
-                for (kind, tier), file in figure_files(_plan).items()
+                for (kind, tier), file in _plan.figures.items()
             ],
         log:
             f"{_plan.results}/eval_logs/figures.log",

@@ -22,100 +22,41 @@ for _plan in PLANS.values():
             )
 
 
-# Offline: one job per checkpoint and stage loads the model once and scores all tiers into the store; a
-# local step makes the tier files of it. A rule per stage, so that a profile can tell them apart.
-for _plan in PLANS.values():
+# Offline: a job loads each of its checkpoints once and scores all tiers into the store; a local step makes
+# the tier files of it. Rules of stages, so that a profile can tell them apart.
+for _rule in score_rules(INPUTS, checkpoints_per_job):
 
     rule:
         name:
-            f"score_{_plan.name}"
+            _rule.name
         input:
-            lambda w, plan=_plan: INPUTS.score([INPUTS.candidate(plan, w.candidate)]),
+            _rule.input,
         output:
-            made(f"{_plan.results}/by_checkpoint/{{candidate}}", "score"),
+            [made(folder, "score") for folder in _rule.folders],
         log:
-            f"{_plan.results}/eval_logs/slurm/{_plan.name}_{{candidate}}.log",
+            f"{_rule.plan.results}/eval_logs/slurm/{_rule.log}.log",
         benchmark:
-            f"{_plan.results}/eval_logs/slurm/{_plan.name}_{{candidate}}.benchmark.jsonl"
+            f"{_rule.plan.results}/eval_logs/slurm/{_rule.log}.benchmark.jsonl"
         wildcard_constraints:
-            candidate=INPUTS.candidates_to_score(_plan),
+            candidate=_rule.candidate,
         conda:
             "../envs/evaluation.yaml"
         threads: 8
         params:
-            stage=_plan.name,
-            which=lambda w: candidate_option(candidate_of(w.candidate)),
+            stage=_rule.plan.name,
+            which=_rule.which,
         shell:
             job(
                 "evaluation score --scores-only --stage {params.stage} {params.which} > {log:q} 2>&1"
                 " || recorded $?"
             )
 
-    spread_over_gpus(f"score_{_plan.name}")
-
-
-# Several steps in one job, where the profile asks for it; preferred, as these have no wildcard.
-for _plan, _run in shared_jobs():
-    _rule = f"score_{_plan.name}_from_{_run[0]}"
-
-    rule:
-        name:
-            _rule
-        input:
-            lambda w, plan=_plan, run=_run: INPUTS.score(
-                [step_subject(plan, step) for step in run]
-            ),
-        output:
-            [made(_plan.step_folder(step), "score") for step in _run],
-        log:
-            f"{_plan.results}/eval_logs/slurm/{_plan.name}_from_{_run[0]}.log",
-        benchmark:
-            f"{_plan.results}/eval_logs/slurm/{_plan.name}_from_{_run[0]}.benchmark.jsonl"
-        conda:
-            "../envs/evaluation.yaml"
-        threads: 8
-        params:
-            stage=_plan.name,
-            steps=_run,
-        shell:
-            job(
-                "evaluation score --scores-only --stage {params.stage} --step {params.steps} > {log:q} 2>&1"
-                " || recorded $?"
-            )
-
-    spread_over_gpus(_rule)
-    set_resources(_rule, resources_of(f"score_{_plan.name}"))
+    spread_over_gpus(_rule.name)
+    if _rule.is_shared:
+        set_resources(_rule.name, resources_of(f"score_{_rule.plan.name}"))
 
 
 for _plan in PLANS.values():
-
-    if _plan.stage.bridge is not None:
-
-        rule:
-            name:
-                f"score_{_plan.name}_bridge"
-            input:
-                lambda w, plan=_plan: INPUTS.bridge_score(plan),
-            output:
-                made(f"{_plan.results}/{{folder}}", "score"),
-            log:
-                f"{_plan.results}/eval_logs/slurm/{_plan.name}_{{folder}}.log",
-            benchmark:
-                f"{_plan.results}/eval_logs/slurm/{_plan.name}_{{folder}}.benchmark.jsonl"
-            wildcard_constraints:
-                folder=INPUTS.bridge_to_score(_plan),
-            conda:
-                "../envs/evaluation.yaml"
-            threads: 8
-            params:
-                stage=_plan.name,
-            shell:
-                job(
-                    "evaluation score --scores-only --stage {params.stage} --bridge > {log:q} 2>&1"
-                    " || recorded $?"
-                )
-
-        spread_over_gpus(f"score_{_plan.name}_bridge")
 
     rule:
         name:
