@@ -9,12 +9,13 @@ A step that failed for good leaves a record too, with its sentence: others go on
 every run tries it again.
 """
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
 
 from evaluation.files import file_checksum, fingerprint, read_text, unordered, write_json
 
@@ -48,6 +49,9 @@ class Record:
         return fingerprint([self.key, unordered(checksums), self.error])
 
 
+_RECORD = TypeAdapter(Record)
+
+
 def record_path(folder: Path, step: str) -> Path:
     return folder / FOLDER / f"{step}.json"
 
@@ -72,28 +76,9 @@ def write_record(
 def read_record(folder: Path, step: str) -> Record | None:
     """Return a step's record; None if there is none, or it is not whole: the step then runs again."""
     try:
-        content = json.loads(read_text(record_path(folder, step)))
-        files = {name: FileState(*state) for name, state in content["files"].items()}
-        record = Record(
-            key=content["key"], files=files, error=content["error"], about=content["about"]
-        )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return _RECORD.validate_json(read_text(record_path(folder, step)), strict=True)
+    except (OSError, ValueError):
         return None
-    return record if _is_typed(record) else None
-
-
-def _is_typed(record: Record) -> bool:
-    return (
-        isinstance(record.key, str)
-        and isinstance(record.error, str | None)
-        and isinstance(record.about, dict)
-        and all(
-            isinstance(state.size, int)
-            and isinstance(state.changed, int)
-            and isinstance(state.checksum, str)
-            for state in record.files.values()
-        )
-    )
 
 
 def file_state(path: Path) -> FileState:

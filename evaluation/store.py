@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evaluation.files import atomic_path, fingerprint, open_regular, unordered, write_parquet
+from evaluation.json_text import load_json
 
 if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
     import pyarrow as pa
@@ -250,17 +251,13 @@ def _parsed(content: bytes) -> StoredScore | None:
     try:
         table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
         metadata = table.schema.metadata
-        summary = json.loads(metadata[_SUMMARY], parse_constant=_no_number)
+        summary = load_json(metadata[_SUMMARY], finite=True)
         is_whole = metadata.get(_DIGEST) in (None, _digest(metadata[_SUMMARY], table))
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, RecursionError):
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
         return None
     if not isinstance(summary, dict) or not is_whole:
         return None
     return StoredScore(table.replace_schema_metadata(None), summary)
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON, and none that was written")
 
 
 def _digest(summary: bytes, table: "pa.Table") -> bytes:

@@ -6,11 +6,9 @@ matrix of zeros. Some models begin with them, where a block ends and in the head
 unknown step, those are logged and taken as they are.
 """
 
-import errno
 import logging
 import os
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -181,17 +179,9 @@ def _is_zero(file: IO[bytes], entry: TensorEntry) -> bool:
     place, size = entry.start, _FIRST
     while place < entry.stop:
         chunk = os.pread(file.fileno(), min(size, entry.stop - place), place)
-        if not chunk or chunk.count(0) < len(
-            chunk
-        ):  # a shorter file than it was is found elsewhere
+        if (
+            chunk.count(0) < len(chunk) or not chunk
+        ):  # a file that became shorter is found elsewhere
             return False
-        place, size = _next_written(file, place + len(chunk)), _CHUNK
+        place, size = place + len(chunk), _CHUNK
     return True
-
-
-def _next_written(file: IO[bytes], place: int) -> int:
-    """Return the next place that is more than a hole of a sparse file, which reads as zeros."""
-    try:
-        return os.lseek(file.fileno(), place, os.SEEK_DATA)
-    except OSError as error:
-        return sys.maxsize if error.errno == errno.ENXIO else place

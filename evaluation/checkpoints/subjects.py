@@ -10,7 +10,7 @@ from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.step_lists import Every, Steps
+from evaluation.settings.step_lists import Every, Steps, is_requested
 from evaluation.settings.steps import step_named
 from evaluation.wording import no_such
 
@@ -58,12 +58,13 @@ def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
         return steps
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: no such folder to find steps in; list `steps` instead")
-    every = steps.every if isinstance(steps, Every) else 1
     there = [_step(path) for path in folder.iterdir() if _is_checkpoint(path)]
-    found = tuple(sorted(step for step in there if step % every == 0))
+    found = tuple(sorted(step for step in there if is_requested(step, steps)))
     if not found:
-        wanted = "step" if every == 1 else f"step that is a multiple of {every}"
-        raise CheckpointError(f"{folder}: holds no {wanted}; check `checkpoints` and `steps`")
+        multiples = f" that is a multiple of {steps.every}" if isinstance(steps, Every) else ""
+        raise CheckpointError(
+            f"{folder}: holds no step{multiples}; check `checkpoints` and `steps`"
+        )
     return found
 
 

@@ -14,7 +14,7 @@ from evaluation.errors import CheckpointError
 from evaluation.records import FOLDER
 from evaluation.settings.config import Config, Stage
 from evaluation.settings.plan import plan_stage
-from evaluation.settings.step_lists import Every
+from evaluation.settings.step_lists import is_requested
 from evaluation.settings.steps import step_named
 
 
@@ -45,9 +45,8 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
         found = ()
     if isinstance(stage.steps, tuple):
         return found
-    every = stage.steps.every if isinstance(stage.steps, Every) else 1
     results = Path(stage.results or Path(config.results) / name)
-    others = [step for step in _steps_with_results(results) if step % every == 0]
+    others = [step for step in _steps_with_results(results) if is_requested(step, stage.steps)]
     absent = [step for step in others if step not in found]
     if not absent:
         return found

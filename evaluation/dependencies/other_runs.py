@@ -14,7 +14,7 @@ from pathlib import Path
 
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.settings.config import Config, load_config
-from evaluation.settings.step_lists import Every, Steps
+from evaluation.settings.step_lists import is_requested
 from evaluation.settings.steps import step_named
 from evaluation.settings.tiers import TIERS
 
@@ -77,14 +77,8 @@ def _configured(path: Path) -> dict[str, list[Path]]:
     found = {}
     for name, stage in config.stages.items():
         folder = Path(stage.results or Path(config.results) / name)
-        found[name] = [one for one in _steps_in(folder) if _is_asked(step_of(one), stage.steps)]
+        found[name] = [one for one in _steps_in(folder) if is_requested(step_of(one), stage.steps)]
     return found
-
-
-def _is_asked(step: int, steps: Steps) -> bool:
-    if isinstance(steps, tuple):
-        return step in steps
-    return step % (steps.every if isinstance(steps, Every) else 1) == 0
 
 
 def _stages_in(path: Path) -> dict[str, list[Path]]:

@@ -53,3 +53,10 @@ Steps = Annotated[
     tuple[Step, ...] | Literal["all"] | Every,
     BeforeValidator(_read_steps),
 ]
+
+
+def is_requested(step: int, steps: Steps) -> bool:
+    """Return whether a step on disk is one of the list, or of those that `all` or `every: N` means."""
+    if isinstance(steps, tuple):
+        return step in steps
+    return step % (steps.every if isinstance(steps, Every) else 1) == 0

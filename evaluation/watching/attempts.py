@@ -4,11 +4,11 @@ Kept in `<stage results>/.watch/failed.json`, so that a watcher that is started 
 one, does not try at once what has just failed.
 """
 
-import json
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from evaluation.checkpoints.subjects import Subject
 from evaluation.files import read_text, write_json
@@ -52,9 +52,15 @@ class Failure:
         return 0.0 if state != self.state or passed < 0 else max(0.0, self.wait - passed)
 
 
+_FAILURES = TypeAdapter(dict[str, Failure])
+
+
 def read_failures(results: Path) -> dict[str, Failure]:
     """Return a stage's failures by subject; those that cannot be read are forgotten, so tried again."""
-    return dict(_read(results / FOLDER / "failed.json"))
+    try:
+        return _FAILURES.validate_json(read_text(results / FOLDER / "failed.json"))
+    except (OSError, ValueError):
+        return {}
 
 
 def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failure:
@@ -75,21 +81,3 @@ def forget_failure(subject: Subject) -> None:
 def _write(results: Path, failures: dict[str, Failure]) -> None:
     content = {name: asdict(failure) for name, failure in failures.items()}
     write_json(results / FOLDER / "failed.json", content)
-
-
-def _read(path: Path) -> Iterator[tuple[str, Failure]]:
-    try:
-        content = json.loads(read_text(path))
-        for name, known in content.items():
-            yield (
-                str(name),
-                Failure(
-                    count=int(known["count"]),
-                    at=float(known["at"]),
-                    state=str(known["state"]),
-                    why=str(known["why"]),
-                    own=bool(known["own"]),
-                ),
-            )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return

@@ -11,6 +11,8 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from evaluation.files import check_replaceable, make_folder, read_text, temporary_path
 from evaluation.orchestration.processes import Process, process
 from evaluation.watching.attempts import FOLDER
@@ -28,6 +30,9 @@ class Holder:
 
     def __str__(self) -> str:
         return f"process {self.watcher.pid} on {self.watcher.host}"
+
+
+_HOLDER = TypeAdapter(Holder)
 
 
 class StageLock:
@@ -111,8 +116,6 @@ class StageLock:
 def _holder(path: Path) -> Holder | None:
     """Return whom a lock names; None if there is none, or if it is not whole."""
     try:
-        content = json.loads(read_text(path))
-        child = content["snakemake"]
-        return Holder(Process(**content["watcher"]), Process(**child) if child else None)
-    except (OSError, ValueError, TypeError, KeyError):
+        return _HOLDER.validate_json(read_text(path))
+    except (OSError, ValueError):
         return None

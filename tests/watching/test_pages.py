@@ -1,6 +1,5 @@
 """The watcher ends only when every page shows what there is."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from evaluation.dependencies.steps import (
     stage_records,
     tables_key,
 )
-from evaluation.records import record_path, write_record
+from evaluation.records import write_record
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.watching import watch
@@ -73,20 +72,3 @@ def test_it_does_not_end_before(
     monkeypatch.setattr(watch, "late_pages", lambda *_: ["front page"])
     assert watched.watcher(once=True).watch() == 1
     assert watched.watcher(until_step=10, give_up=0.0).watch() == 1
-
-
-def test_links_out_of_a_checkpoint(watched: Watched) -> None:
-    """To everything, or in circles: it is looked at and scored all the same, and only what is its own."""
-    copy = watched.copy(10)
-    for name, target in (("root", "/"), ("processes", "/proc"), ("self", copy)):
-        (copy / name).symlink_to(target)
-    assert watched.watcher(once=True).watch() == 0
-    assert watched.scored() == ["10 whole"]
-    other = watched.copy(20)
-    (other / "model" / "root").symlink_to("/")
-    assert watched.watcher(once=True).watch() == 0
-    assert watched.scored() == ["10 whole"]
-    shutil.rmtree(other)
-    assert record_path(
-        watched.world.results("stage1", "by_checkpoint", "step_10"), "score"
-    ).exists()

@@ -30,12 +30,6 @@ def test_a_whole_one_and_what_is_none(watched: Watched) -> None:
     assert "tp-rank" in (problem(watched, 10) or "")
 
 
-def test_half_a_configuration(watched: Watched) -> None:
-    path = watched.copy(10) / "model_config.json"
-    path.write_text(path.read_text()[:20])
-    assert "not JSON" in (problem(watched, 10) or "")
-
-
 def test_a_file_that_grows_as_we_look(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even one that scoring does not read: its writer is still at work."""
     copy = watched.copy(10)

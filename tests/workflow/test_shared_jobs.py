@@ -175,15 +175,6 @@ SPREAD = ("score", "--stage", "stage2", "--step", "5", "15")
 """Two checkpoints in one job; slices, task, probes."""
 
 
-@pytest.fixture
-def spread_world(prefilled_world: World, tmp_path: Path) -> World:
-    """The same with results of its own."""
-    world = World(tmp_path)
-    world.config.write_text(prefilled_world.config.read_text())
-    world.change(results=str(world.results()))
-    return world
-
-
 def told(world: World, step: int, name: str) -> Any:
     return world.read("stage2", "by_checkpoint", f"step_{step}", name)
 
@@ -197,8 +188,7 @@ def step_log(world: World, step: int) -> str:
     return world.results("stage2", "eval_logs", "slurm", f"stage2_step_{step}.log").read_text()
 
 
-def test_the_same_results_as_on_one(spread_world: World, tmp_path: Path) -> None:
-    world = spread_world
+def test_the_same_results_as_on_one(world: World, tmp_path: Path) -> None:
     alone = World(tmp_path / "alone")
     alone.folder.mkdir()
     alone.config.write_text(world.config.read_text())
@@ -221,8 +211,7 @@ def test_the_same_results_as_on_one(spread_world: World, tmp_path: Path) -> None
     assert told(world, 5, "tier2_ppl.json")["gpus_per_checkpoint"] == [2]
 
 
-def test_more_gpus_than_layers(spread_world: World) -> None:
-    world = spread_world
+def test_more_gpus_than_layers(world: World) -> None:
     world.change(scoring={"gpus_per_checkpoint": 3, "device": "cpu"})
     done = world.evaluation("score", "--stage", "stage1", "--step", "10")
     assert done.returncode == 1
