@@ -36,8 +36,7 @@ class Work:
 
 
 def of_requests(requests: Sequence[Request]) -> Work:
-    contexts = [key_of(one.context) for one in requests]
-    trie = build_trie(contexts, [key_of(one.continuation[:-1]) for one in requests])
+    trie = build_trie([key_of((*one.context, *one.continuation[:-1])) for one in requests])
     asked = np.zeros(len(trie), dtype=np.int64)  # of each input the longest continuation
     np.maximum.at(asked, trie.place, [len(one.continuation) for one in requests])
     tokens = pairs = queries = 0

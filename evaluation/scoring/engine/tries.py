@@ -10,6 +10,7 @@ What is left at the root are the rows.
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,17 +20,12 @@ Ints = NDArray[np.int64]
 Capacity = Callable[[Ints], Ints]
 """Tokens that a row may hold whose inputs share a prefix of that many tokens, for many at once."""
 
-_BIG_ENDIAN = np.dtype(">u4")
-TOKEN_BYTES = _BIG_ENDIAN.itemsize
-"""Bytes of each token in a key."""
-
-_COMPARED = 1 << 20
-"""Tokens of neighbours that are compared at once, about 50 bytes each."""
+_TOKEN = np.dtype(">u4")
 
 
 @dataclass(frozen=True)
 class Trie:
-    """Distinct inputs in lexicographic order, one after another in `tokens`, as `key_of` has them.
+    """Distinct inputs in lexicographic order, one after another in `tokens`.
 
     `shared[i]` is how many leading tokens input i has in common with input i - 1, 0 for the first;
     `place[k]` is where the k-th of the given inputs went.
@@ -55,16 +51,9 @@ class Piece(NamedTuple):
     runs: list[tuple[int, int]]
 
     @property
-    def members(self) -> Ints:
+    def members(self) -> list[int]:
         """The inputs by index, ascending."""
-        begins, stops = np.array(sorted(self.runs)).T
-        return ranges(begins, stops - begins)
-
-
-def ranges(starts: Ints, counts: Ints) -> Ints:
-    """Return the numbers from each start on, as many as counted, one range after another."""
-    before = np.cumsum(counts) - counts
-    return np.repeat(starts - before, counts) + np.arange(counts.sum())
+        return [member for run in sorted(self.runs) for member in range(*run)]
 
 
 def key_of(tokens: Sequence[int]) -> bytes:
@@ -72,43 +61,25 @@ def key_of(tokens: Sequence[int]) -> bytes:
     return struct.pack(f">{len(tokens)}I", *tokens)
 
 
-def build_trie(contexts: Sequence[bytes], rests: Sequence[bytes]) -> Trie:
-    """Sort inputs, none of them empty, and drop what is there twice.
-
-    The k-th is a context and what follows it, both by `key_of`. Inputs whose contexts are one object
-    are not compared as far as that goes.
-    """
-    keys = [context + rest for context, rest in zip(contexts, rests, strict=True)]
+def build_trie(keys: Sequence[bytes]) -> Trie:
+    """Sort inputs, given by `key_of` and none of them empty, and drop what is there twice."""
     ordered = sorted(set(keys))
     index = {key: i for i, key in enumerate(ordered)}
-    tokens = np.frombuffer(b"".join(ordered), dtype=_BIG_ENDIAN)
-    place = np.array([index[key] for key in keys])
-    given = np.zeros(len(ordered), dtype=np.int64)
-    given[place] = np.arange(len(keys))  # any one of those that are the same
-    context = np.array([id(context) for context in contexts])[given]
-    known = np.array([len(context) // TOKEN_BYTES for context in contexts])[given]
-    lengths = np.array([len(key) // TOKEN_BYTES for key in ordered])
-    starts = np.cumsum(lengths) - lengths
-    shared = np.zeros(len(ordered), dtype=np.int64)
-    least = np.where(context[1:] == context[:-1], known[1:], 0)
-    shared[1:] = _shared(tokens, starts, least, np.minimum(lengths[1:], lengths[:-1]))
-    return Trie(tokens, starts, lengths, shared, place)
+    lengths = np.array([len(key) // _TOKEN.itemsize for key in ordered])
+    return Trie(
+        tokens=np.frombuffer(b"".join(ordered), dtype=_TOKEN),
+        starts=np.cumsum(lengths) - lengths,
+        lengths=lengths,
+        shared=np.array([0, *(_common(*neighbours) for neighbours in pairwise(ordered))]),
+        place=np.array([index[key] for key in keys]),
+    )
 
 
-def _shared(tokens: NDArray[np.uint32], starts: Ints, least: Ints, most: Ints) -> Ints:
-    """Return how many tokens each input has in common with the one before; not for the first."""
-    shared = most.copy()
-    tokens = tokens.view(np.uint32)  # whichever way their bytes are read, they are the same or not
-    chunk = np.cumsum(most - least) // _COMPARED
-    for part in np.split(np.arange(len(most)), np.flatnonzero(np.diff(chunk)) + 1):
-        counts = (most - least)[part]
-        here, before = starts[part + 1], starts[part]
-        at = ranges(here + least[part], counts)
-        differs = np.flatnonzero(tokens[at] != tokens[at - np.repeat(here - before, counts)])
-        begins = np.cumsum(counts) - counts
-        first = np.append(differs, at.size)[np.searchsorted(differs, begins)]
-        shared[part] = least[part] + np.minimum(first - begins, counts)
-    return shared
+def _common(one: bytes, other: bytes) -> int:
+    """Count the leading tokens that two keys have in common."""
+    size = min(len(one), len(other))
+    differing = int.from_bytes(one[:size]) ^ int.from_bytes(other[:size])
+    return (8 * size - differing.bit_length()) // (8 * _TOKEN.itemsize)
 
 
 @dataclass
