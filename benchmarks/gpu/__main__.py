@@ -27,7 +27,7 @@ from benchmarks.measure import columns, measure, peak_bytes
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import EvaluationError
-from evaluation.scoring.engine.busy import BUSY
+from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.device import choose_device
 from evaluation.scoring.engine.forward import Engine
@@ -164,9 +164,9 @@ def _figures(
 ) -> dict[str, float]:
     """Measure a run, after two of a few passes, of which the first also compiles."""
     first, again = (measure(engine.device, few).seconds for _ in range(2))
-    read, worked, start = engine.tokens_processed, BUSY.seconds(), time.perf_counter()
+    read, worked, start = engine.tokens_processed, busy_seconds(), time.perf_counter()
     measured = measure(engine.device, run)
-    wall, worked = time.perf_counter() - start, BUSY.seconds() - worked
+    wall, worked = time.perf_counter() - start, busy_seconds() - worked
     return {
         "first_use_seconds": first - again,
         "seconds": measured.seconds,

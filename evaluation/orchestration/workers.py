@@ -263,7 +263,7 @@ def is_prefetched(plan: StagePlan) -> bool:
 def _worked() -> float:
     """Return seconds in which this process's device had work; 0 where an external program scores."""
     busy = sys.modules.get("evaluation.scoring.engine.busy")
-    return 0.0 if busy is None else float(busy.BUSY.seconds())
+    return 0.0 if busy is None else float(busy.busy_seconds())
 
 
 def _noting_faults(score: Callable[[], int], faults: list[GpuFault]) -> int:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from evaluation.prefill.caches import TaskCache
 from evaluation.prefill.schema import Item
-from evaluation.scoring.backend import Backend
+from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, Score, fit_requests
 from evaluation.scoring.session import Job
 from evaluation.settings.tiers import TIERS
@@ -44,24 +44,24 @@ def _score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
     key = job.key({"protocol": TIERS["tier3"].protocol, "prefix_token": job.prefix_token})
     item = f"choices-{name}"
     prefix = job.store.prefix(item, key)
-    lacking = job.lacking(prefix, dict(zip(cache.keys, cache.items, strict=True)))
-    if lacking:
+    missing = job.missing(prefix, dict(zip(cache.keys, cache.items, strict=True)))
+    if missing:
         score = partial(
             score_questions,
-            job.session.backend,
-            lacking,
+            job.backend,
+            missing,
             max_length=job.plan.sequence_length,
             prefix_token=job.prefix_token,
             label=f"Tier3 {name}",
         )
-        job.keep(item, key, job.measured(name, score))
+        job.add(item, key, job.measured(name, score))
     else:
         log.info("%s: already scored", name)
     return {"choices": prefix}
 
 
 def score_questions(
-    backend: Backend,
+    backend: EngineBackend,
     questions: Mapping[str, Item],
     *,
     max_length: int,

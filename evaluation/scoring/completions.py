@@ -116,10 +116,10 @@ def _complete(
             folder, use_fast = job.plan.tokenizer_folder, job.plan.tokenizer.use_fast
             tokenizer = load_tokenizer(str(folder), use_fast=use_fast)
             stopping = stopping_with(tokenizer, cache.meta["eos_token_ids"], stops)
-            answers = agreement.measured if agreement else job.session.backend.answers
+            answers = agreement.measured if agreement else job.backend.answers
             parts = answers(requests, stopping, vocabulary=vocabulary_size(tokenizer))
             for part in completion_tables(requests, parts):
-                job.keep(item, key, job.stamped(part, {**part.summary, STOP: list(stops)}))
+                job.add(item, key, job.stamped(part, {**part.summary, STOP: list(stops)}))
     if agreement:
         job.names.append(agreement.name)
     return prefix

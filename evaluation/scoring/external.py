@@ -8,12 +8,12 @@ store like any score: the same command is not run again for the same checkpoint,
 
 import contextlib
 import logging
-import math
 import os
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -202,53 +202,32 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     return content
 
 
-def _is_number(value: Any, low: float, high: float) -> bool:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value) and low <= value <= high
-    except OverflowError:  # a whole number of hundreds of digits
-        return False
-
-
-def _wrong_entries(
-    content: dict[str, Any], section: str, names: list[str], key: str, low: float, high: float
-) -> str | None:
-    entries = content.get(section)
-    if not isinstance(entries, dict):
-        return f"no {section!r}"
-    for name in names:
-        entry = entries.get(name)
-        if not isinstance(entry, dict):
-            return f"{section}.{name} is missing"
-        if not _is_number(entry.get(key), low, high):
-            return (
-                f"{section}.{name}.{key} is {entry.get(key)!r}, not a number from {low} to {high}"
-            )
+def _wrong_numbers(content: dict[str, Any], name: TierName, plan: StagePlan) -> str | None:
+    """Return why a tier's file does not hold the numbers that the suite asks for; None if it does."""
+    for place, (low, high) in _expected(name, plan).items():
+        value: Any = content
+        for key in place:
+            value = value.get(key) if isinstance(value, dict) else None
+        if type(value) not in (int, float) or not low <= value <= high:
+            bounds = f"from {low:g} to {high:g}" if high == 1 else f"of at least {low:g}"
+            return f"{'.'.join(place)} is {value!r}, not a number {bounds}"
     return None
 
 
-_HEADLINES: Mapping[TierName, tuple[str, float, float]] = {
-    "tier2": ("ppl", 1.0, math.inf),  # no model's is below that of one always certain and right
-    "tier3": ("accuracy", 0.0, 1.0),
-}
-"""The number of each item, from what and to what, where it is not the tier's headline."""
-
-
-def _wrong_numbers(content: dict[str, Any], name: TierName, plan: StagePlan) -> str | None:
-    """Return why a tier's file does not hold the numbers that the suite asks for; None if it does."""
+def _expected(name: TierName, plan: StagePlan) -> dict[tuple[str, ...], tuple[float, float]]:
+    """Return where a tier's file has its numbers, each with the least and the greatest value."""
     if name == "tier4":
-        summary = content.get("summary")
-        rate = summary.get("all_checks_pass_rate") if isinstance(summary, dict) else None
-        if _is_number(rate, 0.0, 1.0):
-            return None
-        return f"summary.all_checks_pass_rate is {rate!r}, not a number from 0 to 1"
+        return {("summary", "all_checks_pass_rate"): (0, 1)}
     tier = TIERS[name]
-    highest = 1.0 if tier.kind == "credit" else math.inf
-    key, low, high = _HEADLINES.get(name, (tier.headline, 0.0, highest))
-    items = getattr(plan.suite, tier.section)
-    gold = [one for one, item in items.items() if getattr(item, "kind", None) == "gold"]
-    ranked = [one for one in items if one not in gold]
-    return _wrong_entries(content, tier.section, ranked, key, low, high) or _wrong_entries(
-        content, tier.section, gold, "".join(tier.unranked[:1]), 0.0, math.inf
-    )
+    greatest = 1 if tier.kind == "credit" else sys.float_info.max
+    ranked = _RANKED.get(name, tier.headline), float(name == "tier2"), greatest
+    gold = "".join(tier.unranked[:1]), 0.0, sys.float_info.max
+    expected: dict[tuple[str, ...], tuple[float, float]] = {}
+    for item, definition in getattr(plan.suite, tier.section).items():
+        key, low, high = gold if getattr(definition, "kind", None) == "gold" else ranked
+        expected[tier.section, item, key] = low, high
+    return expected
+
+
+_RANKED: Mapping[TierName, str] = {"tier2": "ppl", "tier3": "accuracy"}
+"""The number of each item, where it is not the tier's headline; a perplexity is at least 1."""

@@ -1,7 +1,7 @@
 """One job: a checkpoint scored on all that a stage evaluates.
 
-Every item goes through the score store: what is there is taken, what is not is scored and kept at
-once, so a job that was killed goes on after its last finished item. The model is loaded only if
+Every item goes through the score store: what is there is taken, what is not is scored and stored
+at once, so a job that was killed goes on after its last finished item. The model is loaded only if
 something is missing. What the job leaves is a record that names the scores; `grading.collect` makes
 the tier files of them.
 """
@@ -21,7 +21,7 @@ from evaluation.prefill.entries import read_meta
 from evaluation.prefill.tiers import PREFILLS, Cached
 from evaluation.records import Record, write_record
 from evaluation.scoring.external import run_external
-from evaluation.scoring.session import Job, Session
+from evaluation.scoring.session import Job
 from evaluation.scoring.tiers import SCORERS
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
@@ -37,7 +37,7 @@ _read: dict[Path, tuple[Mapping[str, Any], Cached]] = {}
 
 
 def score_subject(subject: Subject) -> Record:
-    """Score one checkpoint of a stage, or tell in its record why it cannot be.
+    """Score one checkpoint of a stage, or record why it cannot be.
 
     An error that lies with the checkpoint is recorded: others go on without it.
 
@@ -46,7 +46,7 @@ def score_subject(subject: Subject) -> Record:
             scored stays in the store.
     """
     about = score_inputs(subject)
-    seen = consumed_tokens(subject.checkpoint)  # as long as it is there
+    consumed = consumed_tokens(subject.checkpoint)  # as long as it is there
     try:
         made, store, names = _score(subject)
     except EvaluationError as error:
@@ -58,7 +58,7 @@ def score_subject(subject: Subject) -> Record:
         )
     store.pack()
     files = store.holders(names)
-    about |= {**made, "consumed_tokens": seen}
+    about |= {**made, "consumed_tokens": consumed}
     return write_record(subject.folder, SCORE, score_key(subject), files, about=about)
 
 
@@ -71,17 +71,16 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
     data = read_stage_data(plan)
     metas = [cache.meta for caches in data.values() for cache in caches.values()]
     needed = max(int(meta["vocab_size_needed"]) for meta in metas)
-    session = Session(subject, needed)
-    job = Job(plan, session, tokenizer)
+    job = Job(subject, tokenizer, needed)
     tiers = {name: SCORERS[name](job, caches) for name, caches in data.items()}
-    session.check_unchanged()
+    job.check_unchanged()
     about = {
-        "checkpoint": str(session.location),
-        "identity": session.checkpoint.identity,
+        "checkpoint": str(job.location),
+        "identity": job.checkpoint.identity,
         "tokenizer": {key: tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
         "sequence_length": plan.sequence_length,
-        **trained_context(session.checkpoint),
-        **session.numeric_settings(),
+        **trained_context(job.checkpoint),
+        **job.numeric_settings(),
         "tiers": tiers,
     }
     return about, job.store, job.names

@@ -12,7 +12,7 @@ from evaluation.metrics.perplexity import check_blocks
 from evaluation.metrics.positions import FIRST
 from evaluation.prefill.caches import SliceCache
 from evaluation.results.columns import BLOCKS, arrow_schema
-from evaluation.scoring.backend import Backend
+from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.session import Job
 from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
@@ -25,18 +25,16 @@ def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
     attention = job.plan.suite.attention
     own = {"protocol": TIERS["tier2"].protocol, "attention": attention, "first_bin": FIRST}
     items = {
-        name: job.item(
-            name, own, cache.meta, partial(score_slice, job.session.backend, cache, attention)
-        )
+        name: job.item(name, own, cache.meta, partial(score_slice, job.backend, cache, attention))
         for name, cache in slices.items()
     }
     return {"attention": attention, "items": items}
 
 
 def score_slice(
-    backend: Backend, cache: SliceCache, attention: Literal["block", "document"]
+    backend: EngineBackend, cache: SliceCache, attention: Literal["block", "document"]
 ) -> StoredScore:
-    """Score every block; see `Backend.block_nats` for what each kind of attention predicts."""
+    """Score every block; see `EngineBackend.block_nats` for what each kind of attention predicts."""
     starts = cache.document_starts if attention == "document" else None
     found = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
     amounts = [np.arange(len(found.nats)), found.nats, found.tokens, scored_bytes(cache, attention)]

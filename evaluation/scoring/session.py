@@ -18,15 +18,13 @@ from evaluation.checkpoints.merge import open_location
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
-from evaluation.scoring.backend import Backend
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.busy import BUSY
-from evaluation.settings.plan import StagePlan
+from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
 
-Asked = TypeVar("Asked")
+Requested = TypeVar("Requested")
 
 ITEM = "item %d of %d: %s"
 """What a job logs as it begins an item."""
@@ -34,27 +32,34 @@ ITEM = "item %d of %d: %s"
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
 
-class Session:
-    """A complete, agreeing checkpoint; its model is loaded when first asked for."""
+class Job:
+    """A complete, agreeing checkpoint, whose items are scored through the store.
 
-    def __init__(self, subject: Subject, vocab_size_needed: int) -> None:
-        plan, location = subject.plan, subject.checkpoint
-        self.plan = plan
+    `names` collects the scores it used. The model is loaded when `backend` is first asked.
+    """
+
+    def __init__(self, subject: Subject, tokenizer: dict[str, Any], vocab_size_needed: int) -> None:
+        self.plan = plan = subject.plan
+        self.tokenizer = tokenizer
         assumed = plan.stage.assume.use_mup if plan.stage.assume else None
-        self.checkpoint = open_location(location, use_mup=assumed)
-        is_merge = isinstance(location, Merge)
-        self.location = location if is_merge else self.checkpoint.path
+        self.checkpoint = open_location(subject.checkpoint, use_mup=assumed)
+        is_merge = isinstance(subject.checkpoint, Merge)
+        self.location = subject.checkpoint if is_merge else self.checkpoint.path
         self._state = checkpoint_state(self.location)
         check_complete(self.checkpoint)
         check_agreement(plan, self.checkpoint, is_bridge=subject.role == "bridge")
         check_tokenizer_fits(self.checkpoint, vocab_size_needed)
         scoring, cache = plan.config.scoring, Path(plan.config.cache)
-        self.backend: Backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
+        self.backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
+        self.store = ScoreStore(plan.scores, self.checkpoint.identity)
+        self.names: list[str] = []
+        self._begun = 0
+        self._busy = busy_seconds()
 
     def check_unchanged(self) -> None:
         """Raise ScoringError if the checkpoint on disk is no longer the one that was opened.
 
-        It may be gone: what was loaded was whole.
+        It may be deleted: what was loaded was whole.
         """
         if not is_left_of(checkpoint_state(self.location), self._state):
             raise ScoringError(
@@ -62,39 +67,13 @@ class Session:
                 "once its writer has finished"
             )
 
-    def machine(self) -> dict[str, Any]:
-        """Return what it computes on, which decides the time that it takes and no score."""
-        is_gpu = self.backend.device == "cuda"
-        name = torch.cuda.get_device_name() if is_gpu else None
-        gpus = self.plan.config.scoring.gpus_per_checkpoint
-        spread = {"gpus_per_checkpoint": gpus} if gpus > 1 else {}
-        layers = {"layers": self.backend.layers} if is_gpu else {}
-        return {"gpu": name, "row_tokens": self.backend.row_tokens, **layers, **spread}
-
     def numeric_settings(self) -> dict[str, Any]:
         """Return what of the settings can change a score beyond floating-point noise."""
         return {"device": self.backend.device, "dtype": self.backend.dtype}
 
-
-class Job:
-    """Scores items of one checkpoint through the store; `names` collects the scores it used."""
-
-    def __init__(self, plan: StagePlan, session: Session, tokenizer: dict[str, Any]) -> None:
-        self.plan = plan
-        self.session = session
-        self.tokenizer = tokenizer
-        self.store = ScoreStore(plan.scores, session.checkpoint.identity)
-        self.names: list[str] = []
-        self._begun = 0
-        self._busy = BUSY.seconds()
-
     def key(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return all that decides an item's numbers but the token ids, which are in the item's data."""
-        return {
-            **own,
-            "sequence_length": self.plan.sequence_length,
-            **self.session.numeric_settings(),
-        }
+        return {**own, "sequence_length": self.plan.sequence_length, **self.numeric_settings()}
 
     def item(
         self,
@@ -114,7 +93,7 @@ class Job:
             log.info("%s: already scored", name)
         self.names.append(found)
         return {
-            "score": self.names[-1],
+            "score": found,
             "data": meta["definition"],
             "data_checksum": meta["checksum"],
             "items": meta["items"],
@@ -126,27 +105,27 @@ class Job:
         total = sum(len(self.plan.cache_entries(tier)) for tier in self.plan.tiers)
         log.info(ITEM, self._begun, total, name)
 
-    def lacking(self, prefix: str, asked: Mapping[str, Asked]) -> dict[str, Asked]:
-        """Return what of `asked`, by key, is not stored; the names of what is used are kept."""
-        wanted = set(asked)
-        for name, part in self.store.holding(prefix, wanted):
+    def missing(self, prefix: str, requested: Mapping[str, Requested]) -> dict[str, Requested]:
+        """Return those that are not stored, by key; add the names of what is."""
+        keys = set(requested)
+        for name, part in self.store.holding(prefix, keys):
             self.names.append(name)
-            wanted.difference_update(part.table["key"].to_pylist())
-        return {key: one for key, one in asked.items() if key in wanted}
+            keys.difference_update(part.table["key"].to_pylist())
+        return {key: one for key, one in requested.items() if key in keys}
 
-    def keep(self, item: str, key: Mapping[str, Any], part: StoredScore) -> None:
+    def add(self, item: str, key: Mapping[str, Any], part: StoredScore) -> None:
         """Store a part of an item, which the record names."""
         self.names.append(self.store.put_part(item, key, part))
 
     def measured(self, name: str, score: Callable[[], StoredScore]) -> StoredScore:
         """Return a score with what it took; its errors name checkpoint and item."""
-        before = self.session.backend.tokens_processed  # loads the model, which takes no part
+        before = self.backend.tokens_processed  # loads the model, which takes no part
         start = time.perf_counter()
         with self.naming(name):
             fresh = score()
         spent = {
             "seconds": time.perf_counter() - start,
-            "tokens_processed": self.session.backend.tokens_processed - before,
+            "tokens_processed": self.backend.tokens_processed - before,
         }
         return self.stamped(fresh, spent)
 
@@ -156,20 +135,29 @@ class Job:
         try:
             yield
         except EvaluationError as error:
-            raise type(error)(f"{self.session.location}: {name}: {error}") from error
+            raise type(error)(f"{self.location}: {name}: {error}") from error
 
     def stamped(self, score: StoredScore, spent: Mapping[str, Any]) -> StoredScore:
         """Return a score with what it took, on which machine, and with which packages."""
         packages = {name: importlib.metadata.version(name) for name in PACKAGES}
-        machine = {**self.session.machine(), **self._busy_since()}
+        machine = {**self.machine(), **self._busy_since()}
         stamp = {**spent, "seconds": round(spent["seconds"], 3), "packages": packages, **machine}
         return replace(score, summary={**score.summary, **stamp})
 
+    def machine(self) -> dict[str, Any]:
+        """Return what it computes on, which decides the time that it takes and no score."""
+        is_gpu = self.backend.device == "cuda"
+        name = torch.cuda.get_device_name() if is_gpu else None
+        gpus = self.plan.config.scoring.gpus_per_checkpoint
+        sharding = {"gpus_per_checkpoint": gpus} if gpus > 1 else {}
+        layers = {"layers": self.backend.layers} if is_gpu else {}
+        return {"gpu": name, "row_tokens": self.backend.row_tokens, **layers, **sharding}
+
     def _busy_since(self) -> dict[str, float]:
         """Return the seconds in which a GPU had work, since this was last asked."""
-        if self.session.backend.device != "cuda":
+        if self.backend.device != "cuda":
             return {}
-        before, self._busy = self._busy, BUSY.seconds()
+        before, self._busy = self._busy, busy_seconds()
         return {"busy_seconds": round(self._busy - before, 3)}
 
     @property

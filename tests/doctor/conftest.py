@@ -10,7 +10,7 @@ import pytest
 from evaluation.doctor.examine import examine
 from evaluation.doctor.findings import Check
 from evaluation.scoring.engine import gpus
-from evaluation.scoring.engine.gpus import Gpu, Process
+from evaluation.scoring.engine.gpus import Gpu
 from tests.workflow.world import World
 
 
@@ -53,9 +53,9 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
     return install
 
 
-def card(used: int | None, total: int = 81920, *processes: Process) -> Gpu:
+def card(used: int | None, total: int = 81920, *processes: str) -> Gpu:
     """The first GPU of a machine; memory in MiB."""
     return Gpu("0", "GPU-aaa", "NVIDIA A100", used, total, processes)
 
 
-HOLDER = Process(4242, "/usr/bin/python", 60000)
+HOLDER = "process 4242 (/usr/bin/python, 60,000 MiB)"

@@ -24,7 +24,6 @@ from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import DecodingBatch
-from evaluation.scoring.engine.gpus import DeadGpu
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.job import score_subject
 from evaluation.settings.computing import Scoring
@@ -108,7 +107,7 @@ def test_what_is_no_fault_of_the_gpu_passes(error: BaseException) -> None:
     ("found", "words"),
     [
         ([card(60010)], ["GPU 0 (NVIDIA A100), GPU-aaa, of node7 failed"]),
-        (DeadGpu("NVML fails (GPU is lost)"), ["the GPU of node7, of which", "GPU is lost"]),
+        (ScoringError("NVML fails (GPU is lost)"), ["the GPU of node7, of which", "GPU is lost"]),
         ([], ["the GPU of node7 failed"]),
     ],
 )

@@ -131,7 +131,7 @@ def amd(monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(*_: object) -> None:
         raise AssertionError("NVML")
 
-    monkeypatch.setattr(gpus, "_asked", asked)
+    monkeypatch.setattr(gpus, "_ask_nvml", asked)
     monkeypatch.setattr(torch.version, "hip", "7.0")
     monkeypatch.setattr(torch.version, "cuda", None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)

@@ -1,7 +1,6 @@
-"""The same bodies on CPU and on a GPU; input is fresh in every run.
+"""What runs on a GPU, and is skipped where there is none (`make test-gpu`); input is fresh in every run.
 
-`make test-gpu` runs those on a GPU, which are skipped where there is none. A failure prints its seed,
-and `EVAL_TEST_SEED=<seed>` gives the same input again.
+A failure prints its seed, and `EVAL_TEST_SEED=<seed>` gives the same input again.
 """
 
 import os
@@ -13,12 +12,11 @@ import torch
 from tests.gpu.models import DTYPES
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def device(request: pytest.FixtureRequest) -> str:
-    if request.param == "cuda" and not torch.cuda.is_available():
+@pytest.fixture
+def device() -> str:
+    if not torch.cuda.is_available():
         pytest.skip("no GPU: PyTorch sees none")
-    name: str = request.param
-    return name
+    return "cuda"
 
 
 @pytest.fixture(params=list(DTYPES))

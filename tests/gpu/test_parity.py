@@ -20,6 +20,8 @@ from tests.gpu.models import (
     token_logprobs,
 )
 
+pytestmark = pytest.mark.gpu
+
 
 def allowed(dtype: torch.dtype) -> float:
     return DTYPES[str(dtype).removeprefix("torch.")]

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import math
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +17,13 @@ from benchmarks.gpu.models import SIZES, write_checkpoint
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from tests.gpu.models import VOCABULARY, engine_of, ids, in_float64, new_model, questions
+
+pytestmark = pytest.mark.gpu
 
 CHECKPOINTS = 16
 
@@ -89,22 +93,17 @@ def test_sixteen_checkpoints_in_one_process(
         del engine, model
         gc.collect()
         assert not [ref for ref in alive if ref() is not None]
-        if device == "cuda":
-            torch.cuda.empty_cache()
-            held.append(torch.cuda.memory_allocated())
-            graphs.append(counters["stats"]["unique_graphs"])
+        torch.cuda.empty_cache()
+        held.append(torch.cuda.memory_allocated())
+        graphs.append(counters["stats"]["unique_graphs"])
     assert len({tuple(one) for one in scores}) == CHECKPOINTS
-    if device == "cuda":
-        assert max(held) <= held[0] + (1 << 20)
-        assert graphs[-1] == graphs[0]
+    assert max(held) <= held[0] + (1 << 20)
+    assert graphs[-1] == graphs[0]
 
 
 @contextlib.contextmanager
-def without_waiting(device: str) -> Iterator[None]:
-    """On a GPU whatever waits for it unasked raises."""
-    if device == "cpu":
-        yield
-        return
+def without_waiting() -> Iterator[None]:
+    """Whatever waits for the GPU unasked raises."""
     torch.cuda.set_sync_debug_mode("error")
     try:
         yield
@@ -122,17 +121,24 @@ def test_nothing_waits_for_the_gpu_unasked(
     starts = torch.tensor([0, 150, 200, 400])
     first = score_requests(engine, asked)
     first_nats = [score_blocks(engine, tokens, at)[0] for at in (None, starts)]
-    with without_waiting(device):
+    with without_waiting():
         again = score_requests(engine, asked)
         again_nats = [score_blocks(engine, tokens, at)[0] for at in (None, starts)]
     assert again == first
     assert all((one == other).all() for one, other in zip(first_nats, again_nats, strict=True))
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU: PyTorch sees none")
-def test_what_waits_unasked_is_seen() -> None:
+def test_what_waits_unasked_is_seen(device: str) -> None:
     """The check above is one that can fail."""
-    values = torch.zeros(3, device="cuda")
-    with without_waiting("cuda"), pytest.raises(RuntimeError, match="synchroniz"):
+    values = torch.zeros(3, device=device)
+    with without_waiting(), pytest.raises(RuntimeError, match="synchroniz"):
         values.sum().item()
+
+
+def test_the_gpu_is_at_work_while_it_scores(device: str, random: np.random.Generator) -> None:
+    engine = engine_of(new_model("llama", torch.float32, device))
+    tokens = torch.tensor([ids(random, 200) for _ in range(30)])
+    score_blocks(engine, tokens)  # compiles
+    before, start = busy_seconds(), time.perf_counter()
+    score_blocks(engine, tokens)
+    assert 0 < busy_seconds() - before < time.perf_counter() - start

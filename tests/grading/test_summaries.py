@@ -17,7 +17,7 @@ from evaluation.grading.header import header
 from evaluation.grading.probes import generations
 from evaluation.metrics.rates import COLUMNS, RATES, outcomes, summarize
 from evaluation.prefill.schema import DocumentLine
-from evaluation.scoring.session import Session
+from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Boxed, Judge, MathVerify, Minerva, Pattern, Program
 from evaluation.store import ScoreStore, StoredScore
@@ -247,5 +247,5 @@ def test_the_machine_of_a_session(tmp_path: Any, monkeypatch: pytest.MonkeyPatch
         ("cuda", scoring.row_tokens, {"gpu": gpu, "layers": "compiled"}),
     ):
         backend = SimpleNamespace(device=device, row_tokens=row_tokens, layers="compiled")
-        session: Any = SimpleNamespace(plan=plan, backend=backend)
-        assert Session.machine(session) == {"row_tokens": row_tokens, **expected}
+        job: Any = SimpleNamespace(plan=plan, backend=backend)
+        assert Job.machine(job) == {"row_tokens": row_tokens, **expected}

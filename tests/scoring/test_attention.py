@@ -8,7 +8,7 @@ from transformers import Qwen2Config
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine import attend as attend_module
 from evaluation.scoring.engine import masks
-from evaluation.scoring.engine.attend import attend, kernel_options, shares_heads
+from evaluation.scoring.engine.attend import attend
 from evaluation.scoring.engine.batches import Batch, collate, group_rows
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.masks import (
@@ -147,37 +147,6 @@ def test_attention_that_does_more_is_refused(asked):
     part = torch.zeros(1, 2, 3, 4)
     with pytest.raises(ScoringError, match=f"computes attention with `{asked}`"):
         attend(torch.nn.Linear(1, 1), part, part, part, None, **{asked: 3.0})
-
-
-class OnGpu:
-    """Stands in for queries on a GPU."""
-
-    is_cuda = True
-
-    def __init__(self, dtype, width):
-        self.dtype, self.shape = dtype, (1, 9, 2048, width)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "width", "shares"),
-    [
-        (torch.bfloat16, 64, True),
-        (torch.float16, 256, True),
-        (torch.bfloat16, 512, False),
-        (torch.float32, 64, False),  # no fused kernel takes it: all scores would be written out
-    ],
-)
-def test_keys_are_copied_only_where_no_kernel_shares_them(dtype, width, shares):
-    assert shares_heads(OnGpu(dtype, width), None) == shares
-
-
-def test_float32_has_tiles_that_fit_all_gpus():
-    """(M + 2 N) x D x stages x 4 bytes: less than the 163 KB of an A100 at a width of 128."""
-    tiles = kernel_options(OnGpu(torch.float32, 128))
-    rows = tiles["BLOCK_M"] + 2 * tiles["BLOCK_N"] * tiles["num_stages"]
-    assert rows * 128 * 4 < 163 * 1024
-    assert kernel_options(OnGpu(torch.bfloat16, 128)) is None
-    assert kernel_options(torch.zeros(1)) is None
 
 
 def test_plain_sequences_need_no_mask():

@@ -103,20 +103,12 @@ def test_layers_share_a_graph_for_each_shape_and_models_share_them_too(counting)
                 score_blocks(scored, text(blocks, seed=seed))
                 score_blocks(scored, text(blocks, seed=seed), starts[starts < blocks * 200])
         counts.append(len(counting.graphs))
-    assert len(counting.calls("scaled_dot_product_attention")) == 1
+    (plain,) = counting.calls("scaled_dot_product_attention")
+    assert plain.kwargs["attn_mask"] is None
+    assert plain.kwargs["enable_gqa"]
+    assert not counting.calls("repeat")
     assert len(counting.calls("flex_attention")) == 3
     assert counts == [1 + 3 + 1] * 3  # and one of the head
-
-
-def test_plain_text_has_no_mask_and_heads_are_not_copied(counting):
-    scored = engine("llama", counting)
-    score_blocks(scored, text(2))
-    (call,) = counting.calls("scaled_dot_product_attention")
-    assert call.kwargs["attn_mask"] is None
-    assert call.kwargs["is_causal"]
-    assert call.kwargs["enable_gqa"]
-    assert not counting.calls("repeat")
-    assert not counting.calls("flex_attention")
 
 
 def test_models_are_let_go_after_use():
@@ -254,20 +246,11 @@ def test_layers_that_are_wrong_beyond_a_block_are_refused(kind):
     assert scored.model.config._attn_implementation == "sdpa"
 
 
-@pytest.mark.parametrize("name", ["qwen2-all-sliding"])
-def test_windows_that_are_ignored_are_noticed(name, monkeypatch):
-    torch._dynamo.reset()
-    scored = engine(name, "aot_eager")
-    monkeypatch.setattr(scored, "windows", dict.fromkeys(scored.windows))
-    with pytest.raises(ScoringError, match="cannot be scored"):
-        score_blocks(scored, text(2))
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 def test_other_types_pass_their_own_check(dtype):
     torch._dynamo.reset()
     model = copy.deepcopy(tiny.model("llama")).to(dtype)
-    engine("llama", "aot_eager", model)._check_reproduced(Shape(1, 256), False)
+    assert np.isfinite(nats(engine("llama", "aot_eager", model), requests(2))).all()
 
 
 def test_the_reference_is_exact_and_leaves_no_trace():

@@ -7,10 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig
 
-from evaluation.errors import GpuFault, NonFiniteError, ScoringError
+from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.compiled import INDUCTOR
-from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
@@ -120,16 +119,6 @@ def test_foreign_tokens_are_refused():
         score_requests(tiny.engine(), [Request((1,), (40,))])
 
 
-def test_longest_rows_run_first(monkeypatch):
-    shapes = []
-    scored = Engine(tiny.model("llama"), row_tokens=16, device="cpu")
-    run = scored.launch
-    monkeypatch.setattr(scored, "launch", lambda b: shapes.append(b.tokens.shape[1]) or run(b))
-    asked = [Request(tuple(range(i, i + n)), (1,)) for i, n in enumerate((2, 30, 9, 17, 3))]
-    score_requests(scored, asked)
-    assert shapes == sorted(shapes, reverse=True)
-
-
 def test_the_head_runs_once_per_distinct_query(monkeypatch):
     """Four candidates of one question: its last token is asked once, however many follow it."""
     seen = []
@@ -234,37 +223,3 @@ def test_too_little_memory_makes_fixed_shapes_smaller(monkeypatch):
         [one.logprob for one in found], [one.logprob for one in wanted], atol=1e-4, rtol=0
     )
     assert backend.engine.model.config._attn_implementation == "sdpa"
-
-
-@pytest.mark.parametrize("where", ["hidden", "scores"])
-def test_a_gpu_that_fails_is_one_sentence(where, monkeypatch):
-    """As it begins a pass, or when its scores are fetched; what the model was is restored."""
-
-    def failing(*_):
-        raise torch.AcceleratorError("CUDA error: unspecified launch failure\nmore")
-
-    scored = Engine(tiny.model("llama"), row_tokens=77, device="cpu")
-    if where == "hidden":
-        monkeypatch.setattr(scored, "hidden", failing)
-    else:
-        begin = scored.begin
-
-        def begun(batch):
-            pending = begin(batch)
-            monkeypatch.setattr(pending, "scores", failing)
-            return pending
-
-        monkeypatch.setattr(scored, "begin", begun)
-    with (
-        pytest.raises(GpuFault, match=r"failed in the middle of a run .*launch failure"),
-        gpu_faults(),
-    ):
-        score_requests(scored, [Request((1,), (2,))])
-    assert scored.model.config._attn_implementation == "sdpa"
-
-
-def test_memory_for_nothing_is_one_sentence(monkeypatch):
-    with pytest.raises(
-        ScoringError, match=r"not enough memory .* lower scoring.row_tokens \(now 256"
-    ):
-        small_gpu(monkeypatch, 0).log_likelihoods([Request((1,), (2,))], label="task")

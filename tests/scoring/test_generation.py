@@ -2,6 +2,8 @@
 
 import itertools
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -10,9 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.generation import generate as decoding
-from evaluation.scoring.engine.generation import prompts
 from evaluation.scoring.engine.generation.generate import generate
-from evaluation.scoring.engine.generation.prompts import Counts, Queue
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
 
@@ -59,11 +59,8 @@ def run(
     *,
     batch: int,
     vocabulary: int = tiny.VOCABULARY,
-    counts: Counts | None = None,
 ) -> list[Answer]:
-    answers = tiny.answers(
-        model, given, stopping, vocabulary=vocabulary, batch=batch, counts=counts
-    )
+    answers = tiny.answers(model, given, stopping, vocabulary=vocabulary, batch=batch)
     assert len(answers) == len(given)
     return [answers[AnswerKey(index, 0)] for index in range(len(given))]
 
@@ -122,15 +119,31 @@ def test_nan_names_the_probe() -> None:
         run(model, given, Stopping(frozenset(), (), decode), batch=2)
 
 
-def few_shot(
-    count: int, *, shared: int, own: int = 5, **settings: object
-) -> list[GenerationRequest]:
+@contextmanager
+def passes(model: PreTrainedModel) -> Iterator[list[tuple[int, int]]]:
+    """Rows and tokens of each row, of every pass of the model's body."""
+    seen: list[tuple[int, int]] = []
+
+    def note(_: torch.nn.Module, __: object, named: dict[str, torch.Tensor]) -> None:
+        seen.append(tuple(named["input_ids"].shape))
+
+    with model.base_model.register_forward_pre_hook(note, with_kwargs=True):
+        yield seen
+
+
+def tokens_read(seen: list[tuple[int, int]]) -> int:
+    """Tokens of prompts, which are read several at a time; an answer is read token by token."""
+    return sum(rows * length for rows, length in seen if length > 1)
+
+
+def few_shot(count: int, *, shared: int, **settings: object) -> list[GenerationRequest]:
+    """Prompts that have the same number of tokens behind those that they share."""
     draw = random.Random(3)
     stem = tuple(draw.randrange(tiny.VOCABULARY) for _ in range(shared))
     return [
         GenerationRequest(
             f"shot-{index}",
-            stem + tuple(draw.randrange(tiny.VOCABULARY) for _ in range(draw.randint(1, own))),
+            stem + tuple(draw.randrange(tiny.VOCABULARY) for _ in range(5)),
             draw.randint(1, 9),
             **settings,
         )
@@ -143,50 +156,48 @@ def test_prefixes_are_read_once_and_change_no_answer(name: str) -> None:
     """Also where a sliding window begins within the shared prefix."""
     model = tiny.model(name)
     stopping = Stopping(frozenset({5}), (), decode)
-    given = few_shot(8, shared=40) + few_shot(3, shared=35)[1:] + asks(2)
+    given = few_shot(8, shared=40) + few_shot(3, shared=35)[1:]
     expected = [plain(model, ask, stopping, tiny.VOCABULARY) for ask in given]
     for batch in (1, 5, 64):
-        counts = Counts()
-        assert run(model, given, stopping, batch=batch, counts=counts) == expected
+        with passes(model) as seen:
+            assert run(model, given, stopping, batch=batch) == expected
         own = sum(len(ask.tokens) for ask in given)
-        assert counts.tokens_read == own - 7 * 40 - 1 * 35
-        assert counts.tokens_written == sum(len(answer.tokens) for answer in expected)
+        assert tokens_read(seen) == own - 7 * 40 - 1 * 35
 
 
 def test_a_prompt_is_read_once_for_all_its_samples() -> None:
     model = tiny.model("llama")
     stopping = Stopping(frozenset(), (), decode)
     given = few_shot(3, shared=40, samples=tuple(range(7)), sampling=Sampling(temperature=1, n=7))
-    counts = Counts()
     for batch in (2, 64):
-        tiny.answers(model, given, stopping, batch=batch, counts=counts)
-    assert counts.tokens_read == 2 * (sum(len(ask.tokens) for ask in given) - 2 * 40)
+        with passes(model) as seen:
+            tiny.answers(model, given, stopping, batch=batch)
+        assert tokens_read(seen) == sum(len(ask.tokens) for ask in given) - 2 * 40
 
 
 def test_rows_that_end_are_refilled_at_once() -> None:
     """With four rows, the steps are a quarter of the tokens, and what it takes to end together."""
     model = tiny.model("llama")
     given = asks(60, new=12)
-    counts = Counts()
-    run(model, given, Stopping(frozenset(), (), decode), batch=4, counts=counts)
-    first = len(given)  # the first token of an answer takes no step
-    needed = (counts.tokens_written - first) / 4
-    assert needed <= counts.steps <= needed + 12
+    with passes(model) as seen:
+        answers = run(model, given, Stopping(frozenset(), (), decode), batch=4)
+    steps = [rows for rows, length in seen if length == 1 and rows == 4]
+    needed = sum(len(answer.tokens) - 1 for answer in answers) / 4  # the first token takes no step
+    assert needed - 12 <= len(steps) <= needed
 
 
-def test_parts_come_while_others_are_still_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_come_while_others_are_still_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "PART_ANSWERS", 5)
     model = tiny.model("llama")
-    counts = Counts()
     stopping = Stopping(frozenset(), (), decode)
-    given = asks(40)
     parts = []
-    for part in generate(
-        model, given, stopping, vocabulary=tiny.VOCABULARY, batch=8, device="cpu", counts=counts
-    ):
-        assert model.config._attn_implementation == "sdpa"
-        assert not torch.is_inference_mode_enabled()
-        parts.append((len(part), counts.steps))
+    with passes(model) as seen:
+        for part in generate(
+            model, asks(40), stopping, vocabulary=tiny.VOCABULARY, batch=8, device="cpu"
+        ):
+            assert model.config._attn_implementation == "sdpa"
+            assert not torch.is_inference_mode_enabled()
+            parts.append((len(part), len(seen)))
     assert sum(size for size, _ in parts) == 40
     assert all(5 <= size <= 12 for size, _ in parts[:-1])
     assert parts[0][1] < parts[-1][1] / 3
@@ -206,10 +217,10 @@ def test_without_memory_it_goes_on_with_half_the_rows(
     stopping = Stopping(frozenset({5}), (), decode)
     given = asks(30)
     expected = run(model, given, stopping, batch=8)
-    passes, kinds = itertools.count(), itertools.cycle(OUT_OF_MEMORY)
+    places, kinds = itertools.count(), itertools.cycle(OUT_OF_MEMORY)
 
     def fail(*_: object) -> None:
-        if next(passes) in moments:
+        if next(places) in moments:
             raise next(kinds)
 
     with model.base_model.register_forward_pre_hook(fail):
@@ -241,31 +252,14 @@ def test_an_answer_may_not_reach_where_the_embedding_changes() -> None:
 
 
 def test_prompts_are_read_many_at_a_time() -> None:
-    """However few rows are free: 1,319 prompts of some 100 tokens, 8,192 tokens a pass on a GPU."""
-    chance = random.Random(1)
-    given = {
-        index: GenerationRequest(str(index), (index, *[1] * chance.randint(60, 140)), 64)
-        for index in range(1319)
-    }
-    passes: list[int] = []
-
-    def forward(ids: torch.Tensor, *_: object) -> torch.Tensor:
-        passes.append(len(ids))
-        return torch.zeros(*ids.shape, 1)
-
-    queue = Queue(
-        [*given.values()],
-        {index: [0] for index in given},
-        forward=forward,
-        logits=lambda hidden: hidden,
-        windows=[],
-        device=torch.device("cpu"),
-        counts=Counts(),
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(prompts._READ_TOKENS, "cpu", prompts._READ_TOKENS["cuda"])
-        patch.setattr(prompts.Reading, "prefix", lambda *_: None)
-        while (prompt := queue.next()) is not None:
-            prompt.samples.pop()
-    assert sum(passes) == 1319
-    assert len(passes) < 25
+    """However few rows are free: 300 prompts of some 20 tokens, 2,048 tokens a pass."""
+    model = tiny.model("llama")
+    draw = random.Random(1)
+    given = [
+        GenerationRequest(str(i), (i % 40, i // 40, *[1] * draw.randint(15, 25)), 1)
+        for i in range(300)
+    ]
+    with passes(model) as seen:
+        run(model, given, Stopping(frozenset(), (), decode), batch=2)
+    assert sum(rows for rows, _ in seen) == 300
+    assert len(seen) < 12

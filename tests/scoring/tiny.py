@@ -18,7 +18,6 @@ from transformers import (
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
-from evaluation.scoring.engine.generation.prompts import Counts
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
 
@@ -84,12 +83,11 @@ def answers(
     *,
     batch: int,
     vocabulary: int = VOCABULARY,
-    counts: Counts | None = None,
 ) -> dict[AnswerKey, Answer]:
     """All parts in one; no answer is given twice."""
     found: dict[AnswerKey, Answer] = {}
     for part in generate(
-        asked, requests, stopping, vocabulary=vocabulary, batch=batch, device="cpu", counts=counts
+        asked, requests, stopping, vocabulary=vocabulary, batch=batch, device="cpu"
     ):
         assert part
         assert not found.keys() & part.keys()

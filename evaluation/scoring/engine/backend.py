@@ -1,4 +1,4 @@
-"""The project's own engine as a backend: a transformers model, loaded when it is first needed."""
+"""Log-likelihoods, losses and completions of one checkpoint, whose model is loaded when first needed."""
 
 import functools
 import gc
@@ -38,7 +38,11 @@ SMALLEST = 256
 class EngineBackend:
     """Runs a checkpoint by the engine; `loaded` is called once the model is in memory.
 
-    What a GPU compiles is kept in `cache`, for other jobs.
+    What a GPU compiles is stored in `cache`, for other jobs. `device` and `dtype` are part of every
+    score's key; `row_tokens`, the tokens of a pass, is less than configured where memory was not enough.
+
+    Scoring raises NonFiniteError where the model gives NaN or infinity, and ScoringError where it
+    cannot be run; both name the item.
     """
 
     def __init__(
@@ -65,11 +69,12 @@ class EngineBackend:
 
     @property
     def layers(self) -> str:
-        """How layers run: `compiled` or `plain`."""
+        """How layers run: `compiled` or `plain`; the same but for rounding."""
         return "compiled" if self._compiles else "plain"
 
     @property
     def tokens_processed(self) -> int:
+        """Tokens read so far; loads the model if it is not loaded."""
         return self.engine.tokens_processed
 
     @functools.cached_property
@@ -134,6 +139,7 @@ class EngineBackend:
             self._compiled.keep()
 
     def unload(self) -> None:
+        """Leave the device's memory to others; the next request loads the model again."""
         for loaded in ("engine", "model"):
             self.__dict__.pop(loaded, None)
         gc.collect()  # a model is a ring of references
@@ -142,11 +148,13 @@ class EngineBackend:
                 torch.cuda.empty_cache()
 
     def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
+        """Return the log-likelihood of each continuation after its context, in their order."""
         return self._within_memory(lambda: score_requests(self.engine, requests, progress=label))
 
     def block_nats(
         self, tokens: torch.Tensor, document_starts: torch.Tensor | None, *, label: str
     ) -> BlockNats:
+        """Return the nats of each block (blocks, length) of packed tokens, in all and by position."""
         return self._within_memory(
             lambda: score_blocks(self.engine, tokens, document_starts, progress=label)
         )
@@ -154,6 +162,11 @@ class EngineBackend:
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
+        """Yield all samples of the requests, in parts as they are done.
+
+        A sample depends on the checkpoint, the request's tokens, its sampling settings with their
+        seed, and the sample's index; not on the requests next to it.
+        """
         answers = generate(
             self.model,  # loaded now, so that its time is not that of the first answers
             requests,

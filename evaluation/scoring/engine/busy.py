@@ -1,7 +1,7 @@
 """How long a GPU had work: the time inside forward passes, by its own clock.
 
-Events mark the beginning and the end of a pass in its queue, which is not waited for before the sum is
-asked for. A CPU has no such clock, and nothing is counted.
+Events mark the beginning and the end of a pass in the GPU's queue. Nothing waits for them before the
+sum is asked for. A CPU has no such clock, so nothing is counted.
 """
 
 import functools
@@ -15,56 +15,45 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST = 256
-"""Passes that are marked and not summed up yet, before those that have ended are."""
+"""Passes whose events are kept before those that have ended are added up."""
+
+_ended = 0.0
+"""Seconds of the passes that were added up."""
+
+_passes: deque[tuple[torch.cuda.Event, torch.cuda.Event]] = deque()
 
 
-class Busy:
-    """Adds up the passes of this process."""
-
-    def __init__(self) -> None:
-        self._sum = 0.0
-        self._marks: deque[tuple[torch.cuda.Event, torch.cuda.Event]] = deque()
-
-    def seconds(self) -> float:
-        """Return the seconds with work so far; wait for what is in a GPU's queue."""
-        try:
-            while self._marks:
-                self._marks[0][1].synchronize()
-                self._take()
-        except RuntimeError:  # of a device that is dead, which whoever computes on it says
-            self._marks.clear()
-        return self._sum
-
-    def during(self, call: Callable[[], T]) -> T:
-        if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-            return call()
-        begin, end = _event(), _event()
-        begin.record()
-        result = call()
-        end.record()
-        self._marks.append((begin, end))
-        while len(self._marks) > _MOST and self._marks[0][1].query():  # type: ignore[no-untyped-call]
-            self._take()
-        return result
-
-    def _take(self) -> None:
-        begin, end = self._marks.popleft()
-        self._sum += begin.elapsed_time(end) / 1000
-
-
-def _event() -> torch.cuda.Event:
-    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-
-
-BUSY = Busy()
-"""The clock of this process, which scores one checkpoint at a time."""
+def busy_seconds() -> float:
+    """Return the seconds with work of this process so far; wait for the GPU's queue."""
+    try:
+        while _passes:
+            _passes[0][1].synchronize()
+            _add_first()
+    except RuntimeError:  # of a dead GPU, which whoever computes on it reports
+        _passes.clear()
+    return _ended
 
 
 def working(method: Callable[P, T]) -> Callable[P, T]:
-    """Count the method's calls, none within another, as work of the device."""
+    """Count the method's calls, none within another, as work of the GPU."""
 
     @functools.wraps(method)
     def counted(*arguments: P.args, **keywords: P.kwargs) -> T:
-        return BUSY.during(lambda: method(*arguments, **keywords))
+        if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            return method(*arguments, **keywords)
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        begin.record()
+        result = method(*arguments, **keywords)
+        end.record()
+        _passes.append((begin, end))
+        while len(_passes) > _MOST and _passes[0][1].query():  # type: ignore[no-untyped-call]
+            _add_first()
+        return result
 
     return counted
+
+
+def _add_first() -> None:
+    global _ended
+    begin, end = _passes.popleft()
+    _ended += begin.elapsed_time(end) / 1000

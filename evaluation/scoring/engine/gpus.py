@@ -1,7 +1,7 @@
 """The GPUs that a process will use: do they answer, and are they free?
 
-NVML tells, NVIDIA's library for monitoring. A dead GPU makes it hang, so it is given up after a while.
-Of AMD's, PyTorch tells what it knows.
+NVIDIA's library for monitoring (NVML) is asked, and given up where a dead GPU makes it hang. PyTorch
+is asked for those of AMD.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from evaluation.errors import ScoringError
 T = TypeVar("T")
 
 ANSWER_SECONDS = 30.0
-"""After which NVML is given up."""
+"""After these, NVML is given up."""
 HELD = 0.5
 """Part of a GPU's memory that others may use before a job on it is refused."""
 NOTED = 0.05
@@ -35,37 +35,23 @@ _DRAIN = "exclude the node (`sbatch --exclude`), have it drained, and run again"
 
 
 @dataclass(frozen=True)
-class Process:
-    """A process with memory on a GPU; `used` is in MiB, None where it is not known."""
-
-    pid: int
-    name: str
-    used: int | None
-
-
-@dataclass(frozen=True)
 class Gpu:
-    """A GPU, or a part of one (MIG); memory is in MiB, None where NVML cannot know it."""
+    """A GPU, or a part of one (MIG), and the other processes on it.
+
+    Memory is in MiB, None where NVML does not know it.
+    """
 
     index: str
     uuid: str
     name: str
     used: int | None
     total: int | None
-    processes: tuple[Process, ...] = ()
+    processes: tuple[str, ...] = ()
     parts: "tuple[Gpu, ...]" = ()
 
     @property
     def title(self) -> str:
         return f"GPU {self.index} ({self.name})" if self.index else self.uuid
-
-
-class DeadGpu(ScoringError):
-    """The GPU, or its driver, does not answer."""
-
-
-class UnknownGpu(ScoringError):
-    """CUDA_VISIBLE_DEVICES names a GPU that this machine does not have."""
 
 
 def visible_gpus() -> list[Gpu]:
@@ -74,9 +60,8 @@ def visible_gpus() -> list[Gpu]:
     Of a GPU that is divided (MIG) CUDA shows a part, by the part's name or the first one.
 
     Raises:
-        DeadGpu: if NVML cannot reach one, or does not return.
-        UnknownGpu: if CUDA_VISIBLE_DEVICES names one that is not there, or one twice: CUDA would
-            hide that and all after it, and the job go on without a GPU, or on fewer.
+        ScoringError: NVML cannot reach one, or does not return. Or CUDA_VISIBLE_DEVICES names one
+            that is not there, or one twice: CUDA would hide that and all after it.
     """
     if torch.version.hip is not None:
         return _amd_gpus()
@@ -90,7 +75,13 @@ def visible_gpus() -> list[Gpu]:
             break
         gpu = _by_name(name, gpus)
         if gpu is None or gpu in found:
-            raise _unknown(chosen, name, gpus, is_there=gpu is not None)
+            wrong = f"{name!r} for a second time" if gpu else f"{name!r}, which is no GPU here"
+            uuids = [one.uuid for each in gpus for one in (each, *each.parts)]
+            there = ", ".join([*(each.index for each in gpus), *uuids])
+            raise ScoringError(
+                f"CUDA_VISIBLE_DEVICES={chosen} names {wrong} (there are {there}), so that CUDA "
+                "would show fewer GPUs or none; correct it, or leave it unset"
+            )
         found.append(gpu)
     return found
 
@@ -112,18 +103,8 @@ def _shown(gpu: Gpu) -> Gpu:
     return gpu.parts[0] if gpu.parts else gpu
 
 
-def _unknown(chosen: str, name: str, gpus: list[Gpu], *, is_there: bool) -> UnknownGpu:
-    uuids = [one.uuid for gpu in gpus for one in (gpu, *gpu.parts)]
-    known = ", ".join([*(gpu.index for gpu in gpus), *uuids])
-    wrong = f"{name!r} for a second time" if is_there else f"{name!r}, which is no GPU here"
-    return UnknownGpu(
-        f"CUDA_VISIBLE_DEVICES={chosen} names {wrong} (there are {known}), so that CUDA would show "
-        "fewer GPUs or none; correct it, or leave it unset"
-    )
-
-
 def _amd_gpus() -> list[Gpu]:
-    """Return those that a ROCm build of PyTorch shows, which NVML knows nothing of; raise DeadGpu."""
+    """Return those that a ROCm build of PyTorch shows, which NVML knows nothing of."""
     found = []
     try:
         for index in range(torch.cuda.device_count()):
@@ -132,53 +113,48 @@ def _amd_gpus() -> list[Gpu]:
             found.append(Gpu(str(index), f"cuda:{index}", name, used, total >> 20))
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
-        raise DeadGpu(f"a GPU of this node does not answer ({reason}); {_DRAIN}") from error
+        raise ScoringError(f"a GPU of this node does not answer ({reason}); {_DRAIN}") from error
     return found
 
 
 def read_gpus() -> list[Gpu]:
-    """Return all GPUs of this machine as NVML has them; raises DeadGpu."""
+    """Return all GPUs of this machine as NVML has them; raise ScoringError for one that is dead."""
 
     def read() -> list[Gpu]:
         handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
         return [_gpu(handle, str(index)) for index, handle in enumerate(handles)]
 
-    return _asked(read) or []
+    return _ask_nvml(read) or []
 
 
 def driver_version() -> str | None:
     """Return the NVIDIA driver's version, such as `580.65.06`; None on a machine without."""
-    return _asked(lambda: str(pynvml.nvmlSystemGetDriverVersion()))
+    return _ask_nvml(lambda: str(pynvml.nvmlSystemGetDriverVersion()))
 
 
-def _asked(read: Callable[[], T]) -> T | None:
-    """Return what is read from NVML; None on a machine without a GPU. Raise DeadGpu."""
-    found: list[T] = []  # or the error in its place
+def _ask_nvml(read: Callable[[], T]) -> T | None:
+    """Return what is read from NVML; None on a machine without a GPU."""
+    found: list[Any] = []
 
     def ask() -> None:
         try:
             pynvml.nvmlInit()
-            try:
-                found.append(read())
-            finally:
-                pynvml.nvmlShutdown()
+            found.append(read())
         except pynvml.NVMLError as error:
-            found.insert(0, error)
+            found.append(error)
 
     thread = threading.Thread(target=ask, daemon=True)  # which nobody can end where it hangs
     thread.start()
     thread.join(ANSWER_SECONDS)
     if not found:
-        raise DeadGpu(
+        raise ScoringError(
             f"NVML does not answer within {ANSWER_SECONDS:.0f} s: a GPU of this node is dead or its driver "
             f"hangs; {_DRAIN}"
         )
-    first = found[0]
-    if isinstance(first, _NO_GPU):
-        return None
-    if isinstance(first, pynvml.NVMLError):
-        raise DeadGpu(f"NVML fails on this node ({first}): a GPU is dead; {_DRAIN}") from first
-    return first
+    answer: T | None = None if isinstance(found[0], _NO_GPU) else found[0]
+    if isinstance(answer, pynvml.NVMLError):
+        raise ScoringError(f"NVML fails on this node ({answer}): a GPU is dead; {_DRAIN}")
+    return answer
 
 
 def _gpu(handle: Any, index: str) -> Gpu:
@@ -211,21 +187,18 @@ def _parts(handle: Any, index: str) -> tuple[Gpu, ...]:
     return tuple(found)
 
 
-def _processes(handle: Any) -> tuple[Process, ...]:
-    """Return all processes but this one that NVML tells of."""
+def _processes(handle: Any) -> tuple[str, ...]:
+    """Describe all processes but this one that NVML shows."""
+    found = []
     with contextlib.suppress(pynvml.NVMLError):
-        return tuple(
-            Process(one.pid, _name(one.pid), one.usedGpuMemory and one.usedGpuMemory >> 20)
-            for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-            if one.pid != os.getpid()
-        )
-    return ()
-
-
-def _name(pid: int) -> str:
-    with contextlib.suppress(pynvml.NVMLError):
-        return str(pynvml.nvmlSystemGetProcessName(pid))
-    return "of another user"
+        for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle):
+            name = "of another user"
+            with contextlib.suppress(pynvml.NVMLError):
+                name = str(pynvml.nvmlSystemGetProcessName(one.pid))
+            size = f", {one.usedGpuMemory >> 20:,} MiB" if one.usedGpuMemory is not None else ""
+            if one.pid != os.getpid():
+                found.append(f"process {one.pid} ({name}{size})")
+    return tuple(found)
 
 
 def memory_in_use(gpu: Gpu) -> float:
@@ -236,17 +209,13 @@ def memory_in_use(gpu: Gpu) -> float:
 def remark_on(gpu: Gpu) -> str | None:
     """Return a sentence where others hold more of its memory than goes unmentioned, or may do."""
     if gpu.used is None:
-        return f"{gpu.title} does not tell its memory: whether others hold it is not checked"
+        return f"{gpu.title} does not show its memory: whether others hold it is not checked"
     return holders(gpu) if memory_in_use(gpu) > NOTED else None
 
 
 def holders(gpu: Gpu) -> str:
     """Return a sentence on who holds a GPU's memory."""
-    known = [
-        f"process {each.pid} ({each.name}{'' if each.used is None else f', {each.used:,} MiB'})"
-        for each in gpu.processes
-    ]
-    who = " and ".join(known) if known else "processes that this user cannot see"
+    who = " and ".join(gpu.processes) or "processes that this user cannot see"
     return f"{gpu.title}: {gpu.used:,} of {gpu.total:,} MiB are held by {who}; {_OTHERS}"
 
 

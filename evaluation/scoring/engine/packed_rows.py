@@ -74,7 +74,9 @@ def lay_out(plan: Plan, piece: Piece) -> Row:
     depth: list[int] = []
     end = [piece.size] * piece.size
     path: list[int] = []  # row indices of the last input's tokens
-    owners, queries, targets = [], [], []
+    owners: list[int] = []
+    queries: list[int] = []
+    targets: list[int] = []
     for member in piece.members:
         shared = int(trie.shared[last + 1 : member + 1].min()) if path else 0
         begin, last = len(tokens), member

@@ -57,13 +57,6 @@ class Totals(NamedTuple):
     logprob_by_position: NDArray[np.float64]  # (owners, bins)
     tokens_by_position: NDArray[np.int64]  # (owners, bins)
 
-    @classmethod
-    def empty(cls, owners: int, bins: int) -> "Totals":
-        """Return the totals of owners of which nothing has been added."""
-        shape = (owners, bins)
-        greedy, tokens = np.ones(owners, dtype=np.bool_), np.zeros(shape, dtype=np.int64)
-        return cls(np.zeros(owners), greedy, np.zeros(shape), tokens)
-
 
 @contextlib.contextmanager
 def ahead(items: Iterable[Item], most: int) -> Iterator[Iterator[Item]]:
@@ -94,7 +87,13 @@ def run(engine: Engine, work: Work, label: str | None) -> Totals:
         NonFiniteError: names an owner for which the model gives NaN or infinity.
         ScoringError: a token without an embedding, or too little GPU memory.
     """
-    totals = Totals.empty(len(work.names), len(work.bins))
+    owners, shape = len(work.names), (len(work.names), len(work.bins))
+    totals = Totals(
+        np.zeros(owners),
+        np.ones(owners, dtype=np.bool_),
+        np.zeros(shape),
+        np.zeros(shape, dtype=np.int64),
+    )
     batches = (
         engine.collate([work.row(i) for i in group], is_text=work.is_text)
         for group in engine.groups(work.lengths, is_text=work.is_text)

@@ -13,7 +13,7 @@ L2 norm of the difference.
 import contextlib
 import copy
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.utils._pytree import tree_map
 from transformers import PreTrainedModel
 
 from evaluation.errors import CompileError, ScoringError
@@ -239,14 +240,10 @@ def _widened(part: nn.Module, *inputs: Any, **named: Any) -> Any:
         rows = torch.split(part.weight, _HEAD_ROWS)
         return torch.cat([_wide(inputs[0]) @ row.double().T for row in rows], dim=-1) + bias
     twin = copy.deepcopy(part).double()
-    return type(part).forward(twin, *_wide(inputs), **_wide(named))
+    inputs, named = tree_map(_wide, (inputs, named))
+    return type(part).forward(twin, *inputs, **named)
 
 
-def _wide(inputs: Any) -> Any:
-    if isinstance(inputs, torch.Tensor):
-        return inputs.double() if inputs.is_floating_point() else inputs
-    if isinstance(inputs, dict):
-        return {name: _wide(value) for name, value in inputs.items()}
-    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        return tuple(map(_wide, inputs))
-    return inputs
+def _wide(value: Any) -> Any:
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.double() if is_float else value

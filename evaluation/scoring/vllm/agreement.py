@@ -1,7 +1,7 @@
-"""vLLM's answers to a task, and how far its greedy ones are those of this project's own engine.
+"""vLLM's answers to a task, and how many of its greedy ones are those of the built-in engine.
 
-Two engines round differently, so greedy answers part where two tokens nearly tie. How often they do
-is measured on a few prompts of each task, in the same run, and stands in the results.
+Two engines round differently, so greedy answers differ where two tokens nearly tie. How often they do
+is measured on a few prompts of each task, in the same run, and is part of the results.
 """
 
 import time
@@ -22,7 +22,7 @@ PROMPTS = 8
 TOKENS = 64
 """Tokens of such an answer at most."""
 
-Parts = Iterator[dict[AnswerKey, Answer]]
+Answers = dict[AnswerKey, Answer]
 
 
 class Agreement:
@@ -40,67 +40,50 @@ class Agreement:
         self._item = f"agreement-{task}"
         self._key = {**key, "asked": [one.id for one in both], "tokens": TOKENS}
 
-    def stored(self) -> dict[str, Any] | None:
-        """Return the engine, its version, and how many greedy answers of how many are equal; None if unknown."""
-        name = self._job.store.find(self._item, self._key)
-        found = name and self._job.store.read(name)
-        if not found:
-            return None
-        return {key: found.summary[key] for key in ("name", "version", "asked", "equal")}
-
     @property
     def name(self) -> str:
         """The name of the file that it is stored in, or will be."""
         found = self._job.store.find(self._item, self._key)
         return found or self._job.store.path(self._item, self._key).name
 
+    def stored(self) -> dict[str, Any] | None:
+        """Return the engine, its version, and how many greedy answers of how many are equal; None if unknown."""
+        found = self._job.store.read(self.name)
+        if not found:
+            return None
+        return {key: found.summary[key] for key in ("name", "version", "asked", "equal")}
+
     def measured(
-        self,
-        requests: Sequence[GenerationRequest],
-        stopping: Stopping,
-        vocabulary: int,
-    ) -> Parts:
+        self, requests: Sequence[GenerationRequest], stopping: Stopping, vocabulary: int
+    ) -> Iterator[Answers]:
         """Yield vLLM's answers to the requests; store how those to `both` agree, if it is not known."""
-        session = self._job.session
+        job = self._job
         both = [] if self.stored() is not None else self._both
-        session.backend.unload()
+        job.backend.unload()
         vllm = Vllm(
-            session.plan.config.generation,
-            session.checkpoint,
-            session.plan.tokenizer_folder,
-            session.backend.dtype,
-            session.plan.config.scoring.gpus_per_checkpoint,
+            job.plan.config.generation,
+            job.checkpoint,
+            job.plan.tokenizer_folder,
+            job.backend.dtype,
+            job.plan.config.scoring.gpus_per_checkpoint,
         )
-        theirs: dict[AnswerKey, Answer] = {}
+        count, theirs = len(requests), Answers()
         for part in vllm.answers([*requests, *both], stopping, vocabulary=vocabulary):
-            wanted = {key: one for key, one in part.items() if key.request < len(requests)}
-            theirs |= {
-                key._replace(request=key.request - len(requests)): one
-                for key, one in part.items()
-                if key not in wanted
-            }
-            if wanted:
+            theirs |= part
+            if wanted := {key: one for key, one in part.items() if key.request < count}:
                 yield wanted
         if both:
-            self._compare(both, theirs, stopping, vocabulary, vllm.version)
-
-    def _compare(
-        self,
-        both: Sequence[GenerationRequest],
-        theirs: Mapping[AnswerKey, Answer],
-        stopping: Stopping,
-        vocabulary: int,
-        version: str | None,
-    ) -> None:
-        start = time.perf_counter()
-        ours: dict[AnswerKey, Answer] = {}
-        for part in self._job.session.backend.answers(both, stopping, vocabulary=vocabulary):
-            ours |= part
-        equal = sum(theirs[key].text == one.text for key, one in ours.items())
-        summary = {"name": "vllm", "version": version, "asked": len(ours), "equal": equal}
-        score = StoredScore(pa.table({}), summary)
-        spent = {"seconds": time.perf_counter() - start}
-        self._job.store.put(self._item, self._key, self._job.stamped(score, spent))
+            start, ours = time.perf_counter(), Answers()
+            for part in job.backend.answers(both, stopping, vocabulary=vocabulary):
+                ours |= part
+            equal = sum(
+                theirs[key._replace(request=key.request + count)].text == one.text
+                for key, one in ours.items()
+            )
+            summary = {"name": "vllm", "version": vllm.version, "asked": len(ours), "equal": equal}
+            score = StoredScore(pa.table({}), summary)
+            spent = {"seconds": time.perf_counter() - start}
+            job.store.put(self._item, self._key, job.stamped(score, spent))
 
 
 def greedy(requests: Sequence[GenerationRequest]) -> list[GenerationRequest]:

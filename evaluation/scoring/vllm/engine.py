@@ -1,8 +1,8 @@
 """Answers by vLLM from a Nanotron checkpoint: its weights as a Hugging Face folder, and two files.
 
-`program` has the contract. The folder lies on the node's own disk (TMPDIR) and goes when all is
-written. What vLLM draws is its own: samples differ from this engine's, and greedy answers where two
-tokens nearly tie, so that answers of two engines are never compared.
+`program` has the contract. The folder lies on the node's own disk (TMPDIR) until all is written.
+vLLM draws other samples than the built-in engine, and other greedy answers where two tokens nearly
+tie. So answers of two engines are never compared.
 """
 
 import hashlib
@@ -14,8 +14,9 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 
@@ -23,7 +24,7 @@ from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.files import write_json, write_jsonl
-from evaluation.interpreters import NotStarted, Program, Running, environment, is_python
+from evaluation.interpreters import NotStarted, Program, environment, is_python
 from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.settings.computing import Generation
@@ -46,38 +47,32 @@ _VARIABLES = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TR
 _GREEDY = Sampling()
 
 
+@dataclass
 class Vllm:
-    """vLLM for one checkpoint; `version` is known once it has started."""
+    """vLLM for one checkpoint; `version` is known once it has answered."""
 
-    def __init__(
-        self,
-        generation: Generation,
-        checkpoint: Checkpoint,
-        tokenizer: Path,
-        dtype: str,
-        gpus: int,
-    ) -> None:
-        self._generation = generation
-        self._checkpoint = checkpoint
-        self._tokenizer = tokenizer
-        self._dtype = dtype
-        self._gpus = gpus
-        self.version: str | None = None
+    generation: Generation
+    checkpoint: Checkpoint
+    tokenizer: Path
+    dtype: str
+    gpus: int
+    version: str | None = field(default=None, init=False)
 
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
-        """Answer as `Backend.answers` does.
+        """Answer as `EngineBackend.answers` does.
 
         Raises ScoringError if it cannot be started, or ends before all answers are written.
         """
-        python = find_vllm(self._generation)
+        python = find_vllm(self.generation)
         keys = [AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples]
         with self._folder() as folder:
             self._ask(folder, [(requests[key.request], key) for key in keys], stopping, vocabulary)
             program = Program(python, _MODULE, (str(folder),), folder, _VARIABLES)
             silent = SILENT + max(one.max_new_tokens for one in requests) / SLOWEST
-            for lines in self._lines(program, folder, len(keys), silent):
+            for lines in answer_lines(program, len(keys), silent):
+                self.version = json.loads((folder / "version.json").read_text())
                 yield {keys[line["number"]]: _answer(line, stopping) for line in lines}
 
     @contextmanager
@@ -86,8 +81,8 @@ class Vllm:
         folder = Path(tempfile.mkdtemp(prefix="vllm-"))
         try:
             start = time.perf_counter()
-            dtype = getattr(torch, self._dtype)
-            load_model(self._checkpoint, dtype=dtype).save_pretrained(folder / "model")
+            dtype = getattr(torch, self.dtype)
+            load_model(self.checkpoint, dtype=dtype).save_pretrained(folder / "model")
             log.info("weights for vLLM in %s in %.1f s", folder, time.perf_counter() - start)
             yield folder
         finally:
@@ -100,15 +95,15 @@ class Vllm:
         stopping: Stopping,
         vocabulary: int,
     ) -> None:
-        has_more = self._checkpoint.vocab_size > vocabulary
+        has_more = self.checkpoint.vocab_size > vocabulary
         request = {
             "model": str(folder / "model"),
-            "tokenizer": str(self._tokenizer.absolute()),
-            "dtype": self._dtype,
-            "gpus": self._gpus,
+            "tokenizer": str(self.tokenizer.absolute()),
+            "dtype": self.dtype,
+            "gpus": self.gpus,
             "window": max(len(one.tokens) + one.max_new_tokens for one, _ in asked),
             "together": TOGETHER,
-            "memory_share": self._generation.memory_share,
+            "memory_share": self.generation.memory_share,
             "eos": sorted(stopping.eos_ids),
             "stop": list(stopping.strings),
             "vocabulary": vocabulary if has_more else None,
@@ -116,62 +111,45 @@ class Vllm:
         write_json(folder / "request.json", request)
         write_jsonl(folder / "cases.jsonl", [_case(one, key.sample) for one, key in asked])
 
-    def _lines(
-        self, program: Program, folder: Path, count: int, silent: float
-    ) -> Iterator[list[dict[str, Any]]]:
-        """Yield the answers' lines as they are written, some at a time; end a program that is silent."""
-        path = folder / "answers.jsonl"
-        path.touch()
-        written = 0
-        try:
-            with program.started() as running, open(path, encoding="utf-8") as file:
-                with progress("answers by vLLM", count, "answer") as bar:
-                    while True:
-                        has_ended = not running.is_alive  # before the last look
-                        lines = self._read(file)
-                        count_answers(bar, [len(line["tokens"]) for line in lines])
-                        written += len(lines)
-                        if lines:
-                            yield lines
-                        elif has_ended or written == count:
-                            break
-                        else:
-                            _check_heard(running, silent, f"{written} of {count}")
-                            time.sleep(_POLL)
-                ended = running.ended()
-        except NotStarted as error:
-            raise ScoringError(
-                f"generation.python: {program.python} cannot be run ({error})"
-            ) from None
-        if written < count:
-            raise ScoringError(
-                f"vLLM ({program.python}) has written {written} of {count} answers: its program "
-                f"{ended}; those are stored, and the next run goes on"
-            )
 
-    def _read(self, file: IO[str]) -> list[dict[str, Any]]:
-        """Return whole lines that were not read yet; note the version."""
-        found: list[dict[str, Any]] = []
-        while True:
-            place = file.tell()
-            line = file.readline()
-            if not line.endswith("\n"):
-                file.seek(place)
-                return found
-            content = json.loads(line)
-            if "version" in content:
-                self.version = content["version"]
-            else:
-                found.append(content)
+def answer_lines(program: Program, count: int, silent: float) -> Iterator[list[dict[str, Any]]]:
+    """Yield the answers' lines as a program writes them, some at a time.
 
-
-def _check_heard(running: Running, silent: float, written: str) -> None:
-    """Raise ScoringError if nothing was printed for so many seconds: vLLM tells of each answer."""
-    if time.monotonic() - running.heard > silent:
-        raise ScoringError(
-            f"vLLM has printed nothing for {silent:.0f} s and was stopped, with {written} answers written; "
-            "those are stored, and the next run goes on; see what else uses its GPU"
-        )
+    Raises ScoringError for a program that cannot be run, ends too early, or prints nothing for
+    `silent` seconds: vLLM reports each answer.
+    """
+    path = program.folder / "answers.jsonl"
+    path.touch()
+    written, rest = 0, ""
+    try:
+        with (
+            program.started() as running,
+            open(path, encoding="utf-8") as file,
+            progress("answers by vLLM", count, "answer") as bar,
+        ):
+            while written < count:
+                has_ended = not running.is_alive  # before the last look
+                *whole, rest = (rest + file.read()).split("\n")
+                lines = [json.loads(line) for line in whole]
+                count_answers(bar, [len(line["tokens"]) for line in lines])
+                written += len(lines)
+                if lines:
+                    yield lines
+                elif has_ended:
+                    raise ScoringError(
+                        f"vLLM ({program.python}) has written {written} of {count} answers: its "
+                        f"program {running.ended()}; those are stored, and the next run goes on"
+                    )
+                elif time.monotonic() - running.heard > silent:
+                    raise ScoringError(
+                        f"vLLM has printed nothing for {silent:.0f} s and was stopped, with {written} of "
+                        f"{count} answers written; those are stored, and the next run goes on; see what "
+                        "else uses its GPU"
+                    )
+                else:
+                    time.sleep(_POLL)
+    except NotStarted as error:
+        raise ScoringError(f"generation.python: {program.python} cannot be run ({error})") from None
 
 
 def find_vllm(generation: Generation) -> Path:

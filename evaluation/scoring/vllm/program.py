@@ -8,8 +8,8 @@
 `FOLDER/cases.jsonl`    a line for each answer: `tokens` of its prompt, `max_new_tokens`, and
                         `temperature`, `top_p`, `top_k`, `seed`
 
-It writes `answers.jsonl`: `{"version": …}`, then `{"number": line, "tokens": […], "reason": …}` for
-each case, with `eos`, `stop_string` or `length`, and without the EOS; `together` at a time.
+It writes its version to `version.json`, and for each case `{"number": line, "tokens": […], "reason": …}`
+to `answers.jsonl`, with `eos`, `stop_string` or `length`, and without the EOS; `together` at a time.
 """
 
 import json
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 Line = dict[str, Any]
 
@@ -39,12 +39,13 @@ def main(folder: Path) -> None:
         enable_prefix_caching=True,
         trust_remote_code=False,
     )
+    (folder / "version.json").write_text(json.dumps(version("vllm")))
     with open(folder / "answers.jsonl", "a", encoding="utf-8") as file:
-        _put(file, {"version": version("vllm")})
         for start in range(0, len(cases), request["together"]):
             numbers = range(start, len(cases))[: request["together"]]
             for line in _answers(model, request, cases, numbers):
-                _put(file, line)
+                file.write(json.dumps(line) + "\n")
+                file.flush()
 
 
 def _answers(model: Any, request: Line, cases: list[Line], numbers: range) -> Iterator[Line]:
@@ -82,11 +83,6 @@ def _ending(answer: Any, eos: set[int]) -> Line:
         return {"tokens": tokens[:-1], "reason": "eos"}
     is_string = answer.finish_reason == "stop" and isinstance(answer.stop_reason, str)
     return {"tokens": tokens, "reason": "stop_string" if is_string else "length"}
-
-
-def _put(file: IO[str], line: Line) -> None:
-    file.write(json.dumps(line) + "\n")
-    file.flush()
 
 
 if __name__ == "__main__":

@@ -3,23 +3,21 @@
 import json
 import shlex
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from evaluation.bridge.write import write_deltas
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.errors import BridgeError, ConfigError, ScoringError
 from evaluation.grading.collect import collect
-from evaluation.interpreters import Program, Running
+from evaluation.interpreters import Program
 from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
-from evaluation.scoring.vllm.engine import Vllm, _check_heard
-from evaluation.settings.computing import Generation
+from evaluation.scoring.vllm.engine import answer_lines
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.store import ScoreStore
@@ -150,34 +148,26 @@ def test_where_it_dies_what_was_written_is_kept(
     assert len(stored(store)) == 12
 
 
-class Heard:
-    """A vLLM that has just printed something, however often one looks."""
+LINE = '{"number": 0, "tokens": [], "reason": "eos"}'
+PROGRAMS = {
+    "hangs": ("echo it begins; exec sleep 3600", "printed nothing for 1 s and was stopped, with 0 of 1"),
+    "prints for a while": (f"for i in 1 2 3 4 5; do sleep 0.3; echo .; done; echo '{LINE}' >> answers.jsonl", None),
+    "has written all": (f"echo '{LINE}' >> answers.jsonl; exec sleep 3600", None),
+}  # fmt: skip
 
-    @property
-    def heard(self) -> float:
-        return time.monotonic()
 
-
-def test_one_that_hangs_is_stopped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_is_waited_for_while_it_works(tmp_path: Path, name: str) -> None:
+    text, error = PROGRAMS[name]
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\necho it begins\nexec sleep 3600\n")
+    python.write_text(f"#!/bin/sh\n{text}\n")
     python.chmod(0o755)
-    program = Program(python, "none", (), tmp_path, {})
-    engine = Vllm(Generation(), cast(Checkpoint, None), tmp_path, "float32", 1)
-    with pytest.raises(ScoringError, match=r"printed nothing for 1 s and was stopped, with 0 of 3"):
-        list(engine._lines(program, tmp_path, 3, 0.6))
-    _check_heard(cast(Running, Heard()), 0.6, "0 of 3")
-
-
-def test_one_that_has_written_all_is_not_waited_for(tmp_path: Path) -> None:
-    python = tmp_path / "python"
-    line = '{"number": 0, "tokens": [], "reason": "eos"}'
-    python.write_text(f"#!/bin/sh\necho '{line}' >> answers.jsonl\nexec sleep 3600\n")
-    python.chmod(0o755)
-    program = Program(python, "none", (), tmp_path, {})
-    engine = Vllm(Generation(), cast(Checkpoint, None), tmp_path, "float32", 1)
-    (lines,) = engine._lines(program, tmp_path, 1, 60)
-    assert lines == [json.loads(line)]
+    lines = answer_lines(Program(python, "none", (), tmp_path, {}), 1, 1.0)
+    if error is None:
+        assert list(lines) == [[json.loads(LINE)]]
+        return
+    with pytest.raises(ScoringError, match=error):
+        list(lines)
 
 
 def test_answers_of_two_engines_are_not_compared(

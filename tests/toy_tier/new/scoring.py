@@ -12,7 +12,7 @@ from evaluation.store import StoredScore
 
 def score_riddles(job, books):
     own = {"protocol": TIERS["toy"].protocol}
-    backend = job.session.backend
+    backend = job.backend
     items = {
         name: job.item(name, own, book.meta, partial(_score, backend, book))
         for name, book in books.items()

@@ -20,7 +20,7 @@ from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
 from evaluation.scoring.engine.generation.kv_cache import ATTENTION, Reading, Slots, Step
-from evaluation.scoring.engine.generation.prompts import Counts, Prompt, Queue
+from evaluation.scoring.engine.generation.prompts import Prompt, Queue
 from evaluation.scoring.engine.generation.rows import Layout, Row, rules_of, take_next
 from evaluation.scoring.engine.generation.sampling import stream_width
 from evaluation.scoring.engine.head import Head
@@ -42,7 +42,6 @@ def generate(
     vocabulary: int,
     batch: int,
     device: str | torch.device,
-    counts: Counts | None = None,
 ) -> Iterator[Answers]:
     """Yield answers in parts as they are done, with `batch` rows decoded at once, the longest prompts first.
 
@@ -50,7 +49,6 @@ def generate(
 
     Args:
         vocabulary: ids from here on are never chosen.
-        counts: is told what was done.
 
     Raises:
         NonFiniteError: where the model gives NaN or infinity, naming the prompt.
@@ -69,7 +67,6 @@ def generate(
                 vocabulary=vocabulary,
                 rows=min(batch, len(wanted)),
                 device=device,
-                counts=counts or Counts(),
             )
             for part in decoding.parts():
                 wanted -= part.keys()
@@ -96,7 +93,6 @@ class DecodingBatch:
         vocabulary: int,
         rows: int,
         device: torch.device,
-        counts: Counts,
     ) -> None:
         self._model, self._stopping, self._device = model, stopping, device
         self._vocabulary, self._width = vocabulary, stream_width(vocabulary)
@@ -112,14 +108,12 @@ class DecodingBatch:
             logits=self._logits,
             windows=self._windows,
             device=device,
-            counts=counts,
         )
         self._slots = Slots(rows)
         self._rows: list[Row] = []
         self._ended: list[int] = []  # rows whose slot is free
         self._layout: Layout | None = None
         self._finished: Answers = {}
-        self._counts = counts
 
     def parts(self) -> Iterator[Answers]:
         """Yield all answers, a part at a time; end early where memory is not enough."""
@@ -173,9 +167,9 @@ class DecodingBatch:
         take_next(rows, prompt.logits.expand(count, -1), rules, self._width)
         for row in rows:
             if not self._has_ended(row):
-                self._seat(row)
+                self._give_slot(row)
 
-    def _seat(self, row: Row) -> None:
+    def _give_slot(self, row: Row) -> None:
         self._layout = None
         place = self._ended.pop() if self._ended else len(self._rows)
         self._rows[place : place + 1] = [row]
@@ -188,7 +182,6 @@ class DecodingBatch:
         if row.stop_reason is None:
             return False
         self._finished[row.key] = row.answer()
-        self._counts.tokens_written += len(row.tokens)
         return True
 
     def _advance(self) -> None:
@@ -198,7 +191,6 @@ class DecodingBatch:
         table, step = self._layout.step(self._slots, self._windows)
         hidden = self._forward(table[0, :, None], table[1, :, None], step)[:, 0]
         take_next(self._rows, self._logits(hidden), self._layout.rules, self._width)
-        self._counts.steps += 1
         self._ended = [place for place, row in enumerate(self._rows) if self._has_ended(row)]
         if self._ended:
             self._layout = None

@@ -6,7 +6,6 @@ Prefixes that prompts have in common (few-shot examples, preambles) are read onc
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import torch
 
@@ -25,22 +24,18 @@ _WORTH = 32
 _DEEPEST = 20  # splits of splits; a prompt that is the beginning of the next, and so on, has many
 
 
-@dataclass
-class Counts:
-    """What was done: tokens of prompts, tokens of answers, forward passes over all rows."""
-
-    tokens_read: int = 0
-    tokens_written: int = 0
-    steps: int = 0
-
-
 @dataclass(eq=False)
-class WaitingFamily:
-    """Prompts to be read, the longest last, and the prefix they share, once it is read."""
+class Family:
+    """Indices of prompts and how many tokens they have in common, read once as `stem`."""
 
     shared: int
-    waiting: list[int]
+    members: list[int]
     stem: Prefix | None = None
+
+    @property
+    def saved(self) -> int:
+        """Tokens that are not read again."""
+        return self.shared * (len(self.members) - 1)
 
 
 @dataclass(eq=False)
@@ -68,23 +63,17 @@ class Queue:
         logits: Callable[[torch.Tensor], torch.Tensor],
         windows: Sequence[int | None],
         device: torch.device,
-        counts: Counts,
     ) -> None:
         """Take in `wanted` the samples of each request that are to be made."""
         self._requests, self._wanted = requests, wanted
         self._forward, self._logits = forward, logits
         self._windows, self._device = windows, device
         self._ready: list[Prompt] = []
-        self._counts = counts
         indices = list(wanted)
-        found = families([requests[index].tokens for index in indices])
-        groups = [
-            WaitingFamily(
-                family.shared, sorted((indices[i] for i in family.members), key=self._length)
-            )
-            for family in found
-        ]
-        self._families = sorted(groups, key=lambda family: self._length(family.waiting[-1]))
+        self._families = families([requests[index].tokens for index in indices])
+        for family in self._families:  # the longest last
+            family.members = sorted((indices[i] for i in family.members), key=self._length)
+        self._families.sort(key=lambda family: self._length(family.members[-1]))
 
     def _length(self, index: int) -> tuple[int, int]:
         request = self._requests[index]
@@ -101,10 +90,10 @@ class Queue:
     def _read(self) -> None:
         family = self._families[-1]
         if family.shared and family.stem is None:
-            tokens = self._requests[family.waiting[0]].tokens[: family.shared]
+            tokens = self._requests[family.members[0]].tokens[: family.shared]
             family.stem = self._run([tokens], None)[0].prefix(0, family.shared)
         chosen = self._group(family)
-        if not family.waiting:
+        if not family.members:
             self._families.pop()
         rests = [self._requests[index].tokens[family.shared :] for index in chosen]
         reading, hidden = self._run(rests, family.stem)
@@ -117,38 +106,25 @@ class Queue:
                 Prompt(index, self._requests[index], family.stem, prefix, logits[row], samples)
             )
 
-    def _group(self, family: WaitingFamily) -> list[int]:
+    def _group(self, family: Family) -> list[int]:
         """Take prompts of nearly one length, as many as are read well in one pass."""
         chosen: list[int] = []
         lengths: list[int] = []
-        while family.waiting:
-            lengths.append(len(self._requests[family.waiting[-1]].tokens) - family.shared)
+        while family.members:
+            lengths.append(len(self._requests[family.members[-1]].tokens) - family.shared)
             is_full = len(lengths) * max(lengths) > _READ_TOKENS[self._device.type]
             if chosen and (is_full or min(lengths) < _NEARLY * max(lengths)):
                 break
-            chosen.append(family.waiting.pop())
+            chosen.append(family.members.pop())
         return chosen
 
     def _run(self, rests: Sequence[Tokens], stem: Prefix | None) -> tuple[Reading, torch.Tensor]:
         """Read tokens that follow the stem, padded on the right."""
-        self._counts.tokens_read += sum(map(len, rests))
         start, longest = stem.stop if stem else 0, max(map(len, rests))
         ids = torch.tensor([[*rest, *[0] * (longest - len(rest))] for rest in rests])
         positions = torch.arange(start, start + longest, device=self._device)[None]
         reading = Reading([stem] if stem else [], self._windows, positions)
         return reading, self._forward(ids.to(self._device), positions, reading)
-
-
-class Family(NamedTuple):
-    """Indices of prompts, in the order of their tokens, and how many tokens they have in common."""
-
-    shared: int
-    members: tuple[int, ...]
-
-    @property
-    def saved(self) -> int:
-        """Tokens that are not read again."""
-        return self.shared * (len(self.members) - 1)
 
 
 def families(prompts: Sequence[Tokens]) -> list[Family]:
@@ -157,32 +133,23 @@ def families(prompts: Sequence[Tokens]) -> list[Family]:
     Of every prompt at least the last token is its own, for its answer begins there.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
-    return _split(prompts, tuple(order)) if order else []
+    return _split(prompts, order) if order else []
 
 
-def _split(prompts: Sequence[Tokens], members: tuple[int, ...], depth: int = 0) -> list[Family]:
+def _split(prompts: Sequence[Tokens], members: list[int], depth: int = 0) -> list[Family]:
     """Split members, which are sorted, so that the first and the last differ the most."""
-    if len(members) == 1:
-        return [Family(0, members)]
     first, last = prompts[members[0]], prompts[members[-1]]
     common = _common(first, last)
-    shared = min(common, len(first) - 1)
+    shared = min(common, len(first) - 1) if len(members) > 1 else 0
+    whole = [Family(shared if shared >= _WORTH else 0, members)]
     if common == len(last) or depth == _DEEPEST:
-        return [_family(shared, members)]
-    own = [_family(shared, members)]
-    parts = [
-        tuple(part)
-        for _, part in itertools.groupby(members, lambda index: prompts[index][common : common + 1])
-    ]
-    deeper = [family for part in parts for family in _split(prompts, part, depth + 1)]
-    return deeper if sum(f.saved for f in deeper) > sum(f.saved for f in own) else own
+        return whole
+    parts = itertools.groupby(members, lambda index: prompts[index][common : common + 1])
+    deeper = [found for _, part in parts for found in _split(prompts, [*part], depth + 1)]
+    return max(whole, deeper, key=lambda found: sum(family.saved for family in found))
 
 
 def _common(one: Tokens, other: Tokens) -> int:
     """Count the tokens at the beginning that are the same."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _family(shared: int, members: tuple[int, ...]) -> Family:
-    return Family(shared if shared >= _WORTH else 0, members)

@@ -27,7 +27,6 @@ from evaluation.settings.generation import Sampling
 
 GREEDY = Sampling()
 
-_AHEAD = 32  # tokens whose random numbers are made at once
 SORTED = 128  # likeliest tokens that are sorted first; all are, where these are not enough
 _BLOCK_LEVELS = 6  # the last halvings are within blocks, the others need no more than their sums
 
@@ -48,17 +47,10 @@ class Stream:
         digest = hashlib.blake2b(json.dumps(key).encode(), digest_size=16).digest()
         self._bits = np.random.Philox(key=int.from_bytes(digest, "little"))
         self._width = width
-        self._numbers: NDArray[np.float64] = np.empty((0, width), dtype=np.float64)
-        self._next = 0
 
     def next(self) -> NDArray[np.float64]:
         """Return numbers in [0, 1) for the next token, (width,)."""
-        if self._next == len(self._numbers):
-            raw = self._bits.random_raw(_AHEAD * self._width)
-            self._numbers = (raw >> 11).astype(np.float64).reshape(_AHEAD, -1) * 2.0**-53
-            self._next = 0
-        self._next += 1
-        numbers: NDArray[np.float64] = self._numbers[self._next - 1]
+        numbers: NDArray[np.float64] = (self._bits.random_raw(self._width) >> 11) * 2.0**-53
         return numbers
 
 
