@@ -68,21 +68,6 @@ def in_float64(model: PreTrainedModel) -> PreTrainedModel:
     return copy.deepcopy(model).to(device="cpu", dtype=torch.float64)
 
 
-@torch.inference_mode()
-def token_logprobs(wide: PreTrainedModel, tokens: list[int]) -> torch.Tensor:
-    """Of tokens 1.. after all before them, by the model's own forward pass."""
-    logits = wide(input_ids=torch.tensor([tokens]), use_cache=False).logits[0]
-    targets = torch.tensor(tokens)[1:, None]
-    return logits.log_softmax(-1)[:-1].gather(1, targets)[:, 0]
-
-
-def expected_scores(wide: PreTrainedModel, requests: list[Request]) -> list[float]:
-    return [
-        float(token_logprobs(wide, [*r.context, *r.continuation])[-len(r.continuation) :].sum())
-        for r in requests
-    ]
-
-
 def relative_error(found: Any, expected: Any, counts: Any = 1) -> float:
     """||found - expected|| / ||expected|| of a token, where sums over `counts` tokens are given.
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from transformers import PreTrainedModel
 
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
@@ -11,14 +12,13 @@ from tests.gpu.models import (
     MODELS,
     VOCABULARY,
     engine_of,
-    expected_scores,
     ids,
     in_float64,
     new_model,
     questions,
     relative_error,
-    token_logprobs,
 )
+from tests.scoring.tiny import plain_logprobs, plain_score
 
 pytestmark = pytest.mark.gpu
 
@@ -35,49 +35,41 @@ def test_tries_and_windows(
     wide = in_float64(model)
     asked = questions(random)
     found = [score.logprob for score in score_requests(engine_of(model), asked)]
-    expected = expected_scores(wide, asked)
+    expected = [plain_score(wide, one) for one in asked]
     counts = [len(r.continuation) for r in asked]
     assert relative_error(found, expected, counts) < allowed(dtype)
     # What is allowed tells a wrong mask: another last token of the context makes more.
     changed = [Request((*r.context[:-1], r.context[-1] ^ 1), r.continuation) for r in asked]
-    assert relative_error(expected_scores(wide, changed), expected, counts) > 2e-2
+    assert relative_error([plain_score(wide, one) for one in changed], expected, counts) > 2e-2
+
+
+def nats_of(wide: PreTrainedModel, sequences: list[list[int]]) -> float:
+    return -sum(float(plain_logprobs(wide, tuple(one)).sum()) for one in sequences if one[1:])
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_plain_blocks(
-    name: str, device: str, dtype: torch.dtype, random: np.random.Generator
-) -> None:
-    model = new_model(name, dtype, device)
-    wide = in_float64(model)
-    tokens = torch.tensor([ids(random, 200) for _ in range(3)])
-    nats, counts, *_ = score_blocks(engine_of(model), tokens)
-    expected = [-float(token_logprobs(wide, row).sum()) for row in tokens.tolist()]
-    assert counts.tolist() == [199] * 3
-    assert relative_error(nats, expected, counts) < allowed(dtype)
-    turned = [-float(token_logprobs(wide, row[::-1]).sum()) for row in tokens.tolist()]
-    assert relative_error(turned, expected, counts) > 2e-2
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_documents_in_blocks(
-    name: str, device: str, dtype: torch.dtype, random: np.random.Generator
+@pytest.mark.parametrize("attention", ["block", "document"])
+def test_text(
+    name: str, attention: str, device: str, dtype: torch.dtype, random: np.random.Generator
 ) -> None:
     model = new_model(name, dtype, device)
     wide = in_float64(model)
     blocks, length = 3, 200
     tokens = torch.tensor([ids(random, length) for _ in range(blocks)])
     starts = np.unique([random.integers(50, 150), *random.integers(1, blocks * length, 6)])
-    nats, counts, *_ = score_blocks(engine_of(model), tokens, torch.from_numpy(starts))
-    expected, scored = [], []
+    given = torch.from_numpy(starts) if attention == "document" else None
+    nats, counts, *_ = score_blocks(engine_of(model), tokens, given)
+    expected, others, scored = [], [], []
     for block, row in enumerate(tokens.tolist()):
         inside = [int(s) - block * length for s in starts if 0 < s - block * length < length]
         parts = [row[a:b] for a, b in zip([0, *inside], [*inside, length], strict=True)]
-        expected.append(-sum(float(token_logprobs(wide, part).sum()) for part in parts if part[1:]))
-        scored.append(sum(len(part) - 1 for part in parts))
+        right, other = ([row], [row[::-1]]) if given is None else (parts, [row])
+        expected.append(nats_of(wide, right))
+        others.append(nats_of(wide, other))
+        scored.append(sum(len(part) - 1 for part in right))
     assert counts.tolist() == scored
     assert relative_error(nats, expected, counts) < allowed(dtype)
-    as_one = [-float(token_logprobs(wide, row).sum()) for row in tokens.tolist()]
-    assert relative_error(as_one, expected, counts) > 2e-2  # documents do matter
+    assert relative_error(others, expected, counts) > 2e-2  # order and documents do matter
 
 
 def test_the_head(device: str, dtype: torch.dtype, random: np.random.Generator) -> None:

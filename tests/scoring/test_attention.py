@@ -15,7 +15,6 @@ from evaluation.scoring.engine.masks import (
     BLOCK,
     block_mask,
     dense_mask,
-    layer_masks,
     layer_windows,
 )
 from evaluation.scoring.engine.packed_rows import lay_out, plan_requests
@@ -74,41 +73,6 @@ def test_block_mask_hides_nothing_and_claims_nothing(window):
     index = torch.arange(length)
     inside = sparse.mask_mod(torch.tensor(0), torch.tensor(0), index[:, None], index[None, :])
     assert torch.equal(inside, dense[0])
-
-
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-@pytest.mark.parametrize("width", [8, 24])
-@pytest.mark.parametrize("heads", [(4, 4), (9, 3)])
-@pytest.mark.parametrize("window", [None, 30])
-def test_sparse_attention_gives_what_dense_attention_gives(width, heads, window):
-    """Also of heads too narrow for flex attention, and of numbers of heads that it would copy."""
-    batch = batch_of(random_requests(6, seed=4), 500, 4 * BLOCK)
-    rows, length = batch.tokens.shape
-    torch.manual_seed(0)
-    query, key, value = (
-        torch.randn(rows, count, length, width) for count in (heads[0], heads[1], heads[1])
-    )
-    masks = [make(batch.depth, batch.end, window) for make in (block_mask, dense_mask)]
-    sparse, dense = (attend(None, query, key, value, mask, 0.3)[0] for mask in masks)
-    assert sparse.shape == (rows, length, heads[0], width)
-    torch.testing.assert_close(sparse, dense, atol=1e-5, rtol=0)
-
-
-def test_only_layers_whose_window_is_shorter_than_the_text_have_a_mask():
-    depth = torch.arange(6)[None]
-    end = torch.full((1, 6), 6)
-    windows = {"full_attention": None, "sliding_attention": 6}
-
-    def masks(windows, is_causal):
-        return layer_masks(depth, end, windows, dense_mask, is_causal=is_causal)
-
-    assert masks(windows, True) == {"full_attention": None, "sliding_attention": None}
-    narrow = masks({**windows, "sliding_attention": 5}, True)
-    assert narrow["full_attention"] is None
-    assert not narrow["sliding_attention"][0, 0, 5, 0]
-    assert narrow["sliding_attention"][0, 0, 5, 1:].all()
-    assert masks(None, True) is None
-    assert torch.equal(masks(None, False)[0, 0], torch.ones(6, 6).tril().bool())
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2-sliding"])

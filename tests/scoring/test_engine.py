@@ -46,18 +46,6 @@ def test_rows_order_and_batches_do_not_matter(asked, random):
     np.testing.assert_allclose(shuffled, expected[order], atol=1e-4, rtol=0)
 
 
-def test_greedy_means_every_token_is_the_most_likely():
-    model = tiny.model("llama")
-    tokens = [5, 6]
-    for _ in range(3):
-        tokens.append(int(model(input_ids=torch.tensor([tokens])).logits[0, -1].argmax()))
-    greedy = tuple(tokens[2:])
-    other = (*greedy[:2], (greedy[2] + 1) % tiny.VOCABULARY)
-    asked = [Request((5, 6), greedy), Request((5, 6), other), Request((5, 6, *greedy), other[:1])]
-    scores = score_requests(tiny.engine(), asked)
-    assert [score.is_greedy for score in scores][:2] == [True, False]
-
-
 @pytest.mark.parametrize("name", ["llama", "qwen2-sliding", "smollm3-nope"])
 def test_documents_are_scored_alone(name):
     """Documents [0..4], [5..18 over the block's end], [19], [20..]; a block begins one anew."""
@@ -117,16 +105,6 @@ def test_nan_names_the_request(value):
 def test_foreign_tokens_are_refused():
     with pytest.raises(ScoringError, match=r"token 40 is requested, but .* 40 rows"):
         score_requests(tiny.engine(), [Request((1,), (40,))])
-
-
-def test_the_head_runs_once_per_distinct_query(monkeypatch):
-    """Four candidates of one question: its last token is asked once, however many follow it."""
-    seen = []
-    scored = Engine(tiny.model("llama"), row_tokens=64, device="cpu")
-    run = scored.head.score
-    monkeypatch.setattr(scored.head, "score", lambda h, *p: seen.append(len(h)) or run(h, *p))
-    score_requests(scored, [Request((1, 2, 3), (i, 5)) for i in range(4)])
-    assert seen == [1 + 4]
 
 
 class Scaled(type(tiny.model("llama"))):

@@ -100,15 +100,6 @@ def test_padded_vocabulary_is_never_chosen() -> None:
     assert any(token >= 10 for answer in everything for token in answer.tokens)
 
 
-def test_attention_is_given_back_as_it_was() -> None:
-    model = tiny.model("llama")
-    before = model.config._attn_implementation
-    model.set_attn_implementation("eager")
-    run(model, asks(2), Stopping(frozenset(), (), decode), batch=2)
-    assert model.config._attn_implementation == "eager"
-    model.set_attn_implementation(before)
-
-
 def test_nan_names_the_probe() -> None:
     torch.manual_seed(0)
     model = LlamaForCausalLM(LlamaConfig(**tiny.SHAPE)).eval()

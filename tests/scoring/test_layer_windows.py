@@ -7,7 +7,6 @@ import transformers
 from transformers import FalconConfig, FalconForCausalLM
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine import self_check
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
@@ -66,19 +65,6 @@ def test_what_a_window_hides_is_compared_before_it_matters(heeded, given, monkey
     score_requests(scored, [Request((1, 2), (3,))])  # no longer than any window
     with pytest.raises(ScoringError, match=f"{name}ForCausalLM cannot be scored: its own"):
         score_requests(scored, [Request(tuple(range(1, 20)), (3,))])
-
-
-def test_what_a_window_hides_is_compared_once(monkeypatch):
-    scored = Engine(tiny.model("qwen2-sliding"), row_tokens=64, device="cpu")
-    compared = []
-    real = self_check.check_eager
-    monkeypatch.setattr(
-        "evaluation.scoring.engine.forward.check_eager",
-        lambda engine, length: (compared.append(length), real(engine, length)),
-    )
-    for length in (3, 9, 30, 4):
-        score_requests(scored, [Request(tuple(range(1, length)), (3,))])
-    assert compared == [44]
 
 
 def test_a_class_that_takes_no_mask_is_one_sentence():

@@ -52,13 +52,6 @@ def test_best_fit_fills_the_smallest_gap_that_is_enough():
     assert sorted(piece.size for piece in pack(trie_of(*inputs), lambda _: 10)) == [10, 10]
 
 
-def test_shots_are_repeated_once_per_row():
-    shots = tuple(range(100, 120))
-    questions = [(*shots, i, 7, 8) for i in range(10)]
-    pieces = pack(trie_of(*questions), lambda _: len(shots) + 5 * 3)
-    assert [piece.size for piece in pieces] == [35, 35]
-
-
 @given(requests(), st.integers(1, 60))
 def test_rows_see_exactly_their_ancestors(asked, budget):
     plan = plan_requests(asked)

@@ -167,7 +167,7 @@ class EngineBackend:
         A sample depends on the checkpoint, the request's tokens, its sampling settings with their
         seed, and the sample's index; not on the requests next to it.
         """
-        answers = generate(
+        return generate(
             self.model,  # loaded now, so that its time is not that of the first answers
             requests,
             stopping,
@@ -175,14 +175,6 @@ class EngineBackend:
             batch=self._scoring.generation_batch,
             device=self.device,
         )
-        return self._guarded(answers)
-
-    def _guarded(
-        self, answers: Iterator[dict[AnswerKey, Answer]]
-    ) -> Iterator[dict[AnswerKey, Answer]]:
-        with gpu_faults():
-            yield from answers
-        self._keep_compiled()
 
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
         """Run with half the tokens in a pass, and half of that, as long as a GPU has not enough memory.

@@ -57,7 +57,7 @@ def generate(
     _check(model, requests)
     device = torch.device(device)
     wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
-    with progress("answers", len(wanted), "answer") as bar:
+    with gpu_faults(), progress("answers", len(wanted), "answer") as bar:
         while wanted:
             decoding = DecodingBatch(
                 model,

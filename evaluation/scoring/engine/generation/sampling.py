@@ -50,7 +50,8 @@ class Stream:
 
     def next(self) -> NDArray[np.float64]:
         """Return numbers in [0, 1) for the next token, (width,)."""
-        numbers: NDArray[np.float64] = (self._bits.random_raw(self._width) >> 11) * 2.0**-53
+        raw = self._bits.random_raw(self._width)
+        numbers: NDArray[np.float64] = (raw >> 11).astype(np.float64) * 2.0**-53
         return numbers
 
 
