@@ -37,7 +37,7 @@ class AnswerKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model said: its text up to the first stop string, the raw text, all tokens but EOS.
+    """What a model wrote: its text up to the first stop string, the raw text, all tokens but EOS.
 
     The raw text is that of all tokens, so that it can be cut again at other stop strings. Bytes at
     its end that are no whole character yet are decoded as the tokenizer does (U+FFFD).
@@ -114,7 +114,7 @@ def cut_again(
     """Return a stored raw text as it would have ended with these stop strings, and why.
 
     None where another stop string had ended it and none of these is in it: the model would have
-    gone on, so it has to be asked again.
+    gone on, so it has to generate again.
     """
     text = cut(raw, strings)
     if text is not None:

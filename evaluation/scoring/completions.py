@@ -33,7 +33,7 @@ GREEDY = Sampling()
 
 
 def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]:
-    """Answer the prompts that have no answer yet, greedily; return what the job's record says of the tier."""
+    """Answer the prompts that have no answer yet, greedily; return the tier's entry of the job's record."""
     cache = probes[job.plan.name]
     job.begin("probes")
     meta = cache.meta
@@ -51,7 +51,7 @@ def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]
 
 
 def complete_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> dict[str, Any]:
-    """Complete the prompts that lack samples; return what the job's record says of the tier."""
+    """Complete the prompts that lack samples; return the tier's entry of the job's record."""
     return {"tasks": {name: _complete_task(job, name, cache) for name, cache in tasks.items()}}
 
 

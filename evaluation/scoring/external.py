@@ -55,7 +55,7 @@ def command_name(command: str) -> str:
 def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
     """Run the stage's command unless what it gives is stored already.
 
-    Returns what the job's record says of it, the store, and the names of its scores there.
+    Returns the job's record, the store, and the names of its scores there.
 
     Raises:
         CommandError: if the command fails, or a tier file is missing or does not hold what the suite
@@ -73,7 +73,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
         try:
             _call(subject, checkpoint.path, scratch)
             scores = {tier: _stored(scratch, tier, plan) for tier in plan.tiers}
-            _tell_unused(scratch, plan)
+            _warn_of_unused(scratch, plan)
             check_whole(checkpoint)  # and still the one that was opened
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -170,13 +170,13 @@ def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
     return StoredScore(table, {"content": content, "has_items": True})
 
 
-def _tell_unused(folder: Path, plan: StagePlan) -> None:
+def _warn_of_unused(folder: Path, plan: StagePlan) -> None:
     tiers = [TIERS[name] for name in plan.tiers]
     known = {file for tier in tiers for file in (tier.summary_file, tier.items_file)}
     others = sorted(path.name for path in folder.iterdir() if path.name not in known)
     if others:
         log.warning(
-            "stages.%s.command: it also wrote %s, which no tier asks for; not kept",
+            "stages.%s.command: it also wrote %s, which no tier asks for; it is not stored",
             plan.name,
             ", ".join(others),
         )

@@ -63,7 +63,7 @@ def score_subject(subject: Subject) -> Record:
 
 
 def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
-    """Return what the record says of the scores, the store, and the names of the scores in it."""
+    """Return what the record has of the scores, the store, and the names of the scores in it."""
     plan = subject.plan
     if plan.stage.command:
         return run_external(subject)
@@ -108,7 +108,7 @@ def read_stage_data(plan: StagePlan) -> StageData:
 def _entry(
     tier: TierName, folder: Path, before: Mapping[Path, tuple[Mapping[str, Any], Cached]]
 ) -> Cached:
-    meta = read_meta(folder)  # it has checksums of all files beside it
+    meta = read_meta(folder)  # it has checksums of all files next to it
     known = before.get(folder)
     if known is None or known[0] != meta:
         known = meta, PREFILLS[tier].read(folder)

@@ -21,7 +21,7 @@ SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
 
 
 def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
-    """Score the slices that are not stored; return what the job's record says of the tier."""
+    """Score the slices that are not stored; return the tier's entry of the job's record."""
     attention = job.plan.suite.attention
     own = {"protocol": TIERS["tier2"].protocol, "attention": attention, "first_bin": FIRST}
     items = {

@@ -114,26 +114,26 @@ def is_standard_output(path: Path) -> bool:
 def _opened(path: Path) -> Iterator[BinaryIO]:
     try:
         if is_standard_output(path):
-            kept = "some rows may have been"
+            stored = "some rows may have been"
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         elif _is_written_through(path):
-            kept = "some rows may have been"
+            stored = "some rows may have been"
             with open(path, "wb") as file:
                 yield file
         else:
-            kept = "nothing was"
+            stored = "nothing was"
             with atomic_path(link_target(path)) as temporary, open(temporary, "wb") as file:
                 yield file
     except OSError as error:
         if isinstance(error, BrokenPipeError) and is_standard_output(path):
             raise  # `| head` has read enough
-        raise _unwritable(path, error, f"{kept} written there") from None
+        raise _unwritable(path, error, f"{stored} written there") from None
 
 
-def _unwritable(path: Path, error: OSError, kept: str) -> OutputError:
+def _unwritable(path: Path, error: OSError, stored: str) -> OutputError:
     return OutputError(
-        f"{path}: cannot be written ({error.strerror or error}), {kept}; free disk space, or give "
+        f"{path}: cannot be written ({error.strerror or error}), {stored}; free disk space, or give "
         "--output a path in a folder that can be written to"
     )
 

@@ -100,8 +100,8 @@ def _window(checkpoint: Checkpoint, max_length: int | None) -> int:
         )
     if max_length and trained and max_length > trained:
         log.warning(
-            "--max-length %d: %s was trained on sequences of %d tokens; what it says of longer ones "
-            "means little", max_length, checkpoint.path, trained,
+            "--max-length %d: %s was trained on sequences of %d tokens; its scores of longer ones "
+            "mean little", max_length, checkpoint.path, trained,
         )  # fmt: skip
     return max_length or trained or 0
 

@@ -82,7 +82,7 @@ class Job:
         meta: Mapping[str, Any],
         score: Callable[[], StoredScore],
     ) -> dict[str, Any]:
-        """Score an item unless it is stored; return what the record says of it."""
+        """Score an item unless it is stored; return its entry of the record."""
         self.begin(name)
         key = self.key({**own, "data": meta["checksum"]})
         found = self.store.find(name, key)

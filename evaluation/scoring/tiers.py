@@ -1,6 +1,6 @@
 """What scores each tier, every item of it through the store.
 
-Each function takes the tier's caches by name and returns what the job's record says of the tier: the
+Each function takes the tier's caches by name and returns the tier's entry of the job's record: the
 name of each score, and of what it was made.
 """
 

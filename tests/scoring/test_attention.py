@@ -17,7 +17,7 @@ from evaluation.scoring.engine.masks import (
     dense_mask,
     layer_windows,
 )
-from evaluation.scoring.engine.packed_rows import lay_out, plan_requests
+from evaluation.scoring.engine.packed_rows import packed_row, plan_requests
 from evaluation.scoring.engine.tries import pack
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
@@ -26,7 +26,7 @@ from tests.scoring.strategies import requests
 
 def batch_of(asked: list[Request], budget: int, length: int) -> Batch:
     plan = plan_requests(asked)
-    return collate([lay_out(plan, piece) for piece in pack(plan.trie, lambda _: budget)], length)
+    return collate([packed_row(plan, piece) for piece in pack(plan.trie, lambda _: budget)], length)
 
 
 def random_requests(count: int, seed: int) -> list[Request]:

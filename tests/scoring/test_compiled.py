@@ -16,7 +16,7 @@ from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.head import MANY_ROWS, Head
 from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
-from evaluation.scoring.engine.packed_rows import lay_out, plan_requests
+from evaluation.scoring.engine.packed_rows import packed_row, plan_requests
 from evaluation.scoring.engine.tries import pack
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
@@ -144,7 +144,7 @@ def test_generated_code_of_a_layer_computes_what_the_layer_does():
     torch._dynamo.reset()
     scored, plain = engine("llama", "inductor"), tiny.engine("llama")
     tokens = text(2, 256)
-    rows = [lay_out(plan, piece) for plan, piece in chains(tokens)]
+    rows = [packed_row(plan, piece) for plan, piece in chains(tokens)]
     batch = collate(rows, 256)
     assert batch.is_causal
     with torch.inference_mode():

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.scoring.engine.packed_rows import lay_out, plan_requests
+from evaluation.scoring.engine.packed_rows import packed_row, plan_requests
 from evaluation.scoring.engine.tries import Trie, build_trie, key_of, pack
 from tests.scoring.strategies import requests, token_lists
 
@@ -55,7 +55,7 @@ def test_best_fit_fills_the_smallest_gap_that_is_enough():
 @given(requests(), st.integers(1, 60))
 def test_rows_see_exactly_their_ancestors(asked, budget):
     plan = plan_requests(asked)
-    rows = [lay_out(plan, piece) for piece in pack(plan.trie, lambda _: budget)]
+    rows = [packed_row(plan, piece) for piece in pack(plan.trie, lambda _: budget)]
     assert sorted(owner for row in rows for owner in row.owners) == list(range(len(asked)))
     for row in rows:
         index = np.arange(len(row))

@@ -79,7 +79,7 @@ class EngineBackend:
 
     @functools.cached_property
     def devices(self) -> list[torch.device]:
-        """Those that the model's layers are dealt over; raises ConfigError for too few GPUs."""
+        """Those that the model's layers are distributed over; raises ConfigError for too few GPUs."""
         count = self._scoring.gpus_per_checkpoint
         if self.device == "cpu" or count == 1:
             return [torch.device(self.device)] * count

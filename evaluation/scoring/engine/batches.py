@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from evaluation.scoring.engine.masks import BLOCK
-from evaluation.scoring.engine.packed_rows import Row
+from evaluation.scoring.engine.packed_rows import PackedRow
 
 Ints = NDArray[np.int64]
 
@@ -65,7 +65,9 @@ class Batch:
 ON_DEVICE = ("tokens", "depth", "end", "queries", "pair_query", "pair_token")
 
 
-def collate(rows: Sequence[Row], length: int, *, count: int = 0, is_trie: bool = False) -> Batch:
+def collate(
+    rows: Sequence[PackedRow], length: int, *, count: int = 0, is_trie: bool = False
+) -> Batch:
     """Pad rows to `length`; a padding token sees nothing but itself, and nothing sees it.
 
     Adds rows of padding up to `count` of them. `is_trie` keeps the mask even where each row happens

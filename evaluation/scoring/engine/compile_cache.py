@@ -8,7 +8,7 @@ Files in the shared cache carry it over:
 PyTorch's `torch.compiler.save_cache_artifacts` and `load_cache_artifacts` make and read them. PyTorch
 decides whether an artifact fits, by a key over the graph, its own sources, the GPU and its settings.
 
-Nothing is locked: a file is renamed when it is whole, and its name tells which graphs are in it. So
+Nothing is locked: a file is renamed when it is whole, and its name depends on the graphs in it. So
 jobs that compiled the same write the same file. A cache that cannot be read or written is a warning,
 and the job compiles for itself.
 
@@ -78,10 +78,10 @@ class CompileCache:
                 temporary.write_bytes(gzip.compress(payload, compresslevel=1))
         except OSError as error:
             self._is_writable = False
-            _warn(f"{self.folder}: what was compiled cannot be kept", error)
+            _warn(f"{self.folder}: what was compiled cannot be stored", error)
             return
         self._stored |= keys
-        log.info("compiled kernels kept in %s (%.1f MB)", path, len(payload) / 1e6)
+        log.info("compiled kernels stored in %s (%.1f MB)", path, len(payload) / 1e6)
         with suppress(OSError):  # another job removes files at the same time
             self._remove_older(path)
 

@@ -46,14 +46,14 @@ def choose_device(asked: str, gpus: int = 1) -> str:
 
     Raises:
         ConfigError: where a GPU is asked for and there is none.
-        ScoringError: where it is dead, held by others, or not usable by this PyTorch,
+        ScoringError: where it is dead, occupied by others, or not usable by this PyTorch,
             or CUDA_VISIBLE_DEVICES names one that is not there.
     """
     if asked == "cpu":
         return "cpu"
     # GPU 0 of NVML is to be CUDA's, which else counts the fastest one first.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    # Once this process has begun to use it, what is held may be its own.
+    # Once this process has begun to use it, occupied memory may be its own.
     is_ours = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     remark = None if is_ours else check_free(gpus)
     if remark is not None:

@@ -39,9 +39,9 @@ class Footprint:
 
 
 def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Footprint:
-    """Return the footprint of a checkpoint in a dtype, its layers dealt over so many GPUs.
+    """Return the footprint of a checkpoint in a dtype, its layers distributed over so many GPUs.
 
-    Raises CheckpointError if its shapes cannot be told.
+    Raises CheckpointError if its shapes are unknown.
 
     A pass holds, of one layer at a time, for each token some copies of the hidden state, two of
     them in float32 (the norm), queries, keys and values, and three times the width of the MLP.
@@ -85,7 +85,7 @@ def _number(shape: Mapping[str, Any], name: str) -> int:
 
 
 def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]) -> None:
-    """Raise ScoringError where the weights exceed the memory of a GPU that they are dealt to."""
+    """Raise ScoringError where the weights exceed the memory of a GPU that holds them."""
     for elements, device in zip(_elements(checkpoint, len(devices)), devices, strict=True):
         needed = elements * dtype.itemsize + CONTEXT
         _, total = torch.cuda.mem_get_info(device)
@@ -100,7 +100,7 @@ def too_large(path: Location, dtype: torch.dtype, needed: int, total: int) -> st
     return (
         f"{path}: the model needs {gigabytes(needed)} of GPU memory in {name}, and the GPU "
         f"has {gigabytes(total)}; {narrower}give the job a GPU with more memory, "
-        "or deal the model over several (scoring.gpus_per_checkpoint)"
+        "or distribute the model over several (scoring.gpus_per_checkpoint)"
     )
 
 

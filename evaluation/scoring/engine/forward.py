@@ -24,7 +24,7 @@ from evaluation.scoring.engine.batches import (
 from evaluation.scoring.engine.compiled import Compiler
 from evaluation.scoring.engine.head import PairScores, Pending
 from evaluation.scoring.engine.masks import BLOCK
-from evaluation.scoring.engine.packed_rows import Row
+from evaluation.scoring.engine.packed_rows import PackedRow
 from evaluation.scoring.engine.prepared import PreparedModel
 from evaluation.scoring.engine.self_check import SHORT, beyond_windows, check_eager, check_shape
 from evaluation.scoring.engine.tries import Ints
@@ -61,7 +61,7 @@ class Engine(PreparedModel):
             return group_rows(lengths, self.row_tokens)
         return (group for group, _ in group_shapes(lengths, self.row_tokens, is_text=is_text))
 
-    def collate(self, rows: Sequence[Row], *, is_text: bool) -> Batch:
+    def collate(self, rows: Sequence[PackedRow], *, is_text: bool) -> Batch:
         """Lay rows side by side, padded to what this engine runs."""
         longest = max(map(len, rows))
         if not self.is_compiled:
@@ -152,7 +152,7 @@ class Engine(PreparedModel):
 
 
 def longest_position(model: PreTrainedModel) -> float:
-    """Return the position up to which a rotary embedding does not change with the longest one beside it."""
+    """Return the position up to which a rotary embedding does not change with the longest one in the batch."""
     config = model.config
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") not in ("dynamic", "longrope"):

@@ -28,7 +28,7 @@ def connect_layers(model: PreTrainedModel) -> None:
     layers = getattr(model.base_model, "layers", None)
     if not isinstance(layers, nn.ModuleList):
         raise ScoringError(
-            f"{type(model).__name__} has no list of decoder layers that could be dealt over several "
+            f"{type(model).__name__} has no list of decoder layers that could be distributed over several "
             "GPUs; set scoring.gpus_per_checkpoint: 1"
         )
     copies: Copies = {}

@@ -9,7 +9,7 @@ import torch
 from evaluation.metrics.positions import bin_starts
 from evaluation.scoring.engine.batches import group_rows
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.packed_rows import Row, block_row, lay_out, plan_requests
+from evaluation.scoring.engine.packed_rows import PackedRow, block_row, packed_row, plan_requests
 from evaluation.scoring.engine.running import Work, run
 from evaluation.scoring.engine.tries import Piece, Trie, pack
 from evaluation.scoring.engine.window import BlockNats, Request, Score
@@ -35,7 +35,7 @@ def score_requests(
     pieces = choose_rows(engine, plan.trie)
     work = Work(
         lengths=[piece.size for piece in pieces],
-        row=lambda index: lay_out(plan, pieces[index]),
+        row=lambda index: packed_row(plan, pieces[index]),
         names=[request.name for request in requests],
         alone=lambda index: _single_row(requests[index]),
         is_text=False,
@@ -68,7 +68,7 @@ def score_blocks(
     scored = length - begins.sum(axis=1)
     kept = np.flatnonzero(scored)
 
-    def row(block: int) -> Row:
+    def row(block: int) -> PackedRow:
         return block_row(tokens[block].numpy(), begins[block], block)
 
     work = Work(
@@ -102,6 +102,6 @@ def _cost(engine: Engine, pieces: list[Piece]) -> float:
     return engine.cost([lengths[index] for index in group] for group in groups)
 
 
-def _single_row(request: Request) -> Row:
+def _single_row(request: Request) -> PackedRow:
     plan = plan_requests([request])
-    return lay_out(plan, Piece(len(plan.trie.tokens), [(0, 1)]))
+    return packed_row(plan, Piece(len(plan.trie.tokens), [(0, 1)]))

@@ -1,4 +1,4 @@
-"""Rows of tokens as the model reads them: pieces of a trie laid out depth-first, or blocks of text.
+"""Packed rows, as the model reads them: pieces of a trie written depth-first, or blocks of text.
 
 A token at row index `kv` is visible from `q` where `kv <= q and q < end[kv]`, with `end[kv]` the
 index at which the subtree of `kv` ends. Its position is its depth in the trie.
@@ -22,8 +22,8 @@ from evaluation.scoring.engine.window import Request
 
 
 @dataclass(frozen=True)
-class Row:
-    """One row. All arrays are int64.
+class PackedRow:
+    """A packed row. All arrays are int64.
 
     `pair_query` (P,) are row indices, `pair_token` (P,) the tokens asked for; the pairs belong to
     the requests `owners` in turn, `counts` of them each.
@@ -67,7 +67,7 @@ def plan_requests(requests: Sequence[Request]) -> Plan:
     return Plan(requests, trie, owners)
 
 
-def lay_out(plan: Plan, piece: Piece) -> Row:
+def packed_row(plan: Plan, piece: Piece) -> PackedRow:
     """Write the inputs of a piece depth-first into one row."""
     trie, last = plan.trie, 0
     tokens: list[int] = []
@@ -92,17 +92,17 @@ def lay_out(plan: Plan, piece: Piece) -> Row:
             targets += continuation
     counts = [len(plan.requests[owner].continuation) for owner in owners]
     columns = (tokens, depth, end, queries, targets, owners, counts)
-    return Row(*(np.array(column, dtype=np.int64) for column in columns))
+    return PackedRow(*(np.array(column, dtype=np.int64) for column in columns))
 
 
-def block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: int) -> Row:
+def block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: int) -> PackedRow:
     """Return the row of a block of text (T,), in which a sequence begins where `begins` (T,) is true."""
     index = np.arange(len(tokens))
     starts = np.flatnonzero(begins)
     ends = np.append(starts[1:], len(tokens))
     sequence = np.cumsum(begins) - 1
     predicted = np.flatnonzero(~begins)
-    return Row(
+    return PackedRow(
         tokens=tokens.astype(np.int64),
         depth=index - starts[sequence],
         end=ends[sequence],

@@ -1,6 +1,6 @@
 """Runs rows through an engine and sums what each request or block asked for.
 
-While a pass runs, a thread lays out the rows of the next ones, and its scores are fetched only when
+While a pass runs, a thread packs the rows of the next ones, and its scores are fetched only when
 the pass after it has begun, or on several GPUs as many more: a GPU waits for nobody.
 """
 
@@ -20,10 +20,10 @@ from evaluation.scoring.engine.batches import Batch
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.head import Pending
 from evaluation.scoring.engine.layer_devices import device_count
-from evaluation.scoring.engine.packed_rows import Row
+from evaluation.scoring.engine.packed_rows import PackedRow
 
 AHEAD = 4
-"""Batches laid out before their turn; 0.8 MB each of 16,384 tokens."""
+"""Batches packed before their turn; 0.8 MB each of 16,384 tokens."""
 
 Item = TypeVar("Item")
 
@@ -39,9 +39,9 @@ class Work:
     """
 
     lengths: Sequence[int]
-    row: Callable[[int], Row]
+    row: Callable[[int], PackedRow]
     names: Sequence[str]
-    alone: Callable[[int], Row]
+    alone: Callable[[int], PackedRow]
     is_text: bool
     bins: Sequence[int] = (0,)
 
@@ -101,8 +101,8 @@ def run(engine: Engine, work: Work, label: str | None) -> Totals:
     begun: deque[tuple[Batch, Pending]] = deque()
     devices = device_count(engine.model)
     bar = progress(label, sum(work.lengths), "tok")
-    with bar, ahead(batches, AHEAD) as laid_out, engine.prepared():
-        for batch in laid_out:
+    with bar, ahead(batches, AHEAD) as packed, engine.prepared():
+        for batch in packed:
             begun.append((batch, engine.launch(batch)))
             if len(begun) > devices:
                 _add(engine, work, totals, *begun.popleft())

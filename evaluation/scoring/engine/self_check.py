@@ -28,7 +28,7 @@ from evaluation.errors import CompileError, ScoringError
 from evaluation.scoring.engine.batches import Batch, Shape, collate
 from evaluation.scoring.engine.compiled import has_experts
 from evaluation.scoring.engine.masks import BLOCK
-from evaluation.scoring.engine.packed_rows import Row
+from evaluation.scoring.engine.packed_rows import PackedRow
 from evaluation.scoring.engine.prepared import PreparedModel
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
@@ -55,7 +55,7 @@ _HEAD_ROWS = 8192  # of a head that are widened at once
 class Sample(NamedTuple):
     """A row, and the sequences in it: their tokens, and where in the row they stand."""
 
-    row: Row
+    row: PackedRow
     sequences: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
@@ -114,7 +114,7 @@ def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
         sequences.append(np.append(np.arange(shared), np.arange(fork, length)))
     asked = np.unique(np.concatenate([places[-LAST:] for places in sequences]))
     count = min(ASKED, vocab_size)
-    row = Row(
+    row = PackedRow(
         tokens=tokens,
         depth=depth,
         end=end,

@@ -152,7 +152,7 @@ def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
 def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
     """Merge best-fit decreasing: each piece goes where the least room is left over.
 
-    Pieces under construction are kept by the room they have left; the bits of `rooms` tell which
+    Pieces under construction are stored by the room they have left; the bits of `rooms` show which
     lists are not empty, so that the smallest sufficient one is found by bit operations.
     """
     if len(pieces) < 2:
@@ -176,7 +176,7 @@ def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
             continue
         by_room.setdefault(left, []).append(piece)
         rooms |= 1 << left
-    return too_large + [piece for kept in by_room.values() for piece in kept]
+    return too_large + [piece for merged in by_room.values() for piece in merged]
 
 
 def _merge(a: Piece, b: Piece) -> Piece:

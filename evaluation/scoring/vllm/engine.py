@@ -36,7 +36,7 @@ TOGETHER = 4096
 """Answers asked at a time: many for vLLM to batch, and little that is lost where it is killed."""
 
 SILENT = 1800.0
-"""Seconds in which vLLM prints nothing, beside those that one answer takes, after which it hangs."""
+"""Seconds in which vLLM may print nothing, in addition to those that one answer takes."""
 
 SLOWEST = 10.0
 """Tokens of an answer in a second."""
@@ -193,7 +193,7 @@ def _case(request: GenerationRequest, sample: int) -> dict[str, Any]:
 
 
 def _seed(tokens: Sequence[int], seed: int, sample: int) -> int:
-    """Return a seed of each sample's own, so that neither n nor what is asked beside it changes it."""
+    """Return a seed for each sample, which depends neither on n nor on other requests."""
     digest = hashlib.blake2b(json.dumps([list(tokens), seed, sample]).encode(), digest_size=8)
     return int.from_bytes(digest.digest(), "little") >> 2  # vLLM wants fewer than 63 bits
 

@@ -20,8 +20,13 @@ from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
 from evaluation.scoring.engine.generation.kv_cache import ATTENTION, Reading, Slots, Step
+from evaluation.scoring.engine.generation.partial_answers import (
+    Layout,
+    PartialAnswer,
+    rules_of,
+    take_next,
+)
 from evaluation.scoring.engine.generation.prompts import Prompt, Queue
-from evaluation.scoring.engine.generation.rows import Layout, Row, rules_of, take_next
 from evaluation.scoring.engine.generation.sampling import stream_width
 from evaluation.scoring.engine.head import Head
 from evaluation.scoring.engine.masks import layer_windows
@@ -110,7 +115,7 @@ class DecodingBatch:
             device=device,
         )
         self._slots = Slots(rows)
-        self._rows: list[Row] = []
+        self._rows: list[PartialAnswer] = []
         self._ended: list[int] = []  # rows whose slot is free
         self._layout: Layout | None = None
         self._finished: Answers = {}
@@ -160,7 +165,8 @@ class DecodingBatch:
     def _begin(self, prompt: Prompt, count: int) -> None:
         """Begin some samples of a prompt: their first token follows from its own logits."""
         rows = [
-            Row.of(prompt, prompt.samples.pop(), self._stopping, self._width) for _ in range(count)
+            PartialAnswer.of(prompt, prompt.samples.pop(), self._stopping, self._width)
+            for _ in range(count)
         ]
         self._slots.open(prompt.rest)
         rules = rules_of(rows, self._head.device)
@@ -169,7 +175,7 @@ class DecodingBatch:
             if not self._has_ended(row):
                 self._give_slot(row)
 
-    def _give_slot(self, row: Row) -> None:
+    def _give_slot(self, row: PartialAnswer) -> None:
         self._layout = None
         place = self._ended.pop() if self._ended else len(self._rows)
         self._rows[place : place + 1] = [row]
@@ -178,7 +184,7 @@ class DecodingBatch:
             self._slots.put(place, row.copied)
             row.copied = None
 
-    def _has_ended(self, row: Row) -> bool:
+    def _has_ended(self, row: PartialAnswer) -> bool:
         if row.stop_reason is None:
             return False
         self._finished[row.key] = row.answer()

@@ -2,7 +2,7 @@
 
 A sample has a stream of random numbers of its own: Philox, keyed by the seed, the prompt, the
 sample's index and the settings; its counter counts the tokens. So what is drawn depends neither on
-the rows beside it nor on how many samples there are.
+the other rows nor on how many samples there are.
 
 Rounding differs between batch shapes, by about 1e-5 in a logit, and must not turn a draw. One
 number compared with a running sum over the vocabulary turns about once in a thousand tokens, for

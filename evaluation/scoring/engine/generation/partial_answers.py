@@ -1,4 +1,4 @@
-"""The rows of the batch being decoded: each an answer in the making, with its slot and what it sees before that."""
+"""The rows of the batch being decoded: each a partial answer, with its slot and what it sees before that."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,8 +25,8 @@ _WORTH = 32
 
 
 @dataclass(eq=False)
-class Row:
-    """An answer in the making."""
+class PartialAnswer:
+    """An answer that is being decoded."""
 
     key: AnswerKey
     request: GenerationRequest
@@ -40,7 +40,7 @@ class Row:
     stop_reason: StopReason | None = None
 
     @classmethod
-    def of(cls, prompt: Prompt, sample: int, stopping: Stopping, width: int) -> "Row":
+    def of(cls, prompt: Prompt, sample: int, stopping: Stopping, width: int) -> "PartialAnswer":
         """Begin an answer; samples share a prompt if it is long and they are several; `width` as Stream's."""
         request = prompt.request
         is_shared = len(request.samples) > 1 and prompt.rest.length >= _WORTH
@@ -87,7 +87,9 @@ class Row:
         return self.stopping.answer(self.tokens, self.stop_reason or "length")
 
 
-def take_next(rows: Sequence[Row], logits: torch.Tensor, rules: Rules | None, width: int) -> None:
+def take_next(
+    rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
+) -> None:
     """Give each row its next token, of logits (B, V); wait for the device once."""
     numbers = None
     if rules is not None:
@@ -101,7 +103,7 @@ def take_next(rows: Sequence[Row], logits: torch.Tensor, rules: Rules | None, wi
         row.take(token)
 
 
-def rules_of(rows: Sequence[Row], device: torch.device) -> Rules | None:
+def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | None:
     """Return how tokens are chosen; None where all rows are greedy."""
     if all(row.stream is None for row in rows):
         return None
@@ -111,7 +113,9 @@ def rules_of(rows: Sequence[Row], device: torch.device) -> Rules | None:
 class Layout:
     """What does not change from step to step while the same rows are decoded."""
 
-    def __init__(self, rows: Sequence[Row], device: torch.device, head: torch.device) -> None:
+    def __init__(
+        self, rows: Sequence[PartialAnswer], device: torch.device, head: torch.device
+    ) -> None:
         """Take `device`, where rows are read, and `head`, where what follows them is chosen."""
         self.rows = list(rows)
         self.rules = rules_of(rows, head)
@@ -145,7 +149,7 @@ class Layout:
         return table[:2], step
 
 
-def _shares(rows: Sequence[Row], device: torch.device) -> tuple[list[Share], int]:
+def _shares(rows: Sequence[PartialAnswer], device: torch.device) -> tuple[list[Share], int]:
     """Return all shared prefixes with their rows; columns of stems, then those of prompts; their width."""
     found: list[Share] = []
     begin = 0
