@@ -123,10 +123,8 @@ def _prefix_token(tokenizer: AnyTokenizer | None) -> int | None:
     """Return what stands before an empty context: BOS, or EOS if there is none."""
     if tokenizer is None:
         return None
-    token: int | None = tokenizer.bos_token_id
-    if token is None:
-        token = tokenizer.eos_token_id
-    return token
+    bos: int | None = tokenizer.bos_token_id
+    return tokenizer.eos_token_id if bos is None else bos
 
 
 def _tokenizer(name: str | None, checkpoint: Checkpoint) -> AnyTokenizer:

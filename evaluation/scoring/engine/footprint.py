@@ -1,9 +1,8 @@
 """How much of a GPU's memory a model takes: its weights exactly, a forward pass by estimate."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -47,8 +46,15 @@ def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Foot
     them in float32 (the norm), queries, keys and values, and three times the width of the MLP.
     """
     shape = text_config(checkpoint.model_config)
-    hidden = _number(shape, "hidden_size")
-    mlp = max(_number(shape, "intermediate_size"), _experts_width(shape))
+
+    def number(name: str) -> int:
+        value = shape.get(name)
+        return value if isinstance(value, int) else 0
+
+    hidden = number("hidden_size")
+    # A token passes through several experts together.
+    experts = number("moe_intermediate_size") * number("num_experts_per_tok")
+    mlp = max(number("intermediate_size"), experts)
     step = dtype.itemsize * (8 * hidden + 3 * mlp) + 2 * 4 * hidden
     weights = max(_elements(checkpoint, gpus)) * dtype.itemsize
     return Footprint(weights, step, 4 * checkpoint.vocab_size)
@@ -71,17 +77,6 @@ def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
     for header in read_folder_headers(checkpoint.path):
         for name, entry in header.tensors.items():
             yield name, entry.shape
-
-
-def _experts_width(shape: Mapping[str, Any]) -> int:
-    """Add up the widths of the experts that a token passes through together; 0 without experts."""
-    width = _number(shape, "moe_intermediate_size")
-    return width * _number(shape, "num_experts_per_tok")
-
-
-def _number(shape: Mapping[str, Any], name: str) -> int:
-    value = shape.get(name)
-    return value if isinstance(value, int) else 0
 
 
 def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]) -> None:

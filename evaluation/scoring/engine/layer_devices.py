@@ -58,8 +58,3 @@ def _bring_inputs(module: nn.Module, device: torch.device, copies: Copies) -> No
 
     # A function, and no method: a layer is copied for the self-check, and what it holds with it.
     module.register_forward_pre_hook(bring, with_kwargs=True)
-
-
-def device_count(model: PreTrainedModel) -> int:
-    """Return how many devices hold parts of a model."""
-    return len({parameter.device for parameter in model.parameters()})

@@ -19,7 +19,6 @@ from evaluation.progress import progress
 from evaluation.scoring.engine.batches import Batch
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.head import Pending
-from evaluation.scoring.engine.layer_devices import device_count
 from evaluation.scoring.engine.packed_rows import PackedRow
 
 AHEAD = 4
@@ -99,7 +98,7 @@ def run(engine: Engine, work: Work, label: str | None) -> Totals:
         for group in engine.groups(work.lengths, is_text=work.is_text)
     )
     begun: deque[tuple[Batch, Pending]] = deque()
-    devices = device_count(engine.model)
+    devices = len({parameter.device for parameter in engine.model.parameters()})
     bar = progress(label, sum(work.lengths), "tok")
     with bar, ahead(batches, AHEAD) as packed, engine.prepared():
         for batch in packed:
