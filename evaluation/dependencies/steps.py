@@ -126,7 +126,7 @@ def _judging(plan: StagePlan) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if plan.suite.probes and plan.suite.answer_after:
         found["answer_after"] = plan.suite.answer_after
-    if plan.suite.generation_tasks:
+    if plan.suite.probes or plan.suite.generation_tasks:
         found["verification"] = plan.config.verification.deciding()
     return found
 

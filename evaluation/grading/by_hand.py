@@ -131,10 +131,10 @@ def _cut(completion: str, stops: Sequence[str]) -> str:
 
 def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
     """Raise ScoringError like `check_errors`; `rows` are those of `verify_by_hand`."""
-    places = [(row["id"], row["sample"]) for row in rows]
+    places = [f"sample {row['sample']} of {row['id']}" for row in rows]
     for view in rows[0]["verdicts"]:
         said = [Verdict(**row["verdicts"][view]) for row in rows]
-        check_errors(view, places, said, plan.config.verification)
+        check_errors(view, places, said, plan.config.verification.max_error_share)
 
 
 def _check_counts(given: Sequence[CompletionLine]) -> None:

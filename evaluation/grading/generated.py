@@ -10,6 +10,7 @@ prompts.parquet     a row per prompt and verifier: samples, how many pass in ful
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,9 +19,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.files import write_json, write_jsonl, write_parquet
+from evaluation.files import fingerprint, unordered, write_json, write_jsonl, write_parquet
 from evaluation.grading.completions import Prompt, Sample, group_samples, summarize_task
-from evaluation.grading.verdicts import Case, verdicts_of
+from evaluation.grading.verdicts import Batch, find_verdicts
 from evaluation.prefill.caches import (
     check_cached_golds,
     read_documents,
@@ -35,6 +36,7 @@ from evaluation.scoring.stored_completions import (
 from evaluation.settings.generation import Judged
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, judged_task
+from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 from evaluation.verification.golds import check_golds
 
@@ -104,19 +106,41 @@ def _verified(
     store: ScoreStore,
     name: str,
     task: Judged,
-    keys: Mapping[str, str],
+    prompt_keys: Mapping[str, str],
     stored: Mapping[str, Completion],
     documents: Mapping[str, DocumentLine],
 ) -> list[Prompt]:
     """The task's prompts in order, each with its samples and their verdicts."""
     found = [
         (prompt, index, stored[sample_key(key, index)])
-        for prompt, key in keys.items()
+        for prompt, key in prompt_keys.items()
         for index in range(task.sampling.n)
     ]
-    cases = [Case(p, i, task.read_part(one.text), documents[p].document) for p, i, one in found]
-    verdicts = verdicts_of(plan, store, name, task, cases)
+    read = [(documents[prompt].document, task.read_part(one.text)) for prompt, _, one in found]
+    keys = [fingerprint([unordered(document), text]) for document, text in read]
+    places = [f"sample {index} of {prompt}" for prompt, index, _ in found]
+    batches = [
+        Batch(
+            name=f"{name}: {view}",
+            item=f"verdicts-{name}-{_in_a_file_name(view)}",
+            settings={
+                "protocol": TIERS["tier5"].protocol,
+                "verifier": verifier.model_dump(mode="json"),
+            },
+            jobs=[(verifier, document, text) for document, text in read],
+            keys=keys,
+            places=places,
+            max_error_share=plan.config.verification.max_error_share,
+        )
+        for view, verifier in task.views.items()
+    ]
+    verdicts = dict(zip(task.views, find_verdicts(plan, store, batches), strict=True))
     return group_samples(found, verdicts, documents)
+
+
+def _in_a_file_name(view: str) -> str:
+    """Metrics of a provider may be called `a/b`; the key tells those apart that differ no more."""
+    return re.sub(r"[^\w,@.-]", "_", view)
 
 
 def write_prompts(tables: Mapping[str, pa.Table]) -> Callable[[Path], object]:

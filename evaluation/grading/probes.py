@@ -1,18 +1,21 @@
-"""Tier4: stored answers and the checks that they must pass, which read what follows a model's thinking."""
+"""Tier4: probes are prompts, and checks verify what follows a model's thinking in each answer."""
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from evaluation.errors import ScoringError
-from evaluation.grading.checks.registry import run_checks
+from evaluation.files import fingerprint
+from evaluation.grading.verdicts import Batch, Job
 from evaluation.metrics.rates import COLUMNS
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.generation import read_part
 from evaluation.settings.suites import Probe
+from evaluation.settings.tiers import TIERS
+from evaluation.verification.checks.registry import named
+from evaluation.verification.verdicts import Verdict
 
 ENDS = (
     "</think>",
@@ -43,43 +46,60 @@ def checked_part(response: str, mark: str | None) -> str:
     return textwrap.dedent(_EMPTY.sub("", read_part(response, mark)).strip("\n")).strip()
 
 
-def check_answers(
+def probe_batch(
+    probes: Mapping[str, Probe], answers: Mapping[str, Completion], answer_after: str | None
+) -> Batch:
+    """Return the checks of all answers, in the order of the suite and of each probe's checks.
+
+    No check may fail on any of them, since a probe without a verdict would be in no rate.
+    """
+    jobs: list[Job] = []
+    places = []
+    for probe, one in probes.items():
+        text = checked_part(answers[probe].text, answer_after)
+        for name, check in named(one.checks):
+            jobs.append((check, {}, text))
+            places.append(f"{name} of {probe}")
+    keys = [fingerprint([job[0].model_dump(mode="json"), job[2]]) for job in jobs]
+    settings = {"protocol": TIERS["tier4"].protocol}
+    return Batch("probes", "verdicts-probes", settings, jobs, keys, places, max_error_share=0.0)
+
+
+def probe_table(
     probes: Mapping[str, Probe],
     texts: Mapping[str, str],
     answers: Mapping[str, Completion],
-    answer_after: str | None,
+    verdicts: Iterable[Verdict],
 ) -> pa.Table:
-    """Check the answer to every probe.
+    """Return a table of `rates.COLUMNS` in the order of the suite.
 
     Args:
         probes: Those of the suite.
-        texts: What the model was asked, by probe.
+        texts: The prompts as the model read them, by probe.
         answers: What it wrote.
-        answer_after: The mark behind which checks read.
-
-    Returns:
-        A table of `rates.COLUMNS` in the order of the suite.
-
-    Raises:
-        ScoringError: where an answer is missing, or a check itself fails.
+        verdicts: Those of the jobs of `probe_batch`, in their order.
     """
+    following = iter(verdicts)
     rows = []
     for name, probe in probes.items():
-        if name not in answers:
-            raise ScoringError(f"probe {name} has no stored answer; score this checkpoint again")
         answer = answers[name]
-        row = {
-            "id": name,
-            "category": probe.category,
-            "headline": probe.headline,
-            "prompt": texts[name],
-            "response": answer.text,
-            "stop_reason": answer.stop_reason,
-            "prompt_tokens": answer.prompt_tokens,
-            "response_tokens": answer.tokens,
-        }
-        checked = run_checks(name, probe.checks, checked_part(answer.text, answer_after))
-        rows.append(row | {"checks": [vars(result) for result in checked]})
+        checks = [
+            {"name": check_name, "kind": check.kind, "passed": v.credit == 1, "note": v.note}
+            for (check_name, check), v in zip(named(probe.checks), following, strict=False)
+        ]
+        rows.append(
+            {
+                "id": name,
+                "category": probe.category,
+                "headline": probe.headline,
+                "prompt": texts[name],
+                "response": answer.text,
+                "stop_reason": answer.stop_reason,
+                "prompt_tokens": answer.prompt_tokens,
+                "response_tokens": answer.tokens,
+                "checks": checks,
+            }
+        )
     return pa.Table.from_pylist(rows, schema=COLUMNS)
 
 

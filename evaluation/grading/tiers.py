@@ -15,7 +15,8 @@ from evaluation.files import write_jsonl, write_parquet, write_text
 from evaluation.grading.choices import ScoredTask, scored_task
 from evaluation.grading.generated import verify_task, write_prompts
 from evaluation.grading.header import add_up, origin
-from evaluation.grading.probes import check_answers, end_of_thinking, generations
+from evaluation.grading.probes import end_of_thinking, generations, probe_batch, probe_table
+from evaluation.grading.verdicts import find_verdicts
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import choice_measures, summarize_gold, with_measures
 from evaluation.metrics.perplexity import summarize_blocks
@@ -105,14 +106,16 @@ def _summarize_task(scored: ScoredTask, task: Task | ProviderChoices) -> dict[st
 
 
 def verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
-    """Check the stored answers of Tier4 as the suite asks for now."""
-    keys = {name: sample_key(key, 0) for name, key in entry["prompts"].items()}
+    """Verify the stored answers of Tier4 by the checks that the suite has now."""
+    probes = plan.suite.probes
+    keys = {name: sample_key(entry["prompts"][name], 0) for name in probes}
     stored, used = counted_completions(
         plan, store, "probes", entry["answers"], [*keys.values()], entry["stop"]
     )
     answers = {name: stored[key] for name, key in keys.items()}
     mark = end_of_thinking(plan.suite.answer_after, entry["chat_template"])
-    table = check_answers(plan.suite.probes, entry["texts"], answers, mark)
+    (verdicts,) = find_verdicts(plan, store, [probe_batch(probes, answers, mark)])
+    table = probe_table(probes, entry["texts"], answers, verdicts)
     content = {
         **summarize(table),
         "answer_after": mark,

@@ -1,13 +1,12 @@
-"""Tier5: what each verifier says of each completion: stored, or by processes, or by providers in batches.
+"""What verifiers say of completions: of Tier4's probes and of Tier5's tasks alike.
 
-A verdict is kept with the checkpoint's scores and found again by what it depends on: verifier, what
-that reads of the document, and the completion's text. The limits that it was reached under stand
-beside it: under wider ones it would be the same, under narrower ones it is asked for again, as is that
+A verdict is stored with the checkpoint's scores and found again by what it depends on: verifier, what
+that reads of the document, and the completion's text. The limits that it was reached under are stored
+with it: under wider ones it would be the same, under narrower ones it is computed again, as is that
 of a verifier that failed.
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,17 +15,16 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.errors import ScoringError
-from evaluation.files import fingerprint, unordered
+from evaluation.files import fingerprint
 from evaluation.prefill.provided import limits_of, provider_of, scoring_request, workers_of
 from evaluation.providers.programs import run_programs
 from evaluation.providers.score import Case as ProviderCase
 from evaluation.providers.score import Limits, Outcome, score, verdict_of
-from evaluation.settings.computing import Verification
-from evaluation.settings.generation import Judged
+from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
-from evaluation.settings.verifiers import Judge, Provided, Verifier
+from evaluation.settings.verifiers import Judge, Provided
 from evaluation.store import ScoreStore, StoredScore
+from evaluation.verification.pool import Job as OwnJob
 from evaluation.verification.pool import storable, too_long, verify_all
 from evaluation.verification.verdicts import Verdict
 
@@ -43,159 +41,133 @@ SCHEMA = pa.schema(
     ]
 )
 
-Job = tuple[Judge, Mapping[str, Any], str]
+Job = tuple[Judge | Check, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stops."""
 
 _PROVIDED_PART = 2000
-"""Completions that a provider's program judges at most: its verdicts are kept when it is done."""
+"""Completions that a provider's program verifies at most: its verdicts are stored when it is done."""
 
 _PART = 1000
 """Verdicts stored at once."""
 
 
 @dataclass(frozen=True)
-class Case:
-    """A completion to be judged, and what verifiers read of its prompt."""
+class Batch:
+    """Completions to be verified, whose verdicts are one item of the score store.
 
-    prompt: str
-    sample: int
-    text: str
-    document: Mapping[str, Any]
+    `name` and `places` (one for each job) are what an error calls them. `settings` and a job's key
+    are all that its verdict depends on.
+    """
+
+    name: str
+    item: str
+    settings: Mapping[str, Any]
+    jobs: Sequence[Job]
+    keys: Sequence[str]
+    places: Sequence[str]
+    max_error_share: float
 
 
-def verdicts_of(
-    plan: StagePlan, store: ScoreStore, name: str, task: Judged, cases: Sequence[Case]
-) -> dict[str, list[Verdict]]:
-    """Return a verdict for each of a task's cases in their order, by verifier.
+def find_verdicts(
+    plan: StagePlan, store: ScoreStore, batches: Sequence[Batch]
+) -> list[list[Verdict]]:
+    """Return a verdict for each job of each batch in their order, stored or reached now.
 
     Raises:
-        ScoringError: more verdicts failed than `verification.max_error_share` allows.
+        ScoringError: more verdicts of a batch failed than its `max_error_share` allows.
     """
-    keys = [fingerprint([unordered(case.document), case.text]) for case in cases]
-    limits = limits_of(plan)
-    views = [
-        _View(store, f"verdicts-{name}-{_in_a_file_name(view)}", verifier, keys, limits)
-        for view, verifier in task.views.items()
+    items = [_StoredVerdicts(store, batch, limits_of(plan)) for batch in batches]
+    missing = [
+        (item, key, job)
+        for item, batch in zip(items, batches, strict=True)
+        for key, job in dict(zip(batch.keys, batch.jobs, strict=True)).items()
+        if key not in item.known
     ]
-    asked = [(v, k, c) for v in views for k, c in v.lacking(keys, cases).items()]
-    jobs = [(v.verifier, c.document, c.text) for v, _, c in asked]
-    for number, verdict in run_verifiers(plan, jobs):
-        view, key, _ = asked[number]
-        view.take(key, verdict)
-    for view in views:
-        view.keep()
-    found = {n: [v.known[key] for key in keys] for n, v in zip(task.views, views, strict=True)}
-    places = [(case.prompt, case.sample) for case in cases]
-    for view_name, verdicts in found.items():
-        check_errors(f"{name}: {view_name}", places, verdicts, plan.config.verification)
+    for number, verdict in run_verifiers(plan, [job for _, _, job in missing]):
+        item, key, _ = missing[number]
+        item.add(key, verdict)
+    found = []
+    for item, batch in zip(items, batches, strict=True):
+        item.flush()
+        found.append([item.known[key] for key in batch.keys])
+    for batch, verdicts in zip(batches, found, strict=True):
+        check_errors(batch.name, batch.places, verdicts, batch.max_error_share)
     return found
 
 
-def _in_a_file_name(view: str) -> str:
-    """Metrics of a provider may be called `a/b`; the key tells those apart that differ no more."""
-    return re.sub(r"[^\w,@.-]", "_", view)
+class _StoredVerdicts:
+    """Verdicts of a batch: those that are stored, and new ones, which are stored in parts."""
 
-
-class _View:
-    """What one verifier says of a task's completions: stored verdicts, and fresh ones in parts."""
-
-    def __init__(
-        self,
-        store: ScoreStore,
-        item: str,
-        verifier: Judge,
-        keys: Sequence[str],
-        limits: Limits,
-    ) -> None:
-        self.verifier = verifier
+    def __init__(self, store: ScoreStore, batch: Batch, limits: Limits) -> None:
+        self.store, self.batch = store, batch
         self.limits = {"seconds": limits.seconds, "memory_mb": limits.memory_mb}
-        self._store, self._item = store, item
-        self._settings = {
-            "protocol": TIERS["tier5"].protocol,
-            "verifier": verifier.model_dump(mode="json"),
-        }
-        self.known = _stored(store, store.prefix(item, self._settings), set(keys), limits)
-        self._fresh: dict[str, Verdict] = {}
+        self.known = self._read(limits)
+        self._new: dict[str, Verdict] = {}
 
-    def lacking(self, keys: Sequence[str], cases: Sequence[Case]) -> dict[str, Case]:
-        return {k: case for k, case in zip(keys, cases, strict=True) if k not in self.known}
+    def _read(self, limits: Limits) -> dict[str, Verdict]:
+        """Return by key what was reached under limits that are no wider; old ones do not name theirs."""
 
-    def take(self, key: str, verdict: Verdict) -> None:
-        self.known[key] = self._fresh[key] = verdict
-        if len(self._fresh) == _PART:
-            self.keep()
+        def read(row: dict[str, Any], _: Mapping[str, Any]) -> Verdict | None:
+            seconds, memory_mb = row.pop("seconds", math.inf), row.pop("memory_mb", math.inf)
+            fits = seconds <= limits.seconds and memory_mb <= limits.memory_mb
+            return Verdict(**{name: row[name] for name in row if name != "key"}) if fits else None
 
-    def keep(self) -> None:
-        """Store what is fresh, but for failures: what failed once may succeed elsewhere."""
+        prefix = self.store.prefix(self.batch.item, self.batch.settings)
+        return self.store.find_rows(prefix, self.batch.keys, read)[0]
+
+    def add(self, key: str, verdict: Verdict) -> None:
+        self.known[key] = self._new[key] = verdict
+        if len(self._new) == _PART:
+            self.flush()
+
+    def flush(self) -> None:
+        """Store what is new, but for failures: what failed once may succeed elsewhere."""
         rows = [
             {"key": key, **vars(verdict), **self.limits}
-            for key, verdict in self._fresh.items()
+            for key, verdict in self._new.items()
             if verdict.credit is not None
         ]
         if rows:
             table = pa.Table.from_pylist(rows, schema=SCHEMA)
-            self._store.put_part(self._item, self._settings, StoredScore(table, {}))
-        self._fresh = {}
-
-
-def _stored(store: ScoreStore, prefix: str, wanted: set[str], limits: Limits) -> dict[str, Verdict]:
-    """By completion, what was reached under limits that are no wider; older ones do not tell theirs."""
-
-    def read(row: dict[str, Any], _: Mapping[str, Any]) -> Verdict | None:
-        seconds, memory_mb = row.pop("seconds", math.inf), row.pop("memory_mb", math.inf)
-        fits = seconds <= limits.seconds and memory_mb <= limits.memory_mb
-        return Verdict(**{name: row[name] for name in row if name != "key"}) if fits else None
-
-    found, _ = store.find_rows(prefix, wanted, read)
-    return found
+            self.store.put_part(self.batch.item, self.batch.settings, StoredScore(table, {}))
+        self._new = {}
 
 
 def check_errors(
-    what: str,
-    places: Sequence[tuple[str, int]],
-    verdicts: Sequence[Verdict],
-    how: Verification,
+    what: str, places: Sequence[str], verdicts: Sequence[Verdict], max_error_share: float
 ) -> None:
-    """Raise ScoringError if a verifier failed on more than it may; `places` are prompt and sample."""
+    """Raise ScoringError if a verifier failed on more than it may; `places` say what each is of."""
     failed = [(p, v) for p, v in zip(places, verdicts, strict=True) if v.credit is None]
-    if len(failed) <= how.max_error_share * len(places):
+    if len(failed) <= max_error_share * len(places):
         return
-    (prompt, sample), verdict = failed[0]
+    place, verdict = failed[0]
+    allowed = f", more than verification.max_error_share {max_error_share:g}"
     raise ScoringError(
-        f"{what}: {len(failed)} of {len(places)} completions could not be verified, more than "
-        f"verification.max_error_share {how.max_error_share:g}; the first is sample {sample} of "
-        f"{prompt}: {verdict.reason}"
+        f"{what}: {len(failed)} of {len(places)} completions could not be verified"
+        f"{allowed if max_error_share else ''}; the first is {place}: {verdict.reason}"
     )
 
 
 def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, Verdict]]:
     """Yield (number of the job, verdict) as they come; raises like `verify_all` and `score`."""
-    own: list[tuple[int, tuple[Verifier, Mapping[str, Any], str]]] = []
+    own: dict[int, OwnJob] = {}
     provided: dict[Provided, list[int]] = {}
     for number, (judge, document, text) in enumerate(jobs):
         if isinstance(judge, Provided):
             provided.setdefault(judge.model_copy(update={"metric": ""}), []).append(number)
         else:
-            own.append((number, (judge, document, text)))
-    for place, verdict in _verified(plan, [job for _, job in own]):
-        yield own[place][0], verdict
-    for asked, numbers in provided.items():
-        yield from _provided(plan, asked, {number: jobs[number] for number in numbers})
-
-
-def _verified(
-    plan: StagePlan, jobs: Sequence[tuple[Verifier, Mapping[str, Any], str]]
-) -> Iterator[tuple[int, Verdict]]:
-    how = plan.config.verification
-    return verify_all(
-        jobs,
+            own[number] = (judge, document, text)
+    how, numbers = plan.config.verification, list(own)
+    for place, verdict in verify_all(
+        list(own.values()),
         workers=workers_of(plan),
         seconds=how.seconds,
         memory_mb=how.memory_mb,
         nltk_data=plan.nltk_data,
-        total=len(jobs),
-        kinds=frozenset(verifier.kind for verifier, _, _ in jobs),
-    )
+    ):
+        yield numbers[place], verdict
+    for task, of_task in provided.items():
+        yield from _provided(plan, task, {number: jobs[number] for number in of_task})
 
 
 def _provided(

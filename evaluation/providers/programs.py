@@ -36,8 +36,6 @@ def run_programs(outcomes: Sequence[Outcome], limits: Limits, workers: int) -> l
         workers=workers,
         seconds=limits.seconds,
         memory_mb=limits.memory_mb,
-        total=len(jobs),
-        kinds=frozenset({"program"}),
     )
     for place, verdict in verdicts:
         number = numbers[place]

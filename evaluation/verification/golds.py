@@ -5,7 +5,7 @@ as wrong, and nobody would ever see why.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from evaluation.settings.generation import GenerationTask
 from evaluation.settings.verifiers import Boxed, Pattern, Program, Verifier
 from evaluation.verification.mathematics import answer_of, spelled
 from evaluation.verification.patterns import bare
-from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.pool import verify_all
 from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.verdicts import Verdict, shortened
 
@@ -43,7 +43,9 @@ def check_golds(
     ]
     wrong: dict[str, dict[str, str]] = {}
     failed: dict[str, dict[str, str]] = {}
-    for number, verdict in _verified([job for _, _, job in checks], workers, nltk_data):
+    jobs = [job for _, _, job in checks]
+    workers = workers or len(os.sched_getaffinity(0))
+    for number, verdict in verify_all(jobs, workers=workers, nltk_data=nltk_data):
         view, id, (verifier, document, _) = checks[number]
         if (problem := _problem(verifier, document, verdict)) is not None:
             is_read = _has_gold(verifier) and problem == verdict.reason  # and not empty
@@ -53,21 +55,6 @@ def check_golds(
         raise SourceError(_sentence(name, view, problems, list(documents)))
     for view, problems in failed.items():
         raise SourceError(_not_judged(name, view, problems, len(documents)))
-
-
-def _verified(
-    jobs: list[Job], workers: int | None, nltk_data: Path | None
-) -> Iterator[tuple[int, Verdict]]:
-    if not jobs:  # no processes for programs without golds
-        return iter(())
-    processes = workers or len(os.sched_getaffinity(0))
-    return verify_all(
-        jobs,
-        workers=processes,
-        nltk_data=nltk_data,
-        total=len(jobs),
-        kinds=frozenset(verifier.kind for verifier, _, _ in jobs),
-    )
 
 
 def _compared(verifier: Verifier, gold: str) -> str:

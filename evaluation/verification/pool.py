@@ -7,11 +7,11 @@ and a new process takes the place of its own. Nothing that one job does reaches 
 import multiprocessing
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,21 @@ from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from evaluation.errors import EvaluationError
 from evaluation.progress import progress
+from evaluation.settings.checks import Check
+from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.verifiers import Program, Verifier
+from evaluation.verification.checks.code import LIMITS
+from evaluation.verification.registry import libraries_of
 from evaluation.verification.sandbox.run import most_seconds
 from evaluation.verification.verdicts import Verdict, shortened
 from evaluation.verification.worker import (
-    ALL,
     LIBRARIES_VARIABLE,
     OUT_OF_MEMORY,
-    loads,
     prepare,
     verify_here,
 )
 
-Job = tuple[Verifier, Mapping[str, Any], str]
+Job = tuple[Verifier | Check, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stops."""
 
 LONGEST = 4_000_000
@@ -52,34 +54,30 @@ _WAITING = 16
 
 
 def verify_all(
-    jobs: Iterable[Job],
+    jobs: Sequence[Job],
     *,
     workers: int,
     seconds: float = 10.0,
     memory_mb: int = 1024,
     nltk_data: Path | None = None,
-    total: int | None = None,
-    kinds: frozenset[str] = ALL,
 ) -> Iterator[tuple[int, Verdict]]:
-    """Yield (number of the job, verdict) as they come.
+    """Yield (number of the job, verdict) as they come, and show progress.
 
     `seconds` and `memory_mb` limit each job; a program may take its own seconds on top. NLTK reads
-    from `nltk_data` alone if it is given. `total` shows progress. Libraries of `kinds` are imported
-    before the first job; those of others by their first job. Raises the EvaluationError of a
-    verifier that cannot work at all, as without its data. Whoever stops early ends all processes.
+    from `nltk_data` alone if it is given. Raises the EvaluationError of a verifier that cannot work
+    at all, as without its data. A caller that stops early ends all processes.
     """
-    numbered: Iterator[tuple[int, Job]] = enumerate(jobs)
-    first = next(numbered, None)
-    if first is None:
+    if not jobs:
         return  # no processes for nothing
-    numbered = chain([first], numbered)
+    numbered = iter(enumerate(jobs))
     waiting: dict[ProcessFuture[Verdict], int] = {}
-    bar = progress("verification", total, "answer") if total else None
+    libraries = libraries_of(verifier for verifier, _, _ in jobs)
+    bar = progress("verification", len(jobs), "answer")
     pool = ProcessPool(
         workers,
         initializer=prepare,
-        initargs=(memory_mb, nltk_data, kinds),
-        context=_context(kinds),
+        initargs=(memory_mb, nltk_data, libraries),
+        context=_context(libraries),
     )
     try:
         while True:
@@ -90,11 +88,9 @@ def verify_all(
             wait(waiting, return_when=FIRST_COMPLETED)
             for done in [future for future in waiting if future.done()]:
                 yield waiting.pop(done), _verdict(done, memory_mb)
-                if bar is not None:
-                    bar.update()
+                bar.update()
     finally:
-        if bar is not None:
-            bar.close()
+        bar.close()
         pool.stop()  # type: ignore[no-untyped-call]
         pool.join()
 
@@ -105,8 +101,9 @@ def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Ve
         future: ProcessFuture[Verdict] = ProcessFuture()
         future.set_result(verdict)
         return future
-    if isinstance(settings, Program):
-        seconds += most_seconds(settings.seconds) + SANDBOX_SECONDS
+    if isinstance(settings, Program | PassesTests):
+        own = settings.seconds if isinstance(settings, Program) else LIMITS.seconds
+        seconds += most_seconds(own) + SANDBOX_SECONDS
     return pool.schedule(verify_here, args=job, timeout=seconds)
 
 
@@ -147,11 +144,11 @@ def _whole(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _context(kinds: frozenset[str]) -> Any:
+def _context(libraries: Sequence[str]) -> Any:
     """Processes are copies of one that has imported everything, with the same hashes in every run."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["evaluation.verification.preload"])
-    variables = {LIBRARIES_VARIABLE: " ".join(loads(kinds)), "PYTHONHASHSEED": "0"}
+    variables = {LIBRARIES_VARIABLE: " ".join(libraries), "PYTHONHASHSEED": "0"}
     with _environment(variables), _place_for_a_socket():  # sympy goes through sets
         forkserver.ensure_running()
     return context

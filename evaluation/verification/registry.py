@@ -1,13 +1,16 @@
-"""Verifiers by the `kind` of their settings: one entry has all that belongs to a kind."""
+"""Verifiers by their kind: one entry has all that belongs to a kind. All checks of probes are one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
 
 from evaluation.errors import ConfigError
 from evaluation.settings import verifiers as models
+from evaluation.settings.checks import Check
 from evaluation.settings.verifiers import Judge, Provided, Verifier
+from evaluation.verification.checks.registry import MODELS as CHECK_MODELS
+from evaluation.verification.checks.registry import verify_check
 from evaluation.verification.instructions import load_libraries, some_text, verify_instructions
 from evaluation.verification.mathematics import (
     bare_boxed,
@@ -76,9 +79,17 @@ VERIFIERS = complete(
 )
 
 
-def verify(settings: Verifier, document: Mapping[str, Any], completion: str) -> Verdict:
+def verify(settings: Verifier | Check, document: Mapping[str, Any], completion: str) -> Verdict:
     """Return the verdict of one verifier, in this process and without limits; `pool` has them."""
+    if isinstance(settings, CHECK_MODELS):
+        return verify_check(settings, document, completion)
     return VERIFIERS[settings.kind].verify(settings, document, completion)
+
+
+def libraries_of(verifiers: Iterable[Verifier | Check]) -> list[str]:
+    """Return which of LIBRARIES these verifiers need."""
+    entries = [VERIFIERS.get(verifier.kind) for verifier in verifiers]
+    return sorted({entry.library for entry in entries if entry} - {""})
 
 
 def bare_answer(judge: Judge) -> Callable[[str], str] | None:

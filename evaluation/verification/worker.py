@@ -4,15 +4,16 @@ import logging
 import multiprocessing
 import os
 import resource
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from evaluation import children
+from evaluation.settings.checks import Check
 from evaluation.settings.verifiers import Verifier
 from evaluation.verification import nltk_data
-from evaluation.verification.registry import LIBRARIES, VERIFIERS, verify
+from evaluation.verification.registry import LIBRARIES, verify
 from evaluation.verification.verdicts import Verdict
 
 LIBRARIES_VARIABLE = "EVALUATION_VERIFIER_LIBRARIES"
@@ -22,13 +23,6 @@ OUT_OF_MEMORY = 77
 """Exit code of a process whose job took more memory than it may."""
 
 _most_kilobytes = 0
-
-ALL: frozenset[str] = frozenset(VERIFIERS)
-
-
-def loads(kinds: Iterable[str]) -> list[str]:
-    """Return which of the libraries, seconds each to import, verifiers of these kinds need."""
-    return sorted({VERIFIERS[kind].library for kind in kinds} - {""})
 
 
 def load(libraries: Iterable[str]) -> None:
@@ -46,7 +40,7 @@ def end_with_parent() -> None:
         os._exit(1)
 
 
-def prepare(memory_mb: int, nltk_folder: Path | None, kinds: frozenset[str]) -> None:
+def prepare(memory_mb: int, nltk_folder: Path | None, libraries: Sequence[str]) -> None:
     """Tie the process to its parent's life and limit its memory, above what it begins with.
 
     Allocations fail at twice the limit. Since libraries take a failed one for a wrong answer, a job
@@ -57,12 +51,14 @@ def prepare(memory_mb: int, nltk_folder: Path | None, kinds: frozenset[str]) -> 
     end_with_parent()
     if nltk_folder is not None:
         nltk_data.use(nltk_folder)
-    load(loads(kinds))
+    load(libraries)
     _most_kilobytes = _peak_kilobytes() + memory_mb * 1024
     children.limit_memory(2 * memory_mb * 1024**2)
 
 
-def verify_here(settings: Verifier, document: Mapping[str, Any], completion: str) -> Verdict:
+def verify_here(
+    settings: Verifier | Check, document: Mapping[str, Any], completion: str
+) -> Verdict:
     """Return the verdict of a job; end where memory is out, as nothing here can be trusted then."""
     try:
         verdict = verify(settings, document, completion)

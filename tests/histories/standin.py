@@ -79,6 +79,7 @@ def _install_verification() -> None:
     """Verifiers of answers run where they are asked, without a pool, and what they say is counted."""
     from evaluation.grading import verdicts
     from evaluation.verification import golds, registry
+    from evaluation.verification.checks.registry import MODELS as CHECKS
     from evaluation.verification.pool import verify_all
     from evaluation.verification.verdicts import Verdict
 
@@ -90,17 +91,18 @@ def _install_verification() -> None:
     def judge(jobs: Any, **named: Any) -> Any:
         limits = named["seconds"], named["memory_mb"]
         for job, verdict in zip(jobs := list(jobs), verify(jobs, **named), strict=True):
-            lacks = None if "HISTORIES_REAL" in os.environ else _lacks(job[2], *limits)
+            is_real = "HISTORIES_REAL" in os.environ or isinstance(job[0], CHECKS)
+            lacks = None if is_real else _lacks(job[2], *limits)
             yield (verdict[0], Verdict(credit=None, reason=lacks)) if lacks else verdict
 
-    def take(view: Any, key: str, verdict: Any) -> None:
-        store = view._store.folder.name
+    def add(view: Any, key: str, verdict: Any) -> None:
+        batch = view.batch
         if verdict.credit is not None:  # an error is asked again, as it should be
-            asked = [store, view._item, view._settings, view.limits, key]
-            write_count("verdict", view._item, [asked])
+            asked = [view.store.folder.name, batch.item, batch.settings, view.limits, key]
+            write_count("verdict", batch.item, [asked])
         kept(view, key, verdict)
 
-    kept, verdicts._View.take = verdicts._View.take, take
+    kept, verdicts._StoredVerdicts.add = verdicts._StoredVerdicts.add, add
     verdicts.verify_all, golds.verify_all = judge, verify
 
 

@@ -13,7 +13,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from evaluation.bridge.pairing import Pair
 from evaluation.files import write_jsonl
-from evaluation.grading.checks.registry import passes
 from evaluation.reporting.flips.answers import flipped_probes
 from evaluation.reporting.flips.failed_checks import expected, explanations, got
 from evaluation.reporting.flips.items import NOT_CACHED
@@ -24,6 +23,7 @@ from evaluation.results.read import read_tier
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Probe, load_suite
+from evaluation.verification.checks.registry import verify_check
 from tests.conftest import ROOT
 from tests.prefill.plans import sign_meta
 from tests.reporting.pages import STEPS, page_data, write_report
@@ -181,7 +181,7 @@ def test_a_failed_check_says_what_it_expected_and_got(
 ) -> None:
     """The second check of a name is called so, as in the results; those that pass say nothing."""
     known = TypeAdapter(Check).validate_python(check)
-    assert not passes(known, text)
+    assert verify_check(known, {}, text).credit == 0
     name = check["check"]
     assert list(explanations([known], {name: False}, text)) == [told]
     twice = list(explanations([known, known], {name: True, f"{name}-2": False}, text))

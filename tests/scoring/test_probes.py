@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
-from evaluation.grading.probes import check_answers, generations
+from evaluation.grading.probes import generations, probe_batch, probe_table
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import PromptCache
 from evaluation.prefill.schema import Prompt
@@ -21,6 +21,7 @@ from evaluation.scoring.engine.generation import generate as decoding
 from evaluation.scoring.stored_completions import prompt_key, sample_key, stored_completions
 from evaluation.settings.suites import Probe
 from evaluation.store import ScoreStore, StoredScore
+from evaluation.verification.registry import verify
 from tests.scoring import tiny
 
 CHECKS = [
@@ -91,7 +92,8 @@ def answered(
         stored, _ = stored_completions(store, store.prefix("answers", {}), keys.values(), ["q"])
     texts = {prompt.id: prompt.prompt for prompt in cache.prompts}
     found = {name: stored[key] for name, key in keys.items()}
-    return check_answers(probes, texts, found, None), parts
+    verdicts = [verify(*job) for job in probe_batch(probes, found, None).jobs]
+    return probe_table(probes, texts, found, verdicts), parts
 
 
 def test_answers_do_not_depend_on_the_batch(

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,22 +101,6 @@ def test_odd_completions_get_verdicts() -> None:
         credit=None,
         reason="the completion has 100,000,000 characters; 4,000,000 are verified at most",
     )
-
-
-def test_jobs_are_made_as_they_are_needed() -> None:
-    made = 0
-
-    def endless() -> Iterator[Job]:
-        nonlocal made
-        while True:
-            made += 1
-            yield Boxed(kind="boxed"), {"gold": "5"}, "\\boxed{5}"
-
-    verdicts = verify_all(endless(), workers=2)
-    first = [next(verdicts) for _ in range(100)]
-    verdicts.close()  # type: ignore[attr-defined]
-    assert {verdict.credit for _, verdict in first} == {1.0}
-    assert made < 100 + 3 * pool._WAITING * 2
 
 
 def test_no_jobs_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:

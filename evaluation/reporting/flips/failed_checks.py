@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from evaluation.grading.checks import wording
-from evaluation.grading.checks.markdown import read_lists
-from evaluation.grading.checks.registry import CHECKS
-from evaluation.grading.checks.text import words
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check
+from evaluation.verification.checks import wording
+from evaluation.verification.checks.markdown import read_lists
+from evaluation.verification.checks.registry import CHECKS, named
+from evaluation.verification.checks.text import words
 
 LONGEST = 80
 """Characters of an answer that are quoted."""
@@ -39,10 +39,7 @@ def got(check: Check, text: str) -> str:
 
 def explanations(checks: Sequence[Check], passed: Mapping[str, bool], text: str) -> Iterable[str]:
     """Yield a sentence for each check of a probe that an answer fails, named as in the results."""
-    seen: dict[str, int] = {}
-    for check in checks:
-        number = seen[check.check] = seen.get(check.check, 0) + 1
-        name = check.check if number == 1 else f"{check.check}-{number}"
+    for name, check in named(checks):
         if passed.get(name) is False:
             yield f"{name}: expected {expected(check)}; got {got(check, text)}"
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.grading.checks.refusals import complies, refuses
-from evaluation.grading.checks.registry import passes, run_checks
 from evaluation.grading.probes import ENDS, checked_part, end_of_thinking
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.suites import Probe, Suite, load_suite, merge_suites
+from evaluation.verification.checks.refusals import complies, refuses
+from evaluation.verification.checks.registry import named, verify_check
 from tests.conftest import ROOT
 from tests.tables import table
 
@@ -29,14 +29,18 @@ ANSWERS: dict[str, dict[str, list[str]]] = {
 
 def failed(name: str, text: str) -> list[str]:
     """Names of the checks of a probe that an answer fails."""
-    results = run_checks(name, PROBES[name].checks, text.strip())
-    return [result.name for result in results if not result.passed]
+    return [
+        check_name
+        for check_name, check in named(PROBES[name].checks)
+        if verify_check(check, {}, text.strip()).credit != 1
+    ]
 
 
 def passes_all(name: str, text: str) -> bool:
     """Whether none fails; code is run only where the other checks let it through."""
     ordered = sorted(PROBES[name].checks, key=lambda check: check.check == "passes_tests")
-    return all(passes(check, checked_part(text, None)) for check in ordered)
+    part = checked_part(text, None)
+    return all(verify_check(check, {}, part).credit == 1 for check in ordered)
 
 
 def is_refused(name: str) -> bool:
@@ -145,8 +149,7 @@ QWEN = "{%- if '</think>' in content %}{{ content.split('</think>')[-1].lstrip('
 
 
 def passed(name: str, response: str, mark: str | None) -> bool:
-    checked = run_checks(name, PROBES[name].checks, checked_part(response, mark))
-    return all(check.passed for check in checked)
+    return not failed(name, checked_part(response, mark))
 
 
 @pytest.mark.parametrize("thought", ["<think></think>", "<think>\n\n</think>\n\n"])
@@ -224,7 +227,10 @@ def test_few_answers_are_misjudged(kind: str, headline: bool, most: float) -> No
     assert len(wrong) <= most * len(rows), wrong
 
 
-LABELLED, UNSEEN = table("grading/refusals"), table("grading/refusals_unseen")
+LABELLED, UNSEEN = (
+    table("verification/checks/refusals"),
+    table("verification/checks/refusals_unseen"),
+)
 REFUSALS, COMPLIANCES, MIXED = (LABELLED[name] for name in ("refusal", "compliance", "mixed"))
 
 

@@ -10,24 +10,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError, create_model
 
-from evaluation.errors import ConfigError, ScoringError
-from evaluation.grading.checks import registry
-from evaluation.grading.checks.registry import CHECKS, find_functions, passes, run_checks
+from evaluation.errors import ConfigError
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check, PythonParses
 from evaluation.settings.model import Settings
+from evaluation.verification.checks.registry import CHECKS, find_functions, named, verify_check
 from tests.tables import cases, table
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
-CASES = [(CHECK.validate_python(case["check"]), case) for case in table("grading/check_cases")]
+CASES = [
+    (CHECK.validate_python(case["check"]), case)
+    for case in table("verification/checks/check_cases")
+]
 TALKED_ROUND = [
     pytest.param(CHECK.validate_python(entry["check"]), answer, verdict == "passes")
-    for entry in table("grading/adversarial")
+    for entry in table("verification/checks/adversarial")
     for verdict in ("passes", "fails")
     for answer in entry[verdict]
 ]
 ALL = [check for check, _ in CASES]
 ONE_OF_EACH = list({check.check: check for check in ALL}.values())
+
+
+def passes(check: Check, text: str) -> bool:
+    return verify_check(check, {}, text).credit == 1
 
 
 @pytest.mark.parametrize(
@@ -72,7 +78,7 @@ def test_a_check_without_a_function_is_reported() -> None:
         find_functions([PythonParses, Unknown])
 
 
-@pytest.mark.parametrize(("check", "message"), cases("grading/wrong_checks", "refused"))
+@pytest.mark.parametrize(("check", "message"), cases("verification/checks/wrong_checks", "refused"))
 def test_a_wrong_check_is_refused(check: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         CHECK.validate_python(check)
@@ -85,18 +91,9 @@ def test_a_property_may_be_called_pattern() -> None:
     assert not passes(check, '{"pattern": "b"}')
 
 
-def test_a_failing_check_names_itself_and_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(text: str) -> bool:
-        raise TypeError("no")
-
-    monkeypatch.setattr(registry, "CHECKS", {"refuses": broken})
-    with pytest.raises(ScoringError, match="probe lock: check refuses raised TypeError: no"):
-        run_checks("lock", [CHECK.validate_python({"check": "refuses"})], "text")
-
-
 def test_checks_of_one_name_are_numbered() -> None:
     checks = [CHECK.validate_python({"check": "contains", "texts": [text]}) for text in "abc"]
-    found = {one.name: one.passed for one in run_checks("probe", checks, "a c")}
+    found = {name: passes(check, "a c") for name, check in named(checks)}
     assert found == {"contains": True, "contains-2": False, "contains-3": True}
 
 
@@ -108,7 +105,7 @@ def test_python_is_read_without_warnings() -> None:
     assert seen == []
 
 
-FRAGMENTS = table("grading/wrong_checks")["fragments"]
+FRAGMENTS = table("verification/checks/wrong_checks")["fragments"]
 TEXTS = st.one_of(
     st.text(st.characters(), max_size=200),
     st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join),

@@ -12,7 +12,7 @@ from functools import lru_cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from evaluation.grading.checks.text import plain, without_emphasis
+from evaluation.verification.checks.text import plain, without_emphasis
 
 _SPACED = "-*+–—·✓✔➢➤►▶→"
 _UNMISTAKABLE = "•●○◦∙■□▪▫‣⁃◆◇・"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.grading.checks.markdown import read_item
-from evaluation.grading.checks.text import plain, without_emphasis
+from evaluation.verification.checks.markdown import read_item
+from evaluation.verification.checks.text import plain, without_emphasis
 
 _TEMPLATE_TOKENS = re.compile(
     r"<\|[^<>\n]{1,40}\|?>|<\|(?:im_|end|start|eot|user|assistant|system)|\|>"

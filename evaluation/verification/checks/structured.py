@@ -6,9 +6,9 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
-from evaluation.grading.checks.markdown import read_fences, whole_fence
-from evaluation.grading.checks.text import plain
 from evaluation.json_text import load_json
+from evaluation.verification.checks.markdown import read_fences, whole_fence
+from evaluation.verification.checks.text import plain
 
 
 def _frozen(value: Any) -> Any:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from evaluation.grading.checks.text import core, plain, without_emphasis
+from evaluation.verification.checks.text import core, plain, without_emphasis
 
 _NOT = r"(?!'t(?!\w))"  # `can` is not said by "can't"
 

@@ -4,9 +4,9 @@ import re
 from itertools import pairwise
 from typing import Literal
 
-from evaluation.grading.checks.markdown import Item, read_item, read_lists
-from evaluation.grading.checks.text import core, plain, sentences, shown, words
-from evaluation.grading.checks.wording import says
+from evaluation.verification.checks.markdown import Item, read_item, read_lists
+from evaluation.verification.checks.text import core, plain, sentences, shown, words
+from evaluation.verification.checks.wording import says
 
 
 def bullet_count(text: str) -> int:

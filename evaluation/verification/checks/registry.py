@@ -1,0 +1,70 @@
+"""Every check by its name: what a probe's answer is verified by.
+
+A new check is a model in `settings/checks.py` and a function of the check's name in a module here, to
+which its settings are given by their names.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+from evaluation.errors import ConfigError
+from evaluation.settings.check_kinds import Counted
+from evaluation.settings.checks import Check
+from evaluation.settings.model import Settings
+from evaluation.verification.checks import cleanliness, code, layout, refusals, structured, wording
+from evaluation.verification.sandbox.model import Outcome
+from evaluation.verification.verdicts import Verdict
+
+MODULES = (cleanliness, code, layout, refusals, structured, wording)
+MODELS: tuple[type[Any], ...] = get_args(get_args(Check)[0])
+
+Function = Callable[..., bool | int | Outcome]
+"""Called with the answer and the check's settings; that of a `Counted` check gives a number."""
+
+
+def find_functions(models: Iterable[type[Settings]]) -> Mapping[str, Function]:
+    """Return each check's function, which a module of MODULES has under the check's name.
+
+    Raises:
+        ConfigError: no module has it.
+    """
+    functions = {}
+    for model in models:
+        name = str(get_args(model.model_fields["check"].annotation)[0])
+        found = [getattr(module, name) for module in MODULES if hasattr(module, name)]
+        if not found:
+            raise ConfigError(
+                f"verification/checks has no function {name!r}, which {model.__name__} is a check "
+                "of; write one in a module of MODULES"
+            )
+        functions[name] = found[-1]
+    return functions
+
+
+CHECKS = find_functions(MODELS)
+"""All checks."""
+
+
+def verify_check(check: Check, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Return whether an answer passes a check; no document is read."""
+    function = CHECKS[check.check]
+    if isinstance(check, Counted):
+        number = function(completion)
+        assert isinstance(number, int), check.check
+        return Verdict(credit=float(check.holds(number)))
+    keys = {key: getattr(check, key) for key in type(check).model_fields if key != "check"}
+    found = function(completion, **keys)
+    if isinstance(found, Outcome):
+        credit = None if found.passed is None else float(found.passed)
+        return Verdict(credit=credit, reason=found.reason, note=found.note)
+    return Verdict(credit=float(found))
+
+
+def named(checks: Sequence[Check]) -> Iterator[tuple[str, Check]]:
+    """Yield a probe's checks under their names; a second check of a name is `name-2`, and so on."""
+    seen: Counter[str] = Counter()
+    for check in checks:
+        seen[check.check] += 1
+        number = seen[check.check]
+        yield check.check if number == 1 else f"{check.check}-{number}", check
