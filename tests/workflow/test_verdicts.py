@@ -182,6 +182,23 @@ def test_a_verdict_that_took_too_long_is_asked_for_under_a_wider_limit(
     assert len(asked) == before + 1  # the one that failed
 
 
+def test_checks_of_probes_are_verified_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _counted(monkeypatch)
+    subject, _ = under(world)
+    assert score_subject(subject).error is None
+    for _ in range(2):
+        assert collect(subject).error is None
+        assert len(asked) == 1
+    late = _counted(monkeypatch, enough=2.0)
+    subject, _ = under(world, seconds=1.0)
+    error = "probes: 1 of 1 completions could not be verified; the first is no_chat_artifacts of colour: too late"
+    assert collect(subject).error == error
+    assert len(late) == 1
+    subject, outdated = under(world, seconds=2.0)
+    assert outdated.collect(subject)
+    assert collect(subject).error is None
+
+
 def _counted(monkeypatch: pytest.MonkeyPatch, enough: float = 0.0) -> list[float]:
     """The limit of each verdict that is asked for; the first fails where it has not `enough` time."""
     asked: list[float] = []
