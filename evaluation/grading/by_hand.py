@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,9 @@ def verify_by_hand(
         for view in views
         for one, text in zip(given, texts, strict=True)
     ]
-    by_number = dict(run_verifiers(plan, jobs))
-    verdicts = {
-        view: [by_number[row * len(given) + column] for column in range(len(given))]
-        for row, view in enumerate(views)
-    }
+    reached = dict(run_verifiers(plan, jobs))
+    in_order = iter([reached[number] for number in range(len(jobs))])
+    verdicts = {view: list(islice(in_order, len(given))) for view in views}
     completions = [
         (one.id, one.sample, Completion(text, "unknown", 0, 0))
         for one, text in zip(given, texts, strict=True)

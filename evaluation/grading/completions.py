@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.errors import ScoringError
-from evaluation.metrics.pass_at_k import interval, majority, pass_at_k, powers
+from evaluation.metrics.pass_at_k import Interval, interval, majority, pass_at_k, powers
 from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Judge
@@ -101,14 +101,12 @@ def summarize_view(prompts: Sequence[Prompt], view: str, judge: Judge) -> dict[s
         why = prompts[0].samples[0].verdicts[view].reason
         raise ScoringError(f"the verifier {view!r} failed on every completion (the first: {why})")
     total = sum(len(prompt.samples) for prompt in prompts)
-    rate = interval(np.asarray(_credits(prompts, view)))
+    rate = _with_interval(_credits(prompts, view))
     weight = math.fsum(verdict.weight for verdict in verdicts)
     weighted = math.fsum(v.weight * (v.credit or 0) for v in verdicts)
     return {
-        "pass_rate": rate.value,
-        "stderr": rate.stderr,
-        "low": rate.low,
-        "high": rate.high,
+        "pass_rate": rate.pop("value"),
+        **rate,
         "weighted_rate": weighted / weight if weight else None,
         "format_rate": _share(verdict.answer is not None for verdict in verdicts),
         "right_but_format_rate": sum(_lacks_form(p, view) for p in prompts) / len(verdicts),
@@ -160,9 +158,8 @@ def _pass_at_k(prompts: Sequence[Prompt], view: str, k: int) -> dict[str, Any]:
 def _with_interval(values: Sequence[float]) -> dict[str, Any]:
     """Null where nothing could be judged: that is not 0."""
     if not values:
-        return {"value": None, "stderr": None, "low": None, "high": None}
-    found = interval(np.asarray(values, dtype=np.float64))
-    return {"value": found.value, "stderr": found.stderr, "low": found.low, "high": found.high}
+        return dict.fromkeys(Interval._fields)
+    return interval(np.asarray(values, dtype=np.float64))._asdict()
 
 
 def _strata(prompts: Sequence[Prompt], view: str) -> dict[str, dict[str, Any]]:

@@ -143,15 +143,6 @@ def _in_a_file_name(view: str) -> str:
     return re.sub(r"[^\w,@.-]", "_", view)
 
 
-def write_prompts(tables: Mapping[str, pa.Table]) -> Callable[[Path], object]:
-    """Return how `tier5_verified_prompts.parquet` is written: all tasks' prompts, stacked."""
-    stacked = [
-        table.add_column(0, "task", pa.array([name] * table.num_rows, pa.string()))
-        for name, table in tables.items()
-    ]
-    return partial(write_parquet, table=pa.concat_tables(stacked))
-
-
 def prompt_rows(prompts: Sequence[Prompt], views: Sequence[str]) -> pa.Table:
     """Return rows of PROMPTS, the verifiers of a prompt together."""
     rows = [_prompt_row(prompt, view) for prompt in prompts for view in views]

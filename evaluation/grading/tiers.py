@@ -13,7 +13,7 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl, write_parquet, write_text
 from evaluation.grading.choices import ScoredTask, scored_task
-from evaluation.grading.generated import verify_task, write_prompts
+from evaluation.grading.generated import verify_task
 from evaluation.grading.header import add_up, origin
 from evaluation.grading.probes import end_of_thinking, generations, probe_batch, probe_table
 from evaluation.grading.verdicts import find_verdicts
@@ -132,6 +132,7 @@ def verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -
         for name in plan.suite.generation_tasks
     }
     tasks = {name: one.summary for name, one in verified.items()}
+    prompts = {name: one.prompts for name, one in verified.items()}
     primary = [one["verifiers"][one["primary"]]["pass_rate"] for one in tasks.values()]
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
@@ -141,7 +142,7 @@ def verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -
     }
     return TierFiles(
         content,
-        write_prompts({name: one.prompts for name, one in verified.items()}),
+        partial(write_parquet, table=stacked(prompts, "task")),
         [summary for one in verified.values() for summary in one.scores],
         add_up(task["items"] for task in tasks.values()),
         {path: write for one in verified.values() for path, write in one.files.items()},
@@ -191,6 +192,14 @@ def _write_external(table: pa.Table, path: Path) -> None:
         write_text(path, "".join(f"{line}\n" for line in table[LINE].to_pylist()))
 
 
+def stacked(tables: Mapping[str, pa.Table], column: str) -> pa.Table:
+    """Return all items' tables under each other, the item's name as the first column."""
+    return pa.concat_tables(
+        table.add_column(0, column, pa.array([name] * table.num_rows, pa.string()))
+        for name, table in tables.items()
+    )
+
+
 def _tier_files(
     content: dict[str, Any],
     tables: Mapping[str, pa.Table],
@@ -198,7 +207,7 @@ def _tier_files(
     column: str,
     items: Mapping[str, Mapping[str, Any]],
 ) -> TierFiles:
-    write = partial(write_parquet, table=_stack(tables, column))
+    write = partial(write_parquet, table=stacked(tables, column))
     return TierFiles(content, write, [*spent], add_up(item["items"] for item in items.values()))
 
 
@@ -221,14 +230,6 @@ def _scores(
 
 def _origin(item: Mapping[str, Any], group: str | None) -> dict[str, Any]:
     return {**{key: item[key] for key in ("data", "data_checksum", "items")}, "group": group}
-
-
-def _stack(tables: Mapping[str, pa.Table], column: str) -> pa.Table:
-    """All items' tables under each other, the item's name as the first column."""
-    return pa.concat_tables(
-        table.add_column(0, column, pa.array([name] * table.num_rows, pa.string()))
-        for name, table in tables.items()
-    )
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -13,7 +13,6 @@ from pathlib import Path
 from evaluation.errors import CacheError, SourceError
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderTask
-from evaluation.settings.verifiers import Verifier
 
 RESOURCES = {
     "punkt_tab": "tokenizers/punkt_tab/english",
@@ -36,22 +35,15 @@ NEEDED_BY = {
 _OF_KINDS = {"ifeval": ("punkt_tab",), "ifbench": tuple(RESOURCES)}
 
 
-def needed(verifiers: Iterable[Verifier]) -> tuple[str, ...]:
-    """Return the resources that these verifiers may read."""
-    kinds = {verifier.kind for verifier in verifiers}
-    wanted = {resource for kind in kinds for resource in _OF_KINDS.get(kind, ())}
-    return tuple(resource for resource in RESOURCES if resource in wanted)
-
-
 def needed_by_tasks(tasks: Iterable[GenerationTask | ProviderTask]) -> tuple[str, ...]:
     """Return the resources that the verifiers of these tasks may read, or a provider's metrics."""
-    wanted: set[str] = set()
+    kinds = set()
     for task in tasks:
         if isinstance(task, ProviderTask):
-            kinds = [kind for kind in _OF_KINDS if kind in task.task.lower()]
-            wanted |= {resource for kind in kinds for resource in _OF_KINDS[kind]}
+            kinds |= {kind for kind in _OF_KINDS if kind in task.task.lower()}
         else:
-            wanted |= set(needed(task.verifiers.values()))
+            kinds |= {verifier.kind for verifier in task.verifiers.values()}
+    wanted = {resource for kind in kinds for resource in _OF_KINDS.get(kind, ())}
     return tuple(resource for resource in RESOURCES if resource in wanted)
 
 
@@ -62,7 +54,10 @@ def fetch(folder: Path, resources: Iterable[str]) -> None:
     """
     for resource in missing(folder, resources):
         if not _copied(resource, folder):
-            _download(resource, folder)
+            import nltk
+
+            folder.mkdir(parents=True, exist_ok=True)
+            nltk.download(resource, download_dir=str(folder), quiet=True)
         if missing(folder, [resource]):
             raise SourceError(
                 f"NLTK's {resource} cannot be downloaded to {folder}; put it there by hand, as "
@@ -139,10 +134,3 @@ def _copied(resource: str, folder: Path) -> bool:
                 packed.extractall(target.parent)
             return True
     return False
-
-
-def _download(resource: str, folder: Path) -> None:
-    import nltk
-
-    folder.mkdir(parents=True, exist_ok=True)
-    nltk.download(resource, download_dir=str(folder), quiet=True)

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
-from evaluation.errors import ConfigError
-from evaluation.settings import verifiers as models
 from evaluation.settings.checks import Check
 from evaluation.settings.verifiers import Judge, Provided, Verifier
 from evaluation.verification.checks.registry import MODELS as CHECK_MODELS
@@ -35,48 +33,27 @@ LIBRARIES: Mapping[str, Callable[[], None]] = {
 class Entry:
     """A kind of verifier.
 
-    `model` has its settings, `verify` its verdicts. `right` gives a completion that is right by a
-    document, by which golds are checked before anything is generated; None if the document has none.
-    `library` is what it imports, if that takes long. `bare` gives one text for all spellings of a
-    wrong answer that the kind takes for the same; None where an answer is no value, as a program.
+    `verify` gives its verdicts. `right` gives a completion that is right by a document, by which golds
+    are checked before anything is generated; None if the document has none. `library` is what it
+    imports, if that takes long. `bare` gives one text for all spellings of a wrong answer that the
+    kind takes for the same; None where an answer is no value, as a program.
     """
 
-    model: type[Any]
     verify: Verify
     right: Callable[[Any, Mapping[str, Any]], str | None]
     library: str = ""
     bare: Callable[[Any, str], str] | None = None
 
-    @property
-    def kind(self) -> str:
-        return str(get_args(self.model.model_fields["kind"].annotation)[0])
 
-
-_MODELS = get_args(get_args(Verifier)[0])
-
-
-def complete(entries: tuple[Entry, ...]) -> Mapping[str, Entry]:
-    """Return verifiers by kind; there must be one for each kind that a suite may ask for."""
-    lacking = [model.__name__ for model in _MODELS if model not in {e.model for e in entries}]
-    if lacking or len(entries) != len(_MODELS):
-        raise ConfigError(
-            f"VERIFIERS has {len(entries)} entries for {len(_MODELS)} kinds; register one for each, "
-            f"also for {', '.join(lacking) or 'those of settings.verifiers.Verifier'}"
-        )
-    return {entry.kind: entry for entry in entries}
-
-
-VERIFIERS = complete(
-    (
-        Entry(models.Pattern, verify_pattern, in_form, bare=bare),
-        Entry(models.Boxed, verify_boxed, in_a_box, "mathematics", bare_boxed),
-        Entry(models.Minerva, verify_minerva, in_the_sentence, "mathematics", bare_minerva),
-        Entry(models.MathVerify, verify_math, in_a_box, "mathematics", bare_boxed),
-        Entry(models.IFEval, verify_instructions, some_text, "instructions"),
-        Entry(models.IFBench, verify_instructions, some_text, "instructions"),
-        Entry(models.Program, verify_program, canonical),
-    )
-)
+VERIFIERS: Mapping[str, Entry] = {
+    "pattern": Entry(verify_pattern, in_form, bare=bare),
+    "boxed": Entry(verify_boxed, in_a_box, "mathematics", bare_boxed),
+    "minerva": Entry(verify_minerva, in_the_sentence, "mathematics", bare_minerva),
+    "math_verify": Entry(verify_math, in_a_box, "mathematics", bare_boxed),
+    "ifeval": Entry(verify_instructions, some_text, "instructions"),
+    "ifbench": Entry(verify_instructions, some_text, "instructions"),
+    "program": Entry(verify_program, canonical),
+}
 
 
 def verify(settings: Verifier | Check, document: Mapping[str, Any], completion: str) -> Verdict:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.files import write_json
+from evaluation.files import write_json, write_parquet
 from evaluation.grading.completions import Prompt, Sample, summarize_task
-from evaluation.grading.generated import prompt_rows, task_files, write_prompts
+from evaluation.grading.generated import prompt_rows, task_files
+from evaluation.grading.tiers import stacked
 from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Pattern
@@ -49,7 +50,8 @@ def write_tier5(
     texts = {prompt.line.id: "How many?" for prompt in found}
     for name, write in task_files("sums", found, texts, summary, VIEWS).items():
         write(folder / name)
-    write_prompts({"sums": prompt_rows(found, VIEWS)})(folder / "tier5_verified_prompts.parquet")
+    table = stacked({"sums": prompt_rows(found, VIEWS)}, "task")
+    write_parquet(folder / "tier5_verified_prompts.parquet", table)
     rate = summary["verifiers"][VIEWS[0]]["pass_rate"]
     content = {**common, "overall": {"pass_rate": rate}, "generation_tasks": {"sums": summary}}
     write_json(folder / "tier5_verified.json", content)

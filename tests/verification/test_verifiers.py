@@ -2,14 +2,22 @@
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import nltk
 import pytest
 from pydantic import ValidationError
 
-from evaluation.errors import CacheError, ConfigError, SourceError
-from evaluation.settings.verifiers import Boxed, IFBench, IFEval, MathVerify, Minerva, Pattern
+from evaluation.errors import CacheError, SourceError
+from evaluation.settings.verifiers import (
+    Boxed,
+    IFBench,
+    IFEval,
+    MathVerify,
+    Minerva,
+    Pattern,
+    Verifier,
+)
 from evaluation.verification import nltk_data
 from evaluation.verification.instructions import verify_instructions
 from evaluation.verification.mathematics import (
@@ -21,7 +29,7 @@ from evaluation.verification.mathematics import (
 )
 from evaluation.verification.minerva import equivalent, normalized, verify_minerva
 from evaluation.verification.patterns import verify_pattern
-from evaluation.verification.registry import LIBRARIES, VERIFIERS, complete
+from evaluation.verification.registry import LIBRARIES, VERIFIERS
 from tests.tables import cases
 
 
@@ -210,14 +218,12 @@ def test_fetch_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(nltk.data, "path", [])
     monkeypatch.setattr(nltk, "download", lambda *_, **__: False)
     with pytest.raises(SourceError, match=r"punkt_tab cannot be downloaded to .* NLTK_DATA"):
-        nltk_data.fetch(tmp_path / "new", nltk_data.needed([IFEval(kind="ifeval")]))
-    assert nltk_data.needed([IFBench(kind="ifbench")]) == tuple(nltk_data.RESOURCES)
+        nltk_data.fetch(tmp_path / "new", ["punkt_tab"])
 
 
-def test_one_is_missing() -> None:
-    few = tuple(entry for entry in VERIFIERS.values() if entry.kind != "minerva")
-    with pytest.raises(ConfigError, match=r"6 entries for 7 kinds; register .*also for Minerva"):
-        complete(few)
+def test_every_kind_of_a_suite_is_registered() -> None:
+    models = get_args(get_args(Verifier)[0])
+    assert {get_args(m.model_fields["kind"].annotation)[0] for m in models} == set(VERIFIERS)
 
 
 def test_what_takes_long_to_import_can_be_loaded() -> None:

@@ -76,19 +76,11 @@ def _fits(item: str, wanted: str | tuple[str, ...], how: str) -> bool:
 
 
 def _can_be_paired(fits: list[list[bool]]) -> bool:
-    """Whether items and texts can be paired off, each with each other's own (Kuhn's algorithm)."""
-    partner: dict[int, int] = {}
+    """Return whether items and texts can be paired off, each item with a text that it fits."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
 
-    def place(item: int, tried: set[int]) -> bool:
-        for wanted, fit in enumerate(fits[item]):
-            if fit and wanted not in tried:
-                tried.add(wanted)
-                if wanted not in partner or place(partner[wanted], tried):
-                    partner[wanted] = item
-                    return True
-        return False
-
-    return all(place(item, set()) for item in range(len(fits)))
+    return bool((maximum_bipartite_matching(csr_array(fits)) >= 0).all())
 
 
 def _without_marker(line: str) -> str:

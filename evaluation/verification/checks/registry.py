@@ -4,14 +4,12 @@ A new check is a model in `settings/checks.py` and a function of the check's nam
 which its settings are given by their names.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from evaluation.errors import ConfigError
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check
-from evaluation.settings.model import Settings
 from evaluation.verification.checks import cleanliness, code, layout, refusals, structured, wording
 from evaluation.verification.sandbox.model import Outcome
 from evaluation.verification.verdicts import Verdict
@@ -23,27 +21,12 @@ Function = Callable[..., bool | int | Outcome]
 """Called with the answer and the check's settings; that of a `Counted` check gives a number."""
 
 
-def find_functions(models: Iterable[type[Settings]]) -> Mapping[str, Function]:
-    """Return each check's function, which a module of MODULES has under the check's name.
-
-    Raises:
-        ConfigError: no module has it.
-    """
-    functions = {}
-    for model in models:
-        name = str(get_args(model.model_fields["check"].annotation)[0])
-        found = [getattr(module, name) for module in MODULES if hasattr(module, name)]
-        if not found:
-            raise ConfigError(
-                f"verification/checks has no function {name!r}, which {model.__name__} is a check "
-                "of; write one in a module of MODULES"
-            )
-        functions[name] = found[-1]
-    return functions
-
-
-CHECKS = find_functions(MODELS)
-"""All checks."""
+CHECKS: Mapping[str, Function] = {
+    name: ChainMap(*map(vars, MODULES))[name]
+    for model in MODELS
+    for name in get_args(model.model_fields["check"].annotation)
+}
+"""Each check's function, which a module of MODULES has under the check's name."""
 
 
 def verify_check(check: Check, document: Mapping[str, Any], completion: str) -> Verdict:

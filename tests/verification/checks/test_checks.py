@@ -3,18 +3,16 @@
 import inspect
 import time
 import warnings
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError, create_model
 
-from evaluation.errors import ConfigError
 from evaluation.settings.check_kinds import Counted
-from evaluation.settings.checks import Check, PythonParses
-from evaluation.settings.model import Settings
-from evaluation.verification.checks.registry import CHECKS, find_functions, named, verify_check
+from evaluation.settings.checks import Check
+from evaluation.verification.checks.registry import CHECKS, named, verify_check
 from tests.tables import cases, table
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
@@ -68,14 +66,6 @@ def test_settings_reach_a_check_by_name(name: str) -> None:
     check: Any = turned(**case["check"])
     assert passes(check, case["passes"][0])
     assert not passes(check, case["fails"][0])
-
-
-def test_a_check_without_a_function_is_reported() -> None:
-    class Unknown(Settings):
-        check: Literal["of_nobody"]
-
-    with pytest.raises(ConfigError, match="no function 'of_nobody', which Unknown is a check of"):
-        find_functions([PythonParses, Unknown])
 
 
 @pytest.mark.parametrize(("check", "message"), cases("verification/checks/wrong_checks", "refused"))
