@@ -6,21 +6,19 @@ taken for its answers.
 
 import ast
 import contextlib
-import copy
 import importlib
 import json
-import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from evaluation.verification.sandbox.peer import Broken, Peer
 from evaluation.verification.sandbox.plain import load, new_module, set_up
 from evaluation.verification.sandbox.reasons import PROGRAM
-from evaluation.verification.sandbox.stand_in import CALCULATED, COMPARED
+from evaluation.verification.sandbox.stand_in import OPERATIONS
 
 
 class Callback:
@@ -85,7 +83,7 @@ def serve(data: bytes, read: int, write: int) -> None:
 
     def answer(question: Any) -> Any:
         what, target, *rest = question
-        return defined(target) if what == "defined" else _ANSWERS[what](target, *rest)
+        return defined(target) if what == "defined" else OPERATIONS[what](target, *rest)
 
     peer = Peer(read, write, answer, Callback, draws=False)
     try:
@@ -106,47 +104,6 @@ def _described(name: str, value: Any) -> tuple[Any, ...]:
         ):
             return ("imported", home)
     return ("own", value)
-
-
-def _call(target: Any, arguments: Any, named: Any) -> Any:
-    return target(*arguments, **named)
-
-
-def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda target, other: function(other, target)
-
-
-_ANSWERS: dict[str, Any] = {
-    "call": _call,
-    "get": getattr,
-    "set": setattr,
-    "item": operator.getitem,
-    "set_item": operator.setitem,
-    "delete_item": operator.delitem,
-    "iterate": iter,
-    "next": next,
-    "reversed": reversed,
-    "length": len,
-    "truth": bool,
-    "text": str,
-    "representation": repr,
-    "format": format,
-    "hash": hash,
-    "copy": copy.copy,
-    "deepcopy": copy.deepcopy,
-    "int": int,
-    "float": float,
-    "index": operator.index,
-    "round": round,
-    "enter": lambda target: type(target).__enter__(target),
-    "exit": lambda target, *reason: type(target).__exit__(target, *reason),
-    "contains": operator.contains,
-    "is_instance": _reflected(isinstance),
-    "is_subclass": _reflected(issubclass),
-    **{name: getattr(operator, name) for name in ("neg", "pos", "abs", "invert")},
-    **{name: getattr(operator, name) for name in (*COMPARED, *CALCULATED)},
-    **{f"r{name}": _reflected(getattr(operator, name)) for name in CALCULATED},
-}
 
 
 def preload() -> None:

@@ -6,6 +6,9 @@ compares: that is refused, but where the tests are about objects (`wording.py`).
 program's own word is counted.
 """
 
+import copy
+import operator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from evaluation.verification.sandbox.peer import Broken, Peer
@@ -60,7 +63,7 @@ class StandIn:
     def __contains__(self, value: Any) -> bool:
         if self.__log.about_objects:
             return self.__word("contains", value) is True
-        return any(item == value for item in self.__ask("iterate"))
+        return any(item == value for item in self.__ask("__iter__"))
 
     def __bool__(self) -> bool:
         return self.__ask("truth") is True
@@ -68,7 +71,7 @@ class StandIn:
     def __word(self, what: str, other: object) -> Any:
         """The program's own word on how its object compares with another."""
         is_allowed = self.__log.about_objects or isinstance(other, StandIn)
-        if not is_allowed and what.removeprefix("r") in _TELLING:
+        if not is_allowed and what in _TELLING:
             self.__refuse()
         self.__log.words += 1
         return self.__ask(what, other)
@@ -92,40 +95,59 @@ def _comparing(what: str) -> Any:
     return lambda self, other: self._StandIn__word(what, other)
 
 
-ASKED = {
-    "__getitem__": "item",
-    "__setitem__": "set_item",
-    "__delitem__": "delete_item",
-    "__iter__": "iterate",
-    "__next__": "next",
-    "__reversed__": "reversed",
-    "__len__": "length",
-    "__str__": "text",
-    "__repr__": "representation",
-    "__format__": "format",
-    "__hash__": "hash",
-    "__int__": "int",
-    "__float__": "float",
-    "__index__": "index",
-    "__round__": "round",
-    "__neg__": "neg",
-    "__pos__": "pos",
-    "__abs__": "abs",
-    "__invert__": "invert",
-    "__enter__": "enter",
-    "__exit__": "exit",
-}
-COMPARED = "eq ne lt le gt ge".split()
-_TELLING = {*COMPARED, "contains", "sub", "truediv", "xor"}
-"""What tests do with an expected value: `abs(f(3) - 4) < 1e-9`."""
-CALCULATED = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift".split()
+def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda target, other: function(other, target)
 
-for _name, _what in ASKED.items():
-    setattr(StandIn, _name, _asking(_what))
-for _name in COMPARED:
-    setattr(StandIn, f"__{_name}__", _comparing(_name))
-for _name in CALCULATED:
-    setattr(StandIn, f"__{_name.strip('_')}__", _comparing(_name))
-    setattr(StandIn, f"__r{_name.strip('_')}__", _comparing(f"r{_name}"))
-for _name, _what in {"instance": "is_instance", "subclass": "is_subclass"}.items():
-    setattr(StandIn, f"__{_name}check__", _comparing(_what))
+
+def _of_operator(names: str, form: str = "__{}__") -> dict[str, Callable[..., Any]]:
+    return {form.format(name.strip("_")): getattr(operator, name) for name in names.split()}
+
+
+_ASKED: dict[str, Callable[..., Any]] = {
+    "__iter__": iter,
+    "__next__": next,
+    "__reversed__": reversed,
+    "__len__": len,
+    "__str__": str,
+    "__repr__": repr,
+    "__format__": format,
+    "__hash__": hash,
+    "__int__": int,
+    "__float__": float,
+    "__round__": round,
+    "__enter__": lambda target: type(target).__enter__(target),
+    "__exit__": lambda target, *reason: type(target).__exit__(target, *reason),
+    **_of_operator("getitem setitem delitem index neg pos abs invert"),
+}
+_COMPARED = _of_operator("eq ne lt le gt ge")
+_CALCULATED = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift"
+_WITH_ANOTHER: dict[str, Callable[..., Any]] = {
+    **_COMPARED,
+    **_of_operator(_CALCULATED),
+    **{n: _reflected(f) for n, f in _of_operator(_CALCULATED, "__r{}__").items()},
+    "__instancecheck__": _reflected(isinstance),
+    "__subclasscheck__": _reflected(issubclass),
+}
+_TELLING = {
+    *(*_COMPARED, "contains", "__sub__", "__rsub__"),
+    *("__truediv__", "__rtruediv__", "__xor__", "__rxor__"),
+}
+"""What tests do with an expected value: `abs(f(3) - 4) < 1e-9`."""
+
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "call": lambda target, arguments, named: target(*arguments, **named),
+    "get": getattr,
+    "set": setattr,
+    "truth": bool,
+    "contains": operator.contains,
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    **_ASKED,
+    **_WITH_ANOTHER,
+}
+"""What the program's process does with its object, by what the judge asks."""
+
+for _name in _ASKED:
+    setattr(StandIn, _name, _asking(_name))
+for _name in _WITH_ANOTHER:
+    setattr(StandIn, _name, _comparing(_name))

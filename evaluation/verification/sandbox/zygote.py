@@ -115,9 +115,9 @@ class _Zygote:
                 os.close(descriptor)
 
     def _plain(
-        self, limits: Limits, program: int, tests: int, said: int, heard: int
+        self, limits: Limits, program: int, tests: int, output: int, secret: int
     ) -> tuple[int, int, int]:
-        """The process is gone when this returns."""
+        """The process has ended when this returns."""
         if os.getpid() == 1:  # else the machine counts, and others with it
             _align()
         running, alive = os.pipe()
@@ -125,19 +125,17 @@ class _Zygote:
         def run() -> None:
             plain.serve(_read_all(3), Tests.from_bytes(_read_all(4)), 6, 5)
 
-        child = self._fork(limits, (program, tests, said, heard, alive), run)
+        child = self._fork(limits, (program, tests, output, secret, alive), run)
         os.close(alive)
-        ended = self._wait(running, limits, [child])
-        os.close(running)
-        status, used = _end(child)
-        if ended == STARVED and used.ru_nvcsw > used.ru_nivcsw:
-            ended = WAITED  # it gave the processor back more often than it was taken away
-        return COMPUTED if _is_over(used, limits) else ended, status, status
+        ending, [(status, used)] = self._end(running, limits, [child])
+        if ending == STARVED and used.ru_nvcsw > used.ru_nivcsw:
+            ending = WAITED  # it gave the processor back more often than it was taken away
+        return ending, status, status
 
     def _guarded(
-        self, limits: Limits, program: int, tests: int, said: int, heard: int
+        self, limits: Limits, program: int, tests: int, output: int, secret: int
     ) -> tuple[int, int, int]:
-        """Both processes are gone when this returns."""
+        """Both processes have ended when this returns."""
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         running, alive = os.pipe()
@@ -149,16 +147,24 @@ class _Zygote:
             _judge(3, 4, 5, 6)
 
         candidate_child = self._fork(limits, (program, asked, answer), run_candidate)
-        judge_child = self._fork(limits, (tests, answered, ask, said, alive), run_judge)
+        judge_child = self._fork(limits, (tests, answered, ask, output, alive), run_judge)
         for descriptor in (asked, ask, answered, answer, alive):
             os.close(descriptor)
-        ended = self._wait(running, limits, [candidate_child, judge_child])
-        os.close(running)
         # the judge first: it must not see the candidate end
-        judged, judge_used = _end(judge_child)
-        status, used = _end(candidate_child)
-        is_over = _is_over(judge_used, limits) or _is_over(used, limits)
-        return COMPUTED if is_over else ended, judged, status
+        ending, [(judged, _), (status, _)] = self._end(
+            running, limits, [judge_child, candidate_child]
+        )
+        return ending, judged, status
+
+    def _end(
+        self, running: int, limits: Limits, children: list[int]
+    ) -> tuple[int, list[tuple[int, resource.struct_rusage]]]:
+        """Wait for the children, kill those that still run; return how it ended and their ends."""
+        ending = self._wait(running, limits, children)
+        os.close(running)
+        ends = [_end(child) for child in children]
+        is_over = any(used.ru_utime + used.ru_stime > limits.seconds for _, used in ends)
+        return COMPUTED if is_over else ending, ends
 
     def _fork(self, limits: Limits, kept: tuple[int, ...], run: Callable[[], None]) -> int:
         present = int(os.pread(self._memory, 100, 0).split()[0]) * resource.getpagesize()
@@ -218,10 +224,6 @@ def _end(child: int) -> tuple[int, resource.struct_rusage]:
         os.kill(child, signal.SIGKILL)
         _, status, used = os.wait4(child, 0)
     return status, used
-
-
-def _is_over(used: resource.struct_rusage, limits: Limits) -> bool:
-    return used.ru_utime + used.ru_stime > limits.seconds
 
 
 def _judge(tests: int, read: int, write: int, said: int) -> None:
