@@ -6,7 +6,7 @@ from typing import Any
 
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check
-from evaluation.verification.checks import wording
+from evaluation.verification.checks import phrases
 from evaluation.verification.checks.markdown import read_lists
 from evaluation.verification.checks.registry import CHECKS, named
 from evaluation.verification.checks.text import words
@@ -66,12 +66,12 @@ def _ending(_: Any, text: str) -> str:
 
 
 def _missing(check: Any, text: str) -> str:
-    lacking = [term for term in check.texts if not wording.says(text, term, check.match_case)]
+    lacking = [term for term in check.texts if not phrases.has_phrase(text, term, check.match_case)]
     return f"no {_quoted(tuple(lacking))}"
 
 
 def _present(check: Any, text: str) -> str:
-    there = [term for term in check.texts if wording.says(text, term, check.match_case)]
+    there = [term for term in check.texts if phrases.has_phrase(text, term, check.match_case)]
     return _quoted(tuple(there)) if there else _beginning(text)
 
 

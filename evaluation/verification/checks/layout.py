@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import Literal
 
 from evaluation.verification.checks.markdown import Item, read_item, read_lists
+from evaluation.verification.checks.phrases import has_phrase
 from evaluation.verification.checks.text import core, plain, sentences, shown, words
-from evaluation.verification.checks.wording import says
 
 
 def bullet_count(text: str) -> int:
@@ -69,7 +69,7 @@ def list_items(
 def _fits(item: str, wanted: str | tuple[str, ...], how: str) -> bool:
     ways = (wanted,) if isinstance(wanted, str) else wanted
     if how == "contain":
-        return any(says(item, way, match_case=False) for way in ways)
+        return any(has_phrase(item, way, match_case=False) for way in ways)
     if how == "start":
         return any(starts_with(item, way, match_case=False) for way in ways)
     return core(_EMOJI.sub("", item)) in {core(way) for way in ways}

@@ -10,11 +10,11 @@ from typing import Any, get_args
 
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check
-from evaluation.verification.checks import cleanliness, code, layout, refusals, structured, wording
+from evaluation.verification.checks import cleanliness, code, layout, phrases, refusals, structured
 from evaluation.verification.sandbox.model import Outcome
 from evaluation.verification.verdicts import Verdict
 
-MODULES = (cleanliness, code, layout, refusals, structured, wording)
+MODULES = (cleanliness, code, layout, refusals, structured, phrases)
 MODELS: tuple[type[Any], ...] = get_args(get_args(Check)[0])
 
 Function = Callable[..., bool | int | Outcome]

@@ -16,9 +16,9 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from evaluation.verification.sandbox.peer import Broken, Peer
-from evaluation.verification.sandbox.plain import load, new_module, set_up
+from evaluation.verification.sandbox.plain_run import load, new_module, set_up
+from evaluation.verification.sandbox.proxy import OPERATIONS
 from evaluation.verification.sandbox.reasons import PROGRAM
-from evaluation.verification.sandbox.stand_in import OPERATIONS
 
 
 class Callback:

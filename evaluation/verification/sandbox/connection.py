@@ -13,7 +13,7 @@ from pathlib import Path
 import evaluation
 from evaluation.errors import SandboxError
 from evaluation.verification.sandbox.model import Limits
-from evaluation.verification.sandbox.plain import END, SECRET_BYTES
+from evaluation.verification.sandbox.plain_run import END, SECRET_BYTES
 from evaluation.verification.sandbox.syscalls import compiled_filter
 from evaluation.verification.sandbox.zygote import ENDING, JOB, PATIENCE, READY
 
@@ -21,8 +21,8 @@ _START_SECONDS = 60.0
 _END_SECONDS = 5.0
 _SLACK_SECONDS = 20.0
 """How much later than the time limit the zygote itself is given up."""
-_MOST_SAID = 1 << 20
-_KEPT_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONHOME")
+_MOST_OUTPUT = 1 << 20
+_PASSED_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONHOME")
 """What an interpreter may need to start at all; gone before the first program."""
 _START = """
 import sys
@@ -35,7 +35,7 @@ start(mode, sources, *map(int, numbers))
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run said: whether it passed plainly, its lines, how it ended and the wait statuses."""
+    """What a run output: whether it passed plainly, its lines, how it ended and the wait statuses."""
 
     passed: bool
     lines: list[bytes]
@@ -53,8 +53,8 @@ class Sandbox:
         filter_descriptor = _memory_file(compiled_filter())
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            handed = (theirs.fileno(), filter_descriptor)
-            self._process = _start(mode, handed)
+            inherited = (theirs.fileno(), filter_descriptor)
+            self._process = _start(mode, inherited)
         finally:
             theirs.close()
             os.close(filter_descriptor)
@@ -87,17 +87,17 @@ class Sandbox:
 
     def run(self, program: bytes, tests: bytes, limits: Limits, *, guarded: bool) -> RunReport:
         """Return one run of a program with its tests; both are as their processes read them."""
-        reading, saying = os.pipe()
-        hearing, writing = os.pipe()
+        reading, output_end = os.pipe()
+        secret_end, writing = os.pipe()
         files = [_memory_file(program), _memory_file(tests)]
         try:
             job = JOB.pack(limits.seconds, limits.memory_mb, guarded)
             try:
-                socket.send_fds(self._connection, [job], [*files, saying, hearing])
+                socket.send_fds(self._connection, [job], [*files, output_end, secret_end])
             except OSError as reason:
                 raise self._ended() from reason
             finally:
-                for descriptor in (*files, saying, hearing):
+                for descriptor in (*files, output_end, secret_end):
                     os.close(descriptor)
             return self._follow(reading, writing, limits)
         except BaseException:  # else the next program would be told this one's end
@@ -115,20 +115,20 @@ class Sandbox:
         )
 
     def _follow(self, reading: int, writing: int, limits: Limits) -> RunReport:
-        """What is said until the zygote tells that all is over."""
+        """What is output until the zygote tells that all is over."""
         deadline = time.monotonic() + PATIENCE * limits.seconds + _SLACK_SECONDS
-        said, zygote = bytearray(), self._connection.fileno()
+        output, zygote = bytearray(), self._connection.fileno()
         secret, sources = b"", [reading, zygote]
         while True:
             left = deadline - time.monotonic()
             ready = select.select(sources, [], [], max(left, 0))[0]
             if reading in ready:
                 part = os.read(reading, 1 << 16)
-                said += part[: _MOST_SAID - len(said)]
+                output += part[: _MOST_OUTPUT - len(output)]
                 if not part:
                     sources.remove(reading)
-                if not secret and said.endswith(b"\n" + END + b"\n"):
-                    secret = _tell_secret(writing)
+                if not secret and output.endswith(b"\n" + END + b"\n"):
+                    secret = _send_secret(writing)
             elif zygote in ready:
                 try:
                     ending = self._connection.recv(ENDING.size)
@@ -136,26 +136,26 @@ class Sandbox:
                     break
                 if len(ending) != ENDING.size:
                     break
-                passed = bool(secret) and said.endswith(b"\n" + END + b"\n" + secret + b"\n")
+                passed = bool(secret) and output.endswith(b"\n" + END + b"\n" + secret + b"\n")
                 return RunReport(
-                    passed, bytes(said).splitlines(keepends=True), *ENDING.unpack(ending)
+                    passed, bytes(output).splitlines(keepends=True), *ENDING.unpack(ending)
                 )
             elif left <= 0:
                 break
         raise self._ended()
 
 
-def _tell_secret(writing: int) -> bytes:
+def _send_secret(writing: int) -> bytes:
     """Nobody can have known it before the last test."""
     secret = os.urandom(SECRET_BYTES // 2).hex().encode()
     os.write(writing, secret)
     return secret
 
 
-def _start(mode: str, handed: tuple[int, int]) -> "subprocess.Popen[bytes]":
-    variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+def _start(mode: str, inherited: tuple[int, int]) -> "subprocess.Popen[bytes]":
+    variables = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     variables |= {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    arguments = (*_sources(), mode, os.getpid(), *handed)
+    arguments = (*_sources(), mode, os.getpid(), *inherited)
     return subprocess.Popen(
         [sys.executable, "-S", "-s", "-P", "-B", "-X", "utf8", "-c", _START, *map(str, arguments)],
         env=variables,
@@ -163,7 +163,7 @@ def _start(mode: str, handed: tuple[int, int]) -> "subprocess.Popen[bytes]":
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        pass_fds=handed,
+        pass_fds=inherited,
         start_new_session=True,
     )
 

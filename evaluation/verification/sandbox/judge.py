@@ -2,7 +2,7 @@
 
 It says whether the values are really what they should be. It is sandboxed too, as tests are foreign
 code; but no line of the program ever runs in it, and what its names mean is fixed before the
-program begins (`wording.py`). Only this process has the pipe that its verdict is written to.
+program begins (`static_analysis.py`). Only this process has the pipe that its verdict is written to.
 """
 
 import ast
@@ -13,10 +13,10 @@ from typing import Any
 
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Outcome, Tests
 from evaluation.verification.sandbox.peer import Broken, Peer
-from evaluation.verification.sandbox.plain import runs
+from evaluation.verification.sandbox.plain_run import runs
+from evaluation.verification.sandbox.proxy import Log, Proxy
 from evaluation.verification.sandbox.reasons import Missing, Unusable, failure_reason, named
-from evaluation.verification.sandbox.stand_in import Log, StandIn
-from evaluation.verification.sandbox.wording import Wording, wording
+from evaluation.verification.sandbox.static_analysis import TestsAnalysis, analyse
 
 
 def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> Outcome:
@@ -33,9 +33,9 @@ class _Judge:
         self, tests: Tests, setup: ast.Module, tree: ast.Module, read: int, write: int
     ) -> None:
         self._tests, self._setup, self._tree = tests, setup, tree
-        self._wording: Wording = wording(setup, tree, tests.entry_point)
-        self._log = log = Log(bool(self._wording.objects))
-        self._peer = Peer(read, write, _called_back, lambda p, n: StandIn(p, n, log), draws=True)
+        self._analysis: TestsAnalysis = analyse(setup, tree, tests.entry_point)
+        self._log = log = Log(bool(self._analysis.objects))
+        self._peer = Peer(read, write, _called_back, lambda p, n: Proxy(p, n, log), draws=True)
 
     def outcome(self, begin: Callable[[int], None]) -> Outcome:
         current = ""
@@ -61,7 +61,7 @@ class _Judge:
             raise Broken(self._peer.broken)
         if not theirs:
             raise Missing("any name that the tests use")
-        if not self._log.questions and all(type(value) is StandIn for value in theirs.values()):
+        if not self._log.questions and all(type(value) is Proxy for value in theirs.values()):
             raise Unusable("they ask nothing of the program")
 
     def _failed(self, reason: BaseException, current: str) -> Outcome:
@@ -69,7 +69,7 @@ class _Judge:
         own = getattr(reason, "of_the_program", "")
         if isinstance(reason, Unusable) or (isinstance(reason, ImportError) and not own):
             return _unusable(reason)
-        objects = self._wording.objects or self._peer.sent
+        objects = self._analysis.objects or self._peer.sent
         if objects:
             return Outcome(True, f"its values are not looked at from outside: {objects}", UNGUARDED)
         if self._peer.broken:
@@ -82,7 +82,7 @@ class _Judge:
     def _theirs(self) -> dict[str, Any]:
         """What the program defines of its names; whatever goes wrong here is its doing."""
         try:
-            given = {name: self._peer.ask(("defined", name)) for name in self._wording.names}
+            given = {name: self._peer.ask(("defined", name)) for name in self._analysis.names}
             found = {n: _resolved(n, *rest) for n, rest in given.items() if rest[0] != "absent"}
         except Exception as reason:
             reason.__dict__.setdefault("of_the_program", type(reason).__name__)
@@ -94,14 +94,14 @@ class _Judge:
 
     def _world(self, theirs: dict[str, Any]) -> dict[str, Any]:
         """The names that the tests see: those of the program, under those of the tests' own code."""
-        modules = {name: importlib.import_module(m) for name, m in self._wording.modules.items()}
+        modules = {name: importlib.import_module(m) for name, m in self._analysis.modules.items()}
         names = {**theirs, **modules, **_given(self._tests.given), "__name__": "tests"}
         if self._tests.entry_point:
             names[self._tests.entry_point] = theirs[self._tests.entry_point]
         try:
             exec(compile(self._setup, "<setup>", "exec"), names)
         except Exception as reason:
-            if set(self._wording.names) & {
+            if set(self._analysis.names) & {
                 n.id for n in ast.walk(self._setup) if isinstance(n, ast.Name)
             }:
                 raise
@@ -124,7 +124,7 @@ def _parsed(source: str) -> ast.Module:
 def _called_back(question: Any) -> Any:
     """All that a program may ask of the judge: to call a function that a test gave it."""
     what, function, arguments, given = question
-    if what != "call" or not callable(function) or type(function) is StandIn:
+    if what != "call" or not callable(function) or type(function) is Proxy:
         raise TypeError("only functions that the tests passed can be called")
     return function(*arguments, **given)
 

@@ -14,16 +14,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from evaluation.verification.sandbox.codec import Refused, Table, Writer, deeply, sized
-from evaluation.verification.sandbox.reading import MALFORMED, Reader
+from evaluation.verification.sandbox.decoder import MALFORMED, Decoder
+from evaluation.verification.sandbox.encoder import Encoder, Refused, Table, deeply, sized
 
 MOST_BYTES = 128 << 20
 _HEAD = struct.Struct("<Ic8s")
 _NUMBER = struct.Struct("<I")
 _ASK, _ANSWER, _RAISE, _UNSENT = b"?", b"=", b"!", b"~"
 _MOST_TEXT = 2000
-GONE = "its process ended"
-_UNASKED = "it wrote to the judge without being asked"
+ENDED = "its process ended"
+_UNREQUESTED = "it wrote to the judge without being asked"
 
 
 class Broken(BaseException):
@@ -45,7 +45,7 @@ class Peer:
         self._read, self._write = read, write
         self._perform, self._remote, self._draws = perform, remote, draws
         self._ticket = bytes(8)
-        self._held: list[object] = []
+        self._objects: list[object] = []
         self._numbers: dict[int, int] = {}
         self._remotes: dict[int, Any] = {}
         self._remote_numbers: dict[int, int] = {}
@@ -54,14 +54,14 @@ class Peer:
         self.sent = ""
         """What this side gave the other that is no data."""
 
-    # What cannot be sent (codec.Holder)
+    # What cannot be sent (encoder.References)
 
     def refer(self, value: object) -> bytes:
         if id(value) in self._remote_numbers:
             return b"H" + _NUMBER.pack(self._remote_numbers[id(value)]) + sized(b"")
         if id(value) not in self._numbers:
-            self._numbers[id(value)] = len(self._held)
-            self._held.append(value)
+            self._numbers[id(value)] = len(self._objects)
+            self._objects.append(value)
             self.sent = f"they give it an object of type {type(value).__name__}"
         name = getattr(value, "__name__", None) or f"an object of type {type(value).__name__}"
         text = str(name)[:_MOST_TEXT].encode("utf-8", "replace")
@@ -69,7 +69,7 @@ class Peer:
 
     def find(self, whose: bytes, number: int, name: str) -> Any:
         if whose == b"H":
-            return self._held[number]
+            return self._objects[number]
         if number not in self._remotes:
             stand_in = self._remotes[number] = self._remote(self, name)
             self._remote_numbers[id(stand_in)] = number
@@ -108,17 +108,17 @@ class Peer:
     def check_silence(self) -> None:
         """Raise Broken if the other side wrote more than it was asked for."""
         if select.select([self._read], [], [], 0)[0] and os.read(self._read, 1):
-            self.broken = _UNASKED
+            self.broken = _UNREQUESTED
             raise Broken(self.broken)
 
     def _answer(self, kind: bytes, body: bytes, table: Table) -> Any:
         try:
             known = list(table.values) if kind != _UNSENT else []
             with deeply():
-                reader = Reader(body, table, self)
-                answer = reader.read()
+                decoder = Decoder(body, table, self)
+                answer = decoder.read()
                 for value in known:
-                    reader.update(value)
+                    decoder.update(value)
         except MALFORMED as reason:
             raise Broken(f"its answer cannot be read: {reason}") from None
         if kind == _UNSENT:
@@ -131,7 +131,7 @@ class Peer:
         table = Table()
         try:
             with deeply():
-                question = Reader(body, table, self).read()
+                question = Decoder(body, table, self).read()
         except MALFORMED as reason:
             raise Broken(f"its question cannot be read: {reason}") from None
         known = len(table.values)
@@ -149,26 +149,26 @@ class Peer:
 
     def _send(self, kind: bytes, value: Any, table: Table, known: int = 0) -> None:
         """Writes a value, and the contents that the first `known` values of the table now have."""
-        writer = Writer(table, self)
+        encoder = Encoder(table, self)
         with deeply():
-            writer.write(value)
+            encoder.write(value)
             for changed in table.values[:known]:
-                writer.write_contents(changed, type(changed))
-        if len(writer.data) > MOST_BYTES:
+                encoder.write_contents(changed, type(changed))
+        if len(encoder.data) > MOST_BYTES:
             raise Refused(f"it is larger than {MOST_BYTES >> 20} MB")
-        data = memoryview(_HEAD.pack(len(writer.data), kind, self._ticket) + writer.data)
+        data = memoryview(_HEAD.pack(len(encoder.data), kind, self._ticket) + encoder.data)
         try:
             while data:
                 data = data[os.write(self._write, data) :]
         except BrokenPipeError:
-            raise Broken(GONE) from None
+            raise Broken(ENDED) from None
 
     def _receive(self) -> tuple[bytes, bytes]:
         length, kind, ticket = _HEAD.unpack(self._read_exactly(_HEAD.size))
         if length > MOST_BYTES:
             raise Broken(f"its message is larger than {MOST_BYTES >> 20} MB")
         if self._draws and ticket != self._ticket:
-            raise Broken(_UNASKED)
+            raise Broken(_UNREQUESTED)
         self._ticket = ticket
         return kind, self._read_exactly(length)
 
@@ -177,7 +177,7 @@ class Peer:
         while len(parts) < length:
             part = os.read(self._read, min(length - len(parts), 1 << 20))
             if not part:
-                raise Broken(GONE)
+                raise Broken(ENDED)
             parts += part
         return bytes(parts)
 

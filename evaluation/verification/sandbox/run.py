@@ -24,7 +24,7 @@ from evaluation.errors import SandboxError
 from evaluation.verification.sandbox import candidate
 from evaluation.verification.sandbox.connection import RunReport, Sandbox
 from evaluation.verification.sandbox.model import FORGED, Limits, Outcome, Tests
-from evaluation.verification.sandbox.peer import GONE
+from evaluation.verification.sandbox.peer import ENDED
 from evaluation.verification.sandbox.reasons import shortened
 from evaluation.verification.sandbox.syscalls import compiled_filter
 from evaluation.verification.sandbox.zygote import COMPUTED, PATIENCE, STARVED, WAITED
@@ -157,7 +157,7 @@ def _guarded(report: RunReport, tests: Tests, limits: Limits) -> Outcome:
     last = report.lines[-1] if report.lines else b""
     if last.startswith(b"{") and last.endswith(b"}\n"):
         outcome = Outcome.from_bytes(last)
-        if outcome.passed is False and GONE in outcome.reason:
+        if outcome.passed is False and ENDED in outcome.reason:
             return replace(outcome, reason=outcome.reason + _cause(report.candidate))
         return outcome
     if (ended := _cut_short(report, tests, limits)) is not None:

@@ -23,13 +23,13 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from evaluation.children import end_with_parent
-from evaluation.verification.sandbox import candidate, isolation, libc, plain
+from evaluation.verification.sandbox import candidate, isolation, libc, plain_run
 from evaluation.verification.sandbox.isolation import arrange_descriptors, confine, limit
 from evaluation.verification.sandbox.judge import judge
 from evaluation.verification.sandbox.model import Limits, Tests
 
 JOB = struct.Struct("<dQ?")
-"""Seconds, megabytes, whether guarded; with it come the descriptors of program, tests, what is said
+"""Seconds, megabytes, whether guarded; with it come the descriptors of program, tests, what is output
 and what is heard."""
 ENDING = struct.Struct("<Bii")
 """How it ended, and the wait statuses: of the judge and the candidate, or twice of the one process."""
@@ -123,7 +123,7 @@ class _Zygote:
         running, alive = os.pipe()
 
         def run() -> None:
-            plain.serve(_read_all(3), Tests.from_bytes(_read_all(4)), 6, 5)
+            plain_run.serve(_read_all(3), Tests.from_bytes(_read_all(4)), 6, 5)
 
         child = self._fork(limits, (program, tests, output, secret, alive), run)
         os.close(alive)
@@ -226,14 +226,14 @@ def _end(child: int) -> tuple[int, resource.struct_rusage]:
     return status, used
 
 
-def _judge(tests: int, read: int, write: int, said: int) -> None:
+def _judge(tests: int, read: int, write: int, output: int) -> None:
     def begin(number: int) -> None:
-        os.write(said, f"{number}\n".encode())
+        os.write(output, f"{number}\n".encode())
 
     outcome = judge(Tests.from_bytes(_read_all(tests)), read, write, begin)
     data = outcome.to_bytes()
     while data:
-        data = data[os.write(said, data) :]
+        data = data[os.write(output, data) :]
 
 
 def _read_all(descriptor: int) -> bytes:

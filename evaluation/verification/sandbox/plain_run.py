@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from evaluation.verification.sandbox import alone
+from evaluation.verification.sandbox import threadless
 from evaluation.verification.sandbox.model import Tests
 from evaluation.verification.sandbox.reasons import (
     FILE,
@@ -28,15 +28,15 @@ END = b"end"
 SECRET_BYTES = 32
 
 
-def serve(source: bytes, tests: Tests, heard: int, said: int) -> None:
+def serve(source: bytes, tests: Tests, secret: int, output: int) -> None:
     """Run all tests; write the number of each before it begins, and what came of them."""
     write, read = os.write, os.read  # the program may replace them
-    failure = _failure(source, tests, lambda number: write(said, b"%d\n" % number))
+    failure = _failure(source, tests, lambda number: write(output, b"%d\n" % number))
     if failure:
-        write(said, f"{json.dumps(failure)}\n".encode())
+        write(output, f"{json.dumps(failure)}\n".encode())
         return
-    write(said, END + b"\n")
-    write(said, read(heard, SECRET_BYTES) + b"\n")
+    write(output, END + b"\n")
+    write(output, read(secret, SECRET_BYTES) + b"\n")
 
 
 def _failure(source: bytes, tests: Tests, begin: Callable[[int], object]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def runs(
 
 def new_module(text: str) -> dict[str, Any]:
     """Return the names of an empty module for a program of this text."""
-    alone.prepare()
+    threadless.prepare()
     module = ModuleType(PROGRAM)
     module.__file__ = FILE
     sys.modules[PROGRAM] = sys.modules["__main__"] = module

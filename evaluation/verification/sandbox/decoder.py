@@ -1,4 +1,4 @@
-"""Reads values that `codec.py` wrote, or somebody who only pretends to have used it."""
+"""Reads values that `encoder.py` wrote, or somebody who only pretends to have used it."""
 
 from array import array
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from evaluation.verification.sandbox.codec import (
+from evaluation.verification.sandbox.encoder import (
     COMPLEX,
     FLOAT,
     LENGTH,
@@ -15,7 +15,7 @@ from evaluation.verification.sandbox.codec import (
     MAPPINGS,
     MOST_DEPTH,
     NAMED,
-    Holder,
+    References,
     Refused,
     Table,
     assign_array,
@@ -23,12 +23,12 @@ from evaluation.verification.sandbox.codec import (
 )
 
 
-class Reader:
-    """Raises what is told in `MALFORMED`, and nothing else, for what no Writer wrote."""
+class Decoder:
+    """Raises what is told in `MALFORMED`, and nothing else, for what no Encoder wrote."""
 
-    def __init__(self, data: bytes, table: Table, holder: Holder) -> None:
+    def __init__(self, data: bytes, table: Table, references: References) -> None:
         self._data, self._at = data, 0
-        self._table, self._holder = table, holder
+        self._table, self._references = table, references
 
     def take(self, length: int) -> bytes:
         begin, self._at = self._at, self._at + length
@@ -62,7 +62,7 @@ class Reader:
         if tag == b"r":
             return self._table.values[self.count()]
         if tag in (b"h", b"H"):
-            return self._holder.find(tag, self.count(), self.text())
+            return self._references.find(tag, self.count(), self.text())
         if tag == b"x":
             make = MADE[self.sized()]
             return make(*self.read(depth + 1))
@@ -119,21 +119,21 @@ class Reader:
         return block.tolist() if tag == b"p" else block
 
 
-_READERS: dict[bytes, Callable[[Reader], Any]] = {
-    b"N": lambda reader: None,
-    b".": lambda reader: ...,
-    b"T": lambda reader: True,
-    b"F": lambda reader: False,
-    b"i": Reader.whole,
-    b"f": lambda reader: FLOAT.unpack(reader.take(8))[0],
-    b"c": lambda reader: complex(*COMPLEX.unpack(reader.take(16))),
-    b"s": Reader.text,
-    b"b": Reader.sized,
-    b"q": lambda reader: range(reader.whole(), reader.whole(), reader.whole()),
-    b"R": lambda reader: Fraction(reader.whole(), reader.whole()),
-    b"D": lambda reader: Decimal(reader.sized().decode()),
-    b"m": lambda reader: unpack_array(reader.sized())[()],
-    b"g": lambda reader: NAMED[reader.text()],
+_READERS: dict[bytes, Callable[[Decoder], Any]] = {
+    b"N": lambda decoder: None,
+    b".": lambda decoder: ...,
+    b"T": lambda decoder: True,
+    b"F": lambda decoder: False,
+    b"i": Decoder.whole,
+    b"f": lambda decoder: FLOAT.unpack(decoder.take(8))[0],
+    b"c": lambda decoder: complex(*COMPLEX.unpack(decoder.take(16))),
+    b"s": Decoder.text,
+    b"b": Decoder.sized,
+    b"q": lambda decoder: range(decoder.whole(), decoder.whole(), decoder.whole()),
+    b"R": lambda decoder: Fraction(decoder.whole(), decoder.whole()),
+    b"D": lambda decoder: Decimal(decoder.sized().decode()),
+    b"m": lambda decoder: unpack_array(decoder.sized())[()],
+    b"g": lambda decoder: NAMED[decoder.text()],
 }
 
 

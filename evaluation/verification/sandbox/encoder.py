@@ -2,13 +2,13 @@
 
 Types of the standard library arrive as what they are, subclasses of them as the type below (an
 integer that overrides `==` is an integer), and everything else stays where it is: only a number
-is sent, by which its owner knows it (`Holder`).
+is sent, by which its owner knows it (`References`).
 
 Lists, dicts and other values that can change are numbered in the order in which they are met, by
 both sides alike (`Table`). So a value that occurs twice is one object again, and what a call did to
 its arguments is sent back as the new contents of their numbers.
 
-Here they are written; `reading.py` reads them.
+Here they are written; `decoder.py` reads them.
 """
 
 import builtins
@@ -55,7 +55,7 @@ def deeply() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-class Holder(Protocol):
+class References(Protocol):
     """Gives numbers to what cannot be sent, and knows the numbers of the other side."""
 
     def refer(self, value: object) -> bytes: ...
@@ -137,12 +137,12 @@ def whole(value: int) -> bytes:
     return sized(value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
 
 
-class Writer:
+class Encoder:
     """Appends values to `data`."""
 
-    def __init__(self, table: Table, holder: Holder) -> None:
+    def __init__(self, table: Table, references: References) -> None:
         self.data = bytearray()
-        self._table, self._holder = table, holder
+        self._table, self._references = table, references
 
     def write(self, value: Any, depth: int = 0) -> None:
         if depth > MOST_DEPTH:
@@ -165,7 +165,7 @@ class Writer:
         elif _is_named(value):
             self.data += b"g" + sized(_NAMES[id(value)].encode())
         else:
-            self.data += self._holder.refer(value)
+            self.data += self._references.refer(value)
 
     def _write_changing(self, value: Any, kind: type, depth: int) -> None:
         number = self._table.number(value)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.verification.sandbox.codec import MOST_DEPTH, Refused, Table, Writer, deeply
-from evaluation.verification.sandbox.reading import MALFORMED, Reader
+from evaluation.verification.sandbox.decoder import MALFORMED, Decoder
+from evaluation.verification.sandbox.encoder import MOST_DEPTH, Encoder, Refused, Table, deeply
 from tests.conftest import ROOT
 
 
@@ -27,15 +27,15 @@ class _Nobody:
 
 
 def _write(value: Any) -> bytes:
-    writer = Writer(Table(), _Nobody())
+    encoder = Encoder(Table(), _Nobody())
     with deeply():
-        writer.write(value)
-    return bytes(writer.data)
+        encoder.write(value)
+    return bytes(encoder.data)
 
 
 def _read(data: bytes) -> Any:
     with deeply():
-        return Reader(data, Table(), _Nobody()).read()
+        return Decoder(data, Table(), _Nobody()).read()
 
 
 _HASHABLE = st.recursive(
@@ -120,7 +120,7 @@ def test_what_is_no_data_is_refused() -> None:
 
 def test_what_is_too_deep_is_refused() -> None:
     """In a process of its own: once torch has compiled something in one, its calls are deep in C."""
-    script = "from tests.verification.sandbox.test_codec import check_depth; check_depth()"
+    script = "from tests.verification.sandbox.test_encoder import check_depth; check_depth()"
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=100)
 
 

@@ -36,7 +36,7 @@ _NAMED = {"np": "numpy", "numpy": "numpy"}
 
 
 @dataclass(frozen=True)
-class Wording:
+class TestsAnalysis:
     """`names` are the program's; `objects` says why its values are not all that is looked at.
 
     `modules`, by name, are used without an import, as the program has one.
@@ -47,7 +47,7 @@ class Wording:
     objects: str
 
 
-def wording(setup: ast.Module, tests: ast.Module, entry_point: str) -> Wording:
+def analyse(setup: ast.Module, tests: ast.Module, entry_point: str) -> TestsAnalysis:
     trees = (setup, tests)
     own = {name for tree in trees for name in _defined(tree)}
     used = {name for tree in trees for name in _loaded(tree)} - own
@@ -63,7 +63,7 @@ def wording(setup: ast.Module, tests: ast.Module, entry_point: str) -> Wording:
     own |= modules.keys()
     reader = _Reader(names - bound, own | _made_by(own, trees))
     reader.follow(trees)
-    return Wording(tuple(sorted(names)), modules, reader.objects(setup, tests))
+    return TestsAnalysis(tuple(sorted(names)), modules, reader.objects(setup, tests))
 
 
 def _is_module(name: str) -> bool:

@@ -8,7 +8,7 @@ from evaluation.verification.checks.text import core, plain, without_emphasis
 _NOT = r"(?!'t(?!\w))"  # `can` is not said by "can't"
 
 
-def says(text: str, term: str, match_case: bool) -> bool:
+def has_phrase(text: str, term: str, match_case: bool) -> bool:
     """Return whether a word or phrase occurs, neither end of it in the middle of a word."""
     return next(_occurrences(text, term, match_case), None) is not None
 
@@ -26,11 +26,11 @@ def _occurrences(text: str, term: str, match_case: bool) -> Iterator[re.Match[st
 
 
 def contains(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
-    return all(says(answer, term, match_case) for term in texts)
+    return all(has_phrase(answer, term, match_case) for term in texts)
 
 
 def contains_any(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
-    return any(says(answer, term, match_case) for term in texts)
+    return any(has_phrase(answer, term, match_case) for term in texts)
 
 
 def excludes(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:

@@ -2,7 +2,7 @@
 
 All that gives data is asked of the program: calls, attributes, items, length, text. Where it would
 be compared with data of the tests, the program would learn what is expected and be the one who
-compares: that is refused, but where the tests are about objects (`wording.py`). What rests on the
+compares: that is refused, but where the tests are about objects (`static_analysis.py`). What rests on the
 program's own word is counted.
 """
 
@@ -35,15 +35,15 @@ class Log:
 
 def _shown(value: object) -> str:
     """Show an object of the program's without asking it anything."""
-    return "an object of its own" if type(value) is StandIn else short(value)
+    return "an object of its own" if type(value) is Proxy else short(value)
 
 
-class StandIn:
+class Proxy:
     __slots__ = ("__log", "__name", "__peer")
 
     def __init__(self, peer: Peer, name: str, log: Log) -> None:
         for field, value in (("peer", peer), ("name", name), ("log", log)):
-            object.__setattr__(self, f"_StandIn__{field}", value)
+            object.__setattr__(self, f"_Proxy__{field}", value)
 
     def __ask(self, what: str, *rest: Any) -> Any:
         self.__log.questions += 1
@@ -70,7 +70,7 @@ class StandIn:
 
     def __word(self, what: str, other: object) -> Any:
         """The program's own word on how its object compares with another."""
-        is_allowed = self.__log.about_objects or isinstance(other, StandIn)
+        is_allowed = self.__log.about_objects or isinstance(other, Proxy)
         if not is_allowed and what in _TELLING:
             self.__refuse()
         self.__log.words += 1
@@ -88,11 +88,11 @@ class StandIn:
 
 
 def _asking(what: str) -> Any:
-    return lambda self, *rest: self._StandIn__ask(what, *rest)
+    return lambda self, *rest: self._Proxy__ask(what, *rest)
 
 
 def _comparing(what: str) -> Any:
-    return lambda self, other: self._StandIn__word(what, other)
+    return lambda self, other: self._Proxy__word(what, other)
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -148,6 +148,6 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 """What the program's process does with its object, by what the judge asks."""
 
 for _name in _ASKED:
-    setattr(StandIn, _name, _asking(_name))
+    setattr(Proxy, _name, _asking(_name))
 for _name in _WITH_ANOTHER:
-    setattr(StandIn, _name, _comparing(_name))
+    setattr(Proxy, _name, _comparing(_name))
