@@ -1,7 +1,7 @@
-"""Completions from anywhere, verified as a stage's task verifies its own."""
+"""Completions from any source, verified as a stage's task verifies its own."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -32,53 +32,55 @@ class CompletionLine:
     completion: str
 
 
-def read_completions(path: Path, known: Mapping[str, Any]) -> list[CompletionLine]:
+def read_completions(path: Path, prompts: Mapping[str, Any]) -> list[CompletionLine]:
     """Read lines of `id`, `completion` and, where a prompt has several, `sample`.
 
     Raises:
-        ResultsError: for a line that is not such an object, an id that the task does not have, or a
-            sample that is there twice.
+        ResultsError: for a line that is not such an object, an id that is none of the task's
+            `prompts`, or a sample that is there twice.
     """
     found: dict[tuple[str, int], CompletionLine] = {}
-    counts: dict[str, int] = {}
-    for number, row in _lines(path):
+    counts: Counter[str] = Counter()
+    for number, text in read_lines(path, ResultsError, "JSONL of `id` and `completion`"):
+        if not text.strip():
+            continue
         where = f"{path}: line {number}"
-        id, text = row.get("id"), row.get("completion")
-        if not isinstance(id, str) or not isinstance(text, str):
-            raise ResultsError(f"{where}: a line needs the texts `id` and `completion`")
-        if id not in known:
-            raise ResultsError(
-                f"{where}: {id!r} is no prompt of the task, whose ids are like "
-                f"{next(iter(known))!r}; name the task that was completed"
-            )
-        sample = row.get("sample", counts.get(id, 0))
-        if type(sample) is not int or not 0 <= sample < LARGEST_COUNT:
-            raise ResultsError(f"{where}: `sample` is {sample!r}, not a number 0, 1, 2 …")
-        _check_unicode(text, where)
-        if (id, sample) in found:
-            raise ResultsError(f"{where}: sample {sample} of {id!r} is there twice")
-        counts[id] = counts.get(id, 0) + 1
-        found[id, sample] = CompletionLine(id, sample, text)
+        row = read_json(text, where, ResultsError)
+        if not isinstance(row, dict):
+            raise ResultsError(f"{where} is no JSON object; write it again")
+        line = _checked(row, where, prompts, counts[str(row.get("id"))])
+        if (line.id, line.sample) in found:
+            raise ResultsError(f"{where}: sample {line.sample} of {line.id!r} is there twice")
+        counts[line.id] += 1
+        found[line.id, line.sample] = line
     if not found:
         raise ResultsError(f"{path}: it holds no completions")
+    least, most = min(counts, key=counts.__getitem__), max(counts.values())
+    if counts[least] < most:
+        raise ScoringError(
+            f"{least!r} has {counts[least]} completions, and another prompt {most}; give as many of each"
+        )
     return list(found.values())
 
 
-def _check_unicode(text: str, where: str) -> None:
+def _checked(
+    row: dict[str, Any], where: str, prompts: Mapping[str, Any], next_sample: int
+) -> CompletionLine:
+    id, text, sample = row.get("id"), row.get("completion"), row.get("sample", next_sample)
+    if not isinstance(id, str) or not isinstance(text, str):
+        raise ResultsError(f"{where}: a line needs the texts `id` and `completion`")
+    if id not in prompts:
+        raise ResultsError(
+            f"{where}: {id!r} is no prompt of the task, whose ids are like "
+            f"{next(iter(prompts))!r}; name the task that was completed"
+        )
+    if type(sample) is not int or not 0 <= sample < LARGEST_COUNT:
+        raise ResultsError(f"{where}: `sample` is {sample!r}, not a number 0, 1, 2 …")
     try:
         check_unicode(text)
     except SourceError as error:
         raise ResultsError(f"{where}: `completion`: {error}") from None
-
-
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in read_lines(path, ResultsError, "JSONL of `id` and `completion`"):
-        if not line.strip():
-            continue
-        row = read_json(line, f"{path}: line {number}", ResultsError)
-        if not isinstance(row, dict):
-            raise ResultsError(f"{path}: line {number} is no JSON object; write it again")
-        yield number, row
+    return CompletionLine(id, sample, text)
 
 
 def verify_by_hand(
@@ -95,21 +97,19 @@ def verify_by_hand(
     check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
     documents = read_documents(folder)
     task = judged_task(plan.suite.generation_tasks[name], read_meta(folder))
-    given = read_completions(path, documents)
-    _check_counts(given)
-    texts = [task.read_part(_cut(one.completion, task.stop)) for one in given]
-    views = list(task.views)
+    lines = read_completions(path, documents)
+    texts = [task.read_part(_cut(line.completion, task.stop)) for line in lines]
     jobs: list[Job] = [
-        (task.verifiers[view], documents[one.id].document, text)
-        for view in views
-        for one, text in zip(given, texts, strict=True)
+        (verifier, documents[line.id].document, text)
+        for verifier in task.views.values()
+        for line, text in zip(lines, texts, strict=True)
     ]
-    reached = dict(run_verifiers(plan, jobs))
-    in_order = iter([reached[number] for number in range(len(jobs))])
-    verdicts = {view: list(islice(in_order, len(given))) for view in views}
+    found = dict(run_verifiers(plan, jobs))
+    in_order = iter([found[number] for number in range(len(jobs))])
+    verdicts = {view: list(islice(in_order, len(lines))) for view in task.views}
     completions = [
-        (one.id, one.sample, Completion(text, "unknown", 0, 0))
-        for one, text in zip(given, texts, strict=True)
+        (line.id, line.sample, Completion(text, "unknown", 0, 0))
+        for line, text in zip(lines, texts, strict=True)
     ]
     prompts = group_samples(completions, verdicts, documents)
     summary = summarize_task(prompts, task.views)
@@ -117,8 +117,15 @@ def verify_by_hand(
         del summary[unknown]
     summary["prompts_without_completion"] = len(documents) - len(prompts)
     rows = [
-        _row(one, {view: by_case[number] for view, by_case in verdicts.items()})
-        for number, one in enumerate(given)
+        {
+            **vars(line),
+            "verdicts": {
+                view: {"credit": v.credit, "answer": v.answer, "reason": v.reason}
+                for view, of_lines in verdicts.items()
+                for v in [of_lines[number]]
+            },
+        }
+        for number, line in enumerate(lines)
     ]
     return rows, {"task": name, "primary": task.headline, **summary}
 
@@ -132,26 +139,5 @@ def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
     """Raise ScoringError like `check_errors`; `rows` are those of `verify_by_hand`."""
     places = [f"sample {row['sample']} of {row['id']}" for row in rows]
     for view in rows[0]["verdicts"]:
-        said = [Verdict(**row["verdicts"][view]) for row in rows]
-        check_errors(view, places, said, plan.config.verification.max_error_share)
-
-
-def _check_counts(given: Sequence[CompletionLine]) -> None:
-    counts = Counter(one.id for one in given)
-    least, most = min(counts, key=counts.__getitem__), max(counts.values())
-    if counts[least] < most:
-        raise ScoringError(
-            f"{least!r} has {counts[least]} completions, and another prompt {most}; give as many of each"
-        )
-
-
-def _row(one: CompletionLine, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "sample": one.sample,
-        "completion": one.completion,
-        "verdicts": {
-            view: {"credit": v.credit, "answer": v.answer, "reason": v.reason}
-            for view, v in verdicts.items()
-        },
-    }
+        verdicts = [Verdict(**row["verdicts"][view]) for row in rows]
+        check_errors(view, places, verdicts, plan.config.verification.max_error_share)

@@ -27,7 +27,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class SampledPrompt:
     """A prompt with all of its samples."""
 
     line: DocumentLine
@@ -50,16 +50,16 @@ def group_samples(
     completions: Sequence[tuple[str, int, Completion]],
     verdicts: Mapping[str, Sequence[Verdict]],
     documents: Mapping[str, DocumentLine],
-) -> list[Prompt]:
+) -> list[SampledPrompt]:
     """Return the prompts of completions (prompt, sample, completion), with each verifier's verdicts."""
     samples: dict[str, list[Sample]] = {}
     for number, (prompt, index, completion) in enumerate(completions):
         views = {view: by_case[number] for view, by_case in verdicts.items()}
         samples.setdefault(prompt, []).append(Sample(index, completion, views))
-    return [Prompt(documents[prompt], members) for prompt, members in samples.items()]
+    return [SampledPrompt(documents[prompt], members) for prompt, members in samples.items()]
 
 
-def summarize_task(prompts: Sequence[Prompt], views: Mapping[str, Judge]) -> dict[str, Any]:
+def summarize_task(prompts: Sequence[SampledPrompt], views: Mapping[str, Judge]) -> dict[str, Any]:
     """Return what `tier5_verified.json` says of a task; the first of `views` is the primary one."""
     samples = [sample for prompt in prompts for sample in prompt.samples]
     tokens = [sample.completion.tokens for sample in samples]
@@ -84,13 +84,13 @@ def _right_by_any(sample: Sample) -> bool:
     return any(verdict.credit == 1 for verdict in sample.verdicts.values())
 
 
-def _lacks_form(prompt: Prompt, view: str) -> int:
+def _lacks_form(prompt: SampledPrompt, view: str) -> int:
     """Samples in which a verifier finds no answer, and another one the right answer."""
     judged = [(s.verdicts[view], _right_by_any(s)) for s in prompt.samples]
     return sum(v.credit == 0 and v.answer is None and right for v, right in judged)
 
 
-def summarize_view(prompts: Sequence[Prompt], view: str, judge: Judge) -> dict[str, Any]:
+def summarize_view(prompts: Sequence[SampledPrompt], view: str, judge: Judge) -> dict[str, Any]:
     """Return the rates of one verifier, over the samples that it did not fail on.
 
     Raises:
@@ -116,12 +116,12 @@ def summarize_view(prompts: Sequence[Prompt], view: str, judge: Judge) -> dict[s
     }
 
 
-def _credits(prompts: Sequence[Prompt], view: str) -> list[float]:
+def _credits(prompts: Sequence[SampledPrompt], view: str) -> list[float]:
     """Return the credits of the prompts that could be verified."""
     return [c for prompt in prompts if (c := prompt.credit(view)) is not None]
 
 
-def _over_samples(prompts: Sequence[Prompt], view: str, judge: Judge) -> dict[str, Any]:
+def _over_samples(prompts: Sequence[SampledPrompt], view: str, judge: Judge) -> dict[str, Any]:
     """pass@k, cons@k and distinct answers, where there are several samples."""
     n = min(len(prompt.samples) for prompt in prompts)
     if n < 2:
@@ -148,7 +148,7 @@ def _meaning(verdict: Verdict, bare: Callable[[str], str]) -> str | None:
     return "right" if verdict.credit == 1 else f"= {bare(verdict.answer)}"
 
 
-def _pass_at_k(prompts: Sequence[Prompt], view: str, k: int) -> dict[str, Any]:
+def _pass_at_k(prompts: Sequence[SampledPrompt], view: str, k: int) -> dict[str, Any]:
     """Prompts of which fewer than k samples could be judged are left out, and counted."""
     known = [(len(prompt.known(view)), prompt.right(view)) for prompt in prompts]
     values = [pass_at_k(n, right, k) for n, right in known if n >= k]
@@ -162,9 +162,9 @@ def _with_interval(values: Sequence[float]) -> dict[str, Any]:
     return interval(np.asarray(values, dtype=np.float64))._asdict()
 
 
-def _strata(prompts: Sequence[Prompt], view: str) -> dict[str, dict[str, Any]]:
+def _strata(prompts: Sequence[SampledPrompt], view: str) -> dict[str, dict[str, Any]]:
     """By the name of the grouping and of the group, the primary verifier's rate."""
-    found: dict[str, dict[str, list[Prompt]]] = {}
+    found: dict[str, dict[str, list[SampledPrompt]]] = {}
     for prompt in prompts:
         for grouping, group in prompt.line.strata.items():
             found.setdefault(grouping, {}).setdefault(group, []).append(prompt)

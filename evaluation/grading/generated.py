@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.files import fingerprint, unordered, write_json, write_jsonl, write_parquet
-from evaluation.grading.completions import Prompt, Sample, group_samples, summarize_task
+from evaluation.grading.completions import Sample, SampledPrompt, group_samples, summarize_task
 from evaluation.grading.verdicts import Batch, find_verdicts
 from evaluation.prefill.caches import (
     check_cached_golds,
@@ -109,7 +109,7 @@ def _verified(
     prompt_keys: Mapping[str, str],
     stored: Mapping[str, Completion],
     documents: Mapping[str, DocumentLine],
-) -> list[Prompt]:
+) -> list[SampledPrompt]:
     """The task's prompts in order, each with its samples and their verdicts."""
     found = [
         (prompt, index, stored[sample_key(key, index)])
@@ -143,13 +143,13 @@ def _in_a_file_name(view: str) -> str:
     return re.sub(r"[^\w,@.-]", "_", view)
 
 
-def prompt_rows(prompts: Sequence[Prompt], views: Sequence[str]) -> pa.Table:
+def prompt_rows(prompts: Sequence[SampledPrompt], views: Sequence[str]) -> pa.Table:
     """Return rows of PROMPTS, the verifiers of a prompt together."""
     rows = [_prompt_row(prompt, view) for prompt in prompts for view in views]
     return pa.Table.from_pylist(rows, schema=PROMPTS)
 
 
-def _prompt_row(prompt: Prompt, view: str) -> dict[str, Any]:
+def _prompt_row(prompt: SampledPrompt, view: str) -> dict[str, Any]:
     known = prompt.known(view)
     return {
         "id": prompt.line.id,
@@ -166,7 +166,7 @@ def _prompt_row(prompt: Prompt, view: str) -> dict[str, Any]:
 
 def task_files(
     name: str,
-    prompts: Sequence[Prompt],
+    prompts: Sequence[SampledPrompt],
     texts: Mapping[str, str],
     summary: Mapping[str, Any],
     views: Sequence[str],
@@ -188,7 +188,7 @@ def task_files(
 
 
 def _lines(
-    prompts: Sequence[Prompt], texts: Mapping[str, str], *, with_verdicts: bool
+    prompts: Sequence[SampledPrompt], texts: Mapping[str, str], *, with_verdicts: bool
 ) -> Iterator[dict[str, Any]]:
     for prompt in prompts:
         for sample in prompt.samples:

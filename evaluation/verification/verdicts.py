@@ -13,7 +13,7 @@ class Verdict:
     `reason` says in a sentence why there is no full credit: the failing assertion, the instruction
     that was not followed, what became of the verifier. `weight` is what the completion counts in the
     verifier's rate, as the number of its instructions. `note` names what is counted beside it, as
-    that a program's pass rests on one of two runs alone (`sandbox.model.Outcome`).
+    that a program's pass rests on one of two runs alone (`sandbox.model.ProgramVerdict`).
     """
 
     credit: float | None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.files import write_json, write_parquet
-from evaluation.grading.completions import Prompt, Sample, summarize_task
+from evaluation.grading.completions import Sample, SampledPrompt, summarize_task
 from evaluation.grading.generated import prompt_rows, task_files
 from evaluation.grading.tiers import stacked
 from evaluation.prefill.schema import DocumentLine
@@ -57,7 +57,7 @@ def write_tier5(
     write_json(folder / "tier5_verified.json", content)
 
 
-def _prompts(skill: float, seed: int, prompts: int) -> Iterator[Prompt]:
+def _prompts(skill: float, seed: int, prompts: int) -> Iterator[SampledPrompt]:
     shared, own = np.random.default_rng(77), np.random.default_rng([seed, 77])
     chance = shared.random(prompts) + skill
     for number in range(prompts):
@@ -76,7 +76,7 @@ def _prompts(skill: float, seed: int, prompts: int) -> Iterator[Prompt]:
             )
             for index, right in enumerate(drawn)
         ]
-        yield Prompt(line, samples)
+        yield SampledPrompt(line, samples)
 
 
 def _verdict(credit: float, answer: str | None, *, fails: bool) -> Verdict:

@@ -12,7 +12,7 @@ import torch
 
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import ScoringError
-from evaluation.grading.completions import Prompt, Sample, summarize_task, summarize_view
+from evaluation.grading.completions import Sample, SampledPrompt, summarize_task, summarize_view
 from evaluation.grading.header import header
 from evaluation.grading.probes import generations
 from evaluation.metrics.rates import COLUMNS, RATES, outcomes, summarize
@@ -123,13 +123,13 @@ FINAL = "Final Answer: The final answer is $3$. I hope it is correct."
 MATH = MathVerify(kind="math_verify")
 
 
-def prompt_of(judge: Judge, gold: str, completions: Sequence[str]) -> Prompt:
+def prompt_of(judge: Judge, gold: str, completions: Sequence[str]) -> SampledPrompt:
     assert not hasattr(judge, "metric")
     samples = [
         Sample(i, Completion(text, "eos", 1, 1), {"v": verify(judge, {"gold": gold}, text)})
         for i, text in enumerate(completions)
     ]
-    return Prompt(DocumentLine(id="q", document={"gold": gold}, strata={}), samples)
+    return SampledPrompt(DocumentLine(id="q", document={"gold": gold}, strata={}), samples)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_answers_of_one_meaning_vote_together(
 def test_programs_do_not_vote() -> None:
     verdict = Verdict(credit=1.0, answer="def f(): ...")
     samples = [Sample(i, Completion("", "eos", 1, 1), {"v": verdict}) for i in range(2)]
-    prompt = Prompt(DocumentLine(id="q", document={}, strata={}), samples)
+    prompt = SampledPrompt(DocumentLine(id="q", document={}, strata={}), samples)
     found = summarize_view([prompt], "v", Program(kind="program"))
     assert set(found["pass_at_k"]) == {"1", "2"}
     assert not {"cons_at_n", "distinct_answers"} & set(found)
@@ -174,7 +174,7 @@ def test_an_answer_in_the_wrong_form_is_one_that_is_not_found() -> None:
         Sample(i, Completion("", "eos", 1, 1), {"strict": strict, "lenient": lenient})
         for i, (strict, lenient) in enumerate(pairs)
     ]
-    prompt = Prompt(DocumentLine(id="q", document={}, strata={}), samples)
+    prompt = SampledPrompt(DocumentLine(id="q", document={}, strata={}), samples)
     assert summarize_view([prompt], "strict", NUMBER)["right_but_format_rate"] == 1 / 4
     assert summarize_view([prompt], "lenient", NUMBER)["right_but_format_rate"] == 0
 
@@ -182,14 +182,14 @@ def test_an_answer_in_the_wrong_form_is_one_that_is_not_found() -> None:
 def test_what_cannot_be_judged_is_null_and_not_0() -> None:
     """Of three prompts with two samples the verifier fails on the second of each, on the last on both."""
 
-    def prompt(number: int, *credits: float | None) -> Prompt:
+    def prompt(number: int, *credits: float | None) -> SampledPrompt:
         line = DocumentLine(id=str(number), document={}, strata={"label": str(number)})
         verdicts = [Verdict(credit=credit, answer="a", reason="why") for credit in credits]
         samples = [
             Sample(i, Completion("a", "eos", 1, 1), {"own": verdict})
             for i, verdict in enumerate(verdicts)
         ]
-        return Prompt(line, samples)
+        return SampledPrompt(line, samples)
 
     prompts = [prompt(0, 1.0, None), prompt(1, 1.0, None), prompt(2, None, None)]
     judges = {"own": Boxed(kind="boxed")}

@@ -13,7 +13,7 @@ from typing import Any
 
 from evaluation.verification.checks.markdown import Fence, read_fences, whole_fence
 from evaluation.verification.programs import joined
-from evaluation.verification.sandbox.model import Limits, Outcome, Tests
+from evaluation.verification.sandbox.model import Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import run_program
 
 _PYTHON = re.compile(r"(?:python|py|ipython)?(?:[23](?:\.\d+)*)?")
@@ -233,13 +233,13 @@ LIMITS = Limits(seconds=5.0, memory_mb=512)
 """Limits of one answer with all its tests."""
 
 
-def passes_tests(answer: str, /, tests: str) -> Outcome:
+def passes_tests(answer: str, /, tests: str) -> ProgramVerdict:
     """Run the tests against an answer's code, all its fences one after the other.
 
     Raises:
         SandboxError: this machine has no sandbox to run them in.
     """
     if parse_python(answer) is None:
-        return Outcome(False)
+        return ProgramVerdict(False)
     program = reduce(joined, python_code(answer), "")
     return run_program(program, Tests(source=tests), LIMITS)

@@ -11,13 +11,13 @@ from typing import Any, get_args
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check
 from evaluation.verification.checks import cleanliness, code, layout, phrases, refusals, structured
-from evaluation.verification.sandbox.model import Outcome
+from evaluation.verification.sandbox.model import ProgramVerdict
 from evaluation.verification.verdicts import Verdict
 
 MODULES = (cleanliness, code, layout, refusals, structured, phrases)
 MODELS: tuple[type[Any], ...] = get_args(get_args(Check)[0])
 
-Function = Callable[..., bool | int | Outcome]
+Function = Callable[..., bool | int | ProgramVerdict]
 """Called with the answer and the check's settings; that of a `Counted` check gives a number."""
 
 
@@ -38,7 +38,7 @@ def verify_check(check: Check, document: Mapping[str, Any], completion: str) -> 
         return Verdict(credit=float(check.holds(number)))
     keys = {key: getattr(check, key) for key in type(check).model_fields if key != "check"}
     found = function(completion, **keys)
-    if isinstance(found, Outcome):
+    if isinstance(found, ProgramVerdict):
         credit = None if found.passed is None else float(found.passed)
         return Verdict(credit=credit, reason=found.reason, note=found.note)
     return Verdict(credit=float(found))

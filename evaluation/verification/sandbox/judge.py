@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Outcome, Tests
+from evaluation.verification.sandbox.model import FORGED, UNGUARDED, ProgramVerdict, Tests
 from evaluation.verification.sandbox.peer import Broken, Peer
 from evaluation.verification.sandbox.plain_run import runs
 from evaluation.verification.sandbox.proxy import Log, Proxy
@@ -19,7 +19,7 @@ from evaluation.verification.sandbox.reasons import Missing, Unusable, failure_r
 from evaluation.verification.sandbox.static_analysis import TestsAnalysis, analyse
 
 
-def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> Outcome:
+def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> ProgramVerdict:
     """Call `begin` with the number of each test before it is run."""
     try:
         setup, tree = _parsed(tests.setup), _parsed("\n".join(tests.asserts) or tests.source)
@@ -37,7 +37,7 @@ class _Judge:
         self._log = log = Log(bool(self._analysis.objects))
         self._peer = Peer(read, write, _called_back, lambda p, n: Proxy(p, n, log), draws=True)
 
-    def outcome(self, begin: Callable[[int], None]) -> Outcome:
+    def outcome(self, begin: Callable[[int], None]) -> ProgramVerdict:
         current = ""
         try:
             theirs = self._theirs()
@@ -53,8 +53,8 @@ class _Judge:
         except BaseException as reason:  # noqa: BLE001 - whatever tests raise
             return self._failed(reason, current)
         if self._log.words:
-            return Outcome(True, "its objects are compared by itself", UNGUARDED)
-        return Outcome(True)
+            return ProgramVerdict(True, "its objects are compared by itself", UNGUARDED)
+        return ProgramVerdict(True)
 
     def _check(self, theirs: dict[str, Any]) -> None:
         if self._peer.broken:  # and a test caught it
@@ -64,18 +64,20 @@ class _Judge:
         if not self._log.questions and all(type(value) is Proxy for value in theirs.values()):
             raise Unusable("they ask nothing of the program")
 
-    def _failed(self, reason: BaseException, current: str) -> Outcome:
+    def _failed(self, reason: BaseException, current: str) -> ProgramVerdict:
         """Only what the program has no part in is the fault of the tests, or excuses the program."""
         own = getattr(reason, "of_the_program", "")
         if isinstance(reason, Unusable) or (isinstance(reason, ImportError) and not own):
             return _unusable(reason)
         objects = self._analysis.objects or self._peer.sent
         if objects:
-            return Outcome(True, f"its values are not looked at from outside: {objects}", UNGUARDED)
+            return ProgramVerdict(
+                True, f"its values are not looked at from outside: {objects}", UNGUARDED
+            )
         if self._peer.broken:
             what = f"the program cannot be judged: {self._peer.broken}"
-            return Outcome(False, f"`{current}`: {what}" if current else what, FORGED)
-        return Outcome(
+            return ProgramVerdict(False, f"`{current}`: {what}" if current else what, FORGED)
+        return ProgramVerdict(
             False, failure_reason(reason, current, self._tree, self._log.last_answer()), FORGED
         )
 
@@ -109,9 +111,9 @@ class _Judge:
         return names
 
 
-def _unusable(reason: Exception) -> Outcome:
+def _unusable(reason: Exception) -> ProgramVerdict:
     text = str(reason) if isinstance(reason, Unusable) else named(reason)
-    return Outcome(None, f"the tests cannot be run: {text}")
+    return ProgramVerdict(None, f"the tests cannot be run: {text}")
 
 
 def _parsed(source: str) -> ast.Module:

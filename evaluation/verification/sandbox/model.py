@@ -43,7 +43,7 @@ UNGUARDED, FORGED = "unguarded", "forged"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProgramVerdict:
     """`passed` is None where nothing can be said: tests that cannot be run, a machine too busy.
 
     `note` is "unguarded" for a pass that rests on the plain run alone, "forged" for a program that
@@ -58,7 +58,7 @@ class Outcome:
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Outcome":
+    def from_bytes(cls, data: bytes) -> "ProgramVerdict":
         """Read an outcome; half characters of foreign texts are replaced, as the reason goes into files."""
         fields = json.loads(data)
         reason = fields["reason"].encode("utf-8", "replace").decode()

@@ -23,7 +23,7 @@ from typing import Any
 from evaluation.errors import SandboxError
 from evaluation.verification.sandbox import candidate
 from evaluation.verification.sandbox.connection import RunReport, Sandbox
-from evaluation.verification.sandbox.model import FORGED, Limits, Outcome, Tests
+from evaluation.verification.sandbox.model import FORGED, Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.peer import ENDED
 from evaluation.verification.sandbox.reasons import shortened
 from evaluation.verification.sandbox.syscalls import compiled_filter
@@ -42,7 +42,7 @@ _GUARDED_SECONDS = 5.0
 
 def run_program(
     program: str, tests: Tests, limits: Limits, *, modes: Sequence[str] = MODES
-) -> Outcome:
+) -> ProgramVerdict:
     """Run the tests against a program in the strongest sandbox of these that the machine offers.
 
     Raises SandboxError where it offers none.
@@ -104,7 +104,7 @@ def most_seconds(seconds: float) -> float:
     return PATIENCE * (seconds + _GUARDED_FACTOR * seconds + _GUARDED_SECONDS)
 
 
-def _run_twice(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> Outcome:
+def _run_twice(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> ProgramVerdict:
     """Raises SandboxError if the sandbox ends unasked."""
     source = program.encode("utf-8", "surrogatepass")
     report = sandbox.run(source, tests.to_bytes(), limits, guarded=False)
@@ -128,20 +128,17 @@ def check(sandbox: Sandbox) -> None:
         raise SandboxError(f"{sandbox.mode}: a program that is right fails ({outcome.reason})")
 
 
-def _plainly(report: RunReport, tests: Tests, limits: Limits) -> tuple[Outcome, bool]:
+def _plainly(report: RunReport, tests: Tests, limits: Limits) -> tuple[ProgramVerdict, bool]:
     """What the plain run says, and whether the tests themselves may be at fault."""
     if report.passed:
-        return Outcome(True), False
+        return ProgramVerdict(True), False
     if (ended := _cut_short(report, tests, limits)) is not None:
         return ended, False
     failure = _failure(report.lines[-1:])
     if not failure:
-        reason = (
-            f"the tests ended before the last one{_where(report, tests)}{_cause(report.status)}"
-        )
-        return Outcome(False, reason), False
+        return ProgramVerdict(False, _ended_early(report, tests)), False
     reason = str(failure["reason"]).encode("utf-8", "replace").decode()
-    return Outcome(False, reason), failure.get("at_fault") is True
+    return ProgramVerdict(False, reason), failure.get("at_fault") is True
 
 
 def _failure(lines: list[bytes]) -> dict[str, Any]:
@@ -153,29 +150,32 @@ def _failure(lines: list[bytes]) -> dict[str, Any]:
         return {}
 
 
-def _guarded(report: RunReport, tests: Tests, limits: Limits) -> Outcome:
+def _guarded(report: RunReport, tests: Tests, limits: Limits) -> ProgramVerdict:
     last = report.lines[-1] if report.lines else b""
     if last.startswith(b"{") and last.endswith(b"}\n"):
-        outcome = Outcome.from_bytes(last)
+        outcome = ProgramVerdict.from_bytes(last)
         if outcome.passed is False and ENDED in outcome.reason:
             return replace(outcome, reason=outcome.reason + _cause(report.candidate))
         return outcome
     if (ended := _cut_short(report, tests, limits)) is not None:
         return ended if ended.passed is None else replace(ended, note=FORGED)
-    where, cause = _where(report, tests), _cause(report.status)
-    return Outcome(False, f"the tests ended before the last one{where}{cause}", FORGED)
+    return ProgramVerdict(False, _ended_early(report, tests), FORGED)
 
 
-def _cut_short(report: RunReport, tests: Tests, limits: Limits) -> Outcome | None:
+def _ended_early(report: RunReport, tests: Tests) -> str:
+    return f"the tests ended before the last one{_where(report, tests)}{_cause(report.status)}"
+
+
+def _cut_short(report: RunReport, tests: Tests, limits: Limits) -> ProgramVerdict | None:
     """The outcome of a run that was ended."""
     where = _where(report, tests)
     if report.ending == STARVED:
         reason = f"the machine was too busy to let it compute for {limits.seconds:g} s{where}"
-        return Outcome(None, reason)
+        return ProgramVerdict(None, reason)
     if report.ending == COMPUTED:
-        return Outcome(False, f"it ran out of time ({limits.seconds:g} s){where}")
+        return ProgramVerdict(False, f"it ran out of time ({limits.seconds:g} s){where}")
     if report.ending == WAITED:
-        return Outcome(False, f"it waited for {limits.seconds:g} s{where}")
+        return ProgramVerdict(False, f"it waited for {limits.seconds:g} s{where}")
     return None
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.verification.sandbox.model import FORGED, Limits, Outcome, Tests
+from evaluation.verification.sandbox.model import FORGED, Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import run_program
 from tests.tables import cases
 from tests.verification.sandbox.references import needs_sandbox
@@ -12,7 +12,7 @@ from tests.verification.sandbox.references import needs_sandbox
 pytestmark = needs_sandbox
 
 
-def _run(program: str, *asserts: str, **tests: str) -> Outcome:
+def _run(program: str, *asserts: str, **tests: str) -> ProgramVerdict:
     return run_program(program, Tests(asserts=asserts, **tests), Limits(seconds=5))  # type: ignore[arg-type]
 
 
@@ -31,7 +31,7 @@ def check(candidate):
     ("program", "asserts", "tests"), cases("verification/sandbox/judging", "right")
 )
 def test_right_programs_pass(program: str, asserts: list[str], tests: dict[str, str]) -> None:
-    assert _run(program, *asserts, **tests) == Outcome(True)
+    assert _run(program, *asserts, **tests) == ProgramVerdict(True)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_program_cannot_choose_not_to_be_judged(program: str) -> None:
 
 def test_nothing_is_left_for_the_next_program() -> None:
     first = "import math, sys\nmath.pi = 4\nsys.stash = 1\nimport builtins\nbuiltins.stash = 1\ndef f(x): return x"
-    assert _run(first, "assert f(1) == 1") == Outcome(True)
+    assert _run(first, "assert f(1) == 1") == ProgramVerdict(True)
     second = "import math, sys\ndef f(x): return math.pi < 4 and not hasattr(sys, 'stash') and 'stash' not in dir(__builtins__)"
-    assert _run(second, "assert f(1)") == Outcome(True)
+    assert _run(second, "assert f(1)") == ProgramVerdict(True)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from evaluation.errors import SandboxError
 from evaluation.verification.sandbox import run, syscalls
-from evaluation.verification.sandbox.model import Limits, Outcome, Tests
+from evaluation.verification.sandbox.model import Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import MODES, close_sandbox, describe_sandbox, run_program
 from tests.conftest import ROOT
 from tests.verification.sandbox.arena import descendants, of_session
@@ -52,7 +52,7 @@ def test_the_strongest_sandbox_is_taken_and_told() -> None:
 
 @needs_sandbox
 def test_without_namespaces_landlock_is_taken() -> None:
-    assert _without("unshare").splitlines() == ["landlock+seccomp", str(Outcome(True))]
+    assert _without("unshare").splitlines() == ["landlock+seccomp", str(ProgramVerdict(True))]
 
 
 def test_without_either_a_sentence_says_so() -> None:
@@ -155,24 +155,24 @@ def test_a_forked_worker_has_a_sandbox_of_its_own() -> None:
 def test_output_fills_no_memory_here() -> None:
     flood = "def f(x):\n    for _ in range(100): print('y' * (1 << 20))\n    return x + 1"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert run_program(flood, _TESTS, Limits()) == Outcome(True)
+    assert run_program(flood, _TESTS, Limits()) == ProgramVerdict(True)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
 
 
 @needs_sandbox
 def test_memory_is_limited_and_given() -> None:
     program = "def f(x):\n    y = bytearray(200 << 20)\n    return x + 1"
-    assert run_program(program, _TESTS, Limits(memory_mb=512)) == Outcome(True)
+    assert run_program(program, _TESTS, Limits(memory_mb=512)) == ProgramVerdict(True)
     outcome = run_program(program, _TESTS, Limits(memory_mb=128))
-    assert outcome == Outcome(False, "`assert f(1) == 2`: the program raises MemoryError")
+    assert outcome == ProgramVerdict(False, "`assert f(1) == 2`: the program raises MemoryError")
 
 
 @needs_sandbox
 def test_time_is_computing_time() -> None:
     """A busy machine does not decide what passes; one that sleeps is ended all the same."""
     outcome = run_program("def f(x):\n    while True: pass", _TESTS, Limits(seconds=1))
-    assert outcome == Outcome(False, "it ran out of time (1 s) in `assert f(1) == 2`")
+    assert outcome == ProgramVerdict(False, "it ran out of time (1 s) in `assert f(1) == 2`")
     begin = time.monotonic()
     outcome = run_program("import time\ntime.sleep(99)", _TESTS, Limits(seconds=0.5))
-    assert outcome == Outcome(False, "it waited for 0.5 s")
+    assert outcome == ProgramVerdict(False, "it waited for 0.5 s")
     assert time.monotonic() - begin < 10

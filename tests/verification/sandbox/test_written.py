@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Limits, Outcome, Tests
+from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import MODES, run_program
 from tests.verification.sandbox.references import EVERYTHING, needs_sandbox
 
@@ -46,7 +46,7 @@ def _written(kind: str) -> list[dict[str, Any]]:
     return [row for row in rows if row["kind"] == kind]
 
 
-def _outcomes(kind: str, mode: str) -> dict[str, Outcome]:
+def _outcomes(kind: str, mode: str) -> dict[str, ProgramVerdict]:
     rows = _written(kind)
     return {
         row["id"]: run_program(
