@@ -11,10 +11,12 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from evaluation.verification.sandbox.model import Limits, Tests
 from evaluation.verification.sandbox.run import close_sandbox, describe_sandbox, run_program
@@ -119,14 +121,17 @@ class Arena:
         entries = sorted(self.folder.iterdir())
         states = [(path.name, path.lstat()) for path in entries]
         files = [(name, s.st_mode, s.st_uid, s.st_size, s.st_mtime_ns) for name, s in states]
-        return [*files, (_state_of(self.victim), os.getpriority(os.PRIO_PROCESS, self.victim))]
+        return [
+            *files,
+            (psutil.Process(self.victim).status(), os.getpriority(os.PRIO_PROCESS, self.victim)),
+        ]
 
 
 @contextmanager
 def _victim() -> Iterator[int]:
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)  # whoever ends us
     process = subprocess.Popen(["sleep", "10000"], **streams)  # waits for ours alone
-    while _state_of(process.pid) != "S":  # it begins by running
+    while psutil.Process(process.pid).status() != "sleeping":  # it begins by running
         time.sleep(0.01)
     try:
         yield process.pid
@@ -139,36 +144,17 @@ def _marked(folder: str) -> list[str]:
     return [name for name in os.listdir(folder) if name.startswith(MARK)]
 
 
-def _state_of(process: int) -> str:
-    """Of the kernel's list: S for sleeping, T for stopped, ..."""
-    return Path(f"/proc/{process}/stat").read_text().split()[2]
-
-
 def descendants(process: int) -> set[int]:
-    parents = {}
-    for entry in os.listdir("/proc"):
-        try:
-            status = Path(f"/proc/{entry}/stat").read_text() if entry.isdigit() else ""
-        except OSError:  # ended meanwhile
-            continue
-        if status:
-            parents[int(entry)] = int(status.rpartition(")")[2].split()[1])
-    found = {process}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {process}
+    return {child.pid for child in psutil.Process(process).children(recursive=True)}
 
 
 def of_session(session: int) -> set[int]:
     """The processes of a session that are not dead."""
     found = set()
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.add(int(path.parent.name))
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, ProcessLookupError):
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                found.add(process.pid)
     return found
 
 
