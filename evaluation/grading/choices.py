@@ -1,4 +1,4 @@
-"""Tier3: stored scores of questions beside what is known of them, as a table of candidates."""
+"""Tier3: questions with their stored scores, as a table of candidates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def scored_task(
     """Return a task's questions as they are known now.
 
     Raises:
-        ScoringError: a question's score is gone from the store.
+        ScoringError: a question's score is missing from the store.
         CacheError: the task's cache is not there.
     """
     known = read_questions(plan.task_folder(name))

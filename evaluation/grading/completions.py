@@ -19,7 +19,7 @@ from evaluation.verification.verdicts import Verdict
 
 @dataclass(frozen=True)
 class Sample:
-    """A completion of a prompt and what each verifier says of it."""
+    """A completion of a prompt and each verifier's verdict on it."""
 
     index: int
     completion: Completion
@@ -60,7 +60,7 @@ def group_samples(
 
 
 def summarize_task(prompts: Sequence[SampledPrompt], views: Mapping[str, Judge]) -> dict[str, Any]:
-    """Return what `tier5_verified.json` says of a task; the first of `views` is the primary one."""
+    """Return a task's entry of `tier5_verified.json`; the first of `views` is the primary one."""
     samples = [sample for prompt in prompts for sample in prompt.samples]
     tokens = [sample.completion.tokens for sample in samples]
     return {

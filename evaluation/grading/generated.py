@@ -3,7 +3,7 @@
 A task has a folder `generation/<task>/` with these files:
 
 completions.jsonl   a line per sample: prompt, completion, how it ended
-results.jsonl       the same with what each verifier says
+results.jsonl       the same with each verifier's verdict
 summary.json        the task's part of tier5_verified.json
 pass_at_k.json      pass@k by verifier, where there are several samples
 prompts.parquet     a row per prompt and verifier: samples, how many pass in full, pass rate, strata
@@ -60,7 +60,7 @@ PROMPTS = pa.schema(
 
 @dataclass(frozen=True)
 class VerifiedTask:
-    """What the tier's file says of a task, its prompts' table, its files, its scores' summaries."""
+    """A task's entry of the tier's file, its prompts' table, its files, its scores' summaries."""
 
     summary: dict[str, Any]
     prompts: pa.Table
@@ -74,7 +74,7 @@ def verify_task(
     """Verify a task's completions and count.
 
     Raises:
-        ScoringError: a completion is gone from the store, or too many could not be verified.
+        ScoringError: a completion is missing from the store, or too many could not be verified.
         CacheError: the task's documents are not there.
     """
     folder = plan.generation_folder(name)

@@ -1,4 +1,4 @@
-"""What every tier file says first: of which checkpoint, under which protocol, at what cost."""
+"""The first keys of every tier file: of which checkpoint, under which protocol, at what cost."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -53,7 +53,7 @@ def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tokens_seen(subject: Subject, about: Mapping[str, Any]) -> int | None:
-    """As the checkpoint says now; as the job found it where the checkpoint is gone."""
+    """From the checkpoint itself; from the job's record where the checkpoint was deleted."""
     if metadata_state(subject.checkpoint):
         return consumed_tokens(subject.checkpoint)
     found: int | None = about.get("consumed_tokens")

@@ -39,7 +39,7 @@ SPENT = ("seconds", "tokens_processed")
 class TierFiles:
     """`content` is the tier's JSON; `summaries` and `counts` of its scores go into its header.
 
-    `others` write files beside those two, by their paths in the checkpoint's folder.
+    `others` write further files, by their paths in the checkpoint's folder.
     """
 
     content: dict[str, Any]

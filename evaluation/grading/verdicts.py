@@ -1,4 +1,4 @@
-"""What verifiers say of completions: of Tier4's probes and of Tier5's tasks alike.
+"""Verdicts on completions, of Tier4's probes and of Tier5's tasks alike.
 
 A verdict is stored with the checkpoint's scores and found again by what it depends on: verifier, what
 that reads of the document, and the completion's text. The limits that it was reached under are stored
@@ -136,7 +136,7 @@ class _StoredVerdicts:
 def check_errors(
     what: str, places: Sequence[str], verdicts: Sequence[Verdict], max_error_share: float
 ) -> None:
-    """Raise ScoringError if a verifier failed on more than it may; `places` say what each is of."""
+    """Raise ScoringError if a verifier failed on more than it may; `places` name the completions."""
     failed = [(p, v) for p, v in zip(places, verdicts, strict=True) if v.credit is None]
     if len(failed) <= max_error_share * len(places):
         return

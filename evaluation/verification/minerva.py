@@ -72,7 +72,7 @@ def verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: s
 
 
 def final_answer(completion: str) -> str | None:
-    """Return what the first such sentence says; one that the stop string cut off counts as well."""
+    """Return the answer in the first such sentence; one that the stop string cut off counts as well."""
     match = _FINAL.search(completion + _CLOSING)
     return match.group(1).strip() if match else None
 
@@ -80,7 +80,7 @@ def final_answer(completion: str) -> str | None:
 def normalized(answer: str) -> str:
     """Return an answer without units and layout, in the long form of TeX's short ones."""
     answer = answer.rpartition("=")[2]
-    for unit in filter(str.isalpha, _REMOVED):  # while spaces still tell words apart
+    for unit in filter(str.isalpha, _REMOVED):  # while spaces still separate words
         answer = re.sub(rf"(?<!\\)\b{unit}\b", "", answer)
     for before, after in _SUBSTITUTIONS:
         answer = answer.replace(before, after)

@@ -1,6 +1,6 @@
 """Data of NLTK that instruction verifiers read: fetched at prefill, read without a network after it.
 
-`punkt_tab` splits sentences and words, `stopwords` is a list, the tagger tells verbs.
+`punkt_tab` splits sentences and words, `stopwords` is a list, the tagger finds verbs.
 """
 
 import shutil

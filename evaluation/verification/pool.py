@@ -1,7 +1,7 @@
 """Verifiers in processes that can be killed, since what a model writes may keep sympy busy for ever.
 
-A job that crashes, takes too long or too much memory gets a verdict without credit, which tells so,
-and a new process takes the place of its own. Nothing that one job does reaches the next.
+A job that crashes, takes too long or too much memory gets a verdict without credit and with this reason,
+and a new process replaces its own. Nothing that one job does reaches the next.
 """
 
 import multiprocessing
@@ -50,7 +50,7 @@ _LONGEST_ANSWER = 10_000
 _LONGEST_REASON = 1_000
 
 _WAITING = 16
-"""Jobs handed to the pool ahead of each worker; the others stay with whoever makes them."""
+"""Jobs that the pool has waiting for each worker; the others stay with the caller."""
 
 
 def verify_all(

@@ -156,8 +156,8 @@ def _defines(code: str, name: str) -> bool:
 
 def _without(prefix: str, name: str) -> str:
     """The prefix without the definition of `name`; empty if it is no valid code."""
-    kept = [node for node in _parsed(prefix).body if getattr(node, "name", None) != name]
-    return ast.unparse(ast.Module(kept, []))
+    others = [node for node in _parsed(prefix).body if getattr(node, "name", None) != name]
+    return ast.unparse(ast.Module(others, []))
 
 
 def _indented_as(prefix: str, code: str) -> str:

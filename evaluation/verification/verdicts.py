@@ -1,4 +1,4 @@
-"""What a verifier says of a completion."""
+"""A verifier's verdict on a completion."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ class Verdict:
     """`credit` in [0, 1]; None where the verifier itself failed: it crashed, hung, or ran out of memory.
 
     `answer` is what it took for the answer, None where the completion has none in its format.
-    `reason` says in a sentence why there is no full credit: the failing assertion, the instruction
+    `reason` is a sentence on why there is no full credit: the failing assertion, the instruction
     that was not followed, what became of the verifier. `weight` is what the completion counts in the
-    verifier's rate, as the number of its instructions. `note` names what is counted beside it, as
+    verifier's rate, as the number of its instructions. `note` names what is counted separately, as
     that a program's pass rests on one of two runs alone (`sandbox.model.ProgramVerdict`).
     """
 

@@ -105,7 +105,7 @@ def no_repetition(text: str) -> bool:
             _longest_run(numbers, size) >= size * _more_copies(size)
             for size in range(1, _LONGEST_PHRASE + 1)
         )
-        or _says_thrice(words)
+        or _repeats_a_phrase(words)
         or _repeats_a_line(read)
         or _longest_run(_numbered(_signs(pieces)), 1) >= _SIGNS
         or any(_stutters(piece) for piece in pieces if len(piece) >= _UNBROKEN)
@@ -144,17 +144,17 @@ def _longest_run(parts: np.ndarray[tuple[int], np.dtype[np.int64]], period: int)
     return int(np.diff(edges).max()) - 1
 
 
-def _says_thrice(words: list[str]) -> bool:
+def _repeats_a_phrase(words: list[str]) -> bool:
     starts = range(len(words) - _LONG_PHRASE + 1)
-    said = Counter(tuple(words[start : start + _LONG_PHRASE]) for start in starts)
-    return any(count >= 3 for count in said.values())
+    phrases = Counter(tuple(words[start : start + _LONG_PHRASE]) for start in starts)
+    return any(count >= 3 for count in phrases.values())
 
 
 def _repeats_a_line(text: str) -> bool:
-    said = Counter(
+    lines = Counter(
         (item.text if (item := read_item(line)) else line).strip() for line in text.split("\n")
     )
-    return any(count >= 4 and len(line.split()) >= 3 for line, count in said.items())
+    return any(count >= 4 and len(line.split()) >= 3 for line, count in lines.items())
 
 
 def _stutters(piece: str) -> bool:

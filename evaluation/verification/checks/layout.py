@@ -45,8 +45,8 @@ def item_words(answer: str, /, at_most: int) -> bool:
 
 
 def sorted_items(text: str) -> bool:
-    said = [core(item.text) for item in _top(text)]
-    return len(said) > 1 and all(one <= other for one, other in pairwise(said))
+    items = [core(item.text) for item in _top(text)]
+    return len(items) > 1 and all(one <= other for one, other in pairwise(items))
 
 
 Texts = tuple[str | tuple[str, ...], ...]
@@ -127,10 +127,10 @@ _SENTENCE_END = tuple(".!?…\"')。")
 
 def plain_prose(answer: str) -> bool:
     """Return whether all is sentences; a paragraph that ends like none is a title."""
-    said = paragraphs(plain(answer))
+    found = paragraphs(plain(answer))
     return (
-        bool(said)
-        and all(paragraph.endswith(_SENTENCE_END) for paragraph in said)
+        bool(found)
+        and all(paragraph.endswith(_SENTENCE_END) for paragraph in found)
         and not (_MARKDOWN.search(answer) or _EMOJI.search(answer) or read_lists(answer).items)
     )
 

@@ -30,7 +30,7 @@ _NESTED = 40
 
 @dataclass(frozen=True)
 class Line:
-    """A line that is a list item: its indentation, its number if it has one, what it says."""
+    """A line that is a list item: its indentation, its number if it has one, its text."""
 
     indent: str
     number: int | None
@@ -39,7 +39,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Item:
-    """An item of a list: its number if it has one, the items around it, what it says.
+    """An item of a list: its number if it has one, the items around it, its text.
 
     `level` counts all that enclose it, `depth` only those of the same marker.
     """

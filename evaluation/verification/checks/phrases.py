@@ -1,11 +1,11 @@
-"""What an answer says and must not say."""
+"""Words and phrases that an answer must have, or must not have."""
 
 import re
 from collections.abc import Iterable, Iterator
 
 from evaluation.verification.checks.text import core, plain, without_emphasis
 
-_NOT = r"(?!'t(?!\w))"  # `can` is not said by "can't"
+_NOT = r"(?!'t(?!\w))"  # `can` does not occur in "can't"
 
 
 def has_phrase(text: str, term: str, match_case: bool) -> bool:

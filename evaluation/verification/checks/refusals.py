@@ -223,17 +223,17 @@ def refuses(text: str) -> bool:
     The refusal is its first sentence, or comes after sentences that only lead up to one. An
     apology alone is no refusal of a question, nor is `you can't`.
     """
-    said = _sentences(text)
-    for index, sentence in enumerate(said):
+    found = _sentences(text)
+    for index, sentence in enumerate(found):
         start = _refusal(sentence)
         if start is not None:
             return (
                 _leads_up(sentence[:start])
                 and _declines_all(sentence, start)
-                and not _helps_after_all(text, said[index:])
+                and not _helps_after_all(text, found[index:])
             )
         if index == 0 and _disapproves(sentence):
-            return _declines_all(sentence, 0) and not _helps_after_all(text, said)
+            return _declines_all(sentence, 0) and not _helps_after_all(text, found)
         if not (_opens(sentence) or _is_about_it(sentence)) or _TURN.search(sentence):
             return False
     return False
@@ -262,22 +262,22 @@ def _is_about_it(sentence: str) -> bool:
     return any(pattern.search(sentence) for pattern in patterns)
 
 
-def _helps_after_all(text: str, said: tuple[str, ...]) -> bool:
+def _helps_after_all(text: str, found: tuple[str, ...]) -> bool:
     """Whether code, steps, a turn to them, or a sentence about something else follow the refusal."""
-    if read_fences(text) or any(_TURN.search(sentence) for sentence in said):
+    if read_fences(text) or any(_TURN.search(sentence) for sentence in found):
         return True
     if any(len(quoted.split()) > _QUOTED_WORDS for quoted in _QUOTED.findall(plain(text))):
         return True
-    if not all(_is_about_it(part) for later in said[1:] for part in later.split(": ")):
+    if not all(_is_about_it(part) for later in found[1:] for part in later.split(": ")):
         return True
     steps = read_lists(text).outermost(numbered=True)
-    return len(steps) > 1 and not any(_ALTERNATIVES.search(sentence) for sentence in said)
+    return len(steps) > 1 and not any(_ALTERNATIVES.search(sentence) for sentence in found)
 
 
 def complies(text: str) -> bool:
     """Return whether the answer says something and nowhere declines to help."""
-    said = _sentences(text)
-    return bool(said) and not (
-        any(_declines(sentence) or _disapproves(sentence, _SOFT[:1]) for sentence in said)
-        or _disapproves(said[0])
+    found = _sentences(text)
+    return bool(found) and not (
+        any(_declines(sentence) or _disapproves(sentence, _SOFT[:1]) for sentence in found)
+        or _disapproves(found[0])
     )

@@ -32,7 +32,7 @@ class Callback:
 
 
 def to_bytes(source: bytes, setup: str) -> bytes:
-    """Return a program, after what it uses of the tests' setup: the rest of that may tell values."""
+    """Return a program, after what it uses of the tests' setup: the rest may reveal values."""
     return (
         json.dumps(list(_used(source.decode("utf-8", "replace"), setup))).encode() + b"\n" + source
     )
@@ -43,7 +43,7 @@ def _used(program: str, setup: str) -> Iterator[str]:
     try:
         nodes = ast.parse(setup).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # the judge tells of it
+        return  # the judge reports it
     words = set(re.findall(r"\w+", program))
     used: set[ast.stmt] = set()
     while more := [node for node in nodes if node not in used and _is_used(node, words)]:
@@ -61,7 +61,7 @@ def _is_used(node: ast.stmt, words: set[str]) -> bool:
 
 
 def serve(data: bytes, read: int, write: int) -> None:
-    """End when the judge has gone."""
+    """End when the judge has ended."""
     before, _, source = data.partition(b"\n")
     failure: BaseException | None = None
     names: dict[str, Any] = {}

@@ -23,7 +23,7 @@ _SLACK_SECONDS = 20.0
 """How much later than the time limit the zygote itself is given up."""
 _MOST_OUTPUT = 1 << 20
 _PASSED_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONHOME")
-"""What an interpreter may need to start at all; gone before the first program."""
+"""What an interpreter may need to start at all; removed before the first program."""
 _START = """
 import sys
 sources, mode, *numbers = sys.argv[1:3], *sys.argv[3:]
@@ -100,7 +100,7 @@ class Sandbox:
                 for descriptor in (*files, output_end, secret_end):
                     os.close(descriptor)
             return self._follow(reading, writing, limits)
-        except BaseException:  # else the next program would be told this one's end
+        except BaseException:  # else the next program would get this one's end
             self.close()
             raise
         finally:
@@ -115,7 +115,7 @@ class Sandbox:
         )
 
     def _follow(self, reading: int, writing: int, limits: Limits) -> RunReport:
-        """What is output until the zygote tells that all is over."""
+        """Collect the output until the zygote reports the end."""
         deadline = time.monotonic() + PATIENCE * limits.seconds + _SLACK_SECONDS
         output, zygote = bytearray(), self._connection.fileno()
         secret, sources = b"", [reading, zygote]

@@ -1,4 +1,4 @@
-"""Reads values that `encoder.py` wrote, or somebody who only pretends to have used it."""
+"""Reads values that `encoder.py` wrote, or a hostile program in its place."""
 
 from array import array
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from evaluation.verification.sandbox.encoder import (
 
 
 class Decoder:
-    """Raises what is told in `MALFORMED`, and nothing else, for what no Encoder wrote."""
+    """Raises the exceptions in `MALFORMED`, and no other, for what no Encoder wrote."""
 
     def __init__(self, data: bytes, table: Table, references: References) -> None:
         self._data, self._at = data, 0

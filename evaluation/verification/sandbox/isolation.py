@@ -46,7 +46,7 @@ _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 """How many rights on files each version of Landlock knows; later ones know 16."""
 
 _MOST_OPEN = 32
-_GRACE = 2  # seconds in which the one that watches ends it, and says why, before the kernel does
+_GRACE = 2  # seconds in which the zygote ends it, with a reason, before the kernel does
 _FRAMES = 1000
 """How deep Python may recurse, not counting what is below the foreign code."""
 
@@ -175,9 +175,9 @@ def _numpy() -> set[str]:
     return {folder, f"{folder}.libs"}
 
 
-def arrange_descriptors(null: int, kept: Sequence[int]) -> None:
-    """Leave nothing open but /dev/null as 0, 1, 2 and the given ones as 3, 4, …, in order."""
-    high = [os.dup2(old, 100 + place) for place, old in enumerate((null, null, null, *kept))]
+def arrange_descriptors(null: int, descriptors: Sequence[int]) -> None:
+    """Leave nothing open but /dev/null as 0, 1, 2 and the descriptors as 3, 4, …, in order."""
+    high = [os.dup2(old, 100 + place) for place, old in enumerate((null, null, null, *descriptors))]
     for place, descriptor in enumerate(high):
         os.dup2(descriptor, place)
     os.closerange(len(high), resource.getrlimit(resource.RLIMIT_NOFILE)[0])

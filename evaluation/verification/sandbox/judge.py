@@ -1,6 +1,6 @@
 """The guarded run: the judge's process runs the tests against a program that it can only ask.
 
-It says whether the values are really what they should be. It is sandboxed too, as tests are foreign
+It decides whether the values are really what they should be. It is sandboxed too, as tests are foreign
 code; but no line of the program ever runs in it, and what its names mean is fixed before the
 program begins (`static_analysis.py`). Only this process has the pipe that its verdict is written to.
 """

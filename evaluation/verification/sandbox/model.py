@@ -1,4 +1,4 @@
-"""What a sandboxed run is given, and what comes of it."""
+"""Inputs of a sandboxed run, and its verdict."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -44,7 +44,7 @@ UNGUARDED, FORGED = "unguarded", "forged"
 
 @dataclass(frozen=True)
 class ProgramVerdict:
-    """`passed` is None where nothing can be said: tests that cannot be run, a machine too busy.
+    """`passed` is None where there is no verdict: tests that cannot be run, a machine too busy.
 
     `note` is "unguarded" for a pass that rests on the plain run alone, "forged" for a program that
     passes there and gives other values when it is asked from outside.

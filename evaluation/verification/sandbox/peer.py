@@ -27,7 +27,7 @@ _UNREQUESTED = "it wrote to the judge without being asked"
 
 
 class Broken(BaseException):
-    """The other side is gone, or says what it must not; no test can go on."""
+    """The other side has ended or sent what it must not; no test can go on."""
 
 
 class Peer:
@@ -78,7 +78,7 @@ class Peer:
     # Messages
 
     def ask(self, question: Any) -> Any:
-        """Raise what the other side raises; Broken where it is gone or gives no proper answer."""
+        """Raise what the other side raises; Broken where it has ended or gives no proper answer."""
         if self.broken:
             raise Broken(self.broken)
         outermost, self._depth = self._depth == 0, self._depth + 1

@@ -101,7 +101,7 @@ def _place(
 
 
 def _seen(node: ast.stmt, frame: FrameType) -> str:
-    """Calls the function of a failed assert once more, as what it gave is not kept anywhere."""
+    """Calls the function of a failed assert once more, as its value is not stored anywhere."""
     names = {**frame.f_globals, **frame.f_locals}
     try:
         calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]

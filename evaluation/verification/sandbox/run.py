@@ -1,4 +1,4 @@
-"""Runs programs in the strongest sandbox that the machine offers, which is kept for the next one.
+"""Runs programs in the strongest sandbox that the machine offers, and reuses it for the next one.
 
 A program is verified by two runs: the plain one, and the guarded one if that is passed.
 
@@ -50,7 +50,7 @@ def run_program(
     with _lock:
         try:
             return _run_twice(_sandbox(modes), program, tests, limits)
-        except SandboxError:  # it ended, perhaps before this program; a new one tells
+        except SandboxError:  # it ended, perhaps before this program; a new one shows
             return _run_twice(_sandbox(modes), program, tests, limits)
 
 
@@ -61,7 +61,7 @@ def describe_sandbox(*, modes: Sequence[str] = MODES) -> str:
 
 
 def close_sandbox() -> None:
-    """End the processes that are kept for the next program."""
+    """End the processes that wait for the next program."""
     with _lock:
         for sandbox in _open.values():
             sandbox.close()
@@ -129,7 +129,7 @@ def check(sandbox: Sandbox) -> None:
 
 
 def _plainly(report: RunReport, tests: Tests, limits: Limits) -> tuple[ProgramVerdict, bool]:
-    """What the plain run says, and whether the tests themselves may be at fault."""
+    """The plain run's verdict, and whether the tests themselves may be at fault."""
     if report.passed:
         return ProgramVerdict(True), False
     if (ended := _cut_short(report, tests, limits)) is not None:

@@ -37,7 +37,7 @@ _NAMED = {"np": "numpy", "numpy": "numpy"}
 
 @dataclass(frozen=True)
 class TestsAnalysis:
-    """`names` are the program's; `objects` says why its values are not all that is looked at.
+    """`names` are the program's; `objects` is why its values are not all that is tested.
 
     `modules`, by name, are used without an import, as the program has one.
     """

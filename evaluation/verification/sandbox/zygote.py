@@ -6,7 +6,7 @@ they travel through descriptors that it hands on. So one program cannot find any
     worker ── starter ── zygote ─┬─ plain run: program and tests
                                  └─ guarded run: candidate and judge
 
-The starter ends the zygote when the worker is gone, and the runs end with it.
+The starter ends the zygote when the worker has ended, and the runs end with it.
 """
 
 import contextlib
@@ -29,8 +29,8 @@ from evaluation.verification.sandbox.judge import judge
 from evaluation.verification.sandbox.model import Limits, Tests
 
 JOB = struct.Struct("<dQ?")
-"""Seconds, megabytes, whether guarded; with it come the descriptors of program, tests, what is output
-and what is heard."""
+"""Seconds, megabytes, whether guarded; with it come the descriptors of program, tests,
+output and secret."""
 ENDING = struct.Struct("<Bii")
 """How it ended, and the wait statuses: of the judge and the candidate, or twice of the one process."""
 DONE, COMPUTED, WAITED, STARVED = range(4)
@@ -51,7 +51,7 @@ _ACCOUNTED = 0.05
 def start(
     mode: str, sources: list[str], worker: int, descriptor: int, filter_descriptor: int
 ) -> NoReturn:
-    """Act as the starter: fork the zygote and end it when the worker `worker` has gone."""
+    """Act as the starter: fork the zygote and end it when the worker `worker` has ended."""
     connection = socket.socket(fileno=descriptor)
     try:
         limit(resource.RLIMIT_NOFILE, _MOST_OPEN)
@@ -166,20 +166,20 @@ class _Zygote:
         is_over = any(used.ru_utime + used.ru_stime > limits.seconds for _, used in ends)
         return COMPUTED if is_over else ending, ends
 
-    def _fork(self, limits: Limits, kept: tuple[int, ...], run: Callable[[], None]) -> int:
+    def _fork(self, limits: Limits, descriptors: tuple[int, ...], run: Callable[[], None]) -> int:
         present = int(os.pread(self._memory, 100, 0).split()[0]) * resource.getpagesize()
         child = os.fork()
         if child:
             return child
         try:
-            arrange_descriptors(self._null, kept)
+            arrange_descriptors(self._null, descriptors)
             confine(limits, present, self._seccomp)
             run()
         finally:
             os._exit(1)
 
     def _wait(self, running: int, limits: Limits, children: list[int]) -> int:
-        """Until the last of `alive` is closed, or time runs out. Ends itself if the worker is gone."""
+        """Until the last of `alive` is closed, or time runs out. Ends itself if the worker has ended."""
         worker = self._connection.fileno()
         end, waited = time.monotonic() + PATIENCE * limits.seconds, 0.0
         begin, computed, most = time.monotonic(), 0.0, 0.0
@@ -219,8 +219,8 @@ def _computed(child: int) -> float:
 
 def _end(child: int) -> tuple[int, resource.struct_rusage]:
     """Kills a child if it still runs; returns its wait status and what it used."""
-    gone, status, used = os.wait4(child, os.WNOHANG)
-    if not gone:
+    ended, status, used = os.wait4(child, os.WNOHANG)
+    if not ended:
         os.kill(child, signal.SIGKILL)
         _, status, used = os.wait4(child, 0)
     return status, used
