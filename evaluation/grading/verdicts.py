@@ -187,12 +187,12 @@ def _provided(
 
     provider, request = provider_of(plan, task), scoring_request(task)
 
-    def judge(part: list[list[int]]) -> list[Outcome]:
+    def score_part(part: list[list[int]]) -> list[Outcome]:
         cases: list[ProviderCase] = [jobs[numbers[0]][1:] for numbers in part]
         return [one for _, one in score(provider, request, cases, limits_of(plan))]
 
     with ThreadPoolExecutor(workers_of(plan)) as pool:
-        for part, judged in zip(parts, pool.map(judge, parts), strict=True):
+        for part, judged in zip(parts, pool.map(score_part, parts), strict=True):
             outcomes = run_programs(judged, limits_of(plan), workers_of(plan))
             for numbers, outcome in zip(part, outcomes, strict=True):
                 for number in numbers:

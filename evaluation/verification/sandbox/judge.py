@@ -16,28 +16,27 @@ from evaluation.verification.sandbox.peer import Broken, Peer
 from evaluation.verification.sandbox.plain_run import runs
 from evaluation.verification.sandbox.proxy import Log, Proxy
 from evaluation.verification.sandbox.reasons import Missing, Unusable, failure_reason, named
-from evaluation.verification.sandbox.static_analysis import TestsAnalysis, analyse
+from evaluation.verification.sandbox.static_analysis import analyse
 
 
 def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> ProgramVerdict:
     """Call `begin` with the number of each test before it is run."""
     try:
-        setup, tree = _parsed(tests.setup), _parsed("\n".join(tests.asserts) or tests.source)
+        run = _GuardedRun(tests, read, write)
     except Unusable as reason:
         return _unusable(reason)
-    return _Judge(tests, setup, tree, read, write).outcome(begin)
+    return run.verdict(begin)
 
 
-class _Judge:
-    def __init__(
-        self, tests: Tests, setup: ast.Module, tree: ast.Module, read: int, write: int
-    ) -> None:
-        self._tests, self._setup, self._tree = tests, setup, tree
-        self._analysis: TestsAnalysis = analyse(setup, tree, tests.entry_point)
+class _GuardedRun:
+    def __init__(self, tests: Tests, read: int, write: int) -> None:
+        self._tests, self._setup = tests, _parsed(tests.setup)
+        self._tree = _parsed("\n".join(tests.asserts) or tests.source)
+        self._analysis = analyse(self._setup, self._tree, tests.entry_point)
         self._log = log = Log(bool(self._analysis.objects))
         self._peer = Peer(read, write, _called_back, lambda p, n: Proxy(p, n, log), draws=True)
 
-    def outcome(self, begin: Callable[[int], None]) -> ProgramVerdict:
+    def verdict(self, begin: Callable[[int], None]) -> ProgramVerdict:
         current = ""
         try:
             theirs = self._theirs()
