@@ -64,7 +64,9 @@ def summarize_task(prompts: Sequence[SampledPrompt], views: Mapping[str, Judge])
     samples = [sample for prompt in prompts for sample in prompt.samples]
     tokens = [sample.completion.tokens for sample in samples]
     return {
-        "verifiers": {view: summarize_view(prompts, view, judge) for view, judge in views.items()},
+        "verifiers": {
+            view: summarize_view(prompts, view, verifier) for view, verifier in views.items()
+        },
         "prompts": len(prompts),
         "samples": len(samples),
         "truncated_rate": _share(s.completion.stop_reason == "length" for s in samples),
@@ -86,11 +88,11 @@ def _right_by_any(sample: Sample) -> bool:
 
 def _lacks_form(prompt: SampledPrompt, view: str) -> int:
     """Samples in which a verifier finds no answer, and another one the right answer."""
-    judged = [(s.verdicts[view], _right_by_any(s)) for s in prompt.samples]
-    return sum(v.credit == 0 and v.answer is None and right for v, right in judged)
+    found = [(s.verdicts[view], _right_by_any(s)) for s in prompt.samples]
+    return sum(v.credit == 0 and v.answer is None and right for v, right in found)
 
 
-def summarize_view(prompts: Sequence[SampledPrompt], view: str, judge: Judge) -> dict[str, Any]:
+def summarize_view(prompts: Sequence[SampledPrompt], view: str, verifier: Judge) -> dict[str, Any]:
     """Return the rates of one verifier, over the samples that it did not fail on.
 
     Raises:
@@ -112,7 +114,7 @@ def summarize_view(prompts: Sequence[SampledPrompt], view: str, judge: Judge) ->
         "right_but_format_rate": sum(_lacks_form(p, view) for p in prompts) / len(verdicts),
         "errors": total - len(verdicts),
         **{note: sum(v.note == note for v in verdicts) for note in (UNGUARDED, FORGED)},
-        **_over_samples(prompts, view, judge),
+        **_over_samples(prompts, view, verifier),
     }
 
 
@@ -121,13 +123,13 @@ def _credits(prompts: Sequence[SampledPrompt], view: str) -> list[float]:
     return [c for prompt in prompts if (c := prompt.credit(view)) is not None]
 
 
-def _over_samples(prompts: Sequence[SampledPrompt], view: str, judge: Judge) -> dict[str, Any]:
+def _over_samples(prompts: Sequence[SampledPrompt], view: str, verifier: Judge) -> dict[str, Any]:
     """pass@k, cons@k and distinct answers, where there are several samples."""
     n = min(len(prompt.samples) for prompt in prompts)
     if n < 2:
         return {}
     found: dict[str, Any] = {"pass_at_k": {str(k): _pass_at_k(prompts, view, k) for k in powers(n)}}
-    if (bare := bare_answer(judge)) is None:
+    if (bare := bare_answer(verifier)) is None:
         return found
     known = [prompt.known(view) for prompt in prompts]
     answers = [[_meaning(verdict, bare) for verdict in verdicts] for verdicts in known]
@@ -149,14 +151,14 @@ def _meaning(verdict: Verdict, bare: Callable[[str], str]) -> str | None:
 
 
 def _pass_at_k(prompts: Sequence[SampledPrompt], view: str, k: int) -> dict[str, Any]:
-    """Prompts of which fewer than k samples could be judged are left out, and counted."""
+    """Prompts of which fewer than k samples could be verified are left out, and counted."""
     known = [(len(prompt.known(view)), prompt.right(view)) for prompt in prompts]
     values = [pass_at_k(n, right, k) for n, right in known if n >= k]
     return {**_with_interval(values), "prompts": len(values)}
 
 
 def _with_interval(values: Sequence[float]) -> dict[str, Any]:
-    """Null where nothing could be judged: that is not 0."""
+    """Null where nothing could be verified: that is not 0."""
     if not values:
         return dict.fromkeys(Interval._fields)
     return interval(np.asarray(values, dtype=np.float64))._asdict()

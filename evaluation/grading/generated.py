@@ -55,7 +55,7 @@ PROMPTS = pa.schema(
         ("strata", pa.string()),
     ]
 )
-"""`n` counts the samples that the verifier could judge; rates are null where there are none."""
+"""`n` counts the samples that the verifier could read; rates are null where there are none."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def verify_task(
     cache, documents = read_prompts(folder), read_documents(folder)
     asked = plan.suite.generation_tasks[name]
     task = judged_task(asked, cache.meta)
-    if not isinstance(asked, ProviderTask):  # prefill had them judged
+    if not isinstance(asked, ProviderTask):  # prefill verified them
         check_cached_golds(folder, name, asked, partial(check_golds, nltk_data=plan.nltk_data))
     keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
     stored, used = counted_completions(plan, store, name, entry["completions"], keys, entry["stop"])

@@ -152,11 +152,11 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, V
     """Yield (number of the job, verdict) as they come; raises like `verify_all` and `score`."""
     own: dict[int, OwnJob] = {}
     provided: dict[Provided, list[int]] = {}
-    for number, (judge, document, text) in enumerate(jobs):
-        if isinstance(judge, Provided):
-            provided.setdefault(judge.model_copy(update={"metric": ""}), []).append(number)
+    for number, (verifier, document, text) in enumerate(jobs):
+        if isinstance(verifier, Provided):
+            provided.setdefault(verifier.model_copy(update={"metric": ""}), []).append(number)
         else:
-            own[number] = (judge, document, text)
+            own[number] = (verifier, document, text)
     how, numbers = plan.config.verification, list(own)
     for place, verdict in verify_all(
         list(own.values()),
@@ -173,7 +173,7 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, V
 def _provided(
     plan: StagePlan, task: Provided, jobs: Mapping[int, Job]
 ) -> Iterator[tuple[int, Verdict]]:
-    """Each completion is judged once for all metrics of a task."""
+    """Each completion is verified once for all metrics of a task."""
     alike: dict[str, list[int]] = {}
     for number, (_, document, text) in jobs.items():
         if (verdict := too_long(text)) is not None:
@@ -192,14 +192,14 @@ def _provided(
         return [one for _, one in score(provider, request, cases, limits_of(plan))]
 
     with ThreadPoolExecutor(workers_of(plan)) as pool:
-        for part, judged in zip(parts, pool.map(score_part, parts), strict=True):
-            outcomes = run_programs(judged, limits_of(plan), workers_of(plan))
+        for part, scored in zip(parts, pool.map(score_part, parts), strict=True):
+            outcomes = run_programs(scored, limits_of(plan), workers_of(plan))
             for numbers, outcome in zip(part, outcomes, strict=True):
                 for number in numbers:
                     yield number, _verdict(jobs[number], outcome)
 
 
 def _verdict(job: Job, outcome: Outcome) -> Verdict:
-    judge, _, text = job
-    assert isinstance(judge, Provided)
-    return storable(verdict_of(judge.metric, outcome, text))
+    verifier, _, text = job
+    assert isinstance(verifier, Provided)
+    return storable(verdict_of(verifier.metric, outcome, text))

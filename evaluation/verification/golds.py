@@ -1,4 +1,4 @@
-"""Before anything is generated: is every gold answer right by the verifiers that will judge with it?
+"""Before anything is generated: is every gold answer right by the verifiers that will use it?
 
 A gold that is no answer, or that a verifier cannot read, would count all completions of its prompt
 as wrong, and nobody would ever see why.
@@ -54,7 +54,7 @@ def check_golds(
     for view, problems in wrong.items():
         raise SourceError(_sentence(name, view, problems, list(documents)))
     for view, problems in failed.items():
-        raise SourceError(_not_judged(name, view, problems, len(documents)))
+        raise SourceError(_not_verified(name, view, problems, len(documents)))
 
 
 def _compared(verifier: Verifier, gold: str) -> str:
@@ -69,7 +69,7 @@ def _has_gold(verifier: Verifier) -> bool:
 
 
 def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) -> str | None:
-    """Why a gold cannot be judged with; None if it can."""
+    """Why a gold cannot be used; None if it can."""
     if not _has_gold(verifier):
         return verdict.reason if verdict.credit is None else None
     gold = "" if document["gold"] is None else str(document["gold"])
@@ -80,11 +80,11 @@ def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) 
     return None if verdict.credit == 1 else verdict.reason
 
 
-def _not_judged(name: str, view: str, problems: Mapping[str, str], count: int) -> str:
+def _not_verified(name: str, view: str, problems: Mapping[str, str], count: int) -> str:
     """The machine's fault, and no gold answer's."""
     first, why = next(iter(problems.items()))
     return (
-        f"generation_tasks.{name}: {len(problems):,} of {count:,} gold answers could not be judged by "
+        f"generation_tasks.{name}: {len(problems):,} of {count:,} gold answers could not be verified by "
         f"the verifier {view!r} (the first, {first}: {shortened(why)}); prefill again, on a machine with "
         "more memory or less to do"
     )

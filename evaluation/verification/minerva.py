@@ -1,4 +1,4 @@
-"""`Final Answer: The final answer is …`, as solutions of MATH are judged since Minerva.
+"""`Final Answer: The final answer is …`, as solutions of MATH are verified since Minerva.
 
 The rules of normalization are those of appendix D of Lewkowycz et al. (2022), with the corrections
 that lm-evaluation-harness made to them: units are words, `\\left` is no `ft`, `0,1` is no number.

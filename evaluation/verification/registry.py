@@ -69,7 +69,7 @@ def libraries_of(verifiers: Iterable[Verifier | Check]) -> list[str]:
     return sorted({entry.library for entry in entries if entry} - {""})
 
 
-def bare_answer(judge: Judge) -> Callable[[str], str] | None:
+def bare_answer(verifier: Judge) -> Callable[[str], str] | None:
     """Return `Entry.bare` of a verifier; None for a provider's, whose equality is not known."""
-    entry = None if isinstance(judge, Provided) else VERIFIERS[judge.kind]
-    return partial(entry.bare, judge) if entry is not None and entry.bare is not None else None
+    entry = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind]
+    return partial(entry.bare, verifier) if entry is not None and entry.bare is not None else None

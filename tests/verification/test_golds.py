@@ -74,7 +74,7 @@ def test_a_verifier_that_fails_is_no_fault_of_the_golds(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("evaluation.verification.golds.verify_all", fails)
     with pytest.raises(
-        SourceError, match=r"2 of 2 gold answers could not be judged .*q/0: it died"
+        SourceError, match=r"2 of 2 gold answers could not be verified .*q/0: it died"
     ):
         check_golds("maths", task({"kind": "boxed"}), documents("1", "2"), workers=1)
 
