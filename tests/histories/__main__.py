@@ -28,40 +28,38 @@ from tests.histories.history import Action, Player, Report, is_change, read
 from tests.histories.runner import Server, server
 from tests.histories.world import World
 
+SEED = 3
+"""With it a hundred histories have every kind of edit, accident and command."""
+
+SHOWN = 9
+"""Fewer differences of one run than these are shown in full."""
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--shorten", action="store_true")
-    parser.add_argument("--keep", type=Path, help="folder for histories that fail")
+    parser.add_argument(
+        "--keep", type=Path, default="failed_histories", help="folder for histories that fail"
+    )
     options = parser.parse_args()
-    count = int(os.environ.get("HISTORIES", "100"))
-    start = int(os.environ.get("HISTORIES_SEED", str(SEED)))
-    at_once = int(os.environ.get("HISTORIES_AT_ONCE", "2"))
-    scratch = tempfile.TemporaryDirectory(prefix="histories-")
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(scratch))
+    count, seed, at_once = (
+        int(os.environ.get(f"HISTORIES{name}", default))
+        for name, default in (("", 100), ("_SEED", SEED), ("_AT_ONCE", 2))
+    )
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(at_once) as threads:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="histories-")))
         pool = build_pool(folder / "made")
-        with ThreadPoolExecutor(at_once) as threads:
-            servers = threads.map(lambda _: stack.enter_context(server()), range(at_once))
-            places = [
-                Place(warm, folder / f"place{number}", pool) for number, warm in enumerate(servers)
-            ]
+        servers = threads.map(lambda _: stack.enter_context(server()), range(at_once))
+        places = [Place(warm, folder / f"place{n}", pool) for n, warm in enumerate(servers)]
         build_other_run(places[0].warm, pool)
-        given_ones = {path.stem: read(path) for path in options.files}
-        if options.shorten:
-            for actions in given_ones.values():
-                print_history(shortened(places[0], actions), places[0])
-            return 0
-        chosen = given_ones or drawn(pool, count, start)
-        return play_all(places, chosen, options.keep or Path("failed_histories"))
-
-
-SEED = 3
-"""With it a hundred histories have every kind of edit, accident and command."""
-
-SHOWN = 9
-"""Fewer differences of one run than these are told in full."""
+        chosen = {path.stem: read(path) for path in options.files}
+        if not options.shorten:
+            return play_all(places, chosen or drawn(pool, count, seed), options.keep)
+        for actions in chosen.values():
+            shorter = shortened(places[0], actions)
+            print(json.dumps(shorter), *places[0].play(shorter).lines, sep="\n")
+    return 0
 
 
 class Place:
@@ -79,14 +77,14 @@ class Place:
         return report
 
 
-def drawn(pool: Path, count: int, start: int) -> dict[str, list[Action]]:
+def drawn(pool: Path, count: int, seed: int) -> dict[str, list[Action]]:
     """The same histories for the same seed."""
-    drawer = Drawer(beginning(pool), random.Random(start))
+    drawer = Drawer(beginning(pool), random.Random(seed))
     return {str(number): drawer.history() for number in range(1, count + 1)}
 
 
 def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -> int:
-    """Plays them, as many at once as there are places; tells of each in their order."""
+    """Plays them, as many at once as there are places; reports each in their order."""
     free: Queue[Place] = Queue()
     for place in places:
         free.put(place)
@@ -100,47 +98,52 @@ def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -
 
     begin, reports = time.perf_counter(), list[Report]()
     with ThreadPoolExecutor(len(places)) as threads:
-        played = threads.map(play, chosen.values())
-        for (name, actions), (report, seconds) in zip(chosen.items(), played, strict=True):
+        for (name, actions), (report, seconds) in zip(
+            chosen.items(), threads.map(play, chosen.values()), strict=True
+        ):
             reports.append(report)
-            _tell(name, actions, report, seconds)
+            _print_history(name, actions, report, seconds)
             if report.failures:
                 keep.mkdir(parents=True, exist_ok=True)
                 (keep / f"{name}.json").write_text(json.dumps(actions) + "\n")
                 (keep / f"{name}.log").write_text("\n".join(report.output))
-    failed = sum(bool(report.failures) for report in reports)
-    runs, asked, in_vain, of_copies = (
-        sum(getattr(report, name) for report in reports)
-        for name in ("runs", "asked", "in_vain", "of_copies")
-    )
     minutes = (time.perf_counter() - begin) / 60
     used = Counter(str(action[0]) for actions in chosen.values() for action in actions)
-    cells = [f"{count:5} {name:<26}" for name, count in sorted(used.items())]
-    print(f"\n{len(chosen)} histories, {runs} runs in {minutes:.1f} minutes; ", end="")
-    print(f"seed {os.environ.get('HISTORIES_SEED', SEED)}; {failed} failed")
-    print(
-        f"{asked} questions asked, {in_vain} of them in vain, {of_copies} again as their checkpoint "
-        "was copied with new times"
-    )
-    print(*("".join(cells[at : at + 4]).rstrip() for at in range(0, len(cells), 4)), sep="\n")
-    if failed:
-        wrong = Counter(
-            kind
-            for report in reports
-            for kind in {what.split(":")[0][:60] for what in report.failures}
-        )
+    _print_counts(used, 26)
+    wrong = Counter(kind for report in reports for kind in _kinds(report))
+    if wrong:
         print(f"\nWhat was wrong, in how many histories (kept in {keep}):")
         print("\n".join(f"{count:5} {what}" for what, count in wrong.most_common()))
-    return int(bool(failed))
+    runs, asked, in_vain, of_copies, failed = (
+        sum(values)
+        for values in zip(
+            *((r.runs, r.asked, r.in_vain, r.of_copies, bool(r.failures)) for r in reports),
+            strict=True,
+        )
+    )
+    print(
+        f"\n{len(chosen)} histories, {runs} runs in {minutes:.1f} minutes; {failed} failed\n{asked} "
+        f"questions asked, {in_vain} of them in vain, {of_copies} again as their checkpoint was copied "
+        "with new times"
+    )
+    return int(bool(wrong))
 
 
-def _tell(name: str, actions: list[Action], report: Report, seconds: float) -> None:
-    changes = sum(map(is_change, actions))
+def _print_counts(used: Counter[str], width: int) -> None:
+    cells = [f"{count:5} {name:<{width}}" for name, count in sorted(used.items())]
+    print("", *("".join(cells[at : at + 4]).rstrip() for at in range(0, len(cells), 4)), sep="\n")
+
+
+def _kinds(report: Report) -> set[str]:
+    return {what.split(":")[0][:60] for what in report.failures}
+
+
+def _print_history(name: str, actions: list[Action], report: Report, seconds: float) -> None:
     state = f"{len(report.failures)} wrong" if report.failures else "ok"
-    counted = f"{changes:2} changes {report.runs:2} runs {seconds:5.1f} s"
+    counted = f"{sum(map(is_change, actions)):2} changes {report.runs:2} runs {seconds:5.1f} s"
     print(f"{name:>4} {counted} {state}", flush=True)
     wrong = 0
-    for line in report.told if report.failures else []:
+    for line in report.lines if report.failures else []:
         wrong = wrong + 1 if line.startswith("    ✗") else 0
         if wrong <= SHOWN:
             print(f"     {line}" if wrong < SHOWN else "         ✗ … and maybe more", flush=True)
@@ -148,23 +151,13 @@ def _tell(name: str, actions: list[Action], report: Report, seconds: float) -> N
 
 def shortened(place: Place, actions: list[Action]) -> list[Action]:
     """Leaves out one action after the other as long as something of the same kind is wrong."""
-    kinds = {what.split(":")[0] for what in place.play(actions).failures}
-    number = len(actions) - 1
-    while number >= 0:
+    kinds = _kinds(place.play(actions))
+    for number in reversed(range(len(actions))):
         fewer = actions[:number] + actions[number + 1 :]
-        try:
-            found = {what.split(":")[0] for what in place.play(fewer).failures}
-        except (KeyError, IndexError, ValueError):  # an action that needs the one left out
-            found = set()
-        if found & kinds:
-            actions, kinds = fewer, found & kinds
-        number -= 1
+        with contextlib.suppress(KeyError, IndexError, ValueError):  # it needs what was left out
+            if found := _kinds(place.play(fewer)) & kinds:
+                actions, kinds = fewer, found
     return actions
-
-
-def print_history(actions: list[Action], place: Place) -> None:
-    print(json.dumps(actions))
-    print("\n".join(place.play(actions).told))
 
 
 if __name__ == "__main__":

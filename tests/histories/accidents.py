@@ -1,4 +1,4 @@
-"""What may befall the disk between two runs, and a run: nothing of it changes what is wanted."""
+"""What may befall the disk between two runs, and a run: nothing of it changes what is requested."""
 
 import os
 import shutil
@@ -7,7 +7,8 @@ from pathlib import Path
 
 ROOTS = ("results", "results_b", "elsewhere")
 WAYS = ("delete", "flip", "cut", "empty")
-KEPT = (".config", ".snakemake")
+
+STORED = ("scores", "eval_logs")
 
 LOSES_SCORES = ("store_hit", "store_removed", "results_removed")
 LOSES_CACHES = ("cache_hit", "cache_removed", "cache_entry_removed")
@@ -16,21 +17,35 @@ LOSES_RESULTS = (*LOSES_SCORES, "result_hit", "step_results_removed", "stage_res
 
 Accident = Callable[..., str | None]
 
-ACCIDENTS: dict[str, tuple[list[tuple[object, ...]], Accident]] = {}
-"""By name: the arguments an accident could have, and what happens; it returns what it met."""
+
+def _files(folder: Path, roots: Iterable[str]) -> list[Path]:
+    found = (path for root in roots for path in (folder / root).rglob("*") if path.is_file())
+    return sorted(path for path in found if not set(path.parts) & {".config", ".snakemake"})
 
 
-def accident(*choices: tuple[object, ...]) -> Callable[[Accident], Accident]:
-    def register(happen: Accident) -> Accident:
-        ACCIDENTS[happen.__name__] = (list(choices), happen)
-        return happen
-
-    return register
+def _cached(files: list[Path]) -> list[Path]:
+    plain = [path for path in files if path.suffix not in (".log", ".jsonl")]
+    return plain + [path for path in files if path.name.endswith("s.jsonl")]
 
 
-def files(folder: Path, roots: Iterable[str]) -> list[Path]:
-    found = [path for root in roots for path in (folder / root).rglob("*") if path.is_file()]
-    return sorted(path for path in found if not set(path.parts) & set(KEPT))
+HIT: dict[str, tuple[tuple[str, ...], Callable[[list[Path]], list[Path]]]] = {
+    "result_hit": (ROOTS, lambda files: [p for p in files if not {*STORED} & set(p.parts)]),
+    "store_hit": (ROOTS, lambda files: [path for path in files if "scores" in path.parts]),
+    "cache_hit": (("cache",), _cached),
+}
+"""Accidents to one file, and which files there are for it."""
+
+REMOVED: dict[str, tuple[int, tuple[str, ...]]] = {
+    "step_results_removed": (4, tuple(f"{root}/**/by_checkpoint/step_*" for root in ROOTS)),
+    "bridge_results_removed": (1, tuple(f"{root}/**/bridge" for root in ROOTS)),
+    "stage_results_removed": (2, tuple(f"{root}/**/by_checkpoint/.." for root in ROOTS)),
+    "store_removed": (1, tuple(f"{root}/scores" for root in ROOTS)),
+    "results_removed": (1, ROOTS),
+    "cache_entry_removed": (6, ("cache/**/meta.json/..",)),
+    "cache_removed": (1, ("cache",)),
+    "snakemake_forgets": (1, (".snakemake",)),
+}
+"""Folders that are removed: how many there may be, and where they are."""
 
 
 def damage(path: Path, way: str) -> None:
@@ -45,97 +60,46 @@ def damage(path: Path, way: str) -> None:
         path.write_bytes(b"" if way == "empty" else bytes(content[: len(content) // 2]))
 
 
-def _hit(folder: Path, found: list[Path], number: int, way: str) -> str | None:
-    if not found:
+def _hit(name: str) -> Accident:
+    def happen(folder: Path, number: int, way: str) -> str | None:
+        roots, choose = HIT[name]
+        if not (found := choose(_files(folder, roots))):
+            return None
+        path = found[number % len(found)]
+        damage(path, way)
+        return f"{way} {path.relative_to(folder)}"
+
+    return happen
+
+
+def _remove(name: str) -> Accident:
+    def happen(folder: Path, number: int) -> str | None:
+        found: set[Path] = set()
+        for pattern in REMOVED[name][1]:
+            place = pattern.removesuffix("/..")
+            found |= {path.parent if place != pattern else path for path in folder.glob(place)}
+        if not (there := sorted(filter(Path.is_dir, found))):
+            return None
+        path = there[number % len(there)]
+        shutil.rmtree(path)
+        return f"rm -r {path.relative_to(folder)}"
+
+    return happen
+
+
+def touched(folder: Path, number: int) -> str | None:
+    """A file gets the time of now, as from `touch` or a copy without times."""
+    if not (found := _files(folder, [*ROOTS, "cache"])):
         return None
-    path = found[number % len(found)]
-    damage(path, way)
-    return f"{way} {path.relative_to(folder)}"
+    os.utime(found[number % len(found)])
+    return f"touch {found[number % len(found)].relative_to(folder)}"
 
 
 MANY = [(number * 7, way) for number in range(25) for way in WAYS]
 
-
-@accident(*MANY)
-def result_hit(folder: Path, number: int, way: str) -> str | None:
-    """Any file of the results but logs and the store."""
-    found = [p for p in files(folder, ROOTS) if not {"scores", "eval_logs"} & set(p.parts)]
-    return _hit(folder, found, number, way)
-
-
-@accident(*MANY)
-def store_hit(folder: Path, number: int, way: str) -> str | None:
-    found = [path for path in files(folder, ROOTS) if "scores" in path.parts]
-    return _hit(folder, found, number, way)
-
-
-@accident(*MANY)
-def cache_hit(folder: Path, number: int, way: str) -> str | None:
-    found = [path for path in files(folder, ["cache"]) if path.suffix not in (".log", ".jsonl")]
-    found += [path for path in files(folder, ["cache"]) if path.name.endswith("s.jsonl")]
-    return _hit(folder, found, number, way)
-
-
-def _remove(folder: Path, found: Iterable[Path], number: int) -> str | None:
-    there = sorted(path for path in found if path.is_dir())
-    if not there:
-        return None
-    path = there[number % len(there)]
-    shutil.rmtree(path)
-    return f"rm -r {path.relative_to(folder)}"
-
-
-def _below(folder: Path, roots: Iterable[str], pattern: str) -> list[Path]:
-    return [path for root in roots for path in (folder / root).glob(pattern)]
-
-
-@accident(*[(number,) for number in range(4)])
-def step_results_removed(folder: Path, number: int) -> str | None:
-    return _remove(folder, _below(folder, ROOTS, "**/by_checkpoint/step_*"), number)
-
-
-@accident((0,))
-def bridge_results_removed(folder: Path, number: int) -> str | None:
-    return _remove(folder, _below(folder, ROOTS, "**/bridge"), number)
-
-
-@accident((0,), (1,))
-def stage_results_removed(folder: Path, number: int) -> str | None:
-    stages = {path.parent for path in _below(folder, ROOTS, "**/by_checkpoint")}
-    return _remove(folder, stages, number)
-
-
-@accident((0,))
-def store_removed(folder: Path, number: int) -> str | None:
-    return _remove(folder, _below(folder, ROOTS, "scores"), number)
-
-
-@accident((0,))
-def results_removed(folder: Path, number: int) -> str | None:
-    return _remove(folder, [folder / root for root in ROOTS], number)
-
-
-@accident(*[(number,) for number in range(6)])
-def cache_entry_removed(folder: Path, number: int) -> str | None:
-    entries = {path.parent for path in _below(folder, ["cache"], "**/meta.json")}
-    return _remove(folder, entries, number)
-
-
-@accident((0,))
-def cache_removed(folder: Path, number: int) -> str | None:
-    return _remove(folder, [folder / "cache"], number)
-
-
-@accident((0,))
-def snakemake_forgets(folder: Path, number: int) -> str | None:
-    return _remove(folder, [folder / ".snakemake"], number)
-
-
-@accident(*[(number,) for number in range(0, 40, 3)])
-def touched(folder: Path, number: int) -> str | None:
-    """A file gets the time of now, as from `touch` or a copy without times."""
-    found = files(folder, [*ROOTS, "cache"])
-    if not found:
-        return None
-    os.utime(found[number % len(found)])
-    return f"touch {found[number % len(found)].relative_to(folder)}"
+ACCIDENTS: dict[str, tuple[list[tuple[object, ...]], Accident]] = {
+    **{name: (list[tuple[object, ...]](MANY), _hit(name)) for name in HIT},
+    **{name: ([(n,) for n in range(most)], _remove(name)) for name, (most, _) in REMOVED.items()},
+    "touched": ([(number,) for number in range(0, 40, 3)], touched),
+}
+"""By name: the arguments an accident could have, and what happens; it returns what it met."""

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.histories.model import Model
-from tests.histories.oracle import changed, contents, snapshot
-from tests.histories.runner import Done
-from tests.histories.world import environment
+from tests.histories.oracle import contents, snapshot, touched
 
 if TYPE_CHECKING:
     from tests.histories.history import Player
@@ -55,34 +53,16 @@ def marked_as_made(player: "Player") -> None:
     player.run("all", "--touch")
 
 
-LOOKS = (("status",), ("doctor",), ("bridge-table",), ("--dry-run",))
-
-
-@command(lambda model: LOOKS)
+@command(lambda model: [("status",), ("doctor",), ("bridge-table",), ("--dry-run",)])
 def looked(player: "Player", *words: str) -> None:
     """What only looks changes nothing."""
-    before = snapshot(player.world.folder)
+    before = snapshot(player.folder)
     is_run = words[0].startswith("--")
-    done = player.snakemake(*words) if is_run else evaluation(player, *words)
-    if touched := sorted(before.items() ^ snapshot(player.world.folder).items()):
-        player.wrong(f"{' '.join(words)} changed {touched[0][0]}")
-    _without_traceback(player, done)
-
-
-def evaluation(player: "Player", *words: str, **extra: str) -> Done:
-    """A command of the command line."""
-    folder = player.world.folder
-    told = {**environment(player.world, player.model), **player.extra, **extra}
-    told["EVALUATION_CONFIG"] = str(folder / "config.yaml")
-    player.report.runs += 1
-    done = player.server.run(folder, ["-m", "evaluation", *words], told)
-    (folder / "said.log").write_text(done.said)
-    return done
-
-
-def _without_traceback(player: "Player", done: Done) -> None:
-    if "Traceback" in done.said:
-        player.wrong(f"a traceback: {done.said.strip().splitlines()[-1][:300]}")
+    done = player.snakemake(*words) if is_run else player.evaluation(*words)
+    if found := touched(before, snapshot(player.folder)):
+        player.wrong(f"{' '.join(words)} changed {found[0]}")
+    if is_run:
+        player.check_traceback(done)
 
 
 def _by_hand(model: Model) -> Iterator[tuple[Any, ...]]:
@@ -106,50 +86,39 @@ SETS = ("step", "bridge", "stage", "checkpoint", "link", "result", "store", "cac
 @command(_by_hand)
 def by_hand(player: "Player", *words: str) -> None:
     """It refuses, or what it writes is what a run gives right after it."""
-    folder, model = player.world.folder, player.model
-    before, since = contents(folder, model), list(player.since)
+    before, since = contents(player.folder, player.model), list(player.since)
     player.economy.before()
-    done = evaluation(player, *words)
-    player.spent(player.economy.after(model, is_cut=done.code != 0))
-    _without_traceback(player, done)
+    done = player.evaluation(*words)
+    for what in player.economy.after(player.model, is_cut=done.code != 0):
+        player.wrong(what)
     player.since.append("by_hand")
     if done.code or any(name.startswith(SETS) for name in since):
         return
-    made = contents(folder, model)
+    made = contents(player.folder, player.model)
     written = [name for name in made if made[name] != before.get(name)]
-    player.tell("run all, after it")
-    if player.run("all").code == 0:
-        for what in changed(made, folder, sorted(written)):
-            player.wrong(f"by hand: {words[0]} wrote what a run does not give: {what}")
+    player.check_run_gives(made, written, f"by hand: {words[0]} wrote")
 
 
 @command(lambda model: [()])
 def twice(player: "Player") -> None:
     """Two Snakemakes in two folders, on one folder of results: both end well, and may do the same."""
-    folder = player.world.folder
+    folder = player.folder
     (folder / "beside").mkdir(exist_ok=True)
-    told = {**environment(player.world, player.model), **player.extra}
-    config = str(folder / "config.yaml")
-
-    def begin(name: str) -> Done:
-        return player.server.snakemake(folder / name, config=config, extra=told)
-
-    player.economy.before()
-    with ThreadPoolExecutor(2) as both:
-        ended = list(both.map(begin, ("", "beside")))
+    about = {"config": str(folder / "config.yaml"), "extra": player.environment()}
+    with player.forgiven(), ThreadPoolExecutor(2) as both:
+        places = (folder, folder / "beside")
+        ended = list(both.map(lambda place: player.server.snakemake(place, **about), places))
     player.report.runs += 2
-    player.economy.forgive(player.model)
     player.since.append("twice")
-    codes = [done.code for done in ended]
     for done in ended:
-        _without_traceback(player, done)
-    if any(codes) and player.is_well():
-        said = next(done.said for done in ended if done.code)
-        player.wrong(f"two at once ended with {codes}: {said[-600:]}")
+        player.check_traceback(done)
+        if done.code and player.is_well():
+            player.wrong(f"one of two at once ended with {done.code}: {done.said[-600:]}")
 
 
 LOOKS_AT_MOST = 20
 WATCHED = [("KILL", 0), *((who, n) for who in ("KILL", "MAIN") for n in (1, 4, 9, 15, 22, 30))]
+WATCH = "watch --once --quiet 0 -- --cores 2 --latency-wait 0".split()
 
 
 @command(lambda model: WATCHED)
@@ -160,51 +129,37 @@ def watched(player: "Player", who: str, moment: int) -> None:
     """
     if not player.is_well():
         return
-    player.tell("prefill, for the watcher")
-    player.run("prefill")
-    words = ["watch", "--once", "--quiet", "0", "--", "--cores", "2", "--latency-wait", "0"]
+    player.run("prefill", why="for the watcher")
     if moment:
-        player.economy.before()
-        done = evaluation(player, *words, HISTORIES_ACCIDENT=f"{who} {moment}")
-        player.economy.forgive(player.model)
-        _without_traceback(player, done)
-    player.economy.before()
-    done = evaluation(player, *words)
-    for _ in range(LOOKS_AT_MOST):  # as cron does, until what the killed one began has ended
-        if "still runs" in done.said or "another Snakemake works" in done.said:
-            time.sleep(1)
-            done = evaluation(player, *words)
-    if moment:  # a job of the killed one may have lived on, beside its successor
-        player.economy.forgive(player.model)
-    else:
-        player.spent(player.economy.after(player.model, is_cut=False))
-    _without_traceback(player, done)
+        with player.forgiven():
+            player.evaluation(*WATCH, HISTORIES_ACCIDENT=f"{who} {moment}")
+    # A job of the killed one may live on, next to its successor.
+    with player.forgiven() if moment else player.counted():
+        done = player.evaluation(*WATCH)
+        for _ in range(LOOKS_AT_MOST):  # as cron does, until what the killed one began has ended
+            if "still runs" in done.said or "another Snakemake works" in done.said:
+                time.sleep(1)
+                done = player.evaluation(*WATCH)
     if done.code and not player.model.may_fail_to_verify():
         player.wrong(f"a watcher ended with {done.code}: {done.said[-600:]}")
         return
-    made = contents(player.world.folder, player.model)
-    player.tell("run all, after it")
-    if player.run("all").code == 0:
-        for what in changed(made, player.world.folder, sorted(made)):
-            player.wrong(f"watched: it left what a run does not give: {what}")
+    made = contents(player.folder, player.model)
+    player.check_run_gives(made, made, "watched: it left")
 
 
 @command(lambda model: [])
 def meanwhile(player: "Player", kind: str, moment: int, action: list[Any]) -> None:
     """An edit in the middle of a run: before a file is renamed (WAIT), or while data are read."""
-    folder = player.world.folder
-    player.economy.before()
-    with ThreadPoolExecutor(1) as beside:
+    folder, before = player.folder, player.model.copy()
+    with player.forgiven(before), ThreadPoolExecutor(1) as beside:
         running = beside.submit(player.snakemake, HISTORIES_ACCIDENT=f"{kind} {moment}")
         while not (running.done() or (folder / "waiting").exists()):
             time.sleep(0.01)
         is_late = running.done()
-        before = player.model.copy()
         player.edit(action)
         (folder / "go").touch()
         done = running.result()
     for name in ("waiting", "go"):
         (folder / name).unlink(missing_ok=True)
-    player.report.told[-1] += f" (exit code {done.code}{', after it' * is_late})"
-    player.economy.forgive(before)
-    _without_traceback(player, done)
+    player.report.lines[-1] += f" (exit code {done.code}{', after it' * is_late})"
+    player.check_traceback(done)

@@ -30,12 +30,6 @@ class Economy:
     in_vain: int = 0
     of_copies: int = 0
 
-    def forget_scores(self) -> None:
-        self.stored.clear()
-
-    def forget_caches(self) -> None:
-        self.made.clear()
-
     def before(self) -> None:
         """To be called right before a run."""
         self._count_file.unlink(missing_ok=True)
@@ -46,7 +40,9 @@ class Economy:
             if name in now
         }
 
-    def after(self, model: Model, *, is_cut: bool, is_forced: bool = False) -> Iterator[str]:
+    def after(
+        self, model: Model, *, is_cut: bool = False, is_forced: bool = False
+    ) -> Iterator[str]:
         """What a run did in vain. One that was cut short may have lost its last scores."""
         yield from self._asked(str(model.config["results"]), is_cut)
         if not is_forced:
@@ -117,14 +113,15 @@ def _entries(cache: Path) -> dict[str, Signature]:
     return found
 
 
-VIEWS = {
-    "slices": {"group"},
-    "tasks": {"group", "primary"},
-    "probes": {"category", "checks", "headline"},
-    "generation_tasks": {"group", "primary", "sampling", "stop"},
-}
-"""Keys that are about what becomes of scores, not about what is asked."""
-
+ENTRIES = {
+    "slices": ("ppl_slices", "PREFILL_SLICE", {"group"}),
+    "tasks": ("cf_tasks", "PREFILL_TASK", {"group", "primary"}),
+    "probes": ("sft_native", "PREFILL_PROBES", {"category", "checks", "headline"}),
+    "generation_tasks": (
+        "generation_tasks", "PREFILL_GENERATION", {"group", "primary", "sampling", "stop"},
+    ),
+}  # fmt: skip
+"""By section: folder in the cache, protocol, and keys about what becomes of scores, not about what is asked."""
 
 OF_ALL_PROBES = ("stop", "chat_template", "answer_after")
 """Keys of a suite that its prompts are prefilled with."""
@@ -134,28 +131,21 @@ def _definitions(model: Model) -> dict[str, str]:
     """What every entry of the cache is made from, by its folder below the tokenizer's."""
     tokenizer = [repr(file) for path, file in model.files.items() if path.startswith("tokenizer/")]
     found: dict[str, Any] = {"tokenizer": [model.protocols.get("PREFILL_TOKENIZER"), tokenizer]}
-    for stage in model.stages:
-        suite = {
-            section: {
+    for stage, stage_config in model.stages.items():
+        suite = model.suite(stage)
+        for section, (folder, protocol, views) in ENTRIES.items():
+            known = {
                 name: [
-                    {key: value for key, value in item.items() if key not in VIEWS[section]},
+                    {key: value for key, value in item.items() if key not in views},
                     repr(model.behind(item["dataset"])) if "dataset" in item else None,
-                    tokenizer,
+                    *(tokenizer, model.protocols.get(protocol)),
                 ]
-                for name, item in items.items()
+                for name, item in suite[section].items()
             }
-            for section, items in model.suite(stage).items()
-        }
-        for name, item in suite["slices"].items():
-            found[f"ppl_slices/{name}"] = [item, model.protocols.get("PREFILL_SLICE")]
-        for name, item in suite["tasks"].items():
-            found[f"cf_tasks/{name}"] = [item, model.protocols.get("PREFILL_TASK")]
-        for name, item in suite["generation_tasks"].items():
-            about = [item, model.protocols.get("PREFILL_GENERATION")]
-            found[f"generation_tasks/{name}"] = about
-        if suite["probes"]:
-            own = [model.suites[name] for name in model.stages[stage]["suites"]]
-            whole = [[one.get(key) for key in OF_ALL_PROBES] for one in own]
-            about = [suite["probes"], whole, model.protocols.get("PREFILL_PROBES")]
-            found[f"sft_native/{stage}"] = about
+            if section != "probes":
+                found |= {f"{folder}/{name}": item for name, item in known.items()}
+            elif known:  # of all probes of a stage together
+                own = [model.suites[name] for name in stage_config["suites"]]
+                whole = [[one.get(key) for key in OF_ALL_PROBES] for one in own]
+                found[f"{folder}/{stage}"] = [known, whole]
     return {name: json.dumps(about) for name, about in found.items()}

@@ -51,37 +51,43 @@ def bridge(model: Model, stage: str, value: Any) -> None:
         model.stages[stage].pop("objective", None)
 
 
-def _bridges_not_there(model: Model) -> Iterable[tuple[Any, ...]]:
-    names = list(model.stages)
-    for stage in names[1:]:
-        yield stage, {"stage": names[0], "step": 77}
-        yield stage, {"path": f"{HERE}/ckpts/side/8"}
-
-
-@edit(_bridges_not_there)
+@edit(
+    lambda model: [
+        (stage, value)
+        for first, *others in [list(model.stages)]
+        for stage in others
+        for value in ({"stage": first, "step": 77}, {"path": f"{HERE}/ckpts/side/8"})
+    ]
+)
 def bridge_not_there(model: Model, stage: str, value: Any) -> None:
     model.stages[stage]["bridge"] = value
 
 
-def _new_stages(model: Model) -> Iterable[tuple[Any, ...]]:
-    for name in ("ablation_A", "0-shot.x"):
-        if name not in model.stages and len(model.stages) < 3 and "side/7" in model.checkpoints:
-            yield name, None
-            yield name, {"stage": next(iter(model.stages)), "step": 20}
-
-
-@edit(_new_stages)
+@edit(
+    lambda model: [
+        (name, bridge)
+        for name in ("ablation_A", "0-shot.x")
+        if name not in model.stages and len(model.stages) < 3 and "side/7" in model.checkpoints
+        for bridge in (None, {"stage": next(iter(model.stages)), "step": 20})
+    ]
+)
 def stage_added(model: Model, name: str, bridge: Any) -> None:
     stage = {"checkpoints": f"{HERE}/ckpts/side", "steps": "all", "suites": ["base"]}
     model.stages[name] = {**stage, "bridge": bridge} if bridge else stage
 
 
-def _removable(model: Model) -> list[str]:
-    named = {(stage.get("bridge") or {}).get("stage") for stage in model.stages.values()}
-    return [name for name in model.stages if name not in named and len(model.stages) > 1]
+def _bridge_stage(stage: dict[str, Any]) -> str | None:
+    """The stage that another one's bridge is a step of."""
+    return (stage.get("bridge") or {}).get("stage")
 
 
-@edit(lambda model: [(name,) for name in _removable(model)])
+@edit(
+    lambda model: [
+        (name,)
+        for name in model.stages
+        if len(model.stages) > 1 and name not in map(_bridge_stage, model.stages.values())
+    ]
+)
 def stage_removed(model: Model, name: str) -> None:
     del model.stages[name]
 
@@ -97,73 +103,33 @@ def stage_renamed(model: Model, old: str, new: str) -> None:
         new if name == old else name: stage for name, stage in model.stages.items()
     }
     for stage in model.stages.values():
-        if (stage.get("bridge") or {}).get("stage") == old:
+        if _bridge_stage(stage) == old:
             stage["bridge"] = {**stage["bridge"], "stage": new}
 
 
-def _suite_lists(model: Model) -> Iterable[tuple[Any, ...]]:
-    for stage, own in model.stages.items():
-        for names in (["base"], ["base", "more"], ["base", "sft"], ["more", "base", "sft"]):
-            if names != own["suites"] and not ("sft" in own["suites"] and "sft" not in names):
-                yield stage, names
-
-
-@edit(_suite_lists)
-def suites(model: Model, stage: str, names: list[str]) -> None:
-    model.stages[stage]["suites"] = names
-
-
-def _extended(model: Model) -> Iterable[tuple[Any, ...]]:
-    for stage, own in model.stages.items():
-        for old, new in (("base", "child"), ("child", "base")):
-            if old in own["suites"]:
-                yield stage, old, new
-
-
-@edit(_extended)
+@edit(
+    lambda model: [
+        (stage, old, new)
+        for stage, own in model.stages.items()
+        for old, new in (("base", "child"), ("child", "base"))
+        if old in own["suites"]
+    ]
+)
 def suite_extended(model: Model, stage: str, old: str, new: str) -> None:
     """`child` extends `base` and overrides what is no question, so stages may differ in it."""
     names = model.stages[stage]["suites"]
     model.stages[stage]["suites"] = [new if name == old else name for name in names]
 
 
-def _objectives(model: Model) -> Iterable[tuple[str, int, dict[str, Any]]]:
-    for stage, own in model.stages.items():
-        for number, objective in enumerate(own.get("objective", [])):
-            yield stage, number, objective
-
-
-@edit(
-    lambda m: [
-        (s, n, v) for s, n, a in _objectives(m) for v in (0.01, 0.2, 0.5) if v != a["margin"]
-    ]
-)
-def margin(model: Model, stage: str, number: int, value: float) -> None:
-    model.stages[stage]["objective"][number]["margin"] = value
-
-
-@edit(lambda model: [(stage, number) for stage, number, _ in _objectives(model)])
-def objective_turned(model: Model, stage: str, number: int) -> None:
-    objective = model.stages[stage]["objective"][number]
-    objective["want"] = "improve" if objective["want"] == "keep" else "keep"
-
-
 @edit(
     lambda model: [
-        (stage, number, metric)
-        for stage, number, objective in _objectives(model)
-        for metric in (None, "gold_bits_per_byte", "margin")
-        if objective["tier"] == "tier3" and objective.get("metric") != metric
+        (stage, tier)
+        for stage, own in model.stages.items()
+        if own.get("bridge")
+        for tier in ("tier2", "tier3", "tier5")
+        if tier != "tier5" or model.suite(stage)["generation_tasks"]
     ]
 )
-def objective_metric(model: Model, stage: str, number: int, metric: str | None) -> None:
-    objective = model.stages[stage]["objective"][number]
-    objective.pop("metric", None)
-    if metric:
-        objective["metric"] = metric
-
-
-@edit(lambda model: [(s, t) for s in _bridged(model) for t in _tiers(model, s)])
 def objective(model: Model, stage: str, tier: str) -> None:
     objectives = model.stages[stage].setdefault("objective", [])
     if len(objectives) < 3:
@@ -175,11 +141,3 @@ def objective(model: Model, stage: str, tier: str) -> None:
 @edit(lambda model: [(s,) for s, own in model.stages.items() if len(own.get("objective", [])) > 1])
 def objective_taken_away(model: Model, stage: str) -> None:
     model.stages[stage]["objective"].pop()
-
-
-def _tiers(model: Model, stage: str) -> list[str]:
-    return ["tier2", "tier3", *(["tier5"] if model.suite(stage)["generation_tasks"] else [])]
-
-
-def _bridged(model: Model) -> list[str]:
-    return [name for name, stage in model.stages.items() if stage.get("bridge")]

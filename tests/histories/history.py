@@ -10,6 +10,7 @@ puts arguments on all command lines from there on.
 import json
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,13 @@ from tests.histories.accidents import ACCIDENTS, LOSES_CACHES, LOSES_RESULTS, LO
 from tests.histories.commands import COMMANDS
 from tests.histories.economy import Economy
 from tests.histories.edits import ASKS_NOTHING, EDITS
-from tests.histories.edits_of_settings import is_told
+from tests.histories.edits_of_settings import is_reported
 from tests.histories.model import Model
-from tests.histories.oracle import differences, kept, scored_steps, snapshot
+from tests.histories.oracle import changed, differences, kept, scored_steps, snapshot, touched
 from tests.histories.runner import PATIENCE, Done, Server
 from tests.histories.world import World, environment
 
 Action = list[Any]
-
-RUNS = ("run", "killed", "stopped")
-MADE = (*ROOTS, "cache", ".snakemake")
 
 
 def is_change(action: Action) -> bool:
@@ -39,7 +37,7 @@ class Report:
     """What was found wrong, and what was done until then."""
 
     failures: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
     """All that the runs printed after which something was found wrong."""
     runs: int = 0
@@ -65,49 +63,47 @@ class Player:
     """Stages and steps whose results nothing may take away, be their checkpoints there or not."""
 
     def __post_init__(self) -> None:
-        self.world.folder.mkdir(parents=True)
+        self.folder = self.world.folder
+        self.folder.mkdir(parents=True)
         self.world.write(None, self.model)
-        self.economy = Economy(self.world.folder)
+        self.economy = Economy(self.folder)
 
     def play(self, actions: Iterable[Action]) -> Report:
         for action in actions:
             self.act(action)
-        self.tell("run all, at the end")
-        done = self.run("all")
+        done = self.run("all", why="at the end")
         if self._is_refused(done) or self.model.doubtful():
             self.act(["repaired"])
-            self.tell("run all, at the end")
-            done = self.run("all")
+            done = self.run("all", why="at the end")
         self._again(done)
         self._compare(done)
-        economy, report = self.economy, self.report
-        report.asked, report.in_vain = economy.asked, economy.in_vain
-        report.of_copies = economy.of_copies
-        return report
+        for name in ("asked", "in_vain", "of_copies"):
+            setattr(self.report, name, getattr(self.economy, name))
+        return self.report
 
     def act(self, action: Action) -> None:
         name, *arguments = action
-        self.tell(" ".join(str(part) for part in action))
+        self.report.lines.append(" ".join(str(part) for part in action))
         if name == "run":
             self.run(arguments[0])
         elif name == "run_leaves":
             self._run_leaves(arguments)
         elif name == "told":
             self.arguments = arguments
-        elif name in RUNS:
-            self._cut_short(name, int(arguments[0]))
+        elif name in ("killed", "stopped"):
+            self._cut_short("KILL" if name == "killed" else "TERM", int(arguments[0]))
         elif name in COMMANDS:
             COMMANDS[name].play(self, *arguments)
         elif name in ACCIDENTS:
-            met = ACCIDENTS[name][1](self.world.folder, *arguments)
-            self.report.told[-1] += f" ({met})"
+            met = ACCIDENTS[name][1](self.folder, *arguments)
+            self.report.lines[-1] += f" ({met})"
             self.since.append(name)
             if name in LOSES_RESULTS:
                 self.held.clear()
             if name in LOSES_SCORES:
-                self.economy.forget_scores()
+                self.economy.stored.clear()
             if name in LOSES_CACHES:
-                self.economy.forget_caches()
+                self.economy.made.clear()
         else:
             self.edit(action)
 
@@ -122,85 +118,111 @@ class Player:
         self.held = {(stage, step) for stage, step in self.held if self.model.asks(stage, step)}
 
     def is_well(self) -> bool:
-        """Whether a run has nothing to complain about, and nothing is gone."""
+        """Whether a run has nothing to complain about, and nothing was deleted."""
         model = self.model
         limits = model.may_fail_to_verify() or "runs" in model.config
         return not (model.impossible() or model.broken() or model.gone or limits)
 
-    def tell(self, what: str) -> None:
-        self.report.told.append(what)
-
     def wrong(self, what: str) -> None:
         self.report.failures.append(what)
-        self.report.told.append(f"    ✗ {what}")
-        said = self.world.folder / "said.log"
-        self.report.output += [said.read_text()] if said.exists() else []
+        self.report.lines.append(f"    ✗ {what}")
+        log = self.folder / "said.log"
+        self.report.output += [log.read_text()] if log.exists() else []
+
+    def environment(self, **extra: str) -> dict[str, str]:
+        return {**environment(self.world, self.model), **self.extra, **extra}
 
     def snakemake(self, *arguments: str, **extra: str) -> Done:
-        told = {**environment(self.world, self.model), **self.extra, **extra}
-        given = (*arguments, *self.arguments)
-        done = self.server.snakemake(self.world.folder, *given, extra=told)
+        arguments = (*arguments, *self.arguments)
+        return self._ended(
+            self.server.snakemake(self.folder, *arguments, extra=self.environment(**extra))
+        )
+
+    def evaluation(self, *words: str, **extra: str) -> Done:
+        """A command of the command line."""
+        told = self.environment(**extra, EVALUATION_CONFIG=str(self.folder / "config.yaml"))
+        done = self._ended(self.server.run(self.folder, ["-m", "evaluation", *words], told))
+        self.check_traceback(done)
+        return done
+
+    def _ended(self, done: Done) -> Done:
         self.report.runs += 1
         if done.seconds > PATIENCE:
             self.wrong(f"it hangs: {done.said[-6000:]}")
-        (self.world.folder / "said.log").write_text(done.said)
+        (self.folder / "said.log").write_text(done.said)
         return done
 
-    def run(self, target: str, *more: str) -> Done:
-        arguments = [*([] if target == "all" else [target]), *more]
-        before = snapshot(self.world.folder)
-        self.economy.before()
-        done = self.snakemake(*arguments)
-        self.spent(self.economy.after(self.model, is_cut=False, is_forced=bool(more)))
-        self._judge(target if not more else "", done, before)
-        return done
-
-    def _run_leaves(self, names: list[str]) -> None:
-        before = [_times(self.world.folder / name) for name in names]
-        self.run("all")
-        for name, times in zip(names, before, strict=True):
-            if touched := touched_files(times, _times(self.world.folder / name)):
-                self.wrong(f"a run that has nothing to do in {name} changed {touched[:4]}")
-
-    def spent(self, in_vain: Iterator[str]) -> None:
-        for what in in_vain:
-            self.wrong(what)
-
-    def _judge(self, target: str, done: Done, before: dict[str, Any]) -> None:
+    def check_traceback(self, done: Done) -> None:
         if "Traceback" in done.said:
             self.wrong(f"a traceback: {done.said.strip().splitlines()[-1][:300]}")
-        if target != "all":
-            return
+
+    @contextmanager
+    def counted(self, **how: bool) -> Iterator[None]:
+        """What is done within asks and prefills nothing in vain; `how` it ends, as `Economy.after` has it."""
+        self.economy.before()
+        yield
+        for what in self.economy.after(self.model, **how):
+            self.wrong(what)
+
+    @contextmanager
+    def forgiven(self, model: Model | None = None) -> Iterator[None]:
+        """What is done within may do again what another did at once, or did just before it was killed."""
+        self.economy.before()
+        yield
+        self.economy.forgive(model or self.model)
+
+    def run(self, target: str, *more: str, why: str = "") -> Done:
+        if why:
+            self.report.lines.append(f"run {target}, {why}")
+        before = snapshot(self.folder)
+        with self.counted(is_forced=bool(more)):
+            done = self.snakemake(*([] if target == "all" else [target]), *more)
+        self.check_traceback(done)
+        if target == "all" and not more:
+            self._judge(done, before)
+        return done
+
+    def check_run_gives(self, made: dict[str, bytes], names: Iterable[str], why: str) -> None:
+        """A run right now leaves these files of results as they are, if it ends well."""
+        if self.run("all", why="after it").code == 0:
+            for what in changed(made, self.folder, sorted(names)):
+                self.wrong(f"{why} what a run does not give: {what}")
+
+    def _run_leaves(self, names: list[str]) -> None:
+        before = [_times(self.folder / name) for name in names]
+        self.run("all")
+        for name, times in zip(names, before, strict=True):
+            if found := touched(times, _times(self.folder / name)):
+                self.wrong(f"a run that has nothing to do in {name} changed {found[:4]}")
+
+    def _judge(self, done: Done, before: dict[str, Any]) -> None:
         lost = self.model.impossible()
         if self._is_refused(done):
-            touched = touched_files(before, snapshot(self.world.folder))
-            if touched:
-                self.wrong(f"touched by a run that is refused: {', '.join(touched[:4])}")
+            if found := touched(before, snapshot(self.folder)):
+                self.wrong(f"touched by a run that is refused: {', '.join(found[:4])}")
         elif lost.keys() - self.model.gone.keys():
             self.wrong(f"not refused, with {lost}: {done.code}, {tail(done)}")
         else:
             self._judge_end(done)
 
     def _judge_end(self, done: Done) -> None:
-        """Of a run that does what can be done; what is gone stays scored."""
+        """Of a run that does what can be done; what was deleted stays scored."""
         broken = self.model.broken()
         named = {place for place in broken if self.model.is_named(place, done.said)}
         if self.model.doubtful() or broken - self.model.quiet():
             self._expect(done, 1, "a broken checkpoint")
             if not named:
                 self.wrong(f"none of {sorted(broken)} is named: {tail(done)}")
-        else:
-            code = int(bool(named) or is_told(done.said))
-            if not (self.model.may_fail_to_verify() and done.code == 1):
-                self._expect(done, code, "nothing to complain about")
-        now = scored_steps(self.model, self.world.folder)
+        elif not (self.model.may_fail_to_verify() and done.code == 1):
+            self._expect(done, int(bool(named) or is_reported(done.said)), "no complaint")
+        now = scored_steps(self.model, self.folder)
         for stage, step in sorted(self.held - now):
             self.wrong(f"dropped: step {step} of {stage}, which nothing had taken away")
         if done.code == 0:
             self.held, self.since = now, []
 
     def _is_refused(self, done: Done) -> bool:
-        """One sentence names a key that asks for what is not there."""
+        """One sentence names a key that requests what is not there."""
         keys = {key for key, place in self.model.used() if place not in self.model.checkpoints}
         return done.code == 1 and any(key in done.said for key in keys)
 
@@ -209,63 +231,54 @@ class Player:
             self.wrong(f"exit code {done.code}, with {why}: {tail(done)}")
 
     def _cut_short(self, how: str, moment: int) -> None:
-        kind = "KILL" if how == "killed" else "TERM"
-        self.economy.before()
-        done = self.snakemake(HISTORIES_ACCIDENT=f"{kind} {moment}")
-        self.report.told[-1] += f" (exit code {done.code})"
-        self.spent(self.economy.after(self.model, is_cut=True))
-        if how == "killed":
-            unlocked = self.snakemake("--unlock")
-            if unlocked.code:
-                self.wrong(f"--unlock ended with {unlocked.code}: {tail(unlocked)}")
+        with self.counted(is_cut=True):
+            done = self.snakemake(HISTORIES_ACCIDENT=f"{how} {moment}")
+        self.report.lines[-1] += f" (exit code {done.code})"
+        if how == "KILL":
+            self._expect(self.snakemake("--unlock"), 0, "--unlock")
 
     def _again(self, first: Done) -> None:
         """The same target once more finds nothing to do."""
-        before = snapshot(self.world.folder)
-        self.economy.before()
-        done = self.snakemake()
-        self.spent(self.economy.after(self.model, is_cut=False))
+        before = snapshot(self.folder)
+        with self.counted():
+            done = self.snakemake()
         if self.economy.scored():
             self.wrong(f"run again, {self.economy.scored()} items were scored")
         self._expect(done, first.code, "what it had before")
         if done.code == 0 and "Nothing to be done" not in done.said:
             self.wrong(f"run again, there was something to do: {tail(done)}")
-        if done.code == 0 and (touched := touched_files(before, snapshot(self.world.folder))):
-            self.wrong(f"run again, {', '.join(touched[:4])} changed")
+        if done.code == 0 and (found := touched(before, snapshot(self.folder))):
+            self.wrong(f"run again, {', '.join(found[:4])} changed")
 
     def _compare(self, first: Done) -> None:
-        """Beside a run in the same folder, from nothing.
+        """With a run in the same folder, from nothing.
 
-        What is gone but was scored, or lost a file unnoticed, is put back for that, and taken away
-        again once it is scored: so both have it marked as gone.
+        What was deleted after it was scored, or lost a file unnoticed, is put back for that, and taken
+        away again once it is scored: so both have it marked as deleted.
         """
         if self.model.impossible().keys() - self.model.gone.keys():
             return  # it should have been refused
-        quiet = self.model.quiet()
-        unseen = {place for place in quiet if not self.model.is_named(place, first.said)}
-        gone = self.model.impossible().keys() | kept(self.model, self.world.folder)
+        unseen = {p for p in self.model.quiet() if not self.model.is_named(p, first.said)}
+        gone = self.model.impossible().keys() | kept(self.model, self.folder)
         whole = self.model.restored(unseen | gone)
-        folder = self.world.folder
-        ours, fresh = folder / ".ours", folder / ".fresh"
-        _move(folder, ours)
+        ours, fresh = self.folder / ".ours", self.folder / ".fresh"
+        _move(self.folder, ours)
         self.world.write(self.model, whole)
         done = self.snakemake()
         self.world.write(whole, self.model)
         if gone:
             self.snakemake()
-        _move(folder, fresh)
-        _move(ours, folder)
-        code = int(bool(whole.broken()) or is_told(done.said))
-        if whole.may_fail_to_verify():
-            code = first.code
-        self._expect(done, code, "a fresh run")
-        for what in differences(whole, folder, fresh):
+        _move(self.folder, fresh)
+        _move(ours, self.folder)
+        code = int(bool(whole.broken()) or is_reported(done.said))
+        self._expect(done, first.code if whole.may_fail_to_verify() else code, "a fresh run")
+        for what in differences(whole, self.folder, fresh):
             self.wrong(what)
 
 
 def _move(source: Path, target: Path) -> None:
     target.mkdir(exist_ok=True)
-    for name in MADE:
+    for name in (*ROOTS, "cache", ".snakemake"):
         if (source / name).exists():
             shutil.move(source / name, target / name)
 
@@ -273,11 +286,6 @@ def _move(source: Path, target: Path) -> None:
 def _times(folder: Path) -> dict[str, Any]:
     """Of all files, logs included: a job that ran has left one."""
     return {str(p.relative_to(folder)): p.stat().st_mtime_ns for p in folder.rglob("*.*")}
-
-
-def touched_files(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    names = before.keys() | after.keys()
-    return sorted(name for name in names if before.get(name) != after.get(name))
 
 
 def tail(done: Done) -> str:

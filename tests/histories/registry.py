@@ -3,13 +3,16 @@
 An edit lists what it could do to a model, as plain values, and does one of these.
 """
 
-from collections.abc import Callable, Iterable
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tests.histories.model import Model
 
 Choices = Callable[[Model], Iterable[tuple[Any, ...]]]
 Change = Callable[..., None]
+Path = list[Any]
+"""Keys that lead to a value of the configuration or of the suites."""
 
 
 class Edit(NamedTuple):
@@ -35,40 +38,69 @@ def edit(choices: Choices, about: str = "") -> Callable[[Change], Change]:
     return register
 
 
-def items(model: Model, section: str) -> Iterable[tuple[str, str, dict[str, Any]]]:
-    """Suite, name and keys of every item of a section."""
-    for suite, content in model.suites.items():
-        for name, item in content.get(section, {}).items():
-            yield suite, name, item
+def at(model: Model, path: Path) -> Any:
+    """What lies at a path; nothing where a key is missing."""
+    found: Any = {"config": model.config, "suites": model.suites}
+    for key in path:
+        found = found.get(key, {}) if isinstance(found, dict) else found[key]
+    return found
 
 
-def values(section: str, key: str, *values: Any) -> Choices:
-    """An item of this section given another value of one key; None takes the key away."""
+def places(model: Model, pattern: str) -> Iterator[Path]:
+    """The paths of a pattern such as `suites.*.tasks.*.gold`, whose last key may be missing."""
+    found: list[Path] = [[]]
+    for key in pattern.split("."):
+        found = [[*path, k] for path in found for k in _keys(at(model, path), key)]
+    yield from found
 
-    def choices(model: Model) -> Iterable[tuple[Any, ...]]:
-        return [
-            (suite, name, value)
-            for suite, name, item in items(model, section)
-            for value in values
-            if item.get(key) != value
-        ]
+
+def _keys(holder: Any, key: str) -> Iterable[Any]:
+    if key != "*":
+        return [key]
+    return list(holder) if isinstance(holder, dict) else range(len(holder))
+
+
+def put(model: Model, path: Path, value: Any) -> None:
+    """Gives a key a value; None takes the key away."""
+    holder: Any = {"config": model.config, "suites": model.suites}
+    for key in path[:-1]:
+        holder = holder.setdefault(key, {}) if isinstance(holder, dict) else holder[key]
+    if value is None:
+        holder.pop(path[-1], None)
+    else:
+        holder[path[-1]] = copy.deepcopy(value)
+
+
+def other_values(
+    values: Mapping[str, Iterable[Any]], fits: Callable[[Any, Any], bool] | None = None
+) -> Choices:
+    """The choices of a value for each place of these patterns, but for the one that it has."""
+
+    def choices(model: Model) -> Iterator[tuple[Any, ...]]:
+        for path, value in (
+            (p, v) for name, own in values.items() for p in places(model, name) for v in own
+        ):
+            holder = at(model, path[:-1])
+            if holder.get(path[-1]) != value and (fits is None or fits(holder, value)):
+                yield path, value
 
     return choices
 
 
-def put(model: Model, section: str, key: str, where: tuple[str, str], value: Any) -> None:
-    item = model.suites[where[0]][section][where[1]]
-    if value is None:
-        item.pop(key, None)
-    else:
-        item[key] = value
+def swap(model: Model, path: Path, number: int) -> None:
+    """An entry of a list or mapping and the one behind it change places."""
+    found = at(model, path)
+    entries = list(found.items()) if isinstance(found, dict) else list(found)
+    entries[number : number + 2] = entries[number : number + 2][::-1]
+    put(model, path, dict(entries) if isinstance(found, dict) else entries)
 
 
-def putting(section: str, key: str, *given: Any, name: str) -> None:
-    """Registers an edit that does no more than give a key one of these values."""
+def neighbours(*patterns: str) -> Choices:
+    """The choices of two entries that could change places."""
 
-    def change(model: Model, suite: str, item: str, value: Any) -> None:
-        put(model, section, key, (suite, item), value)
+    def choices(model: Model) -> Iterator[tuple[Any, ...]]:
+        for path in (path for pattern in patterns for path in places(model, pattern)):
+            if isinstance(found := at(model, path), dict | list):
+                yield from ((path, number) for number in range(len(found) - 1))
 
-    about = "answers" if section == "generation_tasks" else "suites"
-    EDITS[name] = Edit(values(section, key, *given), change, about)
+    return choices

@@ -34,7 +34,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 def check(place: Place, actions: list[Action], **extra: str) -> None:
     report = place.play(actions, **extra)
-    assert not report.failures, "\n".join(report.told)
+    assert not report.failures, "\n".join(report.lines)
 
 
 @pytest.mark.parametrize("file", PLAYED, ids=lambda file: file.stem)
