@@ -16,10 +16,10 @@ trend over the k counts as variation, so intervals are rather too wide than too 
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -28,13 +28,10 @@ from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.statistics import ALPHA, Estimate, quantile
 from evaluation.bridge.verdicts import answer_of, decisive_deltas, gain_interval
 from evaluation.errors import ResultsError
-from evaluation.metrics.spread import Floats
-from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
+from evaluation.results.kinds import Credits, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.results.stage_files import AverageRow
 from evaluation.settings.objectives import Objective
-
-Part = TypeVar("Part")
 
 
 def average_objective(
@@ -127,73 +124,55 @@ def _mean_tier(sides: Sequence[TierResults]) -> TierResults:
             "there is no mean over both; score the checkpoint again"
         )
     items = {name: _mean_item(sides, [side.items[name] for side in sides]) for name in first.items}
-    overall = _if_all(
-        [side.overall for side in sides], lambda known: _mean_credit_item(sides, known)
-    )
-    return replace(first, items=items, overall=overall)
+    overall = [side.overall for side in sides if side.overall is not None]
+    mean = _mean_item(sides, overall) if len(overall) == len(sides) else None
+    return replace(first, items=items, overall=mean)
 
 
-def _mean_item(sides: Sequence[TierResults], items: Sequence[Item]) -> Item:
-    nats = [one for one in items if isinstance(one, NatsItem)]
-    if not nats:
-        return _mean_credit_item(sides, [one for one in items if isinstance(one, CreditItem)])
-    values = _mean_values([one.values for one in nats])
-    blocks = _if_all([one.blocks for one in nats], lambda known: _mean_blocks(sides, known))
-    # The perplexity is that of the mean nats per token, as everywhere.
-    return replace(
-        nats[0], values={**values, "ppl": math.exp(values["nats_per_token"])}, blocks=blocks
-    )
-
-
-def _mean_credit_item(sides: Sequence[TierResults], items: Sequence[CreditItem]) -> CreditItem:
+def _mean_item(sides: Sequence[TierResults], items: Sequence[Any]) -> Any:
+    """Return one item of all checkpoints, a slice or a task, with the means of its units."""
+    first, names = items[0], items[0].values
+    values = {
+        name: math.fsum(one.values[name] for one in items) / len(items)
+        for name in names
+        if all(name in one.values for one in items)
+    }
+    if isinstance(first, NatsItem):
+        # The perplexity is that of the mean nats per token, as everywhere.
+        values["ppl"] = math.exp(values["nats_per_token"])
+        blocks = _mean_units(sides, [one.blocks for one in items], "nats")
+        return replace(first, values=values, blocks=blocks)
     credits = {
-        name: _mean_credits(sides, [one.credits[name] for one in items])
-        for name in items[0].credits
+        name: _mean_units(sides, _judged_by_all([one.credits[name] for one in items]), "credit")
+        for name in first.credits
         if all(name in one.credits for one in items)
     }
-    companions = _if_all(
-        [one.companions for one in items], lambda known: _mean_companions(sides, known)
-    )
-    values = _mean_values([one.values for one in items])
-    return replace(items[0], values=values, credits=credits, companions=companions)
+    companions = _mean_units(sides, [one.companions for one in items], "values")
+    return replace(first, values=values, credits=credits, companions=companions)
 
 
-def _if_all(parts: Sequence[Part | None], mean: Callable[[list[Part]], Part]) -> Part | None:
-    known = [part for part in parts if part is not None]
-    return mean(known) if len(known) == len(parts) else None
+def _judged_by_all(credits: Sequence[Credits]) -> list[Credits]:
+    return [reduce(Credits.without, credits, one) for one in credits]
 
 
-def _mean_values(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    names = [name for name in values[0] if all(name in one for one in values)]
-    return {name: math.fsum(one[name] for one in values) / len(values) for name in names}
+def _mean_units(sides: Sequence[TierResults], units: Sequence[Any], name: str) -> Any:
+    """Return the units of all checkpoints with the mean of an array, or of each by metric; None without.
 
-
-def _mean_blocks(sides: Sequence[TierResults], blocks: Sequence[Blocks]) -> Blocks:
-    return replace(blocks[0], nats=_mean(sides, [(one.ids, one.nats) for one in blocks]))
-
-
-def _mean_credits(sides: Sequence[TierResults], credits: Sequence[Credits]) -> Credits:
-    """Return the means of the units that could be judged at every checkpoint."""
-    kept = [reduce(Credits.without, credits, one) for one in credits]
-    return replace(kept[0], credit=_mean(sides, [(one.ids, one.credit) for one in kept]))
-
-
-def _mean_companions(sides: Sequence[TierResults], known: Sequence[Companions]) -> Companions:
-    values = {
-        name: _mean(sides, [(one.ids, one.values[name]) for one in known])
-        for name in known[0].values
-    }
-    return replace(known[0], values=values)
-
-
-def _mean(sides: Sequence[TierResults], units: Sequence[tuple[Iterable[object], Floats]]) -> Floats:
-    """Return the mean of values of the same units; raise ResultsError where they are others."""
-    ids = [list(own) for own, _ in units]
-    for side, own in zip(sides, ids, strict=True):
-        if own != ids[0]:
+    Raises:
+        ResultsError: they are other units.
+    """
+    first = units[0]
+    if any(one is None for one in units):
+        return None
+    for side, one in zip(sides, units, strict=True):
+        if list(one.ids) != list(first.ids):
             raise ResultsError(
                 f"{side.folder}: its {side.tier.unit} are not those of {sides[0].folder}, so there is "
                 "no mean over both; score the checkpoint again"
             )
-    mean: Floats = np.mean([values for _, values in units], axis=0)
-    return mean
+    arrays = [getattr(one, name) for one in units]
+    if isinstance(arrays[0], Mapping):
+        mean: Any = {key: np.mean([one[key] for one in arrays], axis=0) for key in arrays[0]}
+    else:
+        mean = np.mean(arrays, axis=0)
+    return replace(first, **{name: mean})

@@ -135,17 +135,18 @@ def check_comparable(
 
 def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
     """`left_out` is what need not be the same; with it, the tokenizer need not be either."""
-    _same("protocol", mine.file.protocol, other.file.protocol, mine.path, other.path)
+    ours, theirs = mine.file, other.file
+    same: dict[str, tuple[object, object]] = {"protocol": (ours.protocol, theirs.protocol)}
     if not left_out:
-        ours, theirs = mine.file.tokenizer.identity, other.file.tokenizer.identity
-        _same("tokenizer", ours, theirs, mine.path, other.path)
-    lengths = mine.file.sequence_length, other.file.sequence_length
-    _same("sequence length", *lengths, mine.path, other.path)
-    if mine.file.dtype is not None and other.file.dtype is not None:  # else it is not known
-        _same("dtype", mine.file.dtype, other.file.dtype, mine.path, other.path)
-    for what, value in mine.same.items():
-        if what not in left_out:
-            _same(what, value, other.same.get(what), mine.path, other.path)
+        same["tokenizer"] = ours.tokenizer.identity, theirs.tokenizer.identity
+    same["sequence length"] = ours.sequence_length, theirs.sequence_length
+    if ours.dtype is not None and theirs.dtype is not None:  # else it is not known
+        same["dtype"] = ours.dtype, theirs.dtype
+    same |= {
+        what: (v, other.same.get(what)) for what, v in mine.same.items() if what not in left_out
+    }
+    for what, pair in same.items():
+        _same(what, *pair, mine.path, other.path)
     if not mine.tier.rates:
         _same_items(mine, other, left_out)
 

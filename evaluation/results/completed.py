@@ -18,46 +18,51 @@ if TYPE_CHECKING:
 
 TRUNCATED = "truncated_rate"
 
+Rows = list[dict[str, Any]]
+
 
 def completed_items(tier: Tier, file: Tier5File, table: "pa.Table | None", path: Path) -> Items:
     """Return the items of a tier's file; raise ResultsError.
 
     `table` is None where an external program wrote none.
     """
-    items = {
-        name: CreditItem(
-            group=entry.group,
-            values=_values(tier, entry),
-            same={
-                "data": entry.data_checksum,
-                "primary verifier": entry.primary,
-                "verifiers": entry.views,
-                "answer_after": entry.answer_after,
-                "decoding": entry.decoding,
-            },
-            entry=entry,
-            credits={} if table is None else task_credits(tier, table, name, entry, path),
-            groupings={} if table is None else _groupings(table, name, path),
-            bounds=_bounds(tier, entry),
-        )
-        for name, entry in file.generation_tasks.items()
-    }
-    return Items(items=items)
+    tasks = file.generation_tasks.items()
+    return Items(items={name: _item(tier, name, entry, table, path) for name, entry in tasks})
 
 
-def _values(tier: Tier, entry: GenerationEntry) -> dict[str, float]:
-    values = {_metric(tier, entry, view): one.pass_rate for view, one in entry.verifiers.items()}
+def _item(
+    tier: Tier, name: str, entry: GenerationEntry, table: "pa.Table | None", path: Path
+) -> CreditItem:
+    rows: Rows = []
+    if table is not None:
+        rows = rows_of(table, "task", name, path, SCORE_AGAIN).to_pylist()
+    rates = {_metric(tier, entry, view): one for view, one in entry.verifiers.items()}
+    values = {metric: one.pass_rate for metric, one in rates.items()}
     if entry.truncated_rate is not None:
         values[TRUNCATED] = entry.truncated_rate
-    return {tier.headline: values.pop(tier.headline), **values}
-
-
-def _bounds(tier: Tier, entry: GenerationEntry) -> dict[str, tuple[float, float]]:
-    return {
-        _metric(tier, entry, view): (one.low, one.high)
-        for view, one in entry.verifiers.items()
-        if one.low is not None and one.high is not None
-    }
+    groupings: dict[str, dict[str, str]] = {}
+    for row in rows:
+        for grouping, group in json.loads(row["strata"]).items():
+            groupings.setdefault(grouping, {})[row["id"]] = group
+    return CreditItem(
+        group=entry.group,
+        values={tier.headline: values.pop(tier.headline), **values},
+        same={
+            "data": entry.data_checksum,
+            "primary verifier": entry.primary,
+            "verifiers": entry.views,
+            "answer_after": entry.answer_after,
+            "decoding": entry.decoding,
+        },
+        entry=entry,
+        credits=_task_credits(tier, rows, name, entry, path) if rows else {},
+        groupings=groupings,
+        bounds={
+            metric: (one.low, one.high)
+            for metric, one in rates.items()
+            if one.low is not None and one.high is not None
+        },
+    )
 
 
 def _metric(tier: Tier, entry: GenerationEntry, view: str) -> str:
@@ -65,12 +70,11 @@ def _metric(tier: Tier, entry: GenerationEntry, view: str) -> str:
     return tier.headline if view == entry.primary else f"{tier.headline}_{view}"
 
 
-def task_credits(
-    tier: Tier, table: "pa.Table", name: str, entry: GenerationEntry, path: Path
+def _task_credits(
+    tier: Tier, rows: Rows, name: str, entry: GenerationEntry, path: Path
 ) -> dict[str, Credits]:
     """Return the credits by metric, the headline first."""
-    rows = rows_of(table, "task", name, path, SCORE_AGAIN).to_pylist()
-    views: dict[str, list[dict[str, Any]]] = {view: [] for view in entry.verifiers}
+    views: dict[str, Rows] = {view: [] for view in entry.verifiers}
     for row in rows:
         if row["verifier"] not in views:
             is_other = f"{row['verifier']!r}, which is none of its verifiers"
@@ -78,11 +82,13 @@ def task_credits(
         views[row["verifier"]].append(row)
     found = {_metric(tier, entry, v): _credits(name, part, path) for v, part in views.items()}
     first = found.pop(tier.headline)
-    truncated = _truncated(views[entry.primary])
+    ids = tuple(row["id"] for row in views[entry.primary])
+    shares = [row["truncated"] / (row["n"] + row["errors"]) for row in views[entry.primary]]
+    truncated = Credits(ids=ids, credit=np.asarray(shares, dtype=np.float64))
     return {tier.headline: first, **found, TRUNCATED: truncated}
 
 
-def _credits(name: str, rows: list[dict[str, Any]], path: Path) -> Credits:
+def _credits(name: str, rows: Rows, path: Path) -> Credits:
     ids = [row["id"] for row in rows]
     if not rows or len(set(ids)) < len(ids):
         raise unusable(path, f"a prompt of {name!r} is missing or there twice for a verifier")
@@ -98,24 +104,9 @@ def _credits(name: str, rows: list[dict[str, Any]], path: Path) -> Credits:
     )
 
 
-def _strata(rows: list[dict[str, Any]]) -> tuple[str, ...] | None:
+def _strata(rows: Rows) -> tuple[str, ...] | None:
     """Return the first grouping of the task; a finer one would leave too few prompts in a group."""
     groups: list[Mapping[str, str]] = [json.loads(row["strata"]) for row in rows]
     if not groups or not all(groups):
         return None
     return tuple(next(iter(one.values())) for one in groups)
-
-
-def _groupings(table: "pa.Table", name: str, path: Path) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for row in rows_of(table, "task", name, path, SCORE_AGAIN).to_pylist():
-        for grouping, group in json.loads(row["strata"]).items():
-            found.setdefault(grouping, {})[row["id"]] = group
-    return found
-
-
-def _truncated(rows: list[dict[str, Any]]) -> Credits:
-    shares = [row["truncated"] / (row["n"] + row["errors"]) for row in rows]
-    return Credits(
-        ids=tuple(row["id"] for row in rows), credit=np.asarray(shares, dtype=np.float64)
-    )

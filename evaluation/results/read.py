@@ -114,27 +114,15 @@ def reading_once() -> Iterator[None]:
 
 def read_tier(folder: Path, name: TierName) -> TierResults:
     """Return one tier of a results folder; raise ResultsError naming file and key."""
-    kept = _CACHE.get()
-    if kept is not None and (folder, name) in kept.tiers:
-        return kept.tiers[folder, name]
-    found = _read_tier(folder, name)
-    if kept is not None:
-        kept.add(found)
-    return found
-
-
-def _read_tier(folder: Path, name: TierName) -> TierResults:
-    tier = TIERS[name]
+    cache, tier = _CACHE.get(), TIERS[name]
+    if cache is not None and (folder, name) in cache.tiers:
+        return cache.tiers[folder, name]
     file = read_tier_file(folder, name)
-    found = reader_of(name).read(tier, file, folder)
-    return TierResults(
-        tier=tier,
-        path=folder / tier.summary_file,
-        file=file,
-        items=found.items,
-        overall=found.overall,
-        same=found.same,
-    )
+    items = vars(reader_of(name).read(tier, file, folder))
+    found = TierResults(tier=tier, path=folder / tier.summary_file, file=file, **items)
+    if cache is not None:
+        cache.add(found)
+    return found
 
 
 def read_folder(folder: Path) -> Results:
