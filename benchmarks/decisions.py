@@ -13,7 +13,7 @@ import numpy as np
 
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.statistics import paired_measure
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 from evaluation.reporting.terminal import align
 from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, simulate, simulate_looks
 

@@ -77,10 +77,10 @@ def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | Non
     for leaf in found[0]:
         rows = []
         for one in found:
-            weight, spread = one.get(leaf, (0.0, None))
-            if spread is None:
+            weight, variance = one.get(leaf, (0.0, None))
+            if variance is None:
                 return None
-            rows.append(weight * spread.independent)
+            rows.append(weight * variance.independent)
         if len({len(row) for row in rows}) > 1:
             return None
         flicker += float(np.stack(rows).var(axis=0, ddof=1).sum())

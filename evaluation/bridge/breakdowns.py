@@ -19,7 +19,7 @@ from evaluation.bridge.statistics import Estimate, holm
 from evaluation.bridge.text_blocks import paired_ratio
 from evaluation.errors import BridgeError
 from evaluation.metrics.positions import Positions, bins_of
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 from evaluation.results.kinds import Blocks, CreditItem, NatsItem
 from evaluation.results.read import Results
 

@@ -249,11 +249,11 @@ def _is_same(pair: Pair, mine: CreditItem, other: CreditItem) -> bool:
 
 
 def _over_all(estimate: Estimate, credits: Credits) -> Estimate:
-    """Return an estimate whose spread is over all items, as steps may lack different ones."""
-    if estimate.spread is None:
+    """Return an estimate whose variance is over all items, as steps may lack different ones."""
+    if estimate.variance is None:
         return estimate
-    independent = credits.over_all(estimate.spread.independent)
-    return replace(estimate, spread=estimate.spread._replace(independent=independent))
+    independent = credits.over_all(estimate.variance.independent)
+    return replace(estimate, variance=estimate.variance._replace(independent=independent))
 
 
 def _rates(pair: Pair) -> list[Delta]:

@@ -34,7 +34,7 @@ from evaluation.bridge.statistics import (
     quantile,
     unknown,
 )
-from evaluation.metrics.spread import Floats, grouped_spread
+from evaluation.metrics.variance import Floats, grouped_variance
 
 FEW = 25
 """Discordant items below which the exact test is used."""
@@ -65,7 +65,7 @@ def paired_rate(
     n, discordant = len(difference), int(np.count_nonzero(difference))
     is_binary = not discordant or (_pass_or_fail(ours) and _pass_or_fail(theirs))
     if is_binary and n < 2:
-        note = "no interval: one item, no spread is seen"
+        note = "no interval: one item, so its variance is not known"
         return unknown(float(difference.mean()), n=n, units=n, note=note)
     known = paired_mean(ours, theirs, clusters, strata)
     if not is_binary:
@@ -102,7 +102,7 @@ def _exact(difference: Floats) -> Estimate:
     low, high = tango_interval(wins, losses, n)
     se = (high - low) / 2 / quantile(1 - ALPHA / 2, None)
     low, high = exact_interval(counts, ALPHA)
-    spread = grouped_spread((difference - value) / n)
+    variance = grouped_variance((difference - value) / n)
     known = Estimate(
         value=value,
         n=n,
@@ -113,9 +113,9 @@ def _exact(difference: Floats) -> Estimate:
         high=high,
         p=mcnemar(wins, losses),
         note=_note(wins + losses, n),
-        skew=float((spread.independent**3).sum() / se**3),
+        skew=float((variance.independent**3).sum() / se**3),
         counts=counts,
-        spread=spread,
+        variance=variance,
     )
     return replace(known, mde=exact_detectable(known, ALPHA))
 

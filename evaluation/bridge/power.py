@@ -19,7 +19,7 @@ from scipy import special
 
 from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT, HALVINGS, mcnemar
 from evaluation.bridge.statistics import ALPHA, POWER, quantile
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 
 SHARES = (0.1, 0.2, 0.3)
 """Shares of prompts that change their verdict, for which the sentence gives the change that is shown."""

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 
 FEWEST_STEPS = 3
 """Checkpoints, below which a series shows neither trend nor noise."""

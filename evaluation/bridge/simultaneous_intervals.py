@@ -37,7 +37,7 @@ from evaluation.bridge.statistics import (
     p_beyond_by_t,
     quantile,
 )
-from evaluation.metrics.spread import Floats, Spread
+from evaluation.metrics.variance import Floats, Variance
 
 LEVEL_DRAWS = 4_000
 """They give the chance of a level to about 1 % of itself, however small it is."""
@@ -53,8 +53,8 @@ SLACK = 2.0
 one way, or five, no exact test at 0.05 rejects, and with six it does."""
 
 
-Leaves = Mapping[str, tuple[float, Spread | None]]
-"""Weight and spread of each slice or task of an estimate."""
+Leaves = Mapping[str, tuple[float, Variance | None]]
+"""Weight and variance of each slice or task of an estimate."""
 
 
 def at_level(estimate: Estimate, alpha: float) -> Estimate:
@@ -89,12 +89,12 @@ def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
 def leaves(estimate: Estimate, name: str) -> Leaves:
     """Return the leaves of an estimate, which is called `name` if it is one itself."""
     if not estimate.parts:
-        return {name: (1.0, estimate.spread)}
-    return {part: (estimate.weights[part], one.spread) for part, one in estimate.parts.items()}
+        return {name: (1.0, estimate.variance)}
+    return {part: (estimate.weights[part], one.variance) for part, one in estimate.parts.items()}
 
 
 def _covariance(columns: Sequence[Leaves]) -> Floats | None:
-    """Return the covariance (columns, columns) of estimates; None if a spread is not known.
+    """Return the covariance (columns, columns) of estimates; None if a variance is not known.
 
     Leaves of one name are over the same items. Blocks and clusters are taken for independent here:
     how they hang together is much the same in every step and leaves correlations as they are.
@@ -104,10 +104,10 @@ def _covariance(columns: Sequence[Leaves]) -> Floats | None:
         own = [i for i, column in enumerate(columns) if name in column]
         rows = []
         for i in own:
-            weight, spread = columns[i][name]
-            if spread is None:
+            weight, variance = columns[i][name]
+            if variance is None:
                 return None
-            rows.append(weight * spread.independent)
+            rows.append(weight * variance.independent)
         block = np.stack(rows)
         total[np.ix_(own, own)] += block @ block.T
     return total
@@ -145,7 +145,7 @@ def simultaneous_level(
     """Return the level of one interval at which all of them hold together with confidence 1 - alpha.
 
     So many others are `awaited`, and have their share of alpha by Bonferroni, as nothing is known of
-    them. Where a spread is not known, all have. The level only grows as they come in, so what holds at
+    them. Where a variance is not known, all have. The level only grows as they come in, so what holds at
     one look holds at all later ones, and looking costs nothing.
     """
     if len(estimates) + awaited < 2:
@@ -217,7 +217,7 @@ def rank(
     *,
     counts_items: bool,
 ) -> Ranking | None:
-    """Return which steps are behind another one; None if a spread is not known.
+    """Return which steps are behind another one; None if a variance is not known.
 
     `counts_items` tells that the estimates are of credits, of which few may differ.
     """
@@ -271,10 +271,10 @@ def _dependent(columns: Sequence[Leaves]) -> Floats:
     return total
 
 
-def _above(spread: Spread | None) -> float:
+def _above(variance: Variance | None) -> float:
     """Return how far the variance is above that of independent items, as a factor."""
-    plain = 0.0 if spread is None else float(spread.independent @ spread.independent)
-    return spread.variance / plain if spread is not None and plain > 0 else 1.0
+    plain = 0.0 if variance is None else float(variance.independent @ variance.independent)
+    return variance.value / plain if variance is not None and plain > 0 else 1.0
 
 
 def _slack(column: Leaves) -> float:

@@ -2,7 +2,7 @@
 
 Every estimator is reduced to what each unit contributes to it, its influence u_i (they add up to
 zero). Independent units give Var = n/(n-1) sum u_i^2; for a mean of d = a - b, u_i = (d_i - mean) / n.
-Units that belong together are in `metrics.spread`, ratios over neighbouring blocks of text in
+Units that belong together are in `metrics.variance`, ratios over neighbouring blocks of text in
 `text_blocks`, items that pass or fail in `paired_binary`.
 
 Intervals are Student's, corrected where the estimate is skewed (Hall, JRSS B 54, 1992). With s the
@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from evaluation.metrics.spread import Floats, Spread, grouped_spread
+from evaluation.metrics.variance import Floats, Variance, grouped_variance
 
 CONFIDENCE = 0.95
 ALPHA = 1 - CONFIDENCE
@@ -49,7 +49,7 @@ class Estimate:
     `units` counts what is independent: items, or clusters. `df` None stands for the normal
     distribution. `p` is two-sided, of no difference. `mde` is the smallest true difference that a
     test at ALPHA finds with probability POWER. `skew` is the estimate's own skewness; `counts` are
-    there where the exact test holds, see `paired_binary`. `spread`, and `parts` of a mean with
+    there where the exact test holds, see `paired_binary`. `variance`, and `parts` of a mean with
     their `weights`, are kept for comparing steps.
     """
 
@@ -66,7 +66,7 @@ class Estimate:
     note: str | None = None
     skew: float = 0.0
     counts: Counts | None = None
-    spread: Spread | None = field(default=None, repr=False, compare=False)
+    variance: Variance | None = field(default=None, repr=False, compare=False)
     parts: "Mapping[str, Estimate]" = field(default_factory=dict, repr=False, compare=False)
     weights: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
 
@@ -95,7 +95,7 @@ def identical(*, n: int) -> Estimate:
     """Return no difference, without doubt: the same scores to the last digit on every item."""
     note = "both sides score the same on every item"
     known = Estimate(value=0.0, n=n, units=n, method="identical", se=0.0, low=0.0, high=0.0)
-    return replace(known, p=1.0, note=note, spread=Spread(np.zeros(n), None, n, max(1, n - 1)))
+    return replace(known, p=1.0, note=note, variance=Variance(np.zeros(n), None, n, max(1, n - 1)))
 
 
 def by_t(estimate: Estimate) -> Estimate:
@@ -155,15 +155,15 @@ def skewness_of(units: Floats, variance: float) -> float:
     return float((units**3).sum() / variance**1.5) if variance > 0 else 0.0
 
 
-def from_spread(value: float, spread: Spread, n: int, skew: float, method: str) -> Estimate:
+def from_variance(value: float, variance: Variance, n: int, skew: float, method: str) -> Estimate:
     """Return an estimate by what its n items contribute to it; unknown where these do not differ."""
-    se = math.sqrt(spread.variance)
+    se = math.sqrt(variance.value)
     if se <= 1e-12 * abs(value) or se == 0.0:
         same = "both sides score the same on every item" if value == 0 else "all items differ alike"
-        note = f"no interval: {same}, so no spread is seen"
-        return unknown(value, n=n, units=spread.units, note=note)
-    known = Estimate(value=value, n=n, units=spread.units, method=method, se=se, df=spread.df)
-    return by_t(replace(known, skew=skew, spread=spread))
+        note = f"no interval: {same}, so its variance is not known"
+        return unknown(value, n=n, units=variance.units, note=note)
+    known = Estimate(value=value, n=n, units=variance.units, method=method, se=se, df=variance.df)
+    return by_t(replace(known, skew=skew, variance=variance))
 
 
 def paired_mean(
@@ -180,12 +180,14 @@ def paired_mean(
     n, value = len(difference), float(difference.mean())
     if n < 2 or (clusters is not None and len(set(clusters)) < 2):
         only = "one item" if n == 1 else f"all {n} items belong to one cluster"
-        return unknown(value, n=n, units=1, note=f"no interval: {only}, so no spread is seen")
-    spread = grouped_spread((difference - value) / n, clusters, strata)
-    units = spread.independent if spread.dependent is None else spread.dependent
+        return unknown(
+            value, n=n, units=1, note=f"no interval: {only}, so its variance is not known"
+        )
+    variance = grouped_variance((difference - value) / n, clusters, strata)
+    units = variance.independent if variance.dependent is None else variance.dependent
     method = "paired t" + (", clustered" if clusters is not None else "")
     method += ", stratified" if strata is not None else ""
-    return from_spread(value, spread, n, skewness_of(units, spread.variance), method)
+    return from_variance(value, variance, n, skewness_of(units, variance.value), method)
 
 
 def paired_measure(

@@ -15,13 +15,13 @@ import numpy as np
 from evaluation.bridge.statistics import (
     Estimate,
     by_t,
-    from_spread,
+    from_variance,
     identical,
     skewness_of,
     unknown,
 )
-from evaluation.metrics.serial_dependence import ratio_influence, serial_spread
-from evaluation.metrics.spread import Floats, Spread
+from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
+from evaluation.metrics.variance import Floats, Variance
 
 FEWEST = 20
 """Blocks, or batches of them, from which skewness is estimated."""
@@ -60,41 +60,43 @@ def paired_perplexity(
 def _from_blocks(value: float, influence: Floats, method: str) -> Estimate:
     n = len(influence)
     if n < 2:
-        return unknown(value, n=n, units=1, note="no interval: one item, so no spread is seen")
-    spread = serial_spread(influence)
-    return from_spread(value, spread, n, _batch_skewness(influence, spread), method)
+        return unknown(
+            value, n=n, units=1, note="no interval: one item, so its variance is not known"
+        )
+    variance = serial_variance(influence)
+    return from_variance(value, variance, n, _batch_skewness(influence, variance), method)
 
 
 def unpaired_difference(ours: Estimate, theirs: Estimate) -> Estimate:
     """Return the difference of estimates from two samples; degrees of freedom by Welch."""
     value = ours.value - theirs.value
     n, units = ours.n + theirs.n, ours.units + theirs.units
-    a, b = ours.spread, theirs.spread
+    a, b = ours.variance, theirs.variance
     if a is None or b is None:
         note = (ours if a is None else theirs).note or "no interval: one side has none"
         return unknown(value, n=n, units=units, note=note)
-    variance = a.variance + b.variance
-    df = variance**2 / (a.variance**2 / a.df + b.variance**2 / b.df)
-    third = ours.skew * a.variance**1.5 - theirs.skew * b.variance**1.5
+    total = a.value + b.value
+    df = total**2 / (a.value**2 / a.df + b.value**2 / b.df)
+    third = ours.skew * a.value**1.5 - theirs.skew * b.value**1.5
     independent = np.concatenate([a.independent, -b.independent])
     dependent = np.concatenate([_scaled_units(a), -_scaled_units(b)])
     known = Estimate(value=value, n=n, units=units, method="two samples, t (Welch)", df=df)
-    spread = Spread(independent, dependent, units, df)
-    return by_t(replace(known, se=math.sqrt(variance), skew=third / variance**1.5, spread=spread))
+    variance = Variance(independent, dependent, units, df)
+    return by_t(replace(known, se=math.sqrt(total), skew=third / total**1.5, variance=variance))
 
 
-def _scaled_units(spread: Spread) -> Floats:
+def _scaled_units(variance: Variance) -> Floats:
     """Return what the variance is of, scaled where that of independent items is larger."""
-    units = spread.independent if spread.dependent is None else spread.dependent
-    return units * math.sqrt(spread.variance / float(units @ units))
+    units = variance.independent if variance.dependent is None else variance.dependent
+    return units * math.sqrt(variance.value / float(units @ units))
 
 
-def _batch_skewness(influence: Floats, spread: Spread) -> float:
+def _batch_skewness(influence: Floats, variance: Variance) -> float:
     """Return the skewness of the sum of influences; 0 for fewer than FEWEST, which cannot tell.
 
     Dependent blocks are added up in batches first, so long that these hardly depend on each other.
     """
-    cosines_used = 0 if spread.dependent is None else 2 * len(spread.dependent)
+    cosines_used = 0 if variance.dependent is None else 2 * len(variance.dependent)
     length = max(1, len(influence) // cosines_used) if cosines_used else 1
     batches = np.add.reduceat(influence, np.arange(0, len(influence), length))
     if len(batches) < FEWEST:

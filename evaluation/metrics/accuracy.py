@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.metrics.spread import Floats, grouped_spread
+from evaluation.metrics.variance import Floats, grouped_variance
 from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TaskKind
 
@@ -81,11 +81,11 @@ def credit_items(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Out
 def standard_error(
     credit: Floats, clusters: list[str] | None = None, strata: list[str] | None = None
 ) -> float | None:
-    """Return the standard error of a mean, by `spread`; None for a single item or a single cluster."""
+    """Return the standard error of a mean, by `variance`; None for a single item or a single cluster."""
     if len(credit) < 2 or (clusters is not None and len(set(clusters)) < 2):
         return None
     influence = (credit - credit.mean()) / len(credit)
-    return float(math.sqrt(grouped_spread(influence, clusters, strata).variance))
+    return float(math.sqrt(grouped_variance(influence, clusters, strata).value))
 
 
 def group_names(table: pa.Table, column: str, groups: Groups) -> list[str] | None:

@@ -35,7 +35,7 @@ from evaluation.metrics.accuracy import (
     group_names,
     standard_error,
 )
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 from evaluation.settings.tiers import TIERS, TaskKind
 
 MEASURES = tuple(metric.name for metric in TIERS["tier3"].companions)

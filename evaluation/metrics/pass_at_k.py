@@ -18,7 +18,7 @@ import numpy as np
 from scipy import special
 
 from evaluation.errors import ScoringError
-from evaluation.metrics.spread import Floats, grouped_spread, wilson
+from evaluation.metrics.variance import Floats, grouped_variance, wilson
 
 LEVEL = 0.95
 
@@ -67,9 +67,9 @@ def interval(credit: Floats, strata: Sequence[str] | None = None) -> Interval:
     mean = float(credit.mean())
     if len(credit) < 2:
         return Interval(mean, None, None, None)
-    spread = grouped_spread((credit - mean) / len(credit), None, strata)
-    stderr = math.sqrt(spread.variance)
+    variance = grouped_variance((credit - mean) / len(credit), None, strata)
+    stderr = math.sqrt(variance.value)
     if np.isin(credit, (0.0, 1.0)).all() and strata is None:
         return Interval(mean, stderr, *wilson(mean, len(credit), LEVEL))
-    half = float(special.stdtrit(spread.df, (1 + LEVEL) / 2)) * stderr
+    half = float(special.stdtrit(variance.df, (1 + LEVEL) / 2)) * stderr
     return Interval(mean, stderr, max(0.0, mean - half), min(1.0, mean + half))

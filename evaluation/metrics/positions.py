@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.serial_dependence import ratio_influence, serial_spread
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
+from evaluation.metrics.variance import Floats
 
 if TYPE_CHECKING:  # takes a while to import
     import pyarrow as pa
@@ -80,8 +80,8 @@ def summarize_positions(table: "pa.Table", length: int) -> list[dict[str, Any]]:
 def _summary(one: Bin) -> dict[str, Any]:
     stderr = None
     if len(one.nats) > 1:
-        spread = serial_spread(ratio_influence(one.nats, one.tokens))
-        stderr = math.sqrt(spread.variance)
+        variance = serial_variance(ratio_influence(one.nats, one.tokens))
+        stderr = math.sqrt(variance.value)
     return {
         "first": one.first,
         "last": one.last,

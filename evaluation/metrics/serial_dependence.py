@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from evaluation.metrics.spread import Floats, Spread
+from evaluation.metrics.variance import Floats, Variance
 
 LEAST = 4
 """Cosines; with fewer, Student's t is of no use."""
@@ -38,16 +38,16 @@ def ratio_influence(amounts: Floats, weights: Floats) -> Floats:
     return influence
 
 
-def serial_spread(influence: Floats) -> Spread:
-    """Return the spread of influences (blocks,); never below that of independent blocks."""
+def serial_variance(influence: Floats) -> Variance:
+    """Return the variance by influences (blocks,); never below that of independent blocks."""
     n = len(influence)
     independent = influence * math.sqrt(n / (n - 1))
     curvature = _spectral_curvature(influence)
     if curvature <= 0 or n < 2 * LEAST:
-        return Spread(independent, None, n, n - 1)
+        return Variance(independent, None, n, n - 1)
     bias = curvature / 6 * (math.pi / n) ** 2
     count = max(LEAST, int(min((4 * bias**2) ** -0.2, math.sqrt(BIAS / bias), n ** (2 / 3))))
-    return Spread(independent, cosines(influence, count), n, count)
+    return Variance(independent, cosines(influence, count), n, count)
 
 
 def cosines(influence: Floats, count: int) -> Floats:

@@ -41,7 +41,7 @@ class Candidate(Stored):
 
 
 class Item(Stored):
-    """A question: candidates of which number `gold` is right; see `metrics.spread` for its groups."""
+    """A question: candidates of which number `gold` is right; see `metrics.variance` for its groups."""
 
     id: str
     cluster: str | None

@@ -23,7 +23,7 @@ from evaluation.metrics.accuracy import (
 from evaluation.metrics.measures import choice_measures, greedy
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
 from evaluation.metrics.rates import RATES, outcome
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 from evaluation.results.answer_files import Generation, PromptEntry, Tier4File, Tier5File
 from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, read_table, rows_of
 from evaluation.results.completed import completed_items

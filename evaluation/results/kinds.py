@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metrics.positions import Positions
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 from evaluation.results.columns import Column
 from evaluation.results.files import FileModel
 from evaluation.results.tier_files import TierFile
@@ -87,9 +87,10 @@ class Credits(Units):
         """Return values of these over all that were asked, zero where there is none; (asked,)."""
         if not self.excluded:
             return values
-        spread = np.zeros(self.asked)
-        spread[[i for i in range(self.asked) if i not in set(self.excluded.values())]] = values
-        return spread
+        everywhere = np.zeros(self.asked)
+        left_out = set(self.excluded.values())
+        everywhere[[i for i in range(self.asked) if i not in left_out]] = values
+        return everywhere
 
 
 @dataclass(frozen=True, kw_only=True)

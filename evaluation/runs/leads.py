@@ -86,7 +86,7 @@ def _level(known: Sequence[Delta], alpha: float) -> float:
 
 
 def _shape(column: Leaves) -> dict[str, int | None]:
-    return {name: spread and len(spread.independent) for name, (_, spread) in column.items()}
+    return {name: variance and len(variance.independent) for name, (_, variance) in column.items()}
 
 
 def _sign(delta: Delta, known: Estimate) -> int:

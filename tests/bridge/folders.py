@@ -19,7 +19,7 @@ from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import summarize_gold
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts
 from evaluation.metrics.rates import COLUMNS, summarize
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 from evaluation.settings.config import validate_config
 from evaluation.settings.groups import group_weights
 from evaluation.settings.plan import StagePlan, plan_stages

@@ -10,7 +10,7 @@ from evaluation.bridge.deltas import nats_estimates
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.simultaneous_intervals import at_level, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, paired_mean, paired_measure
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 from evaluation.results.kinds import Blocks
 from tests.bridge.folders import accuracy_delta
 

@@ -8,7 +8,7 @@ import pytest
 from evaluation.bridge.paired_binary import mcnemar
 from evaluation.bridge.statistics import holm, paired_mean
 from evaluation.metrics.serial_dependence import cosines, ratio_influence
-from evaluation.metrics.spread import grouped_spread
+from evaluation.metrics.variance import grouped_variance
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -82,5 +82,5 @@ def test_strata_are_the_residuals_of_their_means(seed: int) -> None:
     fit = sm.OLS(values, dummies).fit(cov_type="HC2")
     shares = dummies.mean(axis=0)
     influence = (values - values.mean()) / n
-    own = grouped_spread(influence, None, [str(name) for name in stratum])
+    own = grouped_variance(influence, None, [str(name) for name in stratum])
     assert own.variance == pytest.approx(float(shares @ fit.cov_params() @ shares))

@@ -5,8 +5,8 @@ import pytest
 from scipy import signal
 
 from evaluation.bridge.text_blocks import paired_ratio
-from evaluation.metrics.serial_dependence import cosines, serial_spread
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.serial_dependence import cosines, serial_variance
+from evaluation.metrics.variance import Floats
 
 
 def carried(rng: np.random.Generator, n: int, carry: float) -> Floats:
@@ -61,5 +61,5 @@ def test_cosines_by_definition(n: int) -> None:
 
 def test_variance_is_never_below_that_of_independent_blocks() -> None:
     values = np.tile([1.0, -1.0], 50)
-    spread = serial_spread(values / 100)
-    assert spread.variance == pytest.approx(100 / 99 / 100)
+    variance = serial_variance(values / 100)
+    assert variance.value == pytest.approx(100 / 99 / 100)

@@ -11,7 +11,7 @@ from evaluation.bridge.paired_binary import paired_rate, tango_interval
 from evaluation.bridge.simultaneous_intervals import p_beyond
 from evaluation.bridge.statistics import Estimate, holm, macro_mean, paired_mean, paired_measure
 from evaluation.bridge.text_blocks import paired_perplexity, paired_ratio
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 
 RUNS = 1200
 """Coverage of 95 % is then known to about 0.6 %."""

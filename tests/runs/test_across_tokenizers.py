@@ -80,7 +80,7 @@ def test_two_samples_are_welchs_test() -> None:
     _, p, df = test.ttest_ind(usevar="unequal")
     assert (found.p, found.df) == pytest.approx((p, df))
     assert (found.low, found.high) == pytest.approx(test.tconfint_diff(usevar="unequal"))
-    assert math.sqrt(found.spread.variance) == pytest.approx(found.se)
+    assert math.sqrt(found.variance.value) == pytest.approx(found.se)
 
 
 def test_the_notes_say_why(sides: tuple[Results, Results]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import CacheError
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 from evaluation.prefill.caches import map_blocks
 from evaluation.reporting.flips.items import (
     NOT_CACHED,

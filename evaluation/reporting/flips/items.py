@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import CacheError
-from evaluation.metrics.spread import Floats
+from evaluation.metrics.variance import Floats
 from evaluation.prefill.entries import META, read_meta
 from evaluation.settings.tiers import TierName
 

@@ -15,8 +15,8 @@ from evaluation.bridge.power import needed_units
 from evaluation.bridge.signal_noise import agreement, monotonicity, neighbour_noise, trend
 from evaluation.bridge.statistics import ALPHA, POWER
 from evaluation.errors import ResultsError
-from evaluation.metrics.serial_dependence import ratio_influence, serial_spread
-from evaluation.metrics.spread import Floats, grouped_spread
+from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
+from evaluation.metrics.variance import Floats, grouped_variance
 from evaluation.reporting.tables.quality_advice import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
@@ -234,7 +234,7 @@ def standard_error(item: Item, metric: str) -> float | None:
     if units is None or len(units.ids) < 2:
         return None
     influence = (units.credit - units.credit.mean()) / len(units.ids)
-    return math.sqrt(grouped_spread(influence, units.clusters, units.strata).variance)
+    return math.sqrt(grouped_variance(influence, units.clusters, units.strata).value)
 
 
 def _blocks(mine: Blocks | None, other: Blocks | None, metric: str) -> PairedItems | None:
@@ -243,8 +243,8 @@ def _blocks(mine: Blocks | None, other: Blocks | None, metric: str) -> PairedIte
     weights: Floats = mine.bytes * math.log(2) if metric == "bits_per_byte" else mine.tokens
     if len(mine.ids) < 2 or not weights.sum():
         return None
-    spread = serial_spread(ratio_influence(mine.nats - other.nats, weights))
-    return PairedItems(len(mine.ids), spread.variance * len(mine.ids))
+    variance = serial_variance(ratio_influence(mine.nats - other.nats, weights))
+    return PairedItems(len(mine.ids), variance.value * len(mine.ids))
 
 
 def _credits(mine: Credits, other: Credits) -> PairedItems | None:
@@ -267,4 +267,4 @@ def _companions(
 def _of_mean(difference: Floats, units: Credits | Companions) -> PairedItems:
     n = len(difference)
     influence = (difference - difference.mean()) / n
-    return PairedItems(n, grouped_spread(influence, units.clusters, units.strata).variance * n)
+    return PairedItems(n, grouped_variance(influence, units.clusters, units.strata).value * n)

@@ -14,7 +14,7 @@ import numpy as np
 from evaluation.bridge.delta import OVERALL, group_item
 from evaluation.bridge.statistics import Estimate, macro_mean, paired_mean, unknown
 from evaluation.bridge.text_blocks import paired_ratio
-from evaluation.metrics.spread import wilson
+from evaluation.metrics.variance import wilson
 from evaluation.results.kinds import CreditItem, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.results.tier_files import LARGEST

@@ -22,8 +22,8 @@ from scipy import special
 Floats = NDArray[np.float64]
 
 
-class Spread(NamedTuple):
-    """Influences scaled so that their squares add up to the variance of an estimate.
+class Variance(NamedTuple):
+    """The variance of an estimate, as influences scaled so that their squares add up to it.
 
     `independent` (items,) takes items for independent, `dependent` (units,) for what they are; None
     if that is the same. `units` counts what is independent; `df` are the degrees of freedom.
@@ -35,7 +35,7 @@ class Spread(NamedTuple):
     df: float
 
     @property
-    def variance(self) -> float:
+    def value(self) -> float:
         """Never below that of independent items."""
         plain = float(self.independent @ self.independent)
         return (
@@ -51,24 +51,24 @@ def wilson(rate: float, n: int, level: float = 0.95) -> tuple[float, float]:
     return 0.0 if rate <= 0 else centre - half, 1.0 if rate >= 1 else centre + half
 
 
-def grouped_spread(
+def grouped_variance(
     influence: Floats,
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
-) -> Spread:
-    """Return the spread of influences (items,) that add up to zero, by the names of their groups.
+) -> Variance:
+    """Return the variance by influences (items,) that add up to zero, by the names of their groups.
 
-    A stratum of one unit shows no spread within it; such units are taken together as one stratum.
+    A stratum of one unit has no variance within it; such units are taken together as one stratum.
     """
     if clusters is None and strata is None:
         n = len(influence)
-        return Spread(influence * math.sqrt(n / (n - 1)), None, n, n - 1)
+        return Variance(influence * math.sqrt(n / (n - 1)), None, n, n - 1)
     stratum = _numbered(strata, len(influence))
     inner, own, scale = _within(influence, stratum)
     independent = inner * scale
     if clusters is None:
         units, df = len(influence), len(influence) - len(np.unique(own))
-        return Spread(independent, None, units, max(1, df))
+        return Variance(independent, None, units, max(1, df))
     _, unit = np.unique(
         np.stack([stratum, _numbered(clusters, len(influence))]), axis=1, return_inverse=True
     )
@@ -76,7 +76,7 @@ def grouped_spread(
     of_unit = np.zeros(len(sums), dtype=np.int64)
     of_unit[unit] = own
     dependent = sums * _inflation(of_unit)
-    return Spread(independent, dependent, len(sums), max(1, len(sums) - len(np.unique(of_unit))))
+    return Variance(independent, dependent, len(sums), max(1, len(sums) - len(np.unique(of_unit))))
 
 
 def _numbered(names: Sequence[str] | None, n: int) -> NDArray[np.int64]:
