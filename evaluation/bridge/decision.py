@@ -1,8 +1,8 @@
 """The verdict of a stage: that of its best step, judged as the best of all of them.
 
-Each objective is judged at the level at which the intervals of all steps hold together. Steps may fall
-short of different objectives; so the level is also that of each step's nearest objective, the one that is least
-clearly met, taken together over the steps.
+Each objective is judged at the alpha at which the intervals of all steps hold together. Steps may fall
+short of different objectives. So alpha is also that of each step's nearest objective, the one that is
+least clearly met, taken together over the steps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from evaluation.bridge.simultaneous_intervals import (
     Ranking,
     leaves,
     rank,
-    simultaneous_level,
+    simultaneous_alpha,
 )
 from evaluation.bridge.statistics import ALPHA
 from evaluation.bridge.verdicts import (
@@ -54,7 +54,7 @@ class JudgedStep:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """All steps of a stage; `alphas` are the levels of the objectives, `headline` is the objective that ranks.
+    """All steps of a stage; `alphas` are those of the objectives, `headline` is the objective that ranks.
 
     `decisive` holds each step's headline as it is without the others; so many more steps are `awaited`.
     """
@@ -103,9 +103,9 @@ def decide(
         ]
         for i, objective in enumerate(objectives)
     ]
-    alphas = _levels(objectives, decisive, awaited)
+    alphas = _alphas(objectives, decisive, awaited)
     companion_alphas = [
-        _companion_level(objective, list(deltas.values()), awaited) for objective in objectives
+        _companion_alpha(objective, list(deltas.values()), awaited) for objective in objectives
     ]
     judged = []
     for step, own in deltas.items():
@@ -132,10 +132,10 @@ def _column(delta: Delta) -> Leaves:
     return {f"{delta.tier} {delta.metric} {name}": leaf for name, leaf in found.items()}
 
 
-def _levels(
+def _alphas(
     objectives: Sequence[Objective], decisive: Sequence[Sequence[Delta]], awaited: int
 ) -> list[float]:
-    own = [_level(known, awaited) for known in decisive]
+    own = [_alpha(known, awaited) for known in decisive]
     if len(objectives) < 2:
         return own
     nearest = []
@@ -146,22 +146,22 @@ def _levels(
         ]
         if None not in distances:
             nearest.append(of_step[distances.index(min(d for d in distances if d is not None))])
-    mixed = _level(nearest, awaited)
-    return [min(level, mixed) for level in own]
+    mixed = _alpha(nearest, awaited)
+    return [min(alpha, mixed) for alpha in own]
 
 
-def _companion_level(
+def _companion_alpha(
     objective: Objective, deltas: Sequence[Sequence[Delta]], awaited: int
 ) -> float:
-    """Return the level at which the secondary metric's intervals of all steps hold together."""
+    """Return the alpha at which the secondary metric's intervals of all steps hold together."""
     found = [companion_delta(objective, own) for own in deltas]
-    return _level([delta for delta in found if delta is not None], awaited)
+    return _alpha([delta for delta in found if delta is not None], awaited)
 
 
-def _level(deltas: Sequence[Delta], awaited: int) -> float:
+def _alpha(deltas: Sequence[Delta], awaited: int) -> float:
     known = [delta for delta in deltas if delta.estimate.se]
     estimates = [delta.estimate for delta in known]
-    return simultaneous_level(estimates, [_column(delta) for delta in known], awaited=awaited)
+    return simultaneous_alpha(estimates, [_column(delta) for delta in known], awaited=awaited)
 
 
 def _distance(objective: Objective, delta: Delta) -> float | None:

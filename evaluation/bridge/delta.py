@@ -169,7 +169,7 @@ def flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
 
 
 def flag_of(gain: float, p: float | None) -> Flag:
-    """Return what a p-value tells of a gain."""
+    """Return what a p-value shows of a gain."""
     if p is None or p >= ALPHA:
         return "unclear"
     return "better" if gain > 0 else "worse"

@@ -8,7 +8,7 @@ the discordant ones, `wins` and `losses`. With at least FEW of them Student's t 
                discordant item at all: +-z^2 / (n + z^2), the score test's rule of three. Where the
                exact test does not reject, zero is inside: the interval is extended to it.
     margins    the exact unconditional test of a difference other than zero: the chance of a score
-               as large as the one seen, for the rate of losses for which it is largest
+               as large as the observed one, for the rate of losses for which it is largest
     mde        at least the difference that gives six discordant items on one side with
                probability POWER: with five, the exact test cannot reject at 0.05.
 
@@ -148,7 +148,7 @@ def exact_p_beyond(counts: Counts, bound: float, *, above: bool) -> float:
 
 
 def _unconditional(wins: int, losses: int, n: int, bound: float) -> float:
-    """Return the largest chance, over the rate q of losses, of a score as large as the one seen.
+    """Return the largest chance, over the rate q of losses, of a score as large as the observed one.
 
     q is looked for where it is not contradicted by as few losses as there are, which errs by at most
     UNLIKELY; that is added to the chance (Berger and Boos, JASA 89, 1994).
@@ -199,9 +199,9 @@ def exact_detectable(estimate: Estimate, alpha: float) -> float | None:
     n, fewest = estimate.n, math.floor(1 - math.log2(alpha)) + 1
     if n < fewest:
         return None
-    seen = float(special.betaincinv(fewest, n - fewest + 1, POWER))
+    detected = float(special.betaincinv(fewest, n - fewest + 1, POWER))
     by_score = (quantile(1 - alpha / 2, None) + quantile(POWER, None)) * estimate.se
-    return min(1.0, max(by_score, seen))
+    return min(1.0, max(by_score, detected))
 
 
 def tango_interval(wins: int, losses: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:

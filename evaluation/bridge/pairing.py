@@ -59,8 +59,8 @@ class Pair(NamedTuple):
 
     def over(self, names: Iterable[str]) -> "Pair":
         """Return the pair over some of its items; rates over all units stay."""
-        kept = list(names)
-        return Pair(*(replace(s, items={name: s.items[name] for name in kept}) for s in self))
+        chosen = list(names)
+        return Pair(*(replace(s, items={name: s.items[name] for name in chosen}) for s in self))
 
     def results(self) -> tuple[Results, Results]:
         """Return each side as results of this tier alone."""
@@ -74,10 +74,10 @@ class Pair(NamedTuple):
             return
         known = {*mine} & {*other}
         alone = next((one for one in (*mine, *other) if one not in known), None)
-        seen = "their order differs" if alone is None else f"{alone} is on one side only"
+        why = "their order differs" if alone is None else f"{alone} is on one side only"
         raise BridgeError(
             f"{self.tier.unit} of {what!r}: the items of {self.ours.folder} ({len(mine)}) are not those "
-            f"of {self.theirs.folder} ({len(other)}): {seen}; {AGAIN}"
+            f"of {self.theirs.folder} ({len(other)}): {why}; {AGAIN}"
         )
 
 

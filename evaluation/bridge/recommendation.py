@@ -65,8 +65,8 @@ def recommend(
         return {**nothing, "beside": [], "others": []}
     headline = decision.headline
     best, pool = choose(decision.steps, headline)
-    beside = _not_behind(decision, best, pool)
-    named = {best.step, *(entry["merge"] or entry["step"] for entry in beside)}
+    similar = _not_behind(decision, best, pool)
+    named = {best.step, *(entry["merge"] or entry["step"] for entry in similar)}
     return {
         "stage": stage,
         **candidate_columns(best.step),
@@ -80,7 +80,7 @@ def recommend(
         "companions": [one.companion.sentence for one in best.aims if one.companion is not None],
         "confidence": [round(1 - alpha, 6) for alpha in decision.alphas],
         "headline": _headline_values(best.aims[headline]),
-        "beside": beside,
+        "beside": similar,
         "others": [
             {
                 **candidate_columns(step.step),
@@ -107,7 +107,7 @@ def _not_behind(
     """Return the steps of the pool that are not behind the best one, with all pairs' own intervals."""
     place = {step.step: i for i, step in enumerate(decision.steps)}
     ranking, chosen, headline = decision.ranking, place[best.step], decision.headline
-    beside: list[dict[str, Any]] = []
+    similar: list[dict[str, Any]] = []
     for step in pool:
         i = place[step.step]
         if i == chosen or (ranking is not None and ranking.behind[i, chosen]):
@@ -118,8 +118,8 @@ def _not_behind(
         if ranking is not None:
             half = ranking.reach * float(ranking.error[i, chosen])
             entry |= {"low": delta - half, "high": delta + half, "p": float(ranking.p[i, chosen])}
-        beside.append(entry)
-    return beside
+        similar.append(entry)
+    return similar
 
 
 def _headline(step: JudgedStep, headline: int) -> str:

@@ -1,4 +1,4 @@
-"""How much a series of checkpoints tells: monotonicity, noise, signal, and agreement of metrics.
+"""How much a series of checkpoints shows: monotonicity, noise, signal, and agreement of metrics.
 
 monotonicity   Spearman's rank correlation of values with steps, turned so that 1 is steady gain
 noise          what neighbouring checkpoints scatter by once the trend is taken off: each value

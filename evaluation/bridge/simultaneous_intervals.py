@@ -5,12 +5,12 @@ strongly. A multiplier bootstrap weighs the items at random and looks how far th
 move together; with normal weights, one vector for all steps, the sums that it draws are normal with
 the covariance of the steps' influences, from which they are drawn here directly.
 
-    level      of one interval, so that all steps' intervals hold together: from the chance that the
+    alpha      of one interval, so that all steps' intervals hold together: from the chance that the
                largest |t| over the steps is beyond a limit (max-t). It is drawn given that one of
                them is beyond it, which holds for small chances, too (Owen, Maximov and Chertkov,
                Electronic Journal of Statistics 13, 2019): k p mean(1 / S), with p the chance of one
                of k steps and S how many are beyond the limit together
-    interval   one that is to hold for several estimates at once is each one's own at that level, so
+    interval   one that is to hold for several estimates at once is each one's own at that alpha, so
                that exact, skewed and ordinary ones go together
     behind     steps that are worse than some other one: all pairs, tested together by the largest
                |t| of a pair, again without the pairs that were rejected, until none is (Romano and
@@ -39,14 +39,14 @@ from evaluation.bridge.statistics import (
 )
 from evaluation.metrics.variance import Floats, Variance
 
-LEVEL_DRAWS = 4_000
-"""They give the chance of a level to about 1 % of itself, however small it is."""
+ALPHA_DRAWS = 4_000
+"""They give the chance of an alpha to about 1 % of itself, however small it is."""
 
 DRAWS, MOST_DRAWS, PAIRS_DRAWN = 10_000, 40_000, 10**7
 """Draws for a ranking: at least and at most; in between so many that this many pairs are drawn."""
 
 ROUNDS, CLOSE = 8, 1e-3
-"""Rounds of looking for a level, from that of Bonferroni on, and the share by which the last may change it."""
+"""Rounds of looking for an alpha, from that of Bonferroni on, and the share by which the last may change it."""
 
 SLACK = 2.0
 """Discordant items that are added to the variance of two steps' difference: with four that all turned
@@ -57,7 +57,7 @@ Leaves = Mapping[str, tuple[float, Variance | None]]
 """Weight and variance of each slice or task of an estimate."""
 
 
-def at_level(estimate: Estimate, alpha: float) -> Estimate:
+def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
     """Return the same estimate with the interval of confidence 1 - alpha and its MDE."""
     if estimate.se is None or estimate.method == "identical":
         return estimate
@@ -135,64 +135,65 @@ def _normal(count: int, size: int) -> Floats:
     return np.random.default_rng(size).standard_normal((count, size))
 
 
-def simultaneous_level(
+def simultaneous_alpha(
     estimates: Sequence[Estimate],
     columns: Sequence[Leaves],
     alpha: float = ALPHA,
     *,
     awaited: int = 0,
 ) -> float:
-    """Return the level of one interval at which all of them hold together with confidence 1 - alpha.
+    """Return the alpha of one interval at which all of them hold together with confidence 1 - alpha.
 
     So many others are `awaited`, and have their share of alpha by Bonferroni, as nothing is known of
-    them. Where a variance is not known, all have. The level only grows as they come in, so what holds at
+    them. Where a variance is not known, all have. It only grows as they come in, so what holds at
     one look holds at all later ones, and looking costs nothing.
     """
-    if len(estimates) + awaited < 2:
+    count = len(estimates) + awaited
+    if count < 2:
         return alpha
     cov = _covariance(columns) if estimates else None
     if cov is None:
-        return alpha / (len(estimates) + awaited)
+        return alpha / count
     dfs = [estimate.df for estimate in estimates if estimate.df is not None]
-    df = max(dfs) if len(dfs) == len(estimates) else None  # the level is lowest for the largest
-    errors, level = _JointErrors(cov, df), alpha / (len(estimates) + awaited)
+    df = max(dfs) if len(dfs) == len(estimates) else None  # alpha is lowest for the largest
+    errors, found = _JointErrors(cov, df), alpha / count
     for _ in range(ROUNDS):
-        joint = errors.of(level) + awaited * level
-        before, level = level, min(alpha, alpha * level / joint)
-        if level - before <= CLOSE * level:
+        joint = errors.of(found) + awaited * found
+        before, found = found, min(alpha, alpha * found / joint)
+        if found - before <= CLOSE * found:
             break
-    return level
+    return found
 
 
 class _JointErrors:
-    """Chances that some of several intervals of one level miss what they are of."""
+    """Chances that some of several intervals of one alpha miss what they are of."""
 
     def __init__(self, cov: Floats, df: float | None) -> None:
         self.df = df
-        self.drawn = _draw(cov, LEVEL_DRAWS)
-        self.first = np.arange(LEVEL_DRAWS) % len(cov)  # the step that is known to be beyond
+        self.drawn = _draw(cov, ALPHA_DRAWS)
+        self.first = np.arange(ALPHA_DRAWS) % len(cov)  # the step that is known to be beyond
         correlation = _correlation(cov)
         np.fill_diagonal(correlation, 1.0)
         self.carried = correlation[self.first]
         dice = np.random.default_rng(0)
-        self.place = dice.random(LEVEL_DRAWS)
-        self.squares = np.ones(LEVEL_DRAWS) if df is None else dice.chisquare(df + 1, LEVEL_DRAWS)
+        self.place = dice.random(ALPHA_DRAWS)
+        self.squares = np.ones(ALPHA_DRAWS) if df is None else dice.chisquare(df + 1, ALPHA_DRAWS)
 
-    def of(self, level: float) -> float:
-        """Return the chance for intervals of confidence 1 - level each."""
-        limit = quantile(1 - level / 2, self.df)
-        tail = self.place * level / 2
+    def of(self, alpha: float) -> float:
+        """Return the chance for intervals of confidence 1 - alpha each."""
+        limit = quantile(1 - alpha / 2, self.df)
+        tail = self.place * alpha / 2
         if self.df is None:
-            beyond, scale = -special.ndtri(tail), np.ones(LEVEL_DRAWS)
+            beyond, scale = -special.ndtri(tail), np.ones(ALPHA_DRAWS)
         else:
             # Given t, the sum of squares below it is chi-squared with df + 1 over 1 + t^2 / df.
             beyond = -special.stdtrit(self.df, tail)
             scale = np.sqrt((self.df + beyond**2) / self.squares)
-        rows = np.arange(LEVEL_DRAWS)
+        rows = np.arange(ALPHA_DRAWS)
         shift = beyond / scale - self.drawn[rows, self.first]
         others = np.abs(self.drawn + self.carried * shift[:, None]) * scale[:, None] >= limit
         others[rows, self.first] = True
-        return float(self.drawn.shape[1] * level * (1 / others.sum(axis=1)).mean())
+        return float(self.drawn.shape[1] * alpha * (1 / others.sum(axis=1)).mean())
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,13 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A difference; what cannot be known is None, and `note` says why.
+    """A difference; what cannot be known is None, and `note` states why.
 
     `units` counts what is independent: items, or clusters. `df` None stands for the normal
     distribution. `p` is two-sided, of no difference. `mde` is the smallest true difference that a
     test at ALPHA finds with probability POWER. `skew` is the estimate's own skewness; `counts` are
     there where the exact test holds, see `paired_binary`. `variance`, and `parts` of a mean with
-    their `weights`, are kept for comparing steps.
+    their `weights`, serve to compare steps.
     """
 
     value: float
@@ -87,7 +87,7 @@ def upper_tail(z: float, df: float | None) -> float:
 
 
 def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
-    """Return a difference of which no more can be said."""
+    """Return a difference of which no more is known."""
     return Estimate(value=value, n=n, units=units, method="none", note=note)
 
 
@@ -203,9 +203,9 @@ def paired_measure(
 
 
 def tested_by(estimate: Estimate, test: Estimate) -> Estimate:
-    """Return an estimate whose hypothesis of no difference is the one that `test` is of.
+    """Return an estimate of which `test` tests the hypothesis of no difference.
 
-    It takes over the p-value, and its interval says the same of zero as that.
+    It takes over the p-value, and its interval excludes zero where that rejects.
     """
     low, high = estimate.low, estimate.high
     if low is None or high is None or test.p is None:

@@ -15,7 +15,7 @@ family of its own, its items. A regression makes a `keep` not met, since a mean 
 
 A tier's secondary metrics (`companions`) move with every question, where an accuracy moves only with
 those whose verdict changes. They are of no family of tests and change no verdict: where an objective is
-undecided on the headline, the first one of its tier tells, over the same items and at the same level,
+undecided on the headline, the first one of its tier shows, over the same items and at the same alpha,
 whether the step is better.
 
 A step's own verdict is the conjunction of its objectives. Each must be met on its own, which needs no
@@ -31,7 +31,7 @@ from typing import Any, Literal
 
 from evaluation.bridge.delta import OVERALL, Delta, change_columns, group_item, macro
 from evaluation.bridge.pairing import AGAIN
-from evaluation.bridge.simultaneous_intervals import at_level, p_beyond
+from evaluation.bridge.simultaneous_intervals import at_alpha, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
 from evaluation.errors import BridgeError
 from evaluation.results.deltas_file import Answer, CompanionRow, ObjectiveRow
@@ -48,17 +48,17 @@ def judge_step(
 ) -> list[ObjectiveRow]:
     """Return one verdict for each objective.
 
-    `alphas` are the levels that the objectives are judged at, if not at ALPHA; `companion_alphas`
+    `alphas` are those that the objectives are judged at, if not ALPHA; `companion_alphas`
     are those of their secondary metrics.
 
     Raises:
         BridgeError: an objective is on what was not scored.
     """
     plain = [ALPHA] * len(objectives)
-    levels = zip(alphas or plain, companion_alphas or plain, strict=True)
+    both = zip(alphas or plain, companion_alphas or plain, strict=True)
     return [
         judge_objective(objective, deltas, f"stages.{stage}.objective.{number}", *pair)
-        for number, (objective, pair) in enumerate(zip(objectives, levels, strict=True))
+        for number, (objective, pair) in enumerate(zip(objectives, both, strict=True))
     ]
 
 
@@ -80,7 +80,7 @@ def judge_objective(
 ) -> ObjectiveRow:
     """Return the verdict on one objective; `key` is its place in the configuration."""
     parts, headline = decisive_deltas(objective, deltas, key)
-    estimate = _held_to_margin(at_level(headline.estimate, alpha), objective, headline.sign, alpha)
+    estimate = _held_to_margin(at_alpha(headline.estimate, alpha), objective, headline.sign, alpha)
     regressions = _regressions(objective, parts, deltas, alpha)
     answer = answer_of(objective, *gain_interval(headline.sign, estimate))
     if regressions and objective.want == "keep":
@@ -270,11 +270,11 @@ def companion_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | No
 def companion_verdict(
     objective: Objective, deltas: Sequence[Delta], alpha: float
 ) -> CompanionRow | None:
-    """Return what a secondary metric tells of an undecided objective; None where nothing is known of it."""
+    """Return what a secondary metric shows of an undecided objective; None where nothing is known of it."""
     delta = companion_delta(objective, deltas)
     if delta is None:
         return None
-    known = at_level(delta.estimate, alpha)
+    known = at_alpha(delta.estimate, alpha)
     low, high = gain_interval(delta.sign, known)
     if low is None or high is None:
         return None

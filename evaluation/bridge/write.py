@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 def make_deltas(plan: StagePlan, step: Candidate) -> Record:
     """Write a step's `bridge_deltas.json` from the tier files of it and of the bridge.
 
-    Where one of them could not be scored, or the two must not be compared, the record says so.
+    Where one of them could not be scored, or the two must not be compared, the record states why.
 
     Raises:
         BridgeError: one of the two has no tier files yet.

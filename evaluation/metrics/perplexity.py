@@ -38,7 +38,7 @@ def summarize_blocks(table: pa.Table) -> dict[str, Any]:
 
 
 def check_blocks(table: pa.Table) -> None:
-    """Raise NonFiniteError or ScoringError where nothing can be said of a slice."""
+    """Raise NonFiniteError or ScoringError where a slice has no perplexity."""
     nats = table["nats"].to_numpy()
     broken = np.flatnonzero(~np.isfinite(nats))
     if len(broken):

@@ -64,9 +64,9 @@ def bins_of(positions: Positions, length: int) -> list[Bin]:
     edges = [*bin_starts(length), length]
     found = []
     for number, (first, end) in enumerate(pairwise(edges)):
-        kept = positions.tokens[:, number] > 0
-        nats, tokens = (amounts[kept, number] for amounts in positions)
-        if kept.any():
+        has_tokens = positions.tokens[:, number] > 0
+        nats, tokens = (amounts[has_tokens, number] for amounts in positions)
+        if has_tokens.any():
             found.append(Bin(first, end - 1, nats, tokens))
     return found if len(found) > 1 else []
 

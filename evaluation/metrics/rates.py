@@ -60,10 +60,10 @@ COLUMNS = pa.schema(
 )
 """One row for each prompt, in the order of the suite."""
 
-Row = dict[str, Any]
+PromptRow = dict[str, Any]
 
 
-def outcome(row: Row, rate: str) -> bool | None:
+def outcome(row: PromptRow, rate: str) -> bool | None:
     """Return what a prompt contributes to a rate; None if it does not count for it."""
     if rate == TRUNCATED:
         return bool(row["stop_reason"] == "length")
@@ -77,7 +77,7 @@ def outcomes(table: pa.Table) -> dict[str, list[bool | None]]:
     return {rate: [outcome(row, rate) for row in rows] for rate in RATES}
 
 
-def rates(rows: Sequence[Row]) -> dict[str, float | None]:
+def rates(rows: Sequence[PromptRow]) -> dict[str, float | None]:
     """Return all rates over some prompts."""
     result: dict[str, float | None] = {}
     for rate in RATES:
@@ -100,7 +100,7 @@ def summarize(table: pa.Table) -> dict[str, Any]:
     }
 
 
-def _prompt_summary(row: Row) -> dict[str, Any]:
+def _prompt_summary(row: PromptRow) -> dict[str, Any]:
     return {
         "id": row["id"],
         "category": row["category"],

@@ -91,11 +91,11 @@ class Tier4File(TierFile):
 
     @model_validator(mode="after")
     def _distinct_prompts(self) -> Self:
-        seen: set[str] = set()
+        known: set[str] = set()
         for number, prompt in enumerate(self.prompts or ()):
-            if prompt.id in seen:
+            if prompt.id in known:
                 raise ValueError(f"prompts.{number}: the id {prompt.id!r} is there twice")
-            seen.add(prompt.id)
+            known.add(prompt.id)
         return self
 
     def _lacking(self) -> str | None:
@@ -144,7 +144,7 @@ class MeanRate(FileModel):
 
 
 class VerifierRates(FileModel):
-    """What one verifier says of a task's completions."""
+    """Rates of a task's completions by one verifier."""
 
     pass_rate: Rate = Field(description="Mean score of a prompt's samples, over prompts.")
     stderr: float | None = optional("Its standard error, over prompts.", ge=0)

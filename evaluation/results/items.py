@@ -74,7 +74,7 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
 def check_agrees(
     path: Path, tier: Tier, file: TierFile, name: str, both: tuple[float, float]
 ) -> None:
-    """Raise ResultsError where a mean over a table's rows is not what the summary beside it says.
+    """Raise ResultsError where a mean over a table's rows is not that of the summary.
 
     The two are read for different things, so one that was changed by hand, or copied without the
     other, would make a page contradict itself. What an external program means by its table is its
@@ -207,8 +207,10 @@ def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
     for name, item in found.items.items():
         if isinstance(item, CreditItem) and item.credits:
             headline = tier.headline_of(item.values)
-            beside = item.companions.values if item.companions else {}
-            known = item.credits[headline].credit if headline in item.credits else beside[headline]
+            measures = item.companions.values if item.companions else {}
+            known = (
+                item.credits[headline].credit if headline in item.credits else measures[headline]
+            )
             check_agrees(path, tier, file, name, (float(known.mean()), item.values[headline]))
     return found
 

@@ -1,4 +1,4 @@
-"""What a job's log tells: the error that it ended with, or how far it has come.
+"""What a job's log shows: the error that it ended with, or how far it has come.
 
 Jobs run on any node and share only files with those who ask, so their logs are all there is.
 """

@@ -69,19 +69,22 @@ class Credits(Units):
         """Return those that the other side could judge, too."""
         if not other.excluded.keys() - self.excluded.keys():
             return self
-        kept = [index for index, name in enumerate(self.ids) if name not in other.excluded]
+        common = [index for index, name in enumerate(self.ids) if name not in other.excluded]
+        names = (self.ids, self.clusters, self.strata)
+        ids, clusters, strata = (one and tuple(one[index] for index in common) for one in names)
+        excluded = {**other.excluded, **self.excluded}
         return Credits(
-            ids=tuple(self.ids[index] for index in kept),
-            credit=self.credit[kept],
-            clusters=self.clusters and tuple(self.clusters[index] for index in kept),
-            strata=self.strata and tuple(self.strata[index] for index in kept),
-            excluded={**other.excluded, **self.excluded},
+            ids=ids or (),
+            credit=self.credit[common],
+            clusters=clusters,
+            strata=strata,
+            excluded=excluded,
         )
 
     def only(self, names: Collection[str]) -> "Credits":
         """Return those of these names, taken for independent."""
-        kept = [index for index, name in enumerate(self.ids) if name in names]
-        return Credits(ids=tuple(self.ids[index] for index in kept), credit=self.credit[kept])
+        chosen = [index for index, name in enumerate(self.ids) if name in names]
+        return Credits(ids=tuple(self.ids[i] for i in chosen), credit=self.credit[chosen])
 
     def over_all(self, values: Floats) -> Floats:
         """Return values of these over all that were asked, zero where there is none; (asked,)."""

@@ -98,7 +98,7 @@ class _Cache:
             self.tiers[found.folder, found.tier.name] = found
 
 
-_CACHE: ContextVar[_Cache | None] = ContextVar("kept", default=None)
+_CACHE: ContextVar[_Cache | None] = ContextVar("cache", default=None)
 
 
 @contextmanager

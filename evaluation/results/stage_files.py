@@ -2,8 +2,8 @@
 
 <stage>/recommendation.json   which checkpoint is recommended
 <stage>/summary.*             scores and deltas of all steps and of the bridge
-<stage>/task_quality.*        how much each slice and task can tell
-retention.csv                 what later checkpoints kept of earlier ones
+<stage>/task_quality.*        how much each slice and task can detect
+retention.csv                 what later checkpoints retained of earlier ones
 
 Figures are listed by the plan, as their names depend on its tiers.
 """

@@ -2,7 +2,7 @@
 
 Files on generated answers are in `answer_files`.
 
-An external program's files may hold less: what only the engine's must have is said by `_complete`.
+An external program's files may hold less; `_lacking` names what only the engine's must have.
 """
 
 import math
@@ -97,7 +97,7 @@ class TierFile(FileModel):
 
 
 class ItemEntry(FileModel):
-    """What a file says of a slice or task."""
+    """What a file has of every slice and task."""
 
     group: str | None = optional("Group that objectives refer to.")
     data: Any = optional("Fingerprint of the item's definition.")

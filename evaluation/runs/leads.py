@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
-from evaluation.bridge.simultaneous_intervals import Leaves, at_level, leaves, simultaneous_level
+from evaluation.bridge.simultaneous_intervals import Leaves, at_alpha, leaves, simultaneous_alpha
 from evaluation.bridge.statistics import ALPHA, Estimate
 from evaluation.results.comparison_file import LeadRow
 from evaluation.runs.matching import Match
@@ -27,7 +27,7 @@ Side = Literal["A", "B"]
 class Lead:
     """Which run is better by one delta over the matched checkpoints; `since` is the index of the first of its lead.
 
-    `estimates` have the intervals that hold for all checkpoints at once, each at the level `alpha`.
+    `estimates` have the intervals that hold for all checkpoints at once, each of confidence 1 - `alpha`.
     """
 
     key: Key
@@ -60,8 +60,8 @@ def _family(key: Key, all_keys: Sequence[Key]) -> int:
 
 def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
     known = [delta for delta in deltas if delta.estimate.se]
-    alpha = _level(known, ALPHA / family)
-    estimates = [at_level(delta.estimate, alpha) for delta in deltas]
+    alpha = _alpha(known, ALPHA / family)
+    estimates = [at_alpha(delta.estimate, alpha) for delta in deltas]
     signs = [_sign(delta, one) for delta, one in zip(deltas, estimates, strict=True)]
     since = len(signs)
     while since > 0 and signs[since - 1] == signs[-1] != 0:
@@ -77,12 +77,12 @@ def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
     )
 
 
-def _level(known: Sequence[Delta], alpha: float) -> float:
-    """Return the level of one interval; Bonferroni's where the checkpoints are not of the same items."""
+def _alpha(known: Sequence[Delta], alpha: float) -> float:
+    """Return the alpha of one interval; Bonferroni's where the checkpoints are not of the same items."""
     columns = [leaves(delta.estimate, delta.item) for delta in known]
     if not all(_shape(column) == _shape(columns[0]) for column in columns):
         return alpha / len(known)
-    return simultaneous_level([delta.estimate for delta in known], columns, alpha)
+    return simultaneous_alpha([delta.estimate for delta in known], columns, alpha)
 
 
 def _shape(column: Leaves) -> dict[str, int | None]:
@@ -122,11 +122,11 @@ def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
         return f"{what}{_no_lead(lead, matched)}; A - B {change} at {matched[-1].label}"
     where = matched[lead.since].label
     if len(matched) == 1:
-        said = f"{lead.better} is better at {where}, the only match, so since when is not known"
+        text = f"{lead.better} is better at {where}, the only match, so since when is not known"
     else:
         count = f"{len(matched) - lead.since} of {len(matched)} matched checkpoints"
-        said = f"{lead.better} is better from {where} on ({count})"
-    return f"{what}{said}; A - B {change} at {matched[-1].label}"
+        text = f"{lead.better} is better from {where} on ({count})"
+    return f"{what}{text}; A - B {change} at {matched[-1].label}"
 
 
 def _measure(lead: Lead) -> str:

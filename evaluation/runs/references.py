@@ -1,4 +1,4 @@
-"""A model that was scored once, such as a public one, as a level that curves can be seen against.
+"""A model that was scored once, such as a public one, as a reference line of curves.
 
 It is named under `runs:` like a run, by the folder of results of that one checkpoint. What it shares
 with a run is looked at tier by tier, by comparing the two as two checkpoints are: what must not be

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evaluation.bridge.delta import corrected
 from evaluation.bridge.deltas import nats_estimates
 from evaluation.bridge.paired_binary import paired_rate
-from evaluation.bridge.simultaneous_intervals import at_level, p_beyond
+from evaluation.bridge.simultaneous_intervals import at_alpha, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, paired_mean, paired_measure
 from evaluation.metrics.variance import Floats
 from evaluation.results.kinds import Blocks
@@ -69,7 +69,7 @@ def test_nothing_contradicts(kind: str, n: int, shift: float, seed: int) -> None
         assert one.low <= one.value <= one.high
         if kind != "nats":
             for alpha in (0.2, 0.01, 0.002):
-                wide = at_level(one, alpha)
+                wide = at_alpha(one, alpha)
                 above, below = (p_beyond(one, 0.0, above=side) or 0.0 for side in (True, False))
                 assert (wide.low > 0) == (above < alpha / 2)
                 assert (wide.high < 0) == (below < alpha / 2)
