@@ -227,7 +227,12 @@ def _root(excess: Callable[[float], float], centre: float, end: float) -> float:
     near = centre + math.copysign(1e-9, end)
     if abs(centre - end) < 1e-9 or excess(end) <= 0:
         return end
+    return bisect(lambda d: excess(d) > 0, near, end)[0]
+
+
+def bisect(is_beyond: Callable[[float], bool], near: float, end: float) -> tuple[float, float]:
+    """Return the two ends of what is left of an interval around the place where `is_beyond` changes."""
     for _ in range(HALVINGS):
         middle = (near + end) / 2
-        near, end = (near, middle) if excess(middle) > 0 else (middle, end)
-    return near
+        near, end = (near, middle) if is_beyond(middle) else (middle, end)
+    return near, end

@@ -12,12 +12,13 @@ power.
 
 import functools
 import math
+from bisect import bisect_left
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT, HALVINGS, mcnemar
+from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT, bisect, mcnemar
 from evaluation.bridge.statistics import ALPHA, POWER, quantile
 from evaluation.metrics.variance import Floats
 
@@ -42,14 +43,14 @@ def smallest_shown(n: int, changing: float | None) -> float | None:
     `changing` is the share of prompts that change their verdict; None if all that change do so in
     one direction.
     """
-    low, high = 0.0, 1.0 if changing is None else changing
+    high = 1.0 if changing is None else changing
     if n < FEWEST_TO_REJECT or power(n, high, high) < POWER:
         return None
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        is_shown = power(n, middle, middle if changing is None else changing) >= POWER
-        low, high = (low, middle) if is_shown else (middle, high)
-    return high
+
+    def is_shown(change: float) -> bool:
+        return power(n, change, change if changing is None else changing) >= POWER
+
+    return bisect(is_shown, 0.0, high)[1]
 
 
 def power_sentence(n: int, unit: str) -> str:
@@ -118,11 +119,8 @@ def _by_t(variance: float, difference: float) -> int:
 
 def _exact(least: int, difference: float, share: float) -> int:
     """Return the smallest n from `least` on, as far as the exact test is used, that has the power."""
-    low, high = FEWEST_TO_REJECT, max(least, math.ceil(FEW / share))
-    if power(high, difference, share) < POWER:
-        return high
-    while low < high:
-        middle = (low + high) // 2
-        is_enough = power(middle, difference, share) >= POWER
-        low, high = (low, middle) if is_enough else (middle + 1, high)
-    return high
+    most = max(least, math.ceil(FEW / share))
+    if power(most, difference, share) < POWER:
+        return most
+    sizes = range(FEWEST_TO_REJECT, most)
+    return FEWEST_TO_REJECT + bisect_left(sizes, POWER, key=lambda n: power(n, difference, share))

@@ -1,19 +1,15 @@
 """What a user may change in suites, more than a key's value: items, and the verifiers of a task."""
 
+import copy
 from collections.abc import Iterable
 from typing import Any
 
-from tests.histories.beginning import answers, probe, task
+from tests.histories.beginning import content
 from tests.histories.model import Model
 from tests.histories.registry import Path, edit, other_values, put
 from tests.workflow.world import FIRST_LETTER, LAST_LETTER
 
-NEW = {
-    "slices": {"short": {"dataset": "made/text", "tokens": 160, "skip_documents": 4}},
-    "tasks": {"puzzle": {**task("riddles"), "continuation": " {{ choice }}."}},
-    "probes": {"river": probe("A river?")},
-    "generation_tasks": {"pairs": {**answers(None), "prompt": "{{ answers[2] }}"}},
-}
+NEW: dict[str, dict[str, Any]] = content()["new"]
 
 Place = tuple[str, str, str]
 """Suite, section and name of an item."""
@@ -21,8 +17,8 @@ Place = tuple[str, str, str]
 
 def _items(model: Model) -> Iterable[Place]:
     for section in NEW:
-        for suite, content in model.suites.items():
-            yield from ((suite, section, name) for name in content.get(section, {}))
+        for suite, own in model.suites.items():
+            yield from ((suite, section, name) for name in own.get(section, {}))
 
 
 def _names(model: Model, section: str) -> list[str]:
@@ -44,7 +40,7 @@ def _is_overridden(model: Model, section: str, name: str) -> bool:
     ]
 )
 def item_added(model: Model, suite: str, section: str, name: str) -> None:
-    model.suites[suite].setdefault(section, {})[name] = dict(NEW[section][name])
+    model.suites[suite].setdefault(section, {})[name] = copy.deepcopy(NEW[section][name])
 
 
 @edit(
