@@ -12,20 +12,21 @@ import struct
 import sys
 
 
-def main():
+def ask(place, request, files):
+    """Connects to the server, which answers with the pid of a fork, and then with its exit code."""
     import json
 
     link = socket.socket(socket.AF_UNIX)
-    link.connect(os.environ["HISTORIES_SOCKET"])
-    request = {
-        "arguments": sys.argv[1:],
-        "folder": os.getcwd(),
-        "environment": dict(os.environ),
-        "group": os.getpgrp(),
-    }
+    link.connect(place)
     content = json.dumps(request).encode()
-    socket.send_fds(link, [struct.pack("!I", len(content))], [0, 1, 2])
+    socket.send_fds(link, [struct.pack("!I", len(content))], files)
     link.sendall(content)
+    return link
+
+
+def main():
+    request = {"arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}
+    link = ask(os.environ["HISTORIES_SOCKET"], {**request, "group": os.getpgrp()}, [0, 1, 2])
     answers = link.makefile()
     pid = int(answers.readline())
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

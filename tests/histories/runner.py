@@ -1,11 +1,8 @@
 """Starts the warm server, and runs Snakemake and the command line in it."""
 
 import contextlib
-import json
 import os
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -15,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from tests.histories.client import ask
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
@@ -81,8 +80,8 @@ class Server:
         environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         with (
             asked(self.place, folder, arguments, environment, *output) as (pid, wait),
-            _watched(pid),
-            _killed(pid, killed_after),
+            _after(PATIENCE, lambda: _end(pid)),
+            _after(killed_after, lambda: _kill(pid)),
         ):
             code = wait()
         _kill(pid)
@@ -100,40 +99,17 @@ def asked(
 ) -> Iterator[tuple[int, Callable[[], int]]]:
     """The process that a server runs `python <arguments>` in, and what waits for its exit code."""
     request = {"arguments": list(arguments), "folder": str(folder), "group": 0}
-    content = json.dumps({**request, "environment": dict(environment)}).encode()
-    with open(os.devnull, "rb") as nothing, socket.socket(socket.AF_UNIX) as link:
-        link.connect(str(place))
+    request["environment"] = dict(environment)
+    with open(os.devnull, "rb") as nothing:
         files = [file.fileno() for file in (nothing, out, err)]
-        socket.send_fds(link, [struct.pack("!I", len(content))], files)
-        link.sendall(content)
-        with link.makefile() as answers:
+        with ask(str(place), request, files) as link, link.makefile() as answers:
             yield int(answers.readline()), lambda: int(answers.readline())
 
 
 @contextlib.contextmanager
-def _watched(group: int) -> Iterator[None]:
-    """Ends a group of processes that hangs; where each of them was is said by then."""
-
-    def end() -> None:
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                pid = int(process.name)
-                if os.getpgid(pid) == group and b"histories.server" in _command(process):
-                    os.kill(pid, signal.SIGUSR1)
-        time.sleep(1)
-        _kill(group)
-
-    timer = threading.Timer(PATIENCE, end)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-@contextlib.contextmanager
-def _killed(group: int, seconds: float | None) -> Iterator[None]:
-    timer = threading.Timer(seconds or 0.0, _kill, (group,))
+def _after(seconds: float | None, do: Callable[[], None]) -> Iterator[None]:
+    """What is done if the block takes so many seconds; None: never."""
+    timer = threading.Timer(seconds or 0.0, do)
     if seconds is not None:
         timer.start()
     try:
@@ -142,8 +118,15 @@ def _killed(group: int, seconds: float | None) -> Iterator[None]:
         timer.cancel()
 
 
-def _command(process: Path) -> bytes:
-    return (process / "cmdline").read_bytes()
+def _end(group: int) -> None:
+    """Kills processes that hang, after each has reported where it is."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            is_fork = b"histories.server" in (process / "cmdline").read_bytes()
+            if is_fork and os.getpgid(int(process.name)) == group:
+                os.kill(int(process.name), signal.SIGUSR1)
+    time.sleep(1)
+    _kill(group)
 
 
 def _kill(group: int) -> None:

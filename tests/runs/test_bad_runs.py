@@ -28,15 +28,19 @@ def step(root: Path, which: str, number: int = 20) -> Path:
     return root / which / "results/second/by_checkpoint" / f"step_{number}"
 
 
+def both(root: Path, which: str, file: str) -> list[Path]:
+    """A file of both steps."""
+    return [step(root, which, number) / file for number in (10, 20)]
+
+
 def every(root: Path, which: str, file: str, **keys: object) -> None:
-    for number in (10, 20):
-        edit_json(step(root, which, number) / file, **keys)
+    for path in both(root, which, file):
+        edit_json(path, **keys)
 
 
-def renamed(root: Path, names: dict[str, str]) -> None:
+def renamed(root: Path, **names: str) -> None:
     """Tasks of B under other names."""
-    for number in (10, 20):
-        path = step(root, "B", number) / TIER3
+    for path in both(root, "B", TIER3):
         with edited(path) as content:
             content["tasks"] = {names.get(k, k): v for k, v in content["tasks"].items()}
         table = path.with_name("tier3_cf_candidates.parquet")
@@ -45,21 +49,9 @@ def renamed(root: Path, names: dict[str, str]) -> None:
         pq.write_table(rows.set_column(0, "task", pa.array(tasks)), table)
 
 
-def other_tier(root: Path) -> None:
-    for number in (10, 20):
-        (step(root, "B", number) / TIER3).unlink()
-
-
-def other_task(root: Path) -> None:
-    renamed(root, {"exam": "riddles"})
-
-
-def no_common_item(root: Path) -> None:
-    renamed(root, {"exam": "riddles", "quiz": "puzzles"})
-
-
-def other_protocol(root: Path) -> None:
-    every(root, "B", TIER2, protocol="test-2")
+def without_tier(root: Path) -> None:
+    for path in both(root, "B", TIER3):
+        path.unlink()
 
 
 def other_protocol_later(root: Path) -> None:
@@ -77,13 +69,9 @@ def other_stage(root: Path) -> None:
     shutil.move(root / "B/results/second", root / "B/results/third")
 
 
-def gone(root: Path) -> None:
+def deleted(root: Path) -> Path:
     shutil.rmtree(root / "B/results")
-
-
-def empty(root: Path) -> None:
-    gone(root)
-    (root / "B/results").mkdir()
+    return root / "B/results"
 
 
 def damaged(root: Path) -> None:
@@ -94,32 +82,43 @@ def no_bytes(root: Path) -> None:
     """Another tokenizer, and slices whose bytes nobody counted."""
     for file in (TIER2, TIER3, "tier4_sft_native.json"):
         every(root, "B", file, tokenizer={"name": "other", "fingerprint": "other"})
-    for number in (10, 20):
-        with edited(step(root, "B", number) / TIER2) as content:
+    for path in both(root, "B", TIER2):
+        with edited(path) as content:
             for entry in content["slices"].values():
                 del entry["bits_per_byte"]
 
 
-def same_run(root: Path) -> None:
-    gone(root)
-    (root / "B/results").symlink_to(root / "A/results")
-
-
-CASES: list[tuple[Callable[[Path], None], tuple[str, ...], list[str]]] = [
-    (other_tier, (), ["step 10: ", "tier3_cf.json: no such file, though"]),
-    (other_task, (), ["the suites differ", "step_10 has exam alone", "step_10 has riddles alone"]),
-    (no_common_item, (), ["no task in common", "has quiz, exam", "has puzzles, riddles"]),
-    (other_protocol, (), ["protocol: 'test-1' in", "'test-2' in"]),
+CASES: list[tuple[Callable[[Path], object], tuple[str, ...], list[str]]] = [
+    (without_tier, (), ["step 10: ", "tier3_cf.json: no such file, though"]),
+    (
+        lambda root: renamed(root, exam="riddles"),
+        (),
+        ["the suites differ", "step_10 has exam alone", "step_10 has riddles alone"],
+    ),
+    (
+        lambda root: renamed(root, exam="riddles", quiz="puzzles"),
+        (),
+        ["no task in common", "has quiz, exam", "has puzzles, riddles"],
+    ),
+    (
+        lambda root: every(root, "B", TIER2, protocol="test-2"),
+        (),
+        ["protocol: 'test-1' in", "'test-2' in"],
+    ),
     (other_protocol_later, (), ["protocol: 'test-2' in", "step_20", "'test-1' in", "step_10"]),
     (other_steps, (), ["no step is in both: A has step 10, 20, B has step 15, 25"]),
     (other_steps, ("--by", "tokens"), []),
     (other_stage, (), ["no stage in common", "has second", "has first, third"]),
-    (gone, (), ["B/results: no such file or folder"]),
-    (empty, (), ["B/results: nothing of this run is scored"]),
+    (deleted, (), ["B/results: no such file or folder"]),
+    (lambda root: deleted(root).mkdir(), (), ["B/results: nothing of this run is scored"]),
     (damaged, (), [f"step_20/{TIER2}: not JSON"]),
     (damaged, ("--at-step", "10"), []),
     (no_bytes, (), ["slice 'web'", "bits per byte"]),
-    (same_run, (), ["step 10: ", "are one folder"]),
+    (
+        lambda root: deleted(root).symlink_to(root / "A/results"),
+        (),
+        ["step 10: ", "are one folder"],
+    ),
     (lambda root: None, ("--at-step", "15"), ["step 15 is not in both"]),
     (lambda root: None, ("--at-tokens", "15"), ["no checkpoints at 15 tokens within 1%"]),
 ]
@@ -130,7 +129,7 @@ def test_one_sentence(
     command: Command,
     pristine: Path,
     tmp_path: Path,
-    breakage: Callable[[Path], None],
+    breakage: Callable[[Path], object],
     flags: tuple[str, ...],
     words: list[str],
 ) -> None:
