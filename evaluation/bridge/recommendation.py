@@ -59,10 +59,11 @@ def recommend(
     list.
     """
     if decision is None:
-        why = "no step has been compared with the bridge" if objectives else None
-        why = why or "the stage has no objective"
-        nothing = {"stage": stage, "step": None, "meets": None, "why": why, "corrected_for": None}
-        return {**nothing, "beside": [], "others": []}
+        why = "no step has been compared with the bridge"
+        return {
+            **no_step(stage, why if objectives else "the stage has no objective"),
+            "corrected_for": None,
+        }
     headline = decision.headline
     best, pool = choose(decision.steps, headline)
     similar = _not_behind(decision, best, pool)
@@ -91,6 +92,11 @@ def recommend(
             if step.step not in named
         ],
     }
+
+
+def no_step(stage: str, why: str) -> dict[str, Any]:
+    """Return what `recommendation.json` holds where no step is recommended."""
+    return {"stage": stage, "step": None, "meets": None, "why": why, "beside": [], "others": []}
 
 
 def _headline_values(objective: ObjectiveRow) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from evaluation.bridge.decision import decide, needed_deltas
 from evaluation.bridge.delta import Delta, delta_columns
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import check_comparable
-from evaluation.bridge.recommendation import recommend
+from evaluation.bridge.recommendation import no_step, recommend
 from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.verdicts import conjunction, judge_step
 from evaluation.command_hints import evaluation, snakemake
@@ -169,8 +169,7 @@ def _advice(
         return {**advice, "averages": averages}
     except (ResultsError, BridgeError) as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
-        nothing: dict[str, Any] = {"step": None, "meets": None, "beside": [], "others": []}
-        return {"stage": plan.name, "why": f"steps cannot be compared: {error}", **nothing}
+        return no_step(plan.name, f"steps cannot be compared: {error}")
 
 
 def _needed(plan: StagePlan, step: Candidate, bridge: Results) -> list[Delta]:

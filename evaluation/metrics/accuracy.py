@@ -88,12 +88,13 @@ def standard_error(
     return float(math.sqrt(grouped_variance(influence, clusters, strata).value))
 
 
-def group_names(table: pa.Table, column: str, groups: Groups) -> list[str] | None:
-    """Return what each item belongs to; None without such groups (older tables: no column)."""
-    if column not in table.column_names or table[column].null_count:
-        return None
-    names: list[str] = table[column].take(groups.starts).to_pylist()
-    return names
+def groups_of_items(table: pa.Table, groups: Groups) -> dict[str, list[str] | None]:
+    """Return the `clusters` and `strata` of items; None without such (older tables: no column)."""
+    found: dict[str, list[str] | None] = {}
+    for key, column in (("clusters", "cluster"), ("strata", "stratum")):
+        is_known = column in table.column_names and not table[column].null_count
+        found[key] = table[column].take(groups.starts).to_pylist() if is_known else None
+    return found
 
 
 def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]:
@@ -117,14 +118,13 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
         )
     credit, tied = outcomes[primary]
     accuracy, chance = float(credit.mean()), float((1 / groups.sizes).mean())
-    clusters, strata = (group_names(table, name, groups) for name in ("cluster", "stratum"))
     return {
         "accuracy": accuracy,
         "primary": primary,
         "metrics": {name: float(outcome.credit.mean()) for name, outcome in outcomes.items()},
         "centered": (accuracy - chance) / (1 - chance),
         "chance": chance,
-        "stderr": standard_error(credit, clusters, strata),
+        "stderr": standard_error(credit, **groups_of_items(table, groups)),
         "items": len(groups.starts),
         "ties": int(tied.sum()),
         "nan": 0,  # one raises NonFiniteError

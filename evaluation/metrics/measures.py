@@ -32,7 +32,7 @@ from evaluation.metrics.accuracy import (
     Groups,
     candidate_scores,
     check_items,
-    group_names,
+    groups_of_items,
     standard_error,
 )
 from evaluation.metrics.variance import Floats
@@ -80,12 +80,11 @@ def summarize_gold(table: pa.Table) -> dict[str, Any]:
         NonFiniteError, ScoringError: name the item.
     """
     (bits,), groups = choice_measures(table, "gold").values(), check_items(table, "gold")
-    clusters, strata = (group_names(table, name, groups) for name in ("cluster", "stratum"))
     return {
         "kind": "gold",
         "gold_bits_per_byte": float(bits.mean()),
         "greedy": float(greedy(table).mean()),
-        "stderr": standard_error(bits, clusters, strata),
+        "stderr": standard_error(bits, **groups_of_items(table, groups)),
         "nan": 0,  # one raises NonFiniteError
     }
 

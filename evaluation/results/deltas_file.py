@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from evaluation import protocol
 from evaluation.results.columns import columns_of
-from evaluation.results.files import RUN_AGAIN, FileModel, optional, read_versioned
+from evaluation.results.files import RUN_AGAIN, FileModel, optional, read_model
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.tiers import Metric, TierName, metric_of
 
@@ -247,12 +247,12 @@ DELTA_COLUMNS = columns_of(DeltaRow, "stage step bridge tier item group metric v
 
 def read_step_deltas(path: Path) -> StepDeltas:
     """Read a step's file; raise ResultsError, also where it is of another version."""
-    return read_versioned(path, StepDeltas, "bridge", protocol.BRIDGE, RUN_AGAIN)
+    return read_model(path, StepDeltas, RUN_AGAIN, ("bridge", protocol.BRIDGE))
 
 
 def read_stage_deltas(path: Path) -> StageDeltas:
     """Read a stage's file; raise ResultsError, also where it is of another version."""
-    return read_versioned(path, StageDeltas, "bridge", protocol.BRIDGE, RUN_AGAIN)
+    return read_model(path, StageDeltas, RUN_AGAIN, ("bridge", protocol.BRIDGE))
 
 
 def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, str]]:

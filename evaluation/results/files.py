@@ -2,7 +2,6 @@
 
 import json
 import stat
-from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,43 +41,40 @@ def unusable(path: Path, what: str, again: str = SCORE_AGAIN) -> ResultsError:
     return ResultsError(f"{path}: {what}; remove it and {again}")
 
 
-def read_model(path: Path, model: type[AnyFileModel], again: str) -> AnyFileModel:
-    """Return a file as a record; `again` says how such a file is made.
+def read_model(
+    path: Path, model: type[AnyFileModel], again: str, version: tuple[str, str] | None = None
+) -> AnyFileModel:
+    """Return a file as a record.
+
+    Args:
+        path: The file.
+        model: What it has to be.
+        again: How such a file is made, for messages.
+        version: What wrote it, and the only version of its protocol that is read; None for any.
 
     Raises:
-        ResultsError: there is no such file, it cannot be read, or a key of it is not as it must be.
+        ResultsError: there is no such file, it cannot be read, a key of it is not as it must be, or it
+            is of another version.
     """
-    return _once(path, model, lambda: parse_model(path, read_text(path, again), model, again))
-
-
-def read_versioned(
-    path: Path, model: type[AnyFileModel], what: str, version: str, again: str
-) -> AnyFileModel:
-    """Return a file as a record, like `read_model`; refuse one of another version of the protocol."""
-
-    def read() -> AnyFileModel:
-        text = read_text(path, again)
+    known = READ_FILES.get()
+    if known is not None and (path, model) in known:
+        cached: AnyFileModel = known[path, model]
+        return cached
+    text = read_text(path, again)
+    if version is not None:
+        what, expected = version
         found = parse_json(path, text, again).get("protocol")
-        if found != version:
-            raise unusable(path, f"written by {what} protocol {found!r}, not {version!r}", again)
-        return parse_model(path, text, model, again)
-
-    return _once(path, model, read)
+        if found != expected:
+            raise unusable(path, f"written by {what} protocol {found!r}, not {expected!r}", again)
+    record = parse_model(path, text, model, again)
+    if known is not None:
+        known[path, model] = record
+    return record
 
 
 READ_FILES: ContextVar[dict[tuple[Path, type[FileModel]], Any] | None]
 READ_FILES = ContextVar("read_files", default=None)
 """Files that were read within `results.read.reading_once`."""
-
-
-def _once(path: Path, model: type[AnyFileModel], read: Callable[[], AnyFileModel]) -> AnyFileModel:
-    known = READ_FILES.get()
-    if known is None:
-        return read()
-    if (path, model) not in known:
-        known[path, model] = read()
-    found: AnyFileModel = known[path, model]
-    return found
 
 
 def read_text(path: Path, again: str) -> str:

@@ -18,7 +18,7 @@ from evaluation.metrics.accuracy import (
     candidate_scores,
     check_items,
     credit_items,
-    group_names,
+    groups_of_items,
 )
 from evaluation.metrics.measures import choice_measures, greedy
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
@@ -162,9 +162,7 @@ def _task(
     with _named(path, name):
         groups = check_items(rows, entry.kind)
     about: dict[str, Any] = {"ids": tuple(rows["item"].take(groups.starts).to_pylist())}
-    for key, column in (("clusters", "cluster"), ("strata", "stratum")):
-        names = group_names(rows, column, groups)
-        about[key] = None if names is None else tuple(names)
+    about |= {key: own and tuple(own) for key, own in groups_of_items(rows, groups).items()}
     credits = _task_credits(tier, name, entry, rows, groups, path)
     with _named(path, name):
         values = choice_measures(rows, entry.kind)

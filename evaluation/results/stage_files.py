@@ -33,7 +33,6 @@ from evaluation.results.files import (
     FileModel,
     optional,
     read_model,
-    read_versioned,
     unusable,
 )
 from evaluation.settings.candidates import Candidate
@@ -250,7 +249,7 @@ def read_recommendation(path: Path) -> Recommendation:
 
 def read_quality(path: Path) -> TaskQuality:
     """Read a stage's `task_quality.json`; raise ResultsError, also where it is of another version."""
-    return read_versioned(path, TaskQuality, "report", protocol.REPORT, RUN_AGAIN)
+    return read_model(path, TaskQuality, RUN_AGAIN, ("report", protocol.REPORT))
 
 
 def read_summary(path: Path) -> list[dict[str, Any]]:

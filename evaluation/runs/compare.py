@@ -130,9 +130,11 @@ def _rows(
         }
         for delta in own:
             known = simultaneous.get((delta.tier, delta.item, delta.metric))
-            columns = {**names, **about, **side_columns(delta)}
-            columns |= {"low_all": known and known.low, "high_all": known and known.high}
-            yield ComparisonRow(**columns)
+            at_once: dict[str, Any] = {
+                "low_all": known and known.low,
+                "high_all": known and known.high,
+            }
+            yield ComparisonRow(**names, **about, **side_columns(delta), **at_once)
 
 
 def compare_checkpoints(ours: Results, theirs: Results) -> RunComparison:
